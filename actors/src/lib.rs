@@ -1,0 +1,5 @@
+//! The machine inside Callboard: one folder per actor.
+//!
+//! Read in this order: `vocabulary` for the words, `shell` for how a pure machine becomes an actor, then the actors.
+
+pub mod vocabulary;

@@ -1,0 +1,144 @@
+//! Where a plugin listens.
+
+use std::fmt;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+/// Longest path of a Unix socket, in bytes: `sun_path` has 108 and the last is the terminating zero (SEC-01).
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Why a path is no socket path (R9).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MalformedEndpoint {
+    /// Nothing was given.
+    #[error("the socket path is empty; give an absolute path")]
+    Empty,
+    /// It depends on somebody's working directory.
+    #[error("the socket path {path:?} is relative; give an absolute path")]
+    Relative {
+        /// The path as given.
+        path: String,
+    },
+    /// The kernel has no room for it.
+    #[error(
+        "the socket path {path:?} has {bytes} bytes; a Unix socket has room for {SOCKET_PATH_BYTES_MAX}, choose a shorter directory"
+    )]
+    TooLong {
+        /// The path as given.
+        path: String,
+        /// Its length in bytes.
+        bytes: usize,
+    },
+    /// `..` may lead anywhere.
+    #[error("the socket path {path:?} holds '..' or a zero byte; give the path it leads to")]
+    Unclean {
+        /// The path as given.
+        path: String,
+    },
+    /// CSI speaks over Unix sockets only (C170).
+    #[error("the endpoint {endpoint:?} is no Unix socket; give unix:///path or an absolute path")]
+    Scheme {
+        /// The endpoint as given.
+        endpoint: String,
+    },
+}
+
+/// An absolute path of a Unix socket that the kernel accepts.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketPath(Arc<str>);
+
+impl SocketPath {
+    /// Takes a path as a socket path.
+    ///
+    /// # Errors
+    /// When it is empty, relative, too long for a Unix socket, or holds `..`.
+    pub fn new(path: impl AsRef<str>) -> Result<Self, MalformedEndpoint> {
+        let path = path.as_ref();
+        if path.is_empty() {
+            return Err(MalformedEndpoint::Empty);
+        }
+        if !path.starts_with('/') {
+            return Err(MalformedEndpoint::Relative { path: path.to_owned() });
+        }
+        if path.len() > SOCKET_PATH_BYTES_MAX {
+            return Err(MalformedEndpoint::TooLong { path: path.to_owned(), bytes: path.len() });
+        }
+        if path.contains('\0') || Path::new(path).components().any(|c| c == Component::ParentDir) {
+            return Err(MalformedEndpoint::Unclean { path: path.to_owned() });
+        }
+        Ok(Self(Arc::from(path)))
+    }
+
+    /// Reads the form that `CSI_ENDPOINT` has: `unix:///path`, `unix:/path`, or a bare absolute path (C171).
+    ///
+    /// # Errors
+    /// As for [`SocketPath::new`], and when it names another scheme.
+    pub fn from_endpoint(endpoint: &str) -> Result<Self, MalformedEndpoint> {
+        let path = match endpoint.split_once(':') {
+            Some(("unix", rest)) => rest.strip_prefix("//").unwrap_or(rest),
+            Some((scheme, _)) if !scheme.contains('/') => {
+                return Err(MalformedEndpoint::Scheme { endpoint: endpoint.to_owned() });
+            }
+            Some(_) | None => endpoint,
+        };
+        Self::new(path)
+    }
+
+    /// The path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The path as a path.
+    #[must_use]
+    pub fn as_path(&self) -> &Path {
+        Path::new(&*self.0)
+    }
+
+    /// The value of `CSI_ENDPOINT` for it (C171).
+    #[must_use]
+    pub fn to_endpoint(&self) -> String {
+        format!("unix://{}", self.0)
+    }
+}
+
+impl fmt::Display for SocketPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for SocketPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_the_kernel_would_refuse_is_refused_before_sec_01() {
+        let longest = format!("/{}", "s".repeat(SOCKET_PATH_BYTES_MAX - 1));
+        assert!(SocketPath::new(&longest).is_ok());
+        assert!(matches!(SocketPath::new(longest + "s"), Err(MalformedEndpoint::TooLong { bytes: 108, .. })));
+    }
+
+    #[test]
+    fn relative_climbing_and_empty_paths_are_refused_r9() {
+        assert_eq!(SocketPath::new(""), Err(MalformedEndpoint::Empty));
+        assert!(matches!(SocketPath::new("a.sock"), Err(MalformedEndpoint::Relative { .. })));
+        assert!(matches!(SocketPath::new("/a/../b.sock"), Err(MalformedEndpoint::Unclean { .. })));
+        assert!(matches!(SocketPath::new("/a\0b"), Err(MalformedEndpoint::Unclean { .. })));
+    }
+
+    #[test]
+    fn every_usual_spelling_of_a_unix_endpoint_is_read_c171() {
+        for endpoint in ["unix:///run/csi.sock", "unix:/run/csi.sock", "/run/csi.sock"] {
+            assert_eq!(SocketPath::from_endpoint(endpoint).expect("a good one").as_str(), "/run/csi.sock");
+        }
+        assert!(matches!(SocketPath::from_endpoint("tcp://h:1"), Err(MalformedEndpoint::Scheme { .. })));
+    }
+}

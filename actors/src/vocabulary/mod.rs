@@ -1,0 +1,29 @@
+//! The words of Callboard as types.
+//!
+//! Everything else imports from here and this imports nothing of ours. The types are plain data with their own checks: a
+//! value that exists is well formed (R9), so no actor checks a name or a path twice.
+//!
+//! They are neither wire types nor rows: conversions live at the edges, in `csi` and in the `rows` of whoever stores.
+
+mod backoff;
+mod endpoint;
+mod fingerprint;
+mod health;
+mod names;
+mod number;
+mod plugin;
+mod registration;
+mod time;
+
+pub use backoff::{Backoff, BackoffState, RestartBudget, RestartHistory};
+pub use endpoint::{MalformedEndpoint, SOCKET_PATH_BYTES_MAX, SocketPath};
+pub use fingerprint::{
+    ControllerCapability, CsiFingerprint, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability,
+    Topology,
+};
+pub use health::Health;
+pub use names::{AllocationId, MalformedName, NAME_BYTES_MAX, PluginName, TaskName};
+pub use number::{Attempt, Generation, RegistrationNumber, RunNumber};
+pub use plugin::{PluginKey, PluginType, Role, UnknownPluginType};
+pub use registration::Registration;
+pub use time::{Moment, Timestamp};

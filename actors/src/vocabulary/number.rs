@@ -1,0 +1,54 @@
+//! Numbers that order things and tell the late from the current.
+
+use std::fmt;
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// Wraps a number that was stored or sent.
+            #[must_use]
+            pub const fn new(number: u64) -> Self {
+                Self(number)
+            }
+
+            /// The bare number.
+            #[must_use]
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// The one after this.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0 + 1)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number!(
+    /// Grows with every new instance of a plugin and never repeats, also across restarts of the host.
+    Generation
+);
+number!(
+    /// The place of a registration in the order of all registrations. The newest living one of a plugin is its active one (R1).
+    RegistrationNumber
+);
+number!(
+    /// Which try of something this is. What comes back late carries the attempt it belongs to, so that it can be ignored.
+    Attempt
+);
+number!(
+    /// Which run of the host this is: it grows each time the database is opened.
+    RunNumber
+);

@@ -1,0 +1,122 @@
+//! What a plugin is: its type, its name, and the role in which an allocation serves it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::names::PluginName;
+
+/// The kind of service a plugin gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PluginType {
+    /// The controller half of a CSI storage plugin.
+    CsiController,
+    /// The node half of a CSI storage plugin.
+    CsiNode,
+    /// A task driver.
+    Driver,
+    /// A device plugin.
+    Device,
+}
+
+impl PluginType {
+    /// All types, in the order in which lists show them.
+    pub const ALL: [Self; 4] = [Self::CsiController, Self::CsiNode, Self::Driver, Self::Device];
+
+    /// The word for it in configuration, rows, logs and on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CsiController => "csi-controller",
+            Self::CsiNode => "csi-node",
+            Self::Driver => "driver",
+            Self::Device => "device",
+        }
+    }
+}
+
+impl fmt::Display for PluginType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A text that names no plugin type (R9).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no plugin type; it is one of csi-controller, csi-node, driver, device")]
+pub struct UnknownPluginType(
+    /// The text as given.
+    pub String,
+);
+
+impl FromStr for PluginType {
+    type Err = UnknownPluginType;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPluginType> {
+        Self::ALL.into_iter().find(|t| t.as_str() == text).ok_or_else(|| UnknownPluginType(text.to_owned()))
+    }
+}
+
+/// What a plugin is known by: its type and its name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PluginKey {
+    /// The kind of service.
+    pub plugin_type: PluginType,
+    /// The name the host gave it.
+    pub name: PluginName,
+}
+
+impl PluginKey {
+    /// Puts a type and a name together.
+    #[must_use]
+    pub const fn new(plugin_type: PluginType, name: PluginName) -> Self {
+        Self { plugin_type, name }
+    }
+}
+
+impl fmt::Display for PluginKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.plugin_type, self.name)
+    }
+}
+
+/// What an allocation is to a CSI plugin: one half of it, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Serves the controller service only.
+    Controller,
+    /// Serves the node service only.
+    Node,
+    /// Serves both from one process; registered and removed as a whole (R5).
+    Monolith,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 3] = [Self::Controller, Self::Node, Self::Monolith];
+
+    /// The plugin types under which an allocation of this role registers.
+    #[must_use]
+    pub const fn plugin_types(self) -> &'static [PluginType] {
+        match self {
+            Self::Controller => &[PluginType::CsiController],
+            Self::Node => &[PluginType::CsiNode],
+            Self::Monolith => &[PluginType::CsiController, PluginType::CsiNode],
+        }
+    }
+
+    /// The word for it in configuration and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Controller => "controller",
+            Self::Node => "node",
+            Self::Monolith => "monolith",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,89 @@
+//! Time as an input.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// A point in time, counted from the Unix epoch. It never goes back while a host runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Timestamp(Duration);
+
+impl Timestamp {
+    /// The point that lies this long after the Unix epoch.
+    #[must_use]
+    pub const fn from_epoch(since_epoch: Duration) -> Self {
+        Self(since_epoch)
+    }
+
+    /// How long after the Unix epoch this is.
+    #[must_use]
+    pub const fn since_epoch(self) -> Duration {
+        self.0
+    }
+
+    /// How long ago `earlier` was; zero if it lies ahead.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for Timestamp {
+    type Output = Self;
+
+    fn add(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(by))
+    }
+}
+
+impl Sub<Duration> for Timestamp {
+    type Output = Self;
+
+    fn sub(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(by))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0.as_secs(), self.0.subsec_millis())
+    }
+}
+
+/// What a step knows of the world besides its input: what time it is, and one random number for jitter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// The present.
+    pub now: Timestamp,
+    /// A fresh random number, from which jitter is made.
+    pub random: u64,
+}
+
+impl Moment {
+    /// Spreads a span over plus or minus `percent` of itself, so that many actors do not act in one instant.
+    #[must_use]
+    pub fn spread(self, span: Duration, percent: u32) -> Duration {
+        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        let width = (micros / 100).saturating_mul(u64::from(percent.min(100)));
+        let offset = self.random % (2 * width + 1).max(1);
+        Duration::from_micros(micros - width + offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_span_stays_within_its_percentage() {
+        for random in [0, 1, 7_777, 123_456_789, u64::MAX] {
+            let moment = Moment { now: Timestamp::default(), random };
+            let spread = moment.spread(Duration::from_secs(30), 10);
+            assert!(spread >= Duration::from_secs(27) && spread <= Duration::from_secs(33), "{spread:?}");
+        }
+        assert_eq!(
+            Moment { now: Timestamp::default(), random: 9 }.spread(Duration::ZERO, 10),
+            Duration::ZERO
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! The wire of Callboard and nothing else.
