@@ -3,3 +3,5 @@
 //! Read in this order: `vocabulary` for the words, `shell` for how a pure machine becomes an actor, then the actors.
 
 pub mod vocabulary;
+
+pub mod csi;
