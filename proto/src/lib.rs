@@ -5,13 +5,20 @@
 //! |---|---|
 //! | [`csi::v1`] | CSI v1, to storage plugins |
 //! | [`admin::v1`] | the admin socket, between the command line and a running host |
+//! | [`marks`] | nothing: it tells which parts of these are secret, and which may still change |
+
+pub mod marks;
+mod withheld;
 
 /// The Container Storage Interface.
 pub mod csi {
     /// CSI v1, specification release 1.13.0.
+    ///
+    /// The debug output of its messages shows neither secrets nor mount flags (C025).
     #[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated code")]
     pub mod v1 {
         tonic::include_proto!("csi.v1");
+        include!(concat!(env!("OUT_DIR"), "/secretive.rs"));
     }
 }
 

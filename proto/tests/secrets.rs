@@ -1,0 +1,111 @@
+//! Shows that no secret of CSI gets into debug output, whoever prints it (C025).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use callboard_proto::csi::v1::*;
+use callboard_proto::{FILE_DESCRIPTOR_SET, marks};
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, MapKey, Value};
+
+/// What is in every secret field of these tests, as key and as value.
+const CANARY: &str = "canary-in-a-secret";
+
+/// Reads a message in its generated form and gives its debug output.
+type Print = fn(&[u8]) -> String;
+
+fn print<M: Message + Debug + Default>(bytes: &[u8]) -> String {
+    let message = M::decode(bytes).expect("the bytes are of this very message");
+    format!("{message:?} {message:#?}")
+}
+
+macro_rules! printers {
+    ($($name:ident),* $(,)?) => {
+        BTreeMap::from([$((concat!("csi.v1.", stringify!($name)), print::<$name> as Print)),*])
+    };
+}
+
+/// All messages with a marked field; a test compares this list with the descriptors.
+fn printers() -> BTreeMap<&'static str, Print> {
+    printers![
+        ControllerExpandVolumeRequest,
+        ControllerModifyVolumeRequest,
+        ControllerPublishVolumeRequest,
+        ControllerUnpublishVolumeRequest,
+        CreateSnapshotRequest,
+        CreateVolumeGroupSnapshotRequest,
+        CreateVolumeRequest,
+        DeleteSnapshotRequest,
+        DeleteVolumeGroupSnapshotRequest,
+        DeleteVolumeRequest,
+        GetMetadataAllocatedRequest,
+        GetMetadataDeltaRequest,
+        GetSnapshotRequest,
+        GetVolumeGroupSnapshotRequest,
+        ListSnapshotsRequest,
+        NodeExpandVolumeRequest,
+        NodePublishVolumeRequest,
+        NodeStageVolumeRequest,
+        ValidateVolumeCapabilitiesRequest,
+    ]
+}
+
+fn pool() -> DescriptorPool {
+    DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the descriptors are whole")
+}
+
+#[test]
+fn c025_every_message_that_is_marked_is_tested_here() {
+    let marked = |name: &str| marks::secret_fields(name).is_some_and(|fields| !fields.is_empty());
+    let pool = pool();
+    let messages: Vec<_> = pool.all_messages().collect();
+    let expected: BTreeSet<&str> = messages.iter().map(|m| m.full_name()).filter(|n| marked(n)).collect();
+    assert_eq!(printers().into_keys().collect::<BTreeSet<_>>(), expected);
+}
+
+#[test]
+fn c025_no_debug_output_shows_a_secret() {
+    for (name, print) in printers() {
+        let descriptor =
+            pool().get_message_by_name(name).expect("the list was compared with the descriptors");
+        let mut message = DynamicMessage::new(descriptor);
+        for field in marks::secret_fields(name).expect("it was found a moment ago") {
+            let entry = (MapKey::String(CANARY.into()), Value::String(CANARY.into()));
+            message.set_field_by_name(&field, Value::Map([entry].into()));
+        }
+        let shown = print(&message.encode_to_vec());
+        assert!(!shown.contains(CANARY), "{name} shows its secrets: {shown}");
+        assert!(shown.contains("secrets: <1 withheld>"), "{name} says that it has some: {shown}");
+    }
+}
+
+#[test]
+fn c025_what_is_no_secret_is_still_shown() {
+    let request = DeleteVolumeRequest {
+        volume_id: "volume-7".into(),
+        secrets: [("user".to_owned(), CANARY.to_owned())].into(),
+    };
+    assert_eq!(
+        format!("{request:?}"),
+        r#"DeleteVolumeRequest { volume_id: "volume-7", secrets: <1 withheld> }"#
+    );
+}
+
+#[test]
+fn c025_mount_flags_are_kept_as_well_wherever_they_are_nested() {
+    let mount = volume_capability::MountVolume {
+        fs_type: "ext4".into(),
+        mount_flags: vec![format!("password={CANARY}")],
+        volume_mount_group: String::new(),
+    };
+    let request = NodePublishVolumeRequest {
+        volume_capability: Some(VolumeCapability {
+            access_type: Some(volume_capability::AccessType::Mount(mount)),
+            access_mode: None,
+        }),
+        ..Default::default()
+    };
+    let shown = format!("{request:?}");
+    assert!(!shown.contains(CANARY), "{shown}");
+    assert!(shown.contains(r#"fs_type: "ext4", mount_flags: <1 withheld>"#), "{shown}");
+}
