@@ -4,7 +4,7 @@
 //! connection itself is plain data, so that pure machines can name what they want called and what came back.
 //!
 //! ```text
-//!  SocketPath --look--> SocketFile        absent | no socket | denied: known before anything is dialled (REG-10, SEC-03)
+//!  SocketPath --at--> SocketFile          absent | no socket | denied: known before anything is dialled (REG-10, SEC-03)
 //!      |
 //!     dial -----------> Connection        refused | busy | slow: each its own cause
 //!                           |
@@ -23,13 +23,26 @@
 
 mod rpc;
 
-mod code;
 mod error;
+
+mod code;
 mod fault;
+
+mod connection;
+mod socket;
+mod status;
+
+mod check;
+mod convert;
+
+mod continuity;
 mod quote;
 
 pub use code::Code;
+pub use connection::{Connection, Limits};
+pub use continuity::{check_same_plugin, check_same_provider};
 pub use error::{CallError, Cause, Class, Denial, Step};
 pub use fault::{Fault, Problem};
 pub use quote::{TEXT_BYTES_MAX, quoted};
 pub use rpc::{Answer, Readiness, Rpc};
+pub use socket::SocketFile;

@@ -1,0 +1,231 @@
+//! Turns what came over the wire into words of ours, or says which rule it breaks.
+
+use std::collections::BTreeSet;
+
+use callboard_proto::csi::v1 as wire;
+
+use super::check;
+use super::fault::Fault;
+use super::rpc::Readiness;
+use crate::vocabulary::{
+    ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, Topology,
+};
+
+/// Reads a number of the wire as a capability. The value 0, and values of newer plugins, are none (C026).
+macro_rules! known {
+    ($number:expr, $wire:path, $ours:ident { $($variant:ident),* $(,)? }) => {{
+        use $wire as Wire;
+        match Wire::try_from($number) {
+            $(Ok(Wire::$variant) => Some($ours::$variant),)*
+            Ok(Wire::Unknown) | Err(_) => None,
+        }
+    }};
+}
+
+fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    items.collect::<BTreeSet<T>>().into_iter().collect()
+}
+
+pub(super) fn identity(answer: wire::GetPluginInfoResponse) -> Result<Identity, Fault> {
+    check::provider(&answer.name)?;
+    check::length("C004", "vendor_version", &answer.vendor_version, check::STRING_BYTES_MAX)?;
+    Ok(Identity {
+        provider: answer.name.into(),
+        version: answer.vendor_version.into(),
+        manifest: check::map("manifest", answer.manifest)?,
+    })
+}
+
+pub(super) type Offers = (Vec<PluginCapability>, Vec<Expansion>);
+
+pub(super) fn plugin_capabilities(answer: wire::GetPluginCapabilitiesResponse) -> Result<Offers, Fault> {
+    let types = || answer.capabilities.iter().filter_map(|capability| capability.r#type.as_ref());
+    let capabilities = sorted(types().filter_map(plugin_capability));
+    let expansion = sorted(types().filter_map(expansion));
+    Ok((capabilities, expansion))
+}
+
+fn plugin_capability(capability: &wire::plugin_capability::Type) -> Option<PluginCapability> {
+    match capability {
+        wire::plugin_capability::Type::Service(service) => known!(
+            service.r#type,
+            wire::plugin_capability::service::Type,
+            PluginCapability {
+                ControllerService,
+                VolumeAccessibilityConstraints,
+                GroupControllerService,
+                SnapshotMetadataService,
+            }
+        ),
+        wire::plugin_capability::Type::VolumeExpansion(_) => None,
+    }
+}
+
+fn expansion(capability: &wire::plugin_capability::Type) -> Option<Expansion> {
+    match capability {
+        wire::plugin_capability::Type::VolumeExpansion(expansion) => known!(
+            expansion.r#type,
+            wire::plugin_capability::volume_expansion::Type,
+            Expansion { Online, Offline }
+        ),
+        wire::plugin_capability::Type::Service(_) => None,
+    }
+}
+
+pub(super) fn readiness(answer: wire::ProbeResponse) -> Result<Readiness, Fault> {
+    Ok(match answer.ready {
+        Some(false) => Readiness::NotReady,
+        Some(true) | None => Readiness::Ready,
+    })
+}
+
+pub(super) fn controller_capabilities(
+    answer: wire::ControllerGetCapabilitiesResponse,
+) -> Result<Vec<ControllerCapability>, Fault> {
+    use wire::controller_service_capability::Type;
+    Ok(sorted(answer.capabilities.into_iter().filter_map(|capability| {
+        let Type::Rpc(rpc) = capability.r#type?;
+        known!(
+            rpc.r#type,
+            wire::controller_service_capability::rpc::Type,
+            ControllerCapability {
+                CreateDeleteVolume,
+                PublishUnpublishVolume,
+                ListVolumes,
+                GetCapacity,
+                CreateDeleteSnapshot,
+                ListSnapshots,
+                CloneVolume,
+                PublishReadonly,
+                ExpandVolume,
+                ListVolumesPublishedNodes,
+                VolumeCondition,
+                GetVolume,
+                SingleNodeMultiWriter,
+                ModifyVolume,
+                GetSnapshot,
+            }
+        )
+    })))
+}
+
+pub(super) fn node_capabilities(
+    answer: wire::NodeGetCapabilitiesResponse,
+) -> Result<Vec<NodeCapability>, Fault> {
+    use wire::node_service_capability::Type;
+    Ok(sorted(answer.capabilities.into_iter().filter_map(|capability| {
+        let Type::Rpc(rpc) = capability.r#type?;
+        known!(
+            rpc.r#type,
+            wire::node_service_capability::rpc::Type,
+            NodeCapability {
+                StageUnstageVolume,
+                GetVolumeStats,
+                ExpandVolume,
+                VolumeCondition,
+                SingleNodeMultiWriter,
+                VolumeMountGroup,
+            }
+        )
+    })))
+}
+
+pub(super) fn node_info(answer: wire::NodeGetInfoResponse) -> Result<NodeInfo, Fault> {
+    check::filled("C006", "node_id", &answer.node_id, check::NODE_ID_BYTES_MAX)?;
+    let max_volumes = check::natural("C147", "max_volumes_per_node", answer.max_volumes_per_node)?;
+    Ok(NodeInfo {
+        node_id: answer.node_id,
+        max_volumes: (max_volumes > 0).then_some(max_volumes),
+        topology: answer.accessible_topology.map(topology).transpose()?.flatten(),
+    })
+}
+
+/// A topology without segments says nothing, just as none does (C148).
+fn topology(answer: wire::Topology) -> Result<Option<Topology>, Fault> {
+    let segments = check::map("accessible_topology", answer.segments)?;
+    check::topology(&segments)?;
+    Ok((!segments.is_empty()).then_some(segments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(number: i32) -> wire::PluginCapability {
+        let service = wire::plugin_capability::Service { r#type: number };
+        wire::PluginCapability { r#type: Some(wire::plugin_capability::Type::Service(service)) }
+    }
+
+    fn grows(number: i32) -> wire::PluginCapability {
+        let expansion = wire::plugin_capability::VolumeExpansion { r#type: number };
+        wire::PluginCapability { r#type: Some(wire::plugin_capability::Type::VolumeExpansion(expansion)) }
+    }
+
+    #[test]
+    fn every_number_of_the_wire_is_read_as_the_capability_of_the_same_name() {
+        let of_wire = (1..=15).map(|number| {
+            wire::controller_service_capability::rpc::Type::try_from(number).expect("known").as_str_name()
+        });
+        let capability = |number| wire::ControllerServiceCapability {
+            r#type: Some(wire::controller_service_capability::Type::Rpc(
+                wire::controller_service_capability::Rpc { r#type: number },
+            )),
+        };
+        let answer =
+            wire::ControllerGetCapabilitiesResponse { capabilities: (1..=15).map(capability).collect() };
+        let ours = controller_capabilities(answer).expect("no rule is broken");
+        assert!(of_wire.eq(ours.iter().map(|c| c.as_str())));
+    }
+
+    #[test]
+    fn lists_are_sorted_without_doubles_and_unknown_values_are_left_out_c026() {
+        let none = wire::PluginCapability { r#type: None };
+        let capabilities = vec![
+            grows(2),
+            service(99),
+            service(4),
+            none,
+            service(0),
+            service(1),
+            grows(7),
+            grows(1),
+            service(1),
+        ];
+        let answer = wire::GetPluginCapabilitiesResponse { capabilities };
+        let (offered, expansion) = plugin_capabilities(answer).expect("no rule is broken");
+        assert_eq!(offered, [PluginCapability::ControllerService, PluginCapability::SnapshotMetadataService]);
+        assert_eq!(expansion, [Expansion::Online, Expansion::Offline]);
+    }
+
+    #[test]
+    fn a_probe_that_leaves_the_matter_open_means_ready_c038() {
+        let read = |ready| readiness(wire::ProbeResponse { ready }).expect("no rule is broken");
+        assert_eq!(read(None), Readiness::Ready);
+        assert_eq!(read(Some(true)), Readiness::Ready);
+        assert_eq!(read(Some(false)), Readiness::NotReady);
+    }
+
+    #[test]
+    fn no_limit_of_volumes_is_none_and_a_negative_one_a_fault_c147() {
+        let info = |max_volumes_per_node| {
+            node_info(wire::NodeGetInfoResponse {
+                node_id: "n".repeat(256),
+                max_volumes_per_node,
+                accessible_topology: Some(wire::Topology::default()),
+            })
+        };
+        let unlimited = info(0).expect("no rule is broken");
+        assert_eq!((unlimited.max_volumes, unlimited.topology), (None, None));
+        assert_eq!(info(3).expect("no rule is broken").max_volumes, Some(3));
+        assert_eq!(info(-1).expect_err("negative").rule, "C147");
+    }
+
+    #[test]
+    fn a_node_id_has_one_to_256_bytes_c006() {
+        let info =
+            |bytes| node_info(wire::NodeGetInfoResponse { node_id: "n".repeat(bytes), ..Default::default() });
+        assert!(info(256).is_ok());
+        assert_eq!(info(0).expect_err("empty").rule, "C006");
+        assert_eq!(info(257).expect_err("too long").rule, "C006");
+    }
+}
