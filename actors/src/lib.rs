@@ -4,4 +4,8 @@
 
 pub mod vocabulary;
 
+pub mod shell;
+
+pub mod persister;
+
 pub mod csi;

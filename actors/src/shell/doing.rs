@@ -1,0 +1,22 @@
+//! The hands of a machine.
+
+use futures_util::future::LocalBoxFuture;
+
+use super::machine::{Machine, Never};
+
+/// Makes the calls that a machine asks for. It decides nothing: what came back is told to the machine as it is.
+pub trait Doing<M: Machine>: 'static {
+    /// Starts a call. The future runs beside the actor, under the deadline that the machine gave, and is dropped when the
+    /// actor ends or is rebuilt.
+    fn call(&mut self, call: M::Call) -> LocalBoxFuture<'static, M::Outcome>;
+}
+
+/// The hands of a machine that makes no calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoDoing;
+
+impl<M: Machine<Call = Never>> Doing<M> for NoDoing {
+    fn call(&mut self, call: Never) -> LocalBoxFuture<'static, M::Outcome> {
+        match call {}
+    }
+}

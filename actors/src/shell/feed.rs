@@ -1,0 +1,198 @@
+//! Feeds: a snapshot, then every change, numbered, through a bounded queue of one's own.
+//!
+//! Publishing never waits for a listener. A listener that falls behind loses changes, is told how many, and starts again
+//! from a new snapshot (R6, SCL-01).
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// What a subscriber reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FeedItem<N, V> {
+    /// The state of things after change `number`. Comes first, and again after [`FeedItem::Lagged`].
+    Snapshot {
+        /// How many changes were published before it.
+        number: u64,
+        /// The whole state.
+        view: V,
+    },
+    /// One change.
+    Change {
+        /// Its place in the order of all changes; the first is 1.
+        number: u64,
+        /// What changed.
+        news: N,
+    },
+    /// The queue was full, and this many changes were not put into it. A snapshot follows.
+    Lagged {
+        /// How many changes are missing.
+        missed: u64,
+    },
+}
+
+struct Queue<N, V> {
+    items: VecDeque<FeedItem<N, V>>,
+    capacity: usize,
+    missed: u64,
+    resync_asked: bool,
+    ended: bool,
+    abandoned: bool,
+}
+
+struct Shared<N, V> {
+    queue: Mutex<Queue<N, V>>,
+    filled: Notify,
+}
+
+impl<N, V> Shared<N, V> {
+    fn lock(&self) -> MutexGuard<'_, Queue<N, V>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The publishing end of one subscription.
+pub(crate) struct FeedSender<N, V> {
+    shared: Arc<Shared<N, V>>,
+}
+
+/// Asks the publisher for a new snapshot.
+type Resync = Box<dyn Fn() + Send + Sync>;
+
+/// The reading end of a feed. Dropping it ends the subscription.
+pub struct Subscription<N, V> {
+    shared: Arc<Shared<N, V>>,
+    resync: Resync,
+}
+
+impl<N, V> fmt::Debug for Subscription<N, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
+}
+
+impl<N, V> fmt::Debug for FeedSender<N, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FeedSender").finish_non_exhaustive()
+    }
+}
+
+/// Makes the two ends of a feed whose queue holds at most `capacity` items.
+pub(crate) fn feed<N, V>(
+    capacity: usize,
+    resync: impl Fn() + Send + Sync + 'static,
+) -> (FeedSender<N, V>, Subscription<N, V>) {
+    let queue = Queue {
+        items: VecDeque::new(),
+        capacity: capacity.max(2),
+        missed: 0,
+        resync_asked: false,
+        ended: false,
+        abandoned: false,
+    };
+    let shared = Arc::new(Shared { queue: Mutex::new(queue), filled: Notify::new() });
+    (FeedSender { shared: Arc::clone(&shared) }, Subscription { shared, resync: Box::new(resync) })
+}
+
+impl<N, V> FeedSender<N, V> {
+    /// Puts a change into the queue, or counts it as missed.
+    pub(crate) fn change(&self, number: u64, news: N) {
+        let mut queue = self.shared.lock();
+        if queue.missed > 0 || queue.items.len() >= queue.capacity {
+            queue.missed += 1;
+        } else {
+            queue.items.push_back(FeedItem::Change { number, news });
+        }
+        drop(queue);
+        self.shared.filled.notify_one();
+    }
+
+    /// Puts a snapshot into the queue, after word of what was missed.
+    pub(crate) fn snapshot(&self, number: u64, view: V) {
+        let mut queue = self.shared.lock();
+        if queue.missed > 0 {
+            let missed = std::mem::take(&mut queue.missed);
+            queue.items.push_back(FeedItem::Lagged { missed });
+        }
+        queue.resync_asked = false;
+        queue.items.push_back(FeedItem::Snapshot { number, view });
+        drop(queue);
+        self.shared.filled.notify_one();
+    }
+
+    /// Whether changes are missing and the reader has asked for a snapshot.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.shared.lock().resync_asked
+    }
+
+    /// Whether nobody reads any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.shared.lock().abandoned
+    }
+}
+
+impl<N, V> Drop for FeedSender<N, V> {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.filled.notify_one();
+    }
+}
+
+enum Look<N, V> {
+    Item(FeedItem<N, V>),
+    Behind,
+    Empty,
+    Ended,
+}
+
+impl<N, V> Subscription<N, V> {
+    /// Waits for the next item. `None` means that the publisher has ended and everything it said has been read.
+    pub async fn next(&mut self) -> Option<FeedItem<N, V>> {
+        loop {
+            match self.look() {
+                Look::Item(item) => return Some(item),
+                Look::Ended => return None,
+                Look::Behind => (self.resync)(),
+                Look::Empty => {}
+            }
+            self.shared.filled.notified().await;
+        }
+    }
+
+    /// The next item if there is one now.
+    pub fn try_next(&mut self) -> Option<FeedItem<N, V>> {
+        match self.look() {
+            Look::Item(item) => Some(item),
+            Look::Behind => {
+                (self.resync)();
+                None
+            }
+            Look::Empty | Look::Ended => None,
+        }
+    }
+
+    fn look(&self) -> Look<N, V> {
+        let mut queue = self.shared.lock();
+        if let Some(item) = queue.items.pop_front() {
+            return Look::Item(item);
+        }
+        if queue.ended {
+            return Look::Ended;
+        }
+        if queue.missed > 0 && !queue.resync_asked {
+            queue.resync_asked = true;
+            return Look::Behind;
+        }
+        Look::Empty
+    }
+}
+
+impl<N, V> Drop for Subscription<N, V> {
+    fn drop(&mut self) {
+        let mut queue = self.shared.lock();
+        queue.abandoned = true;
+        queue.items.clear();
+    }
+}

@@ -1,0 +1,203 @@
+//! What a pure machine is: messages and time in, effects out.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use crate::vocabulary::{Attempt, Generation, Moment, Timestamp};
+
+/// A machine decides and does nothing: it names no runtime, clock, socket, database or random source. The shell runs it
+/// inside an actor; a test or a search can step it by hand.
+pub trait Machine: Sized + Debug + 'static {
+    /// The word for this kind of actor in logs, notices and the tree.
+    const KIND: &'static str;
+    /// What it is born with, and born with again after a crash.
+    type Config: Clone + 'static;
+    /// What its store holds of it; `()` for a machine that stores nothing.
+    type Image: 'static;
+    /// Everything that can be said to it, made by [`conversation!`](crate::conversation).
+    type Ask: Debug + Send + 'static;
+    /// The answers, one variant for each kind of question.
+    type Answer: Debug + Send + 'static;
+    /// Work beside the mailbox.
+    type Call: Clone + Debug + Send + 'static;
+    /// What comes back from that work.
+    type Outcome: Debug + Send + 'static;
+    /// What it waits for. A timer started twice runs once, at the later setting.
+    type Timer: Clone + Ord + Debug + 'static;
+    /// What is written in one piece.
+    type Change: Debug + 'static;
+    /// What subscribers are told, one by one.
+    type News: Clone + Debug + Send + 'static;
+    /// What a subscriber gets first, and again after it fell behind.
+    type View: Debug + Send + 'static;
+
+    /// Builds the machine from what is on disk. Called at the start and after every crash or failed write; right after it
+    /// comes [`Input::Resumed`].
+    fn restore(config: &Self::Config, image: Self::Image, moment: Moment) -> Self;
+
+    /// Takes one input and says what is to be done. Effects leave in the order given here.
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>);
+
+    /// The whole of what subscribers may know, as of the last step.
+    fn view(&self) -> Self::View;
+}
+
+/// Marks the place of a type that a machine has no use for: no value of it exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Never {}
+
+/// Names one question that waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AskId(u64);
+
+impl AskId {
+    /// Wraps a number; the shell gives each question its own.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+/// How an actor is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopMode {
+    /// End what Callboard started, and say goodbye for it.
+    Stop,
+    /// Leave everything in place for the next start of the host.
+    Detach,
+}
+
+/// Whom a call belongs to. It comes back unchanged, so that a late outcome can be told from a current one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct CallKey {
+    /// The generation the call was made for.
+    pub generation: Generation,
+    /// Which try it was.
+    pub attempt: Attempt,
+}
+
+/// Why a call has no outcome of its own.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallLost {
+    /// It took longer than its deadline and was given up. Whether it took effect is unknown (C015).
+    #[error("no answer within {0:?}")]
+    DeadlineExceeded(Duration),
+    /// The code that made it panicked.
+    #[error("the call crashed: {0}")]
+    Crashed(String),
+    /// Too many calls of this actor wait for their turn.
+    #[error("{0} calls wait already; this one was not made")]
+    Busy(usize),
+}
+
+/// Everything that can happen to a machine.
+#[derive(Debug)]
+pub enum Input<M: Machine> {
+    /// It has just been built from disk. Whatever was under way must be asked for again.
+    Resumed,
+    /// Somebody said something.
+    Asked {
+        /// By this the answer finds its way.
+        id: AskId,
+        /// What was said.
+        ask: M::Ask,
+    },
+    /// A call came back.
+    Returned {
+        /// Whom it belongs to.
+        key: CallKey,
+        /// What was called.
+        call: M::Call,
+        /// What came of it.
+        outcome: Result<M::Outcome, CallLost>,
+    },
+    /// A timer ran out.
+    Elapsed(M::Timer),
+    /// It is to end. It ends itself with [`Effects::stop`] when its business is in order.
+    StopRequested(StopMode),
+}
+
+/// One thing to be done.
+#[derive(Debug)]
+pub enum Effect<M: Machine> {
+    /// Write this; whatever follows waits until it is on disk.
+    Persist(M::Change),
+    /// Answer a question.
+    Reply(AskId, M::Answer),
+    /// Tell every subscriber.
+    Publish(M::News),
+    /// Make a call beside the mailbox.
+    Call {
+        /// Whom it belongs to.
+        key: CallKey,
+        /// How long it may take.
+        deadline: Duration,
+        /// What to call.
+        call: M::Call,
+    },
+    /// Wake the machine at this time. Timers are nobody else's business, so they do not wait behind a gate.
+    StartTimer(M::Timer, Timestamp),
+    /// Do not wake it after all.
+    CancelTimer(M::Timer),
+    /// End the actor, after everything before this has left.
+    Stop,
+}
+
+/// Collects what a step wants done.
+#[derive(Debug)]
+pub struct Effects<M: Machine> {
+    list: Vec<Effect<M>>,
+}
+
+impl<M: Machine> Default for Effects<M> {
+    fn default() -> Self {
+        Self { list: Vec::new() }
+    }
+}
+
+impl<M: Machine> Effects<M> {
+    /// Writes a change; everything after it waits until it is on disk, and never happens if the write fails.
+    pub fn persist(&mut self, change: M::Change) {
+        self.list.push(Effect::Persist(change));
+    }
+
+    /// Answers a question.
+    pub fn reply(&mut self, id: AskId, answer: impl Into<M::Answer>) {
+        self.list.push(Effect::Reply(id, answer.into()));
+    }
+
+    /// Tells every subscriber.
+    pub fn publish(&mut self, news: M::News) {
+        self.list.push(Effect::Publish(news));
+    }
+
+    /// Makes a call beside the mailbox, with a deadline.
+    pub fn call(&mut self, key: CallKey, deadline: Duration, call: M::Call) {
+        self.list.push(Effect::Call { key, deadline, call });
+    }
+
+    /// Wakes the machine at a time; a timer that runs already is set anew.
+    pub fn start_timer(&mut self, timer: M::Timer, at: Timestamp) {
+        self.list.push(Effect::StartTimer(timer, at));
+    }
+
+    /// Stops a timer; one that does not run is no fault.
+    pub fn cancel_timer(&mut self, timer: M::Timer) {
+        self.list.push(Effect::CancelTimer(timer));
+    }
+
+    /// Ends the actor after everything before this has left.
+    pub fn stop(&mut self) {
+        self.list.push(Effect::Stop);
+    }
+
+    /// Takes all effects out, in order, leaving the collection empty.
+    pub fn drain(&mut self) -> impl Iterator<Item = Effect<M>> + '_ {
+        self.list.drain(..)
+    }
+
+    /// Forgets what was collected: a step that crashed has no effects.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+}

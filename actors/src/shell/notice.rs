@@ -1,0 +1,199 @@
+//! What the host is told of its actors: crashes, failed writes, and messages that reached nobody.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::feed::{FeedSender, Subscription, feed};
+
+/// How many notices are kept for those who ask later.
+const NOTICES_KEPT: usize = 256;
+/// How many notices may wait for one reader.
+const NOTICE_QUEUE: usize = 256;
+
+/// Why an input did not do what it was sent for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeadLetterCause {
+    /// The step that took it panicked.
+    Crashed(String),
+    /// It belongs to a call of an earlier life of the machine.
+    Stale,
+    /// The write behind which its effects waited failed.
+    NotDurable(String),
+    /// The actor had ended.
+    Ended,
+}
+
+impl fmt::Display for DeadLetterCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crashed(message) => write!(f, "the step crashed: {message}"),
+            Self::Stale => f.write_str("it came back to a later life of the machine"),
+            Self::NotDurable(error) => write!(f, "the write failed: {error}"),
+            Self::Ended => f.write_str("the actor has ended"),
+        }
+    }
+}
+
+/// Something the host should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A step panicked; the machine was rebuilt and goes on.
+    Crashed {
+        /// Which actor.
+        actor: String,
+        /// What the panic said.
+        message: String,
+        /// How often this has happened to it.
+        crashes: u64,
+    },
+    /// A write failed; what waited behind it was refused and the machine was rebuilt.
+    WriteFailed {
+        /// Which actor.
+        actor: String,
+        /// What the persister said.
+        error: String,
+    },
+    /// What is on disk could not be read; it is tried again while the restart budget lasts.
+    LoadFailed {
+        /// Which actor.
+        actor: String,
+        /// What the persister said.
+        error: String,
+    },
+    /// An input had no effect.
+    DeadLetter {
+        /// Whose input it was.
+        actor: String,
+        /// What it was.
+        input: String,
+        /// Why it had none.
+        cause: DeadLetterCause,
+    },
+    /// A stored record was damaged and has been set aside (RES-08).
+    Quarantined {
+        /// The table it was in.
+        table: String,
+        /// Its key, in hexadecimal digits.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crashed { actor, message, crashes } => {
+                write!(f, "{actor} crashed (crash {crashes}) and was rebuilt: {message}")
+            }
+            Self::WriteFailed { actor, error } => write!(f, "{actor} could not write: {error}"),
+            Self::LoadFailed { actor, error } => write!(f, "{actor} could not read its records: {error}"),
+            Self::DeadLetter { actor, input, cause } => write!(f, "{actor} dropped {input}: {cause}"),
+            Self::Quarantined { table, key, reason } => {
+                write!(f, "record {key} of {table} was set aside: {reason}")
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Board {
+    recent: VecDeque<Notice>,
+    count: u64,
+    readers: Vec<FeedSender<Notice, Vec<Notice>>>,
+}
+
+/// Where all actors of a host post their notices. Cheap to clone; posting never waits.
+#[derive(Clone, Default)]
+pub struct Notices {
+    board: Arc<Mutex<Board>>,
+}
+
+impl fmt::Debug for Notices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notices").field("count", &self.lock().count).finish()
+    }
+}
+
+impl Notices {
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a notice up for everyone who reads, and logs it.
+    pub fn post(&self, notice: Notice) {
+        tracing::warn!(error = %notice, "notice");
+        let mut board = self.lock();
+        board.count += 1;
+        let number = board.count;
+        board.readers.retain(|reader| !reader.is_abandoned());
+        for reader in &board.readers {
+            reader.change(number, notice.clone());
+        }
+        if board.recent.len() == NOTICES_KEPT {
+            board.recent.pop_front();
+        }
+        board.recent.push_back(notice);
+    }
+
+    /// The latest notices, oldest first; at most 256.
+    #[must_use]
+    pub fn recent(&self) -> Vec<Notice> {
+        self.lock().recent.iter().cloned().collect()
+    }
+
+    /// Reads notices as they come, after those that are kept.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription<Notice, Vec<Notice>> {
+        let board = Arc::downgrade(&self.board);
+        let (sender, subscription) = feed(NOTICE_QUEUE, move || {
+            let Some(board) = board.upgrade() else { return };
+            let board = board.lock().unwrap_or_else(PoisonError::into_inner);
+            let recent: Vec<Notice> = board.recent.iter().cloned().collect();
+            for reader in &board.readers {
+                if reader.is_behind() {
+                    reader.snapshot(board.count, recent.clone());
+                }
+            }
+        });
+        let mut board = self.lock();
+        sender.snapshot(board.count, board.recent.iter().cloned().collect());
+        board.readers.push(sender);
+        drop(board);
+        subscription
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::feed::FeedItem;
+    use super::*;
+
+    fn notice(number: u64) -> Notice {
+        Notice::Crashed { actor: "registry".into(), message: "boom".into(), crashes: number }
+    }
+
+    #[test]
+    fn a_reader_that_never_reads_costs_a_bounded_amount_and_learns_what_it_missed_scl_01() {
+        let notices = Notices::default();
+        let mut reader = notices.subscribe();
+        for number in 1..=1_000 {
+            notices.post(notice(number));
+        }
+        assert!(matches!(reader.try_next(), Some(FeedItem::Snapshot { number: 0, .. })));
+        let mut changes = 0;
+        let missed = loop {
+            match reader.try_next() {
+                Some(FeedItem::Change { .. }) => changes += 1,
+                Some(FeedItem::Lagged { missed }) => break missed,
+                Some(FeedItem::Snapshot { .. }) => panic!("a snapshot before the gap was named"),
+                None => {}
+            }
+        };
+        assert_eq!(changes + missed, 1_000);
+        assert!(
+            matches!(reader.try_next(), Some(FeedItem::Snapshot { number: 1_000, view }) if view.len() == 256)
+        );
+    }
+}

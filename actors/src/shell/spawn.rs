@@ -1,0 +1,184 @@
+//! Starting an actor, watching it end, and ending it by force.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use actix::{AsyncContext, Context};
+use futures_util::FutureExt;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::actor::Shell;
+use super::address::Address;
+use super::calls::panic_message;
+use super::clock::Clock;
+use super::doing::Doing;
+use super::machine::{Machine, StopMode};
+use super::notice::Notices;
+use super::store::Store;
+use crate::vocabulary::{Backoff, RestartBudget};
+
+/// How many messages may be in flight to an actor unless its address says otherwise.
+pub const IN_FLIGHT_MAX: usize = 4_096;
+
+/// The surroundings of an actor.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Tells the time.
+    pub clock: Clock,
+    /// Where crashes, failed writes and dead letters are posted.
+    pub notices: Notices,
+    /// How many crashes are mended by rebuilding the machine; one more ends the actor and leaves it to its parent.
+    pub budget: RestartBudget,
+    /// How long to wait before the store is read again after a failed write or read.
+    pub rebuild_backoff: Backoff,
+    /// How many calls run at once; further ones wait for their turn.
+    pub calls_running_max: usize,
+    /// How many calls may wait; one more is lost as busy.
+    pub calls_waiting_max: usize,
+    /// Where the random numbers for jitter start; `None` takes a new start each time.
+    pub seed: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            clock: Clock::system(),
+            notices: Notices::default(),
+            budget: RestartBudget::default(),
+            rebuild_backoff: Backoff {
+                first: Duration::from_millis(10),
+                longest: Duration::from_secs(1),
+                jitter_percent: 10,
+                reset_after: Duration::from_secs(5),
+            },
+            calls_running_max: 64,
+            calls_waiting_max: 4_096,
+            seed: None,
+        }
+    }
+}
+
+/// How an actor ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// By its own decision, with its business in order.
+    Normal,
+    /// A panic outside of any step; within a step the shell catches it.
+    Panicked(String),
+    /// It crashed more often than its budget allows; this is the last panic or error.
+    BudgetSpent(String),
+    /// It was ended by force.
+    Killed,
+}
+
+/// Where a shell leaves word of how it ended.
+#[derive(Clone, Default)]
+pub(crate) struct EndingCell(Arc<Mutex<Option<Ending>>>);
+
+impl EndingCell {
+    pub(crate) fn set(&self, ending: Ending) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ending);
+    }
+
+    fn take(&self) -> Option<Ending> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A running actor as its parent holds it. Dropping this does not end the actor.
+pub struct Running {
+    request_stop: Box<dyn Fn(StopMode)>,
+    task: AbortHandle,
+    ended: watch::Receiver<Option<Ending>>,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("ended", &*self.ended.borrow()).finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// Puts together the parent's view of some task that is not run by the shell: how to ask it to stop, its task, and
+    /// where its ending is told.
+    #[must_use]
+    pub fn new(
+        request_stop: impl Fn(StopMode) + 'static,
+        task: AbortHandle,
+        ended: watch::Receiver<Option<Ending>>,
+    ) -> Self {
+        Self { request_stop: Box::new(request_stop), task, ended }
+    }
+
+    /// Asks the actor to end in its own time.
+    pub fn request_stop(&self, mode: StopMode) {
+        (self.request_stop)(mode);
+    }
+
+    /// Ends the actor at once, whatever it is at.
+    pub fn kill(&self) {
+        self.task.abort();
+    }
+
+    /// A future of how the actor ends; any number of these can be waited for.
+    pub fn ended(&self) -> impl Future<Output = Ending> + 'static {
+        let mut ended = self.ended.clone();
+        async move {
+            match ended.wait_for(Option::is_some).await {
+                Ok(ending) => ending.clone().unwrap_or(Ending::Killed),
+                // The task was dropped without a word, which only force does.
+                Err(_) => Ending::Killed,
+            }
+        }
+    }
+}
+
+/// Starts an actor that runs machine `M` and gives it a seat at an address. The address must be vacant: a former holder has
+/// ended, and that was waited for.
+pub fn start<M, D, S>(
+    address: &Address<M>,
+    config: M::Config,
+    doing: D,
+    store: S,
+    settings: Settings,
+) -> Running
+where
+    M: Machine,
+    D: Doing<M>,
+    S: Store<M>,
+{
+    let cell = EndingCell::default();
+    let shell = Shell::new(address, config, doing, store, settings, cell.clone());
+    let context = Context::new();
+    address.seat(Some(context.address().recipient()));
+    let vacated = address.clone();
+    let (tell, ended) = watch::channel(None);
+    let task = actix_rt::spawn(async move {
+        // The guard gives the seat back also when this task is aborted.
+        let _seat = Seat(vacated);
+        let ending = match AssertUnwindSafe(context.into_future(shell)).catch_unwind().await {
+            Ok(()) => cell.take().unwrap_or(Ending::Normal),
+            Err(panic) => Ending::Panicked(panic_message(&*panic)),
+        };
+        tell.send_replace(Some(ending));
+    });
+    let stopped = address.clone();
+    Running::new(
+        move |mode| {
+            // One that has ended already needs not be told.
+            let _ = stopped.request_stop(mode);
+        },
+        task.abort_handle(),
+        ended,
+    )
+}
+
+struct Seat<M: Machine>(Address<M>);
+
+impl<M: Machine> Drop for Seat<M> {
+    fn drop(&mut self) {
+        self.0.seat(None);
+    }
+}

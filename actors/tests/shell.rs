@@ -1,0 +1,622 @@
+//! The rules of the shell, each told as a story about a small machine that keeps a list of words.
+//!
+//! The store fails, waits and remembers as the test wants, and time is virtual, so every interleaving here is exact.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::Recipient;
+use callboard_actors::conversation;
+use callboard_actors::persister::{Settled, WriteError};
+use callboard_actors::shell::{
+    Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, Doing, Effects, Ending, FeedItem, Input,
+    Machine, Notice, Running, Settings, StopMode, Store, Ticket, Written, start,
+};
+use callboard_actors::vocabulary::{Attempt, Generation, Moment, RestartBudget, Timestamp};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+// === The machine under test ===
+
+/// Adds a word, durably.
+#[derive(Debug, Clone)]
+struct Add(&'static str);
+/// Asks for all words.
+#[derive(Debug, Clone)]
+struct Words;
+/// Waits until a word is there.
+#[derive(Debug, Clone)]
+struct Await(&'static str);
+/// Makes the step panic.
+#[derive(Debug, Clone)]
+struct Stumble;
+/// Calls out, and answers with what came back.
+#[derive(Debug, Clone)]
+struct CallOut(Outside);
+/// Answers after a while.
+#[derive(Debug, Clone)]
+struct Wake(Duration);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outside {
+    Quick,
+    Hanging,
+    Crashing,
+}
+
+conversation! {
+    enum Ask -> Answer for WordList {
+        Add => usize,
+        Words => Vec<&'static str>,
+        Await => (),
+        Stumble => (),
+        CallOut => String,
+        Wake => Timestamp,
+    }
+}
+
+#[derive(Debug)]
+struct WordList {
+    words: Vec<&'static str>,
+    waiting: Vec<(AskId, &'static str)>,
+    calling: Vec<AskId>,
+    sleeping: Vec<AskId>,
+    attempt: Attempt,
+}
+
+impl Machine for WordList {
+    const KIND: &'static str = "word list";
+    type Config = ();
+    type Image = Vec<&'static str>;
+    type Ask = Ask;
+    type Answer = Answer;
+    type Call = Outside;
+    type Outcome = &'static str;
+    type Timer = u64;
+    type Change = &'static str;
+    type News = &'static str;
+    type View = Vec<&'static str>;
+
+    fn restore((): &(), words: Vec<&'static str>, _: Moment) -> Self {
+        Self { words, waiting: vec![], calling: vec![], sleeping: vec![], attempt: Attempt::default() }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => {}
+            Input::Asked { id, ask } => self.asked(moment, *id, ask, effects),
+            Input::Returned { outcome, .. } => {
+                let text = match outcome {
+                    Ok(text) => (*text).to_owned(),
+                    Err(lost) => lost.to_string(),
+                };
+                effects.reply(self.calling.remove(0), Answer::CallOut(text));
+            }
+            Input::Elapsed(_) => effects.reply(self.sleeping.remove(0), Answer::Wake(moment.now)),
+            Input::StopRequested(StopMode::Stop | StopMode::Detach) => effects.stop(),
+        }
+    }
+
+    fn view(&self) -> Vec<&'static str> {
+        self.words.clone()
+    }
+}
+
+impl WordList {
+    fn asked(&mut self, moment: Moment, id: AskId, ask: &Ask, effects: &mut Effects<Self>) {
+        match ask {
+            Ask::Add(Add(word)) => {
+                self.words.push(word);
+                effects.persist(word);
+                effects.reply(id, Answer::Add(self.words.len()));
+                effects.publish(word);
+                let ready = self.waiting.extract_if(.., |(_, awaited)| awaited == word);
+                ready.for_each(|(waiter, _)| effects.reply(waiter, Answer::Await(())));
+            }
+            Ask::Words(Words) => effects.reply(id, Answer::Words(self.words.clone())),
+            Ask::Await(Await(word)) if self.words.contains(word) => effects.reply(id, Answer::Await(())),
+            Ask::Await(Await(word)) => self.waiting.push((id, word)),
+            Ask::Stumble(Stumble) => {
+                self.words.push("half-done");
+                effects.publish("half-done");
+                panic!("stumbled on purpose");
+            }
+            Ask::CallOut(CallOut(outside)) => {
+                self.attempt = self.attempt.next();
+                self.calling.push(id);
+                let key = CallKey { generation: Generation::new(1), attempt: self.attempt };
+                effects.call(key, Duration::from_secs(5), *outside);
+            }
+            Ask::Wake(Wake(pause)) => {
+                self.sleeping.push(id);
+                effects.start_timer(0, moment.now + *pause);
+            }
+        }
+    }
+}
+
+// === Its surroundings ===
+
+struct Hands;
+
+impl Doing<WordList> for Hands {
+    fn call(&mut self, call: Outside) -> LocalBoxFuture<'static, &'static str> {
+        match call {
+            Outside::Quick => Box::pin(async { "done" }),
+            Outside::Hanging => Box::pin(std::future::pending()),
+            Outside::Crashing => Box::pin(async { panic!("the call fell over") }),
+        }
+    }
+}
+
+/// A disk that the test holds in its hands.
+#[derive(Default)]
+struct Disk {
+    words: Vec<&'static str>,
+    waiting: VecDeque<(Ticket, &'static str)>,
+    settled: Option<Recipient<Settled>>,
+    loads: usize,
+    is_manual: bool,
+}
+
+#[derive(Clone, Default)]
+struct SharedDisk(Rc<RefCell<Disk>>);
+
+impl SharedDisk {
+    /// Writes settle only when the test says so.
+    fn manual() -> Self {
+        let disk = Self::default();
+        disk.0.borrow_mut().is_manual = true;
+        disk
+    }
+
+    fn settle(&self, outcome: Result<(), WriteError>) {
+        let mut disk = self.0.borrow_mut();
+        let (ticket, word) = disk.waiting.pop_front().expect("a write waits");
+        match &outcome {
+            Ok(()) => disk.words.push(word),
+            Err(_) => disk.waiting.clear(),
+        }
+        let settled = Settled { epoch: ticket.epoch, through: ticket.sequence, outcome };
+        disk.settled.as_ref().expect("it is open").do_send(settled);
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.0.borrow().waiting.is_empty()
+    }
+}
+
+impl Store<WordList> for SharedDisk {
+    fn open(&mut self, settled: Recipient<Settled>) {
+        self.0.borrow_mut().settled = Some(settled);
+    }
+
+    fn write(&mut self, ticket: Ticket, word: &'static str) -> Written {
+        let mut disk = self.0.borrow_mut();
+        if disk.is_manual {
+            disk.waiting.push_back((ticket, word));
+            Written::Later
+        } else {
+            disk.words.push(word);
+            Written::Now
+        }
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<Vec<&'static str>, String>> {
+        let mut disk = self.0.borrow_mut();
+        disk.loads += 1;
+        let words = disk.words.clone();
+        Box::pin(async move { Ok(words) })
+    }
+}
+
+fn disk_full() -> WriteError {
+    let source = Arc::new(std::io::Error::from(std::io::ErrorKind::StorageFull));
+    WriteError::NoSpace { path: "/data/callboard.redb".into(), source }
+}
+
+/// Runs a story on one arbiter under virtual time.
+fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
+    let system = actix::System::with_tokio_rt(|| {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime")
+    });
+    system.block_on(async { tell().await });
+}
+
+fn word_list(disk: &SharedDisk) -> (Address<WordList>, Running, Settings) {
+    word_list_with(disk, 64, Settings { seed: Some(7), ..Settings::default() })
+}
+
+fn word_list_with(
+    disk: &SharedDisk,
+    limit: usize,
+    settings: Settings,
+) -> (Address<WordList>, Running, Settings) {
+    let address = Address::vacant("words", limit);
+    let running = start(&address, (), Hands, disk.clone(), settings.clone());
+    (address, running, settings)
+}
+
+/// Lets everything that can happen now happen.
+async fn settle_down() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+// === Rule 1: effects leave in order, and a write is a gate ===
+
+#[test]
+fn nothing_leaves_before_the_write_in_front_of_it_is_on_disk() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, _running, _) = word_list(&disk);
+        let mut feed = words.subscribe(8).expect("it runs");
+        assert_eq!(feed.next().await, Some(FeedItem::Snapshot { number: 0, view: vec![] }));
+
+        let mut added = words.ask(Add("one"));
+        let mut asked = words.ask(Words);
+        settle_down().await;
+        assert!((&mut added).now_or_never().is_none(), "the answer waits for the disk");
+        assert!((&mut asked).now_or_never().is_none(), "so does a question that was asked later");
+        assert_eq!(feed.try_next(), None, "and so do the news");
+
+        disk.settle(Ok(()));
+        assert_eq!(added.await, Ok(1));
+        assert_eq!(asked.await, Ok(vec!["one"]));
+        assert_eq!(feed.next().await, Some(FeedItem::Change { number: 1, news: "one" }));
+    });
+}
+
+#[test]
+fn the_mailbox_goes_on_while_writes_are_on_their_way() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, _running, _) = word_list(&disk);
+        let answers: Vec<_> = ["a", "b", "c"].map(|word| words.ask(Add(word))).into();
+        settle_down().await;
+        assert_eq!(disk.0.borrow().waiting.len(), 3, "all three writes could share one commit");
+        (0..3).for_each(|_| disk.settle(Ok(())));
+        for (place, answer) in answers.into_iter().enumerate() {
+            assert_eq!(answer.await, Ok(place + 1));
+        }
+    });
+}
+
+// === Rule 2: a failed write ===
+
+#[test]
+fn when_a_write_fails_everything_behind_it_is_refused_and_memory_is_what_the_disk_holds() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, _running, settings) = word_list(&disk);
+        let kept = words.ask(Add("kept"));
+        let lost = words.ask(Add("lost"));
+        let on_top = words.ask(Add("on top of it"));
+        let asked = words.ask(Words);
+        settle_down().await;
+        disk.settle(Ok(()));
+        disk.settle(Err(disk_full()));
+        assert_eq!(kept.await, Ok(1));
+        for error in [lost.await.err(), on_top.await.err(), asked.await.err()] {
+            let error = error.expect("it is refused");
+            assert!(matches!(error, AskError::NotDurable { .. }) && error.is_transient(), "{error}");
+        }
+        assert_eq!(words.ask(Words).await, Ok(vec!["kept"]));
+        assert!(matches!(&settings.notices.recent()[..], [Notice::WriteFailed { .. }]));
+
+        let again = words.ask(Add("lost"));
+        settle_down().await;
+        disk.settle(Ok(()));
+        assert_eq!(again.await, Ok(2), "writing works again when the cause is gone");
+        assert_eq!(words.vitals().rebuilds, 1);
+    });
+}
+
+#[test]
+fn a_question_that_still_waits_is_asked_again_of_the_rebuilt_machine() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, _running, _) = word_list(&disk);
+        let awaited = words.ask(Await("late"));
+        let lost = words.ask(Add("lost"));
+        settle_down().await;
+        disk.settle(Err(disk_full()));
+        assert!(lost.await.is_err());
+        let added = words.ask(Add("late"));
+        while !disk.is_waiting() {
+            settle_down().await;
+        }
+        disk.settle(Ok(()));
+        assert_eq!(added.await, Ok(1));
+        assert_eq!(awaited.await, Ok(()));
+    });
+}
+
+#[test]
+fn subscribers_get_a_new_snapshot_after_a_failed_write_and_no_news_of_what_was_taken_back() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, _running, _) = word_list(&disk);
+        let mut feed = words.subscribe(8).expect("it runs");
+        feed.next().await;
+        let lost = words.ask(Add("lost"));
+        settle_down().await;
+        disk.settle(Err(disk_full()));
+        assert!(lost.await.is_err());
+        assert_eq!(feed.next().await, Some(FeedItem::Snapshot { number: 0, view: vec![] }));
+    });
+}
+
+// === Rule 3: calls never hold the mailbox ===
+
+#[test]
+fn a_hanging_call_holds_nobody_and_ends_at_its_deadline() {
+    story(|| async {
+        let disk = SharedDisk::default();
+        let (words, _running, _) = word_list(&disk);
+        let hanging = words.ask(CallOut(Outside::Hanging));
+        assert_eq!(words.ask(Add("meanwhile")).await, Ok(1));
+        assert_eq!(hanging.await, Ok(CallLost::DeadlineExceeded(Duration::from_secs(5)).to_string()));
+    });
+}
+
+#[test]
+fn a_call_that_panics_comes_back_as_lost_and_harms_nobody() {
+    story(|| async {
+        let disk = SharedDisk::default();
+        let (words, _running, _) = word_list(&disk);
+        let crashed = words.ask(CallOut(Outside::Crashing)).await.expect("an answer");
+        assert!(crashed.contains("the call fell over"), "{crashed}");
+        assert_eq!(words.ask(CallOut(Outside::Quick)).await, Ok("done".to_owned()));
+        assert_eq!(words.vitals().crashes, 0);
+    });
+}
+
+#[test]
+fn a_call_of_a_former_life_does_not_come_back() {
+    story(|| async {
+        let disk = SharedDisk::default();
+        let (words, _running, _) = word_list(&disk);
+        let mut hanging = words.ask(CallOut(Outside::Hanging));
+        assert!(words.ask(Stumble).await.is_err());
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!((&mut hanging).now_or_never().is_none(), "it was asked again, with a new deadline");
+        assert!(hanging.await.is_ok());
+    });
+}
+
+// === Rule 4: a crash is a step too ===
+
+#[test]
+fn a_panic_in_a_step_costs_one_message_and_nothing_else() {
+    story(|| async {
+        let disk = SharedDisk::default();
+        let (words, _running, settings) = word_list(&disk);
+        let mut feed = words.subscribe(8).expect("it runs");
+        feed.next().await;
+        let before = words.ask(Add("before"));
+        let crashed = words.ask(Stumble);
+        let behind = words.ask(Words);
+        assert_eq!(before.await, Ok(1));
+        assert!(
+            matches!(crashed.await, Err(AskError::Crashed { message, .. }) if message.contains("on purpose"))
+        );
+        assert_eq!(behind.await, Ok(vec!["before"]), "what waited behind it is handled, on state from disk");
+        assert_eq!(words.vitals().crashes, 1);
+        assert_eq!(feed.next().await, Some(FeedItem::Change { number: 1, news: "before" }));
+        assert!(matches!(feed.next().await, Some(FeedItem::Snapshot { number: 1, .. })), "no half-done news");
+        let notices = settings.notices.recent();
+        assert!(matches!(&notices[0], Notice::Crashed { crashes: 1, .. }), "{notices:?}");
+        assert!(
+            matches!(&notices[1], Notice::DeadLetter { input, cause: DeadLetterCause::Crashed(_), .. } if input.contains("Stumble")),
+            "{notices:?}"
+        );
+    });
+}
+
+#[test]
+fn what_was_written_before_a_crash_is_waited_for_and_kept() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, _running, _) = word_list(&disk);
+        let written = words.ask(Add("written"));
+        let crashed = words.ask(Stumble);
+        let asked = words.ask(Words);
+        assert!(matches!(crashed.await, Err(AskError::Crashed { .. })));
+        assert_eq!(disk.0.borrow().loads, 1, "the store is not read again before the write has settled");
+        disk.settle(Ok(()));
+        assert_eq!(written.await, Ok(1));
+        assert_eq!(asked.await, Ok(vec!["written"]));
+        assert_eq!(disk.0.borrow().loads, 2);
+    });
+}
+
+#[test]
+fn a_write_that_fails_behind_a_crash_is_refused_like_any_other() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, _running, _) = word_list(&disk);
+        let written = words.ask(Add("written"));
+        let crashed = words.ask(Stumble);
+        assert!(crashed.await.is_err());
+        disk.settle(Err(disk_full()));
+        assert!(matches!(written.await, Err(AskError::NotDurable { .. })));
+        assert_eq!(words.ask(Words).await, Ok(vec![]));
+    });
+}
+
+#[test]
+fn the_end_of_the_budget_ends_the_actor_and_its_parent_is_told() {
+    story(|| async {
+        let budget = RestartBudget { limit: 2, window: Duration::from_secs(60) };
+        let settings = Settings { budget, ..Settings::default() };
+        let disk = SharedDisk::default();
+        let (words, running, _) = word_list_with(&disk, 64, settings.clone());
+        let waiting = words.ask(Await("never"));
+        for _ in 0..3 {
+            assert!(matches!(words.ask(Stumble).await, Err(AskError::Crashed { .. })));
+        }
+        assert!(
+            matches!(running.ended().await, Ending::BudgetSpent(message) if message.contains("on purpose"))
+        );
+        assert!(matches!(waiting.await, Err(AskError::NotRunning { .. })));
+        assert!(matches!(words.ask(Words).await, Err(AskError::NotRunning { .. })));
+
+        let _running = start(&words, (), Hands, disk, settings);
+        assert_eq!(
+            words.ask(Words).await,
+            Ok(vec![]),
+            "the address is the same after its supervisor starts it again"
+        );
+    });
+}
+
+#[test]
+fn crashes_that_lie_far_apart_do_not_spend_the_budget() {
+    story(|| async {
+        let budget = RestartBudget { limit: 1, window: Duration::from_secs(60) };
+        let (words, _running, _) =
+            word_list_with(&SharedDisk::default(), 64, Settings { budget, ..Settings::default() });
+        for _ in 0..5 {
+            assert!(words.ask(Stumble).await.is_err());
+            tokio::time::sleep(Duration::from_secs(61)).await;
+        }
+        assert_eq!(words.ask(Words).await, Ok(vec![]));
+    });
+}
+
+// === Rule 5: order under overload ===
+
+#[test]
+fn one_message_too_many_is_refused_at_the_door_and_overtakes_nobody() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, _running, _) = word_list_with(&disk, 3, Settings::default());
+        let taken: Vec<_> = ["a", "b", "c"].map(|word| words.ask(Add(word))).into();
+        let refused = words.ask(Add("d")).await;
+        assert!(matches!(refused, Err(AskError::Busy { limit: 3, .. })), "{refused:?}");
+        settle_down().await;
+        (0..3).for_each(|_| disk.settle(Ok(())));
+        for answer in taken {
+            assert!(answer.await.is_ok());
+        }
+        assert_eq!(words.ask(Words).await, Ok(vec!["a", "b", "c"]));
+        assert_eq!(words.vitals().mailbox_depth, 0);
+    });
+}
+
+#[test]
+fn those_who_wait_for_something_do_not_fill_the_door() {
+    story(|| async {
+        let (words, _running, _) = word_list_with(&SharedDisk::default(), 2, Settings::default());
+        let mut waiting = Vec::new();
+        for _ in 0..100 {
+            waiting.push(words.ask(Await("news")));
+            settle_down().await;
+        }
+        assert_eq!(words.ask(Add("news")).await, Ok(1));
+        for waiter in waiting {
+            assert_eq!(waiter.await, Ok(()));
+        }
+    });
+}
+
+#[test]
+fn an_actor_with_room_for_one_message_handles_many_timers_at_once_scl_07() {
+    story(|| async {
+        let (words, _running, _) = word_list_with(&SharedDisk::default(), 1, Settings::default());
+        let mut sleeping = Vec::new();
+        for _ in 0..10 {
+            sleeping.push(words.ask(Wake(Duration::from_secs(9))));
+            settle_down().await;
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(
+            sleeping.remove(0).await.is_ok(),
+            "the timer ran although nobody else could have been let in"
+        );
+        assert_eq!(words.ask(Add("still here")).await, Ok(1));
+    });
+}
+
+// === Rule 6 and feeds ===
+
+#[test]
+fn a_slow_subscriber_delays_nobody_and_learns_exactly_what_it_missed_scl_01() {
+    story(|| async {
+        let (words, _running, _) = word_list(&SharedDisk::default());
+        let mut slow = words.subscribe(4).expect("it runs");
+        for _ in 0..100 {
+            assert!(words.ask(Add("word")).await.is_ok());
+        }
+        let mut seen = 0;
+        let missed = loop {
+            match slow.next().await.expect("the list lives") {
+                FeedItem::Change { number, .. } => {
+                    seen += 1;
+                    assert_eq!(number, seen, "in order and without a hole");
+                }
+                FeedItem::Lagged { missed } => break missed,
+                FeedItem::Snapshot { .. } => {}
+            }
+        };
+        assert_eq!(seen + missed, 100);
+        let Some(FeedItem::Snapshot { number: 100, view }) = slow.next().await else { panic!("a snapshot") };
+        assert_eq!(view.len(), 100);
+    });
+}
+
+// === Rule 7: a caller that gives up ===
+
+#[test]
+fn what_was_taken_is_done_once_although_its_caller_left() {
+    story(|| async {
+        let (words, _running, _) = word_list(&SharedDisk::default());
+        drop(words.ask(Add("left behind")));
+        assert_eq!(words.ask(Words).await, Ok(vec!["left behind"]));
+    });
+}
+
+// === Time and the end ===
+
+#[test]
+fn virtual_time_moves_timers_to_the_instant() {
+    story(|| async {
+        let (words, _running, settings) = word_list(&SharedDisk::default());
+        let before = settings.clock.now();
+        let woken = words.ask(Wake(Duration::from_secs(3_600))).await.expect("an answer");
+        let slept = woken.since(before);
+        assert!(slept >= Duration::from_secs(3_600) && slept < Duration::from_secs(3_601), "{slept:?}");
+    });
+}
+
+#[test]
+fn a_stopped_actor_handles_what_came_before_and_refuses_what_comes_after() {
+    story(|| async {
+        let (words, running, _) = word_list(&SharedDisk::default());
+        let before = words.ask(Add("before"));
+        running.request_stop(StopMode::Stop);
+        assert_eq!(before.await, Ok(1));
+        assert_eq!(running.ended().await, Ending::Normal);
+        assert!(matches!(words.ask(Words).await, Err(AskError::NotRunning { .. })));
+    });
+}
+
+#[test]
+fn an_actor_that_is_killed_tells_its_parent_and_leaves_its_seat() {
+    story(|| async {
+        let (words, running, _) = word_list(&SharedDisk::default());
+        let hanging = words.ask(CallOut(Outside::Hanging));
+        settle_down().await;
+        running.kill();
+        assert_eq!(running.ended().await, Ending::Killed);
+        assert!(hanging.await.is_err());
+        assert!(words.subscribe(4).is_err());
+    });
+}
