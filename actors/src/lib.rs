@@ -9,3 +9,11 @@ pub mod shell;
 pub mod persister;
 
 pub mod csi;
+
+pub mod registry;
+
+pub mod instances;
+
+pub mod allocations;
+
+pub mod inventory;

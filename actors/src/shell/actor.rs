@@ -233,7 +233,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
                 }
                 Effect::StartTimer(timer, at) => self.timers.start(timer, at),
                 Effect::CancelTimer(timer) => self.timers.cancel(&timer),
-                Effect::Stop => self.outbox.push(Item::Stop),
+                Effect::Stop(ending) => self.outbox.push(Item::Stop(ending)),
             }
         }
         self.effects = effects;
@@ -292,12 +292,13 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             Item::Call { key, deadline, call } => {
                 self.calls.plan(Planned { key, deadline, call }, &context.address());
             }
-            Item::Stop => self.end(Ending::Normal, context),
+            Item::Stop(ending) => self.end(ending, context),
         }
     }
 
     fn publish(&mut self, news: &M::News) {
         self.published += 1;
+        self.doing.published(news);
         self.readers.retain(|_, reader| !reader.is_abandoned());
         for reader in self.readers.values() {
             reader.change(self.published, news.clone());
@@ -397,7 +398,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
                 | Item::Publish(_)
                 | Item::Refresh(_)
                 | Item::Call { .. }
-                | Item::Stop => {}
+                | Item::Stop(_) => {}
             }
         }
         self.pause_before_load(context);

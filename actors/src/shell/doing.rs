@@ -9,6 +9,12 @@ pub trait Doing<M: Machine>: 'static {
     /// Starts a call. The future runs beside the actor, under the deadline that the machine gave, and is dropped when the
     /// actor ends or is rebuilt.
     fn call(&mut self, call: M::Call) -> LocalBoxFuture<'static, M::Outcome>;
+
+    /// Hears the machine's news in the instant in which they leave, one by one and in order: the way to pass them on to a
+    /// parent who gave a recipient, and must not miss one. The default keeps them to the subscribers.
+    fn published(&mut self, news: &M::News) {
+        let _ = news;
+    }
 }
 
 /// The hands of a machine that makes no calls.

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use super::spawn::Ending;
 use crate::vocabulary::{Attempt, Generation, Moment, Timestamp};
 
 /// A machine decides and does nothing: it names no runtime, clock, socket, database or random source. The shell runs it
@@ -139,8 +140,8 @@ pub enum Effect<M: Machine> {
     StartTimer(M::Timer, Timestamp),
     /// Do not wake it after all.
     CancelTimer(M::Timer),
-    /// End the actor, after everything before this has left.
-    Stop,
+    /// End the actor in this way, after everything before this has left.
+    Stop(Ending),
 }
 
 /// Collects what a step wants done.
@@ -188,7 +189,12 @@ impl<M: Machine> Effects<M> {
 
     /// Ends the actor after everything before this has left.
     pub fn stop(&mut self) {
-        self.list.push(Effect::Stop);
+        self.list.push(Effect::Stop(Ending::Normal));
+    }
+
+    /// Gives up: ends the actor as [`Ending::Failed`], so that its parent decides what next.
+    pub fn fail(&mut self, reason: impl Into<String>) {
+        self.list.push(Effect::Stop(Ending::Failed(reason.into())));
     }
 
     /// Takes all effects out, in order, leaving the collection empty.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::address::{Permit, ReplySender};
 use super::feed::FeedSender;
 use super::machine::{CallKey, Machine};
+use super::spawn::Ending;
 
 /// One thing that waits to leave.
 pub(crate) enum Item<M: Machine> {
@@ -22,7 +23,7 @@ pub(crate) enum Item<M: Machine> {
     /// A call to be made.
     Call { key: CallKey, deadline: Duration, call: M::Call },
     /// The end.
-    Stop,
+    Stop(Ending),
 }
 
 /// What waits to leave, and how far the disk has got.
@@ -65,7 +66,7 @@ impl<M: Machine> Outbox<M> {
                 | Item::Attach(..)
                 | Item::Refresh(_)
                 | Item::Call { .. }
-                | Item::Stop => return self.items.pop_front(),
+                | Item::Stop(_) => return self.items.pop_front(),
             }
         }
     }

@@ -69,6 +69,8 @@ pub enum Ending {
     Panicked(String),
     /// It crashed more often than its budget allows; this is the last panic or error.
     BudgetSpent(String),
+    /// It gave up, and says why.
+    Failed(String),
     /// It was ended by force.
     Killed,
 }

@@ -1,0 +1,68 @@
+//! What can be said to the inventory, and what it says.
+
+use std::sync::Arc;
+
+use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, Health, PluginKey, Timestamp};
+
+/// What this node offers through one plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Which plugin.
+    pub plugin: PluginKey,
+    /// Who serves it.
+    pub allocation: AllocationId,
+    /// Which generation.
+    pub generation: Generation,
+    /// Its health.
+    pub health: Health,
+    /// Since when.
+    pub since: Timestamp,
+    /// What it reported of itself.
+    pub fingerprint: Option<Arc<CsiFingerprint>>,
+    /// Whether its allocation has left and a successor is awaited: it is kept in the books and nothing new may be placed on
+    /// it (HLT-08).
+    pub restarting: bool,
+    /// Oddities that do not keep it from serving.
+    pub remarks: Vec<String>,
+}
+
+/// Asks for everything this node offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakeInventory;
+
+/// Waits until the first fingerprints have been published (N1), and gives them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AwaitFirst;
+
+/// What was known at the end of the first wait (N2).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FirstSummary {
+    /// These are healthy.
+    pub healthy: Vec<PluginKey>,
+    /// These answered that they are not, each with its reason.
+    pub unhealthy: Vec<(PluginKey, String)>,
+    /// These are not there at all (drivers that found nothing to drive).
+    pub undetected: Vec<PluginKey>,
+    /// These had not answered.
+    pub no_answer: Vec<PluginKey>,
+}
+
+/// What subscribers are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InventoryNews {
+    /// The first fingerprints, in one piece; nothing is told before this (N1, HLT-06).
+    First(Vec<Offer>, FirstSummary),
+    /// An offer came or changed in something that counts. A new generation alone does not count (SCL-05).
+    Changed(Offer),
+    /// A plugin is gone for good: it left, and no successor came within the grace (HLT-08).
+    Removed(Offer),
+}
+
+/// Everything subscribers may know of the inventory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InventoryView {
+    /// All offers, by plugin. Empty until the first are published.
+    pub offers: Vec<Offer>,
+    /// What the first wait found, once it is over.
+    pub first: Option<FirstSummary>,
+}

@@ -1,0 +1,5 @@
+//! Who is registered, who is active, who is told.
+
+mod messages;
+
+pub use messages::*;
