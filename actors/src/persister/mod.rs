@@ -1,30 +1,57 @@
-//! The one owner of the database. What is here is what the shell must know of it.
+//! The persister: the one owner of the database.
+//!
+//! Others hand it [`Write`]s and go on. Whatever waits when a commit starts shares that commit, and when it is on disk each
+//! owner's ledger gets one [`Settled`] that says how far its writes have come.
+//!
+//! ```text
+//!   Write, Write, Write ...          one commit at a time
+//!          |                    .---------------------------.
+//!          v       what waits   |                           |  on disk
+//!       mailbox --> queue ----> |  blocking thread --> redb |---------> Settled to each owner
+//!                    ^          |                           |
+//!                    |          '---------------------------'
+//!                    '- load, close: behind the writes before them         failed ---> Settled(error)
+//! ```
+//!
+//! What it promises:
+//!
+//! - P1 A [`Settled`] that says success means on disk. Virtual time waits for a commit.
+//! - P2, RES-08 Each record carries a checksum and the number of its schema. Older ones are migrated when they are loaded, a
+//!   damaged one goes to quarantine and the rest load, and a newer file is refused and not touched.
+//! - P3 When a commit fails, the owners in it are told, what else they have under way is dropped, and the next write tries
+//!   again, with the database opened anew.
+//! - P4 Killed at any instant, the file opens again and holds everything that was acknowledged.
+//! - P5 A second host on the same directory is refused, and told who was first.
+//! - P6 It stores what it is given, in a file for its user alone. No secret belongs into a record.
+//!
+//! What it does not promise: while a file is not closed, redb guards whole pages with checksums. If a byte of one changes
+//! *and* the host was killed, the damage cannot be told from a torn write, and the file may be refused as a whole.
 
-/// Why writes did not reach the disk.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum WriteError {
-    /// No space is left where the database lies.
-    #[error("cannot write {path}: no space is left")]
-    NoSpace {
-        /// The database file.
-        path: std::path::PathBuf,
-        /// What the system said.
-        #[source]
-        source: std::sync::Arc<std::io::Error>,
-    },
-}
+mod actor;
+mod cause;
+mod codec;
+mod commit;
+mod errors;
+mod handle;
+mod load;
+mod lock;
+mod look;
+mod messages;
+mod meta;
+mod open;
+mod quarantine;
+mod queue;
+mod record;
+mod source;
+mod store;
 
-/// How the writes of an owner ended.
-#[derive(Debug, Clone)]
-pub struct Settled {
-    /// The epoch of these writes.
-    pub epoch: u64,
-    /// The highest sequence among them.
-    pub through: u64,
-    /// Whether they are on disk.
-    pub outcome: Result<(), WriteError>,
-}
-
-impl actix::Message for Settled {
-    type Result = ();
-}
+pub use codec::{DecodeError, RECORD_BYTES_MAX, decode, decode_payload, encode};
+pub use errors::{CloseError, LoadError, OpenError, WriteError};
+pub use handle::Persister;
+pub use lock::Holder;
+pub use messages::{Damaged, Loaded, OpenLedger, Operation, Owner, Settled, Table, Write};
+pub use meta::FILE_SCHEMA;
+pub use open::Options;
+pub use quarantine::Quarantined;
+pub use record::Record;
+pub use source::MakeBackend;

@@ -1,0 +1,130 @@
+//! Turns records into bytes and back. The only file that names bincode.
+//!
+//! bincode is unmaintained. Two crates write the same bytes for the same configuration (`wincode` with variable integers and
+//! `bincode-next`), so either can take its place here without touching a file on disk.
+//!
+//! Two things that bincode does by default would be fatal on damaged bytes, and are prevented here: without a limit it asks
+//! for as much memory as a damaged length says and aborts the process, and it accepts bytes that are left over.
+
+use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::record::Record;
+
+/// The most bytes that an encoded record may have: 1 MiB. A write with a longer one is refused.
+pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
+
+/// The most memory that decoding one record may claim: 16 MiB.
+const DECODE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How many bytes of an encoded record say its schema.
+const SCHEMA_BYTES: usize = 2;
+
+const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<DECODE_BYTES_MAX>> =
+    bincode::config::standard().with_limit::<DECODE_BYTES_MAX>();
+
+/// Why bytes are not a record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// There are fewer bytes than even an empty record has.
+    #[error("it has only {bytes} bytes, fewer than any record")]
+    TooShort {
+        /// How many there are.
+        bytes: usize,
+    },
+    /// The bytes are not those that were written, or lie under another key or in another table.
+    #[error("its checksum is {found:08x} where {expected:08x} is due")]
+    Checksum {
+        /// The checksum that was stored.
+        found: u32,
+        /// The checksum of the bytes, their key and their table.
+        expected: u32,
+    },
+    /// The record was written by a later version of this program.
+    #[error("its schema {theirs} is newer than {ours}, the newest known here")]
+    Newer {
+        /// The schema of the record.
+        theirs: u16,
+        /// The newest schema that is known.
+        ours: u16,
+    },
+    /// The record has a schema for which there is no migration.
+    #[error("nothing migrates its schema {schema}")]
+    UnknownSchema {
+        /// The schema of the record.
+        schema: u16,
+    },
+    /// The bytes after the schema are not what the type demands.
+    #[error("its content is malformed: {reason}")]
+    Malformed {
+        /// What the decoder, or a migration, found.
+        reason: String,
+    },
+    /// The record is whole, but more bytes follow.
+    #[error("{bytes} bytes are left over behind its content")]
+    LeftOver {
+        /// How many follow.
+        bytes: usize,
+    },
+}
+
+/// Makes the bytes of a record: its schema (two bytes, little-endian) and its content.
+///
+/// # Panics
+///
+/// If the type cannot be serialised at all (a sequence of unknown length, a serialiser that fails), which the first test of the
+/// type shows.
+#[must_use]
+pub fn encode<R: Record>(record: &R) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(128);
+    bytes.extend_from_slice(&R::SCHEMA.to_le_bytes());
+    append(record, &mut bytes);
+    bytes
+}
+
+/// Reads what [`encode`] made, migrating older schemas.
+///
+/// # Errors
+///
+/// Says what is wrong with the bytes. It never panics and never claims more memory than 16 MiB, whatever the bytes are.
+pub fn decode<R: Record>(bytes: &[u8]) -> Result<R, DecodeError> {
+    let (schema, payload) = split(bytes)?;
+    match schema.cmp(&R::SCHEMA) {
+        std::cmp::Ordering::Equal => decode_payload(payload),
+        std::cmp::Ordering::Less => R::migrate(schema, payload),
+        std::cmp::Ordering::Greater => Err(DecodeError::Newer { theirs: schema, ours: R::SCHEMA }),
+    }
+}
+
+/// Reads the content of a record, to its last byte. Migrations use it with the types of their older schemas.
+///
+/// # Errors
+///
+/// Says what is wrong with the bytes, as [`decode`] does.
+pub fn decode_payload<T: DeserializeOwned>(payload: &[u8]) -> Result<T, DecodeError> {
+    let (content, consumed) = bincode::serde::decode_from_slice(payload, CONFIGURATION)
+        .map_err(|error| DecodeError::Malformed { reason: error.to_string() })?;
+    match payload.len() - consumed {
+        0 => Ok(content),
+        bytes => Err(DecodeError::LeftOver { bytes }),
+    }
+}
+
+/// The schema of an encoded record.
+pub(super) fn schema_of(bytes: &[u8]) -> Result<u16, DecodeError> {
+    split(bytes).map(|(schema, _)| schema)
+}
+
+fn split(bytes: &[u8]) -> Result<(u16, &[u8]), DecodeError> {
+    match bytes.split_first_chunk::<SCHEMA_BYTES>() {
+        Some((schema, payload)) => Ok((u16::from_le_bytes(*schema), payload)),
+        None => Err(DecodeError::TooShort { bytes: bytes.len() }),
+    }
+}
+
+fn append<T: Serialize>(content: &T, bytes: &mut Vec<u8>) {
+    bincode::serde::encode_into_std_write(content, bytes, CONFIGURATION).expect(
+        "a vector takes every byte, and a record type that cannot be serialised fails its first test",
+    );
+}

@@ -1,0 +1,62 @@
+//! Brings a batch of writes to disk in one transaction.
+
+use redb::{Database, TableDefinition, WriteTransaction};
+
+use super::messages::{Operation, Table, Write};
+use super::record;
+
+/// A table of the database, opened within a transaction.
+pub(super) type OpenTable<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
+
+/// How a table is known to redb.
+pub(super) const fn definition(table: Table) -> TableDefinition<'static, &'static [u8], &'static [u8]> {
+    TableDefinition::new(table.0)
+}
+
+/// Carries out all operations of all writes in order, and returns when they are on disk.
+pub(super) fn commit(database: &Database, writes: &[Write]) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    let mut tables = Tables { transaction: &transaction, open: Vec::new() };
+    for operation in writes.iter().flat_map(|write| &write.operations) {
+        match operation {
+            Operation::Put { table, key, record } => put(tables.get(*table)?, *table, key, record)?,
+            Operation::Delete { table, key } => {
+                tables.get(*table)?.remove(key.as_slice())?;
+            }
+        }
+    }
+    drop(tables);
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Stores one encoded record under its seal.
+pub(super) fn put(
+    open: &mut OpenTable<'_>,
+    table: Table,
+    key: &[u8],
+    record: &[u8],
+) -> Result<(), redb::Error> {
+    let mut space = open.insert_reserve(key, record.len() + record::SEAL_BYTES)?;
+    record::seal(table, key, record, space.as_mut());
+    Ok(())
+}
+
+/// The tables that a transaction has opened so far: each is opened once.
+struct Tables<'t> {
+    transaction: &'t WriteTransaction,
+    open: Vec<(Table, OpenTable<'t>)>,
+}
+
+impl<'t> Tables<'t> {
+    fn get(&mut self, table: Table) -> Result<&mut OpenTable<'t>, redb::Error> {
+        let place = match self.open.iter().position(|(known, _)| *known == table) {
+            Some(place) => place,
+            None => {
+                self.open.push((table, self.transaction.open_table(definition(table))?));
+                self.open.len() - 1
+            }
+        };
+        Ok(&mut self.open[place].1)
+    }
+}

@@ -1,0 +1,113 @@
+//! The handle through which everyone speaks to the persister.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use actix::{Actor, Addr};
+use tokio::sync::oneshot;
+
+use super::actor::{Committer, Job};
+use super::errors::{CloseError, LoadError, OpenError};
+use super::messages::{Loaded, OpenLedger, Write};
+use super::open::{self, Options};
+use super::record::Record;
+use super::store::Store;
+use crate::vocabulary::RunNumber;
+
+/// A cheap handle of the persister, for any thread. When all are gone, what was handed over is still brought to disk, and
+/// then the file is closed.
+#[derive(Debug, Clone)]
+pub struct Persister {
+    committer: Addr<Committer>,
+    depth: Arc<AtomicUsize>,
+    run: RunNumber,
+    path: Arc<Path>,
+}
+
+impl Persister {
+    /// Opens the database of a data directory, and starts the persister on the present arbiter.
+    ///
+    /// # Errors
+    ///
+    /// Says what was tried on which path, and what to do. A file that is newer, damaged or not ours has not been touched.
+    ///
+    /// # Panics
+    ///
+    /// Outside of an actix system, as every start of an actor.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let path: Arc<Path> = open::database_path(&options.data_dir).into();
+        let opened = actix_rt::task::spawn_blocking(move || open::open(&options)).await;
+        let (store, run) = opened.map_err(|error| OpenError::Io {
+            path: path.to_path_buf(),
+            source: std::io::Error::other(error),
+        })??;
+        let depth = Arc::<AtomicUsize>::default();
+        let committer = Committer::new(store, Arc::clone(&depth)).start();
+        Ok(Self { committer, depth, run, path })
+    }
+
+    /// Says who is told of an owner's writes from now on.
+    pub fn open_ledger(&self, open: OpenLedger) {
+        self.committer.do_send(open);
+    }
+
+    /// Hands a write over. The owner's ledger hears how it ended.
+    pub fn write(&self, write: Write) {
+        self.depth.fetch_add(1, Ordering::Relaxed);
+        self.committer.do_send(write);
+    }
+
+    /// Loads the table of a record type, behind every write that was handed over before this call.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`], and then nothing was changed. Single damaged records are no error: see [`Loaded::damaged`].
+    pub fn load<R: Record + Send + 'static>(
+        &self,
+    ) -> impl Future<Output = Result<Loaded<R>, LoadError>> + use<R> + 'static {
+        let answer = self.ask(Store::load::<R>);
+        let path = self.path.to_path_buf();
+        async move { answer.await.unwrap_or(Err(LoadError::Closed { path, table: R::TABLE.0 })) }
+    }
+
+    /// Which run of the host this is: it grows with every opening of the database.
+    #[must_use]
+    pub const fn run(&self) -> RunNumber {
+        self.run
+    }
+
+    /// Where the database file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many writes were handed over and are not settled yet.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.depth.load(Ordering::Relaxed)
+    }
+
+    /// Settles all that was handed over before, then closes the file and releases the lock. What is handed over later fails
+    /// with `Closed`. Closing twice is fine.
+    ///
+    /// # Errors
+    ///
+    /// Only if the persister's thread has ended already.
+    pub async fn close(&self) -> Result<(), CloseError> {
+        self.ask(Store::close).await.map_err(|_| CloseError { path: PathBuf::from(&*self.path) })
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Store) -> T + Send + 'static,
+    ) -> oneshot::Receiver<T> {
+        let (answer, answered) = oneshot::channel();
+        self.committer.do_send(Job(Box::new(move |store| {
+            // Whoever asked may have gone meanwhile, and then nobody needs the answer.
+            drop(answer.send(question(store)));
+        })));
+        answered
+    }
+}

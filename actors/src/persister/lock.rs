@@ -1,0 +1,135 @@
+//! Keeps a second host off a data directory (P5).
+//!
+//! The lock is the kernel's, on an open file, so it ends with its host however that ends. The file's text only says who
+//! holds it.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// A host that holds a data directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process, if the lock file says so.
+    pub pid: Option<u32>,
+    /// When it opened the directory, in seconds since the Unix epoch, if the lock file says so.
+    pub since: Option<u64>,
+}
+
+impl Holder {
+    /// This process, from now on.
+    pub(super) fn this() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Self { pid: Some(std::process::id()), since: Some(since) }
+    }
+
+    fn parse(text: &str) -> Self {
+        let number = |name: &str| {
+            text.split_whitespace()
+                .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok())
+        };
+        Self { pid: number("pid").and_then(|pid| u32::try_from(pid).ok()), since: number("since") }
+    }
+
+    fn text(self) -> String {
+        format!("pid={} since={}\n{self}\n", self.pid.unwrap_or_default(), self.since.unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "process {pid}")?,
+            None => f.write_str("another process")?,
+        }
+        self.since.map_or(Ok(()), |since| write!(f, ", since {}", Utc(since)))
+    }
+}
+
+/// A lock that is held until this is dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+/// What became of an attempt to lock.
+#[derive(Debug)]
+pub(super) enum Locking {
+    Held(Lock),
+    HeldBy(Holder),
+}
+
+/// Locks the file, which is created if it is not there, for `holder`.
+pub(super) fn lock(path: &Path, holder: Holder) -> io::Result<Locking> {
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            let mut text = String::new();
+            file.take(1_024).read_to_string(&mut text)?;
+            return Ok(Locking::HeldBy(Holder::parse(&text)));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(holder.text().as_bytes())?;
+    Ok(Locking::Held(Lock { _file: file }))
+}
+
+/// Seconds since the Unix epoch, written as a date and time of UTC.
+struct Utc(u64);
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (days, seconds) = (self.0 / 86_400, self.0 % 86_400);
+        let (year, month, day) = date_of(days);
+        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+}
+
+/// The date that many days after 1 January 1970. Years are counted from March, so that a leap day comes last.
+fn date_of(days: u64) -> (u64, u64, u64) {
+    const DAYS_IN_400_YEARS: u64 = 146_097;
+    const DAYS_FROM_YEAR_ZERO: u64 = 719_468;
+    let from_zero = days.saturating_add(DAYS_FROM_YEAR_ZERO);
+    let (era, day_of_era) = (from_zero / DAYS_IN_400_YEARS, from_zero % DAYS_IN_400_YEARS);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_dates() {
+        let dates = [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_827_696, "2000-02-29T12:34:56Z"),
+            (1_795_251_661, "2026-11-21T09:01:01Z"),
+        ];
+        for (seconds, date) in dates {
+            assert_eq!(Utc(seconds).to_string(), date);
+        }
+    }
+
+    #[test]
+    fn a_holder_is_read_back_from_its_text() {
+        let holder = Holder { pid: Some(4711), since: Some(1_795_251_661) };
+        assert_eq!(Holder::parse(&holder.text()), holder);
+        assert_eq!(Holder::parse("").to_string(), "another process");
+    }
+}

@@ -1,0 +1,162 @@
+//! Opens a data directory: looks first, and touches nothing that it may not.
+//!
+//! ```text
+//!   directory -> lock -> look -> open (create, repair) -> note the new run
+//!      |          |       |        |
+//!      |          |       |        '- no space, not writable
+//!      |          |       '- newer, damaged: the file is not touched
+//!      |          '- another host
+//!      '- not a directory, not writable, too long
+//! ```
+
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use redb::{Database, ReadableDatabase, StorageBackend};
+
+use super::cause::{Cause, attempt};
+use super::errors::OpenError;
+use super::lock::{Holder, Lock, Locking, lock};
+use super::look::Overlay;
+use super::meta::{self, FILE_SCHEMA, Found};
+use super::source::{MakeBackend, Source};
+use super::store::{Store, is_unfinished, open_database};
+use crate::vocabulary::RunNumber;
+
+/// The database file in a data directory.
+const DATABASE_FILE: &str = "callboard.redb";
+
+/// The lock file in a data directory.
+const LOCK_FILE: &str = "callboard.lock";
+
+/// What to open.
+#[derive(Clone)]
+pub struct Options {
+    /// The directory that holds the database. It is created, for this user alone, if it is not there.
+    pub data_dir: PathBuf,
+    /// Where the bytes of the database lie instead of the file `callboard.redb` in that directory. For tests that make
+    /// storage fail.
+    pub backend: Option<MakeBackend>,
+}
+
+impl Options {
+    /// The database file in this directory.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self { data_dir: data_dir.into(), backend: None }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("data_dir", &self.data_dir).finish_non_exhaustive()
+    }
+}
+
+/// What the look into the file found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// There is no file, or an empty one.
+    Nothing,
+    /// A crash came in the middle of creating it.
+    Unfinished,
+    /// A database of a schema that is known here.
+    Sound,
+}
+
+/// Opens the database of a data directory and begins a new run.
+pub(super) fn open(options: &Options) -> Result<(Store, RunNumber), OpenError> {
+    let holder = Holder::this();
+    create_directory(&options.data_dir)?;
+    let lock = lock_directory(&options.data_dir, holder)?;
+    let source = Source::new(database_path(&options.data_dir), options.backend.clone());
+    let found = look(&source)?;
+    let failed = |cause: Cause| cause.into_open_error(source.path());
+    let database = open_for_real(&source, found).map_err(failed)?;
+    let run = attempt(|| begin_run(&database, holder)).map_err(failed)?;
+    if found != Look::Sound {
+        sync_directory(&options.data_dir)?;
+    }
+    Ok((Store::new(source, database, lock), RunNumber::new(run)))
+}
+
+/// The database file of a data directory.
+pub(super) fn database_path(data_dir: &Path) -> PathBuf {
+    data_dir.join(DATABASE_FILE)
+}
+
+fn create_directory(data_dir: &Path) -> Result<(), OpenError> {
+    let failed = |error: io::Error| Cause::Io(error).into_open_error(data_dir);
+    DirBuilder::new().recursive(true).mode(0o700).create(data_dir).map_err(failed)?;
+    let known = std::fs::metadata(data_dir).map_err(failed)?;
+    if known.is_dir() { Ok(()) } else { Err(OpenError::NotADirectory { path: data_dir.to_owned() }) }
+}
+
+fn lock_directory(data_dir: &Path, holder: Holder) -> Result<Lock, OpenError> {
+    let path = data_dir.join(LOCK_FILE);
+    match lock(&path, holder).map_err(|error| Cause::Io(error).into_open_error(&path))? {
+        Locking::Held(lock) => Ok(lock),
+        Locking::HeldBy(holder) => Err(OpenError::Locked { data_dir: data_dir.to_owned(), holder }),
+    }
+}
+
+/// Finds out what the file is, without changing a byte of it.
+fn look(source: &Source) -> Result<Look, OpenError> {
+    let path = source.path();
+    let failed = |cause: Cause| cause.into_open_error(path);
+    let Some(below) = source.for_reading().map_err(|error| failed(error.into()))? else {
+        return Ok(Look::Nothing);
+    };
+    if is_unfinished(below.as_ref()).map_err(|error| failed(error.into()))? {
+        return Ok(Look::Unfinished);
+    }
+    let overlay = Overlay::over(below).map_err(|error| failed(error.into()))?;
+    let database = open_database(overlay).map_err(failed)?;
+    match attempt(|| read_meta(&database)).map_err(failed)? {
+        Kind::Ours(Found::Meta(_)) | Kind::Empty => Ok(Look::Sound),
+        Kind::Ours(Found::Newer { theirs }) => {
+            Err(OpenError::Newer { path: path.to_owned(), theirs, ours: FILE_SCHEMA })
+        }
+        Kind::Ours(Found::Damaged) => Err(failed(Cause::Damaged("its own facts are unreadable".to_owned()))),
+        Kind::Foreign => Err(failed(Cause::Damaged("it holds other tables".to_owned()))),
+    }
+}
+
+/// Whose database it is.
+enum Kind {
+    Ours(Found),
+    /// It was created, and a crash came before its first commit.
+    Empty,
+    Foreign,
+}
+
+fn read_meta(database: &Database) -> Result<Kind, redb::Error> {
+    let transaction = database.begin_read()?;
+    Ok(match meta::read(&transaction)? {
+        Some(found) => Kind::Ours(found),
+        None if transaction.list_tables()?.next().is_none() => Kind::Empty,
+        None => Kind::Foreign,
+    })
+}
+
+fn open_for_real(source: &Source, found: Look) -> Result<Database, Cause> {
+    let backend = source.for_writing()?;
+    if found == Look::Unfinished {
+        backend.set_len(0)?;
+    }
+    open_database(backend)
+}
+
+fn begin_run(database: &Database, holder: Holder) -> Result<u64, redb::Error> {
+    let transaction = database.begin_write()?;
+    let run = meta::begin_run(&transaction, holder)?;
+    transaction.commit()?;
+    Ok(run)
+}
+
+/// Makes the names of new files survive a power cut.
+fn sync_directory(data_dir: &Path) -> Result<(), OpenError> {
+    let synced = File::open(data_dir).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| Cause::Io(error).into_open_error(data_dir))
+}

@@ -1,0 +1,61 @@
+//! Where records go that could not be read, so that someone can look at them (RES-08).
+
+use redb::{ReadableTable, WriteTransaction};
+use serde::{Deserialize, Serialize};
+
+use super::codec::{self, RECORD_BYTES_MAX};
+use super::commit::{self, definition};
+use super::messages::{Damaged, Table};
+use super::record::Record;
+
+/// A damaged record in quarantine. `persister.load::<Quarantined>()` shows them all, in the order in which they came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quarantined {
+    /// The table that it lay in.
+    pub table: String,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its bytes, checksum included; the first 512 KiB of them if there are more.
+    pub bytes: Vec<u8>,
+    /// What is wrong with it.
+    pub reason: String,
+    /// When it was set aside, in seconds since the Unix epoch.
+    pub at: u64,
+}
+
+impl Record for Quarantined {
+    const TABLE: Table = Table("quarantine");
+    const SCHEMA: u16 = 1;
+}
+
+/// Moves damaged records out of their table, within a transaction.
+pub(super) fn set_aside(
+    transaction: &WriteTransaction,
+    damaged: &[Damaged],
+    at: u64,
+) -> Result<(), redb::Error> {
+    for one in damaged {
+        let bytes = take(transaction, one)?;
+        let quarantined = Quarantined {
+            table: one.table.0.to_owned(),
+            key: one.key.clone(),
+            bytes,
+            reason: one.reason.to_string(),
+            at,
+        };
+        let mut quarantine = transaction.open_table(definition(Quarantined::TABLE))?;
+        let last = quarantine.last()?.and_then(|(key, _)| key.value().try_into().ok());
+        let key = last.map_or(0, u64::from_be_bytes).saturating_add(1).to_be_bytes();
+        commit::put(&mut quarantine, Quarantined::TABLE, &key, &codec::encode(&quarantined))?;
+    }
+    Ok(())
+}
+
+fn take(transaction: &WriteTransaction, damaged: &Damaged) -> Result<Vec<u8>, redb::Error> {
+    let mut table = transaction.open_table(definition(damaged.table))?;
+    let bytes = table.remove(damaged.key.as_slice())?;
+    Ok(bytes.map_or_else(Vec::new, |bytes| {
+        let bytes = bytes.value();
+        bytes[..bytes.len().min(RECORD_BYTES_MAX / 2)].to_vec()
+    }))
+}

@@ -1,0 +1,223 @@
+//! Decides what the next commit holds, who is told of it, and what a failure takes along.
+//!
+//! Plain data and plain functions: the actor hands in what arrives and carries out what comes out.
+
+use std::collections::VecDeque;
+
+use super::codec::RECORD_BYTES_MAX;
+use super::errors::WriteError;
+use super::messages::{Owner, Write};
+
+/// The most writes that one commit takes.
+pub(super) const BATCH_WRITES_MAX: usize = 4_096;
+
+/// A commit takes no further write once its operations have this many bytes.
+pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The most writes that wait. Who hands over more is told so in a [`WriteError::Overloaded`].
+pub(super) const WAITING_WRITES_MAX: usize = 1_000_000;
+
+/// The most bytes of operations that wait.
+pub(super) const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Which life of which ledger a write belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LedgerId {
+    place: usize,
+    opening: u64,
+}
+
+/// How far a commit brings one ledger in one epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Progress {
+    pub(super) ledger: LedgerId,
+    pub(super) epoch: u64,
+    pub(super) through: u64,
+}
+
+/// The writes that share a commit, and whom it concerns.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Batch {
+    pub(super) writes: Vec<Write>,
+    pub(super) progress: Vec<Progress>,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub(super) enum Next<J> {
+    /// Commit these.
+    Commit(Batch),
+    /// Tell this ledger that its write is not even tried.
+    Refuse(Progress, WriteError),
+    /// Do this with the database.
+    Job(J),
+}
+
+#[derive(Debug)]
+enum Waiting<J> {
+    Write(LedgerId, Write),
+    Refusal(Progress, WriteError),
+    Job(J),
+}
+
+#[derive(Debug)]
+struct Ledger<L> {
+    owner: Owner,
+    /// Grows with each `OpenLedger`, so that what a former one is still waiting for does not reach its successor.
+    opening: u64,
+    listener: Option<L>,
+    /// Writes of this epoch and earlier ones are dropped.
+    failed: Option<u64>,
+}
+
+/// Whatever waits for the disk, in the order of its arrival. `L` is who is told, `J` is work that is no write.
+#[derive(Debug)]
+pub(super) struct Queue<L, J> {
+    ledgers: Vec<Ledger<L>>,
+    waiting: VecDeque<Waiting<J>>,
+    writes: usize,
+    bytes: usize,
+}
+
+impl<L, J> Queue<L, J> {
+    pub(super) const fn new() -> Self {
+        Self { ledgers: Vec::new(), waiting: VecDeque::new(), writes: 0, bytes: 0 }
+    }
+
+    /// Makes `listener` the one who is told of this owner's writes from now on.
+    pub(super) fn open_ledger(&mut self, owner: Owner, listener: L) {
+        let place = self.place_of(owner);
+        let ledger = &mut self.ledgers[place];
+        ledger.opening += 1;
+        ledger.listener = Some(listener);
+        ledger.failed = None;
+    }
+
+    /// Takes a write in. False means that it was dropped, since its owner was told of a failure already.
+    pub(super) fn push(&mut self, write: Write) -> bool {
+        let place = self.place_of(write.owner);
+        let ledger = &mut self.ledgers[place];
+        if ledger.failed.is_some_and(|failed| write.epoch <= failed) {
+            return false;
+        }
+        let id = LedgerId { place, opening: ledger.opening };
+        let bytes = bytes_of(&write);
+        match refusal_of(&write, bytes, self.writes, self.bytes) {
+            Some(error) => {
+                ledger.failed = Some(write.epoch);
+                let progress = Progress { ledger: id, epoch: write.epoch, through: write.sequence };
+                self.waiting.push_back(Waiting::Refusal(progress, error));
+            }
+            None => {
+                self.writes += 1;
+                self.bytes += bytes;
+                self.waiting.push_back(Waiting::Write(id, write));
+            }
+        }
+        true
+    }
+
+    /// Takes in work that happens behind every write that came before it.
+    pub(super) fn push_job(&mut self, job: J) {
+        self.waiting.push_back(Waiting::Job(job));
+    }
+
+    /// What to do next, if anything waits.
+    pub(super) fn next(&mut self) -> Option<Next<J>> {
+        match self.waiting.pop_front()? {
+            first @ Waiting::Write(..) => {
+                self.waiting.push_front(first);
+                Some(Next::Commit(self.take_batch()))
+            }
+            Waiting::Refusal(progress, error) => Some(Next::Refuse(progress, error)),
+            Waiting::Job(job) => Some(Next::Job(job)),
+        }
+    }
+
+    /// Forgets what waits and depends on a commit that failed: the later writes of the same ledgers, up to the epoch that
+    /// failed. Says how many that were.
+    pub(super) fn fail(&mut self, progress: &[Progress]) -> usize {
+        for failed in progress {
+            let ledger = &mut self.ledgers[failed.ledger.place];
+            if ledger.opening == failed.ledger.opening {
+                ledger.failed = ledger.failed.max(Some(failed.epoch));
+            }
+        }
+        let concerned = |id: LedgerId, epoch: u64| {
+            progress.iter().any(|failed| failed.ledger == id && epoch <= failed.epoch)
+        };
+        let before = self.waiting.len();
+        let (writes, bytes) = (&mut self.writes, &mut self.bytes);
+        self.waiting.retain(|waiting| match waiting {
+            Waiting::Write(id, write) if concerned(*id, write.epoch) => {
+                *writes -= 1;
+                *bytes -= bytes_of(write);
+                false
+            }
+            Waiting::Refusal(refused, _) => !concerned(refused.ledger, refused.epoch),
+            Waiting::Write(..) | Waiting::Job(_) => true,
+        });
+        before - self.waiting.len()
+    }
+
+    /// Who is to be told of this progress: nobody, if the ledger has another listener by now.
+    pub(super) fn listener(&self, progress: &Progress) -> Option<&L> {
+        let ledger = &self.ledgers[progress.ledger.place];
+        ledger.listener.as_ref().filter(|_| ledger.opening == progress.ledger.opening)
+    }
+
+    fn place_of(&mut self, owner: Owner) -> usize {
+        match self.ledgers.iter().position(|ledger| ledger.owner == owner) {
+            Some(place) => place,
+            None => {
+                self.ledgers.push(Ledger { owner, opening: 0, listener: None, failed: None });
+                self.ledgers.len() - 1
+            }
+        }
+    }
+
+    fn take_batch(&mut self) -> Batch {
+        let mut batch = Batch::default();
+        let mut bytes = 0;
+        while batch.writes.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
+            match self.waiting.pop_front() {
+                Some(Waiting::Write(id, write)) => {
+                    let of_write = bytes_of(&write);
+                    bytes += of_write;
+                    self.bytes -= of_write;
+                    note_progress(&mut batch.progress, id, &write);
+                    batch.writes.push(write);
+                }
+                Some(other) => {
+                    self.waiting.push_front(other);
+                    break;
+                }
+                None => break,
+            }
+        }
+        self.writes -= batch.writes.len();
+        batch
+    }
+}
+
+fn note_progress(progress: &mut Vec<Progress>, ledger: LedgerId, write: &Write) {
+    let found = progress.iter_mut().rev().find(|known| known.ledger == ledger && known.epoch == write.epoch);
+    match found {
+        Some(known) => known.through = known.through.max(write.sequence),
+        None => progress.push(Progress { ledger, epoch: write.epoch, through: write.sequence }),
+    }
+}
+
+fn refusal_of(write: &Write, bytes: usize, waiting: usize, waiting_bytes: usize) -> Option<WriteError> {
+    let owner = write.owner.0;
+    let longest = write.operations.iter().map(super::Operation::bytes).max().unwrap_or(0);
+    if longest > RECORD_BYTES_MAX {
+        return Some(WriteError::TooLarge { owner, bytes: longest, limit: RECORD_BYTES_MAX });
+    }
+    (waiting >= WAITING_WRITES_MAX || waiting_bytes + bytes > WAITING_BYTES_MAX)
+        .then_some(WriteError::Overloaded { owner, waiting })
+}
+
+fn bytes_of(write: &Write) -> usize {
+    write.operations.iter().map(super::Operation::bytes).sum()
+}

@@ -1,0 +1,197 @@
+//! The database while it is in use: opened, failed or closed.
+//!
+//! ```text
+//!            I/O error                 close
+//!   Open ----------------> Failed ------------> Closed
+//!    ^                       |
+//!    '-----------------------'
+//!      the next use opens again
+//! ```
+//!
+//! redb refuses everything after an I/O error, so the database is dropped then and opened again at its next use (P3). If a
+//! sync had failed, every byte is first written and synced once more, since only then is it known what is on disk.
+
+use redb::{Database, StorageBackend};
+use tracing::{info, warn};
+
+use super::cause::{Cause, attempt};
+use super::commit;
+use super::errors::{LoadError, WriteError};
+use super::load::{self, Scan};
+use super::lock::Lock;
+use super::look::Overlay;
+use super::messages::{Loaded, Write};
+use super::record::Record;
+use super::source::Source;
+
+/// How much of the file redb may keep in memory.
+const CACHE_BYTES: usize = 64 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Store {
+    source: Source,
+    state: State,
+    lock: Option<Lock>,
+}
+
+#[derive(Debug)]
+enum State {
+    Open(Database),
+    Failed,
+    Closed,
+}
+
+impl Store {
+    pub(super) const fn new(source: Source, database: Database, lock: Lock) -> Self {
+        Self { source, state: State::Open(database), lock: Some(lock) }
+    }
+
+    /// Brings these writes to disk, all of them or none.
+    pub(super) fn commit(&mut self, writes: &[Write]) -> Result<(), WriteError> {
+        let committed = self.with_database(|database| commit::commit(database, writes));
+        committed.map_err(|cause| {
+            self.fail();
+            cause.into_write_error(self.source.path())
+        })
+    }
+
+    /// Reads a table. What is damaged is set aside, and what is old is migrated.
+    pub(super) fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
+        let scanned = match self.with_database(load::scan) {
+            Err(Cause::Io(error)) => {
+                self.fail();
+                self.scan_without_writing().unwrap_or(Err(Cause::Io(error)))
+            }
+            scanned => scanned,
+        };
+        match scanned {
+            Ok(Scan::Read { loaded, migrated }) => {
+                self.tidy(&loaded, &migrated);
+                Ok(loaded)
+            }
+            Ok(Scan::Newer { theirs, ours }) => {
+                Err(LoadError::Newer { path: self.source.path().to_owned(), table: R::TABLE.0, theirs, ours })
+            }
+            Err(cause) => Err(cause.into_load_error(self.source.path(), R::TABLE)),
+        }
+    }
+
+    /// Closes the file and lets the next host in.
+    pub(super) fn close(&mut self) {
+        self.leave(State::Closed);
+        self.lock = None;
+    }
+
+    fn with_database<T>(
+        &mut self,
+        action: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, Cause> {
+        if matches!(self.state, State::Failed) {
+            self.state = State::Open(self.reopen()?);
+            info!(path = %self.source.path().display(), "opened the database again");
+        }
+        match &self.state {
+            State::Open(database) => attempt(|| action(database)),
+            State::Failed | State::Closed => Err(Cause::Closed),
+        }
+    }
+
+    fn reopen(&self) -> Result<Database, Cause> {
+        let backend = self.source.for_writing()?;
+        if backend.len()? == 0 {
+            return Err(Cause::Damaged("the file was removed or emptied while in use".to_owned()));
+        }
+        if self.source.is_uncertain() {
+            backend.rewrite()?;
+            self.source.note_certain();
+        }
+        open_database(backend)
+    }
+
+    /// Reads a table of a file that cannot be opened for writing. Nothing if what can be read may not be what is on disk.
+    fn scan_without_writing<R: Record>(&self) -> Option<Result<Scan<R>, Cause>> {
+        if self.source.is_uncertain() {
+            return None;
+        }
+        let below = self.source.for_reading().ok()??;
+        Some(
+            Overlay::over(below)
+                .map_err(Cause::from)
+                .and_then(open_database)
+                .and_then(|database| attempt(|| load::scan(&database))),
+        )
+    }
+
+    /// What was loaded is good in any case; if this fails, the next load finds the same and tries again.
+    fn tidy<R: Record>(&mut self, loaded: &Loaded<R>, migrated: &[usize]) {
+        for damaged in &loaded.damaged {
+            warn!(error = %damaged.reason, table = R::TABLE.0, key = ?damaged.key, "set a damaged record aside");
+        }
+        if loaded.missing > 0 {
+            warn!(
+                error = "a page of the database is damaged",
+                table = R::TABLE.0,
+                missing = loaded.missing,
+                "records are missing"
+            );
+        }
+        let tidied = self.with_database(|database| load::tidy(database, loaded, migrated));
+        if let Err(cause) = tidied {
+            self.fail();
+            let error = cause.into_write_error(self.source.path());
+            warn!(%error, table = R::TABLE.0, "left damaged or migrated records in their place");
+        }
+    }
+
+    fn fail(&mut self) {
+        if !matches!(self.state, State::Closed) {
+            self.leave(State::Failed);
+        }
+    }
+
+    fn leave(&mut self, next: State) {
+        if let State::Open(database) = std::mem::replace(&mut self.state, next) {
+            let dropped = attempt(|| {
+                drop(database);
+                Ok(())
+            });
+            if let Err(cause) = dropped {
+                warn!(error = ?cause, path = %self.source.path().display(), "closed the database in disorder");
+            }
+        }
+    }
+}
+
+/// Has redb open these bytes.
+pub(super) fn open_database(backend: impl StorageBackend) -> Result<Database, Cause> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    attempt(|| builder.create_with_backend(backend).map_err(redb::Error::from))
+}
+
+/// Whether these bytes are those of a file whose creation a crash cut short, so that nothing was ever stored in it.
+///
+/// redb writes its magic number last. Until then nothing but its first page holds anything.
+pub(super) fn is_unfinished(backend: &dyn StorageBackend) -> std::io::Result<bool> {
+    const FIRST_PAGE: u64 = 4_096;
+    const MAGIC_BYTES: usize = 9;
+    const CHUNK: u64 = 65_536;
+    const LONGEST: u64 = 64 * 1024 * 1024;
+    let len = backend.len()?;
+    let mut magic = [0; MAGIC_BYTES];
+    if len < MAGIC_BYTES as u64 || len > LONGEST {
+        return Ok(false);
+    }
+    backend.read(0, &mut magic)?;
+    if magic != [0; MAGIC_BYTES] {
+        return Ok(false);
+    }
+    for offset in (FIRST_PAGE..len).step_by(CHUNK as usize) {
+        let mut chunk = vec![0; usize::try_from(CHUNK.min(len - offset)).expect("a chunk fits into memory")];
+        backend.read(offset, &mut chunk)?;
+        if chunk.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
