@@ -1,0 +1,8 @@
+//! Talking to CSI plugins over real Unix sockets: what is read, what is refused, and how each failure is told.
+
+mod answers;
+mod dialling;
+mod failures;
+
+mod garbled;
+mod plugin;
