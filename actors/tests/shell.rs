@@ -12,8 +12,8 @@ use actix::Recipient;
 use callboard_actors::conversation;
 use callboard_actors::persister::{Settled, WriteError};
 use callboard_actors::shell::{
-    Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, Doing, Effects, Ending, FeedItem, Input,
-    Machine, Notice, Running, Settings, StopMode, Store, Ticket, Written, start,
+    Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, Doing, Effects, Ending, FeedItem, Follower,
+    Input, Machine, Notice, Running, Settings, StopMode, Store, Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{Attempt, Generation, Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
@@ -618,5 +618,24 @@ fn an_actor_that_is_killed_tells_its_parent_and_leaves_its_seat() {
         assert_eq!(running.ended().await, Ending::Killed);
         assert!(hanging.await.is_err());
         assert!(words.subscribe(4).is_err());
+    });
+}
+
+#[test]
+fn a_follower_loses_nothing_when_its_wait_is_given_up_and_learns_when_the_other_ends() {
+    story(|| async {
+        let (words, running, _) = word_list(&SharedDisk::default());
+        let mut follower = Follower::new(words.clone());
+        let first = follower.follow(true).await;
+        assert_eq!(first, Ok(vec![FeedItem::Snapshot { number: 0, view: vec![] }]));
+        let given_up = tokio::time::timeout(Duration::from_secs(1), follower.follow(false)).await;
+        assert!(given_up.is_err(), "nothing came");
+        for word in ["a", "b"] {
+            assert!(words.ask(Add(word)).await.is_ok());
+        }
+        let next = follower.follow(false).await.expect("the list lives");
+        assert_eq!(next.len(), 2, "all that waits comes at once: {next:?}");
+        running.request_stop(StopMode::Stop);
+        assert!(matches!(follower.follow(false).await, Err(AskError::NotRunning { .. })));
     });
 }
