@@ -87,7 +87,7 @@ impl Machine for WordList {
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
         match input {
             Input::Resumed => {}
-            Input::Asked { id, ask } => self.asked(moment, *id, ask, effects),
+            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
             Input::Returned { outcome, .. } => {
                 let text = match outcome {
                     Ok(text) => (*text).to_owned(),

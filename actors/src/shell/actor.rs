@@ -37,7 +37,7 @@ enum Phase<M> {
 /// Something that came in, as long as it has not been handled.
 enum Event<M: Machine> {
     Letter(Letter<M>),
-    Asked(AskId, M::Ask, Option<Asker<M>>),
+    AskedAgain(AskId, Parked<M>),
     Returned(Returned<M>),
 }
 
@@ -50,6 +50,7 @@ struct Asker<M: Machine> {
 /// A question that no step has answered yet. It is asked again when the machine is rebuilt.
 struct Parked<M: Machine> {
     ask: M::Ask,
+    asked_at: Timestamp,
     reply: Option<ReplySender<M>>,
 }
 
@@ -141,9 +142,13 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
                 self.asked += 1;
                 let id = AskId::new(self.asked);
                 let asker = Asker { reply, permit: Some(permit) };
-                self.step(Input::Asked { id, ask }, Some(asker), context);
+                let asked_at = self.settings.clock.now();
+                self.step(Input::Asked { id, asked_at, ask }, Some(asker), context);
             }
-            Event::Asked(id, ask, asker) => self.step(Input::Asked { id, ask }, asker, context),
+            Event::AskedAgain(id, Parked { ask, asked_at, reply }) => {
+                let asker = Asker { reply, permit: None };
+                self.step(Input::Asked { id, asked_at, ask }, Some(asker), context);
+            }
             Event::Letter(Letter::Subscribe(reader)) => self.attach(reader, context),
             Event::Letter(Letter::Resync) => self.refresh(false, context),
             Event::Letter(Letter::Stop(mode)) => {
@@ -197,8 +202,10 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         }
         self.door.steps.fetch_add(1, Ordering::Relaxed);
         let failed = self.queue_effects(&input, &mut asker);
-        if let (Some(Asker { reply: reply @ Some(_), .. }), Input::Asked { id, ask }) = (asker, input) {
-            self.parked.insert(id, Parked { ask, reply });
+        if let (Some(Asker { reply: reply @ Some(_), .. }), Input::Asked { id, asked_at, ask }) =
+            (asker, input)
+        {
+            self.parked.insert(id, Parked { ask, asked_at, reply });
         }
         if let Some(error) = failed {
             self.write_failed(&error, context);
@@ -472,8 +479,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         if let Some(mode) = self.stop_requested {
             self.deferred.push_front(Event::Letter(Letter::Stop(mode)));
         }
-        for (id, Parked { ask, reply }) in std::mem::take(&mut self.parked).into_iter().rev() {
-            self.deferred.push_front(Event::Asked(id, ask, Some(Asker { reply, permit: None })));
+        for (id, parked) in std::mem::take(&mut self.parked).into_iter().rev() {
+            self.deferred.push_front(Event::AskedAgain(id, parked));
         }
     }
 

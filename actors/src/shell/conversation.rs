@@ -37,7 +37,7 @@ pub trait Message<M: Machine>: Debug + Send + 'static {
 /// #     type Outcome = Never; type Timer = Never; type Change = Never; type News = u64; type View = u64;
 /// #     fn restore((): &(), (): (), _: Moment) -> Self { Self(0) }
 /// #     fn step(&mut self, _: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
-/// #         if let Input::Asked { id, ask: AdderAsk::Add(Add(more)) } = input {
+/// #         if let Input::Asked { id, ask: AdderAsk::Add(Add(more)), .. } = input {
 /// #             self.0 += more;
 /// #             effects.reply(*id, AdderAnswer::Add(self.0));
 /// #         }

@@ -100,6 +100,8 @@ pub enum Input<M: Machine> {
     Asked {
         /// By this the answer finds its way.
         id: AskId,
+        /// When it was first asked: a question that is asked again of a rebuilt machine has waited since then.
+        asked_at: Timestamp,
         /// What was said.
         ask: M::Ask,
     },
