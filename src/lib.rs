@@ -1,1 +1,5 @@
 //! The face of Callboard.
+
+pub mod command_line;
+pub mod duration;
+pub mod hostpath;

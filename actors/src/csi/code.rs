@@ -24,6 +24,12 @@ macro_rules! codes {
                 }
             }
 
+            /// Its number on the wire.
+            #[must_use]
+            pub const fn number(self) -> i32 {
+                self as i32
+            }
+
             /// What kind of answer it is (table C.6).
             #[must_use]
             pub const fn class(self) -> Class {
@@ -99,7 +105,7 @@ mod tests {
     #[test]
     fn every_number_on_the_wire_has_its_code_and_a_strange_one_is_unknown_c016_c022() {
         for (number, code) in (0..).zip(Code::ALL) {
-            assert_eq!(Code::from_tonic(tonic::Code::from(number)), code);
+            assert_eq!((Code::from_tonic(tonic::Code::from(number)), code.number()), (code, number));
         }
         assert_eq!(Code::from_tonic(tonic::Code::from(99)), Code::Unknown);
     }

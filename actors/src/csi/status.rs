@@ -13,6 +13,8 @@ use super::quote::quoted;
 const TOO_LARGE: &str = "Error, decoded message length too large";
 /// How prost begins to speak of bytes that are no answer.
 const UNDECODABLE: &str = "failed to decode Protobuf message";
+/// How tonic begins to speak of success without an answer.
+const MISSING: &str = "Missing response message";
 /// How the generated client begins to speak of a channel that has ended.
 const CHANNEL_ENDED: &str = "Service was not ready";
 
@@ -26,7 +28,7 @@ pub(super) fn cause(status: &Status) -> Cause {
         return broken(source);
     }
     let message = status.message();
-    if message.starts_with(TOO_LARGE) || message.starts_with(UNDECODABLE) {
+    if [TOO_LARGE, UNDECODABLE, MISSING].iter().any(|words| message.starts_with(words)) {
         return Cause::Fault(unreadable(message));
     }
     if message.starts_with(CHANNEL_ENDED) {

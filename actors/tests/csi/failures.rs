@@ -20,6 +20,15 @@ async fn every_code_a_plugin_can_answer_with_is_told_by_name_and_class_c016_c022
     }
 }
 
+#[tokio::test]
+async fn success_without_an_answer_is_a_fault_c011_c016() {
+    let place = Place::new();
+    let status = Status::new(tonic::Code::Ok, "fine");
+    place.serve(Plugin { probe: Reply::Fail(status), ..Plugin::default() });
+    let error = place.dial().await.probe(LONG).await.expect_err("there is no answer");
+    assert_eq!(error.class(), Class::Fault, "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn our_own_deadline_is_told_apart_from_the_plugins_log_05() {
     let place = Place::new();

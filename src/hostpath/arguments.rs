@@ -1,0 +1,100 @@
+//! What can be told to the plugin.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::vocabulary::{Role, SocketPath};
+use callboard_proto::csi::v1 as wire;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use wire::controller_service_capability::rpc::Type as ControllerCapability;
+use wire::node_service_capability::rpc::Type as NodeCapability;
+
+use super::faults::FaultArgs;
+
+/// What can be told to the plugin. Each field is an argument of `callboard plugin hostpath`.
+#[derive(Debug, Clone, Args)]
+pub struct HostpathArgs {
+    /// Where to listen: unix:///path or an absolute path
+    #[arg(long, env = "CSI_ENDPOINT", value_name = "ENDPOINT", value_parser = SocketPath::from_endpoint)]
+    pub endpoint: SocketPath,
+
+    /// Which half of a plugin to be, or both: controller, node or monolith
+    #[arg(long, default_value = "monolith", hide_possible_values = true, value_parser = role_parser())]
+    pub role: Role,
+
+    /// Its own name, which stays the same for ever
+    #[arg(long, default_value = "hostpath.callboard.example")]
+    pub name: String,
+
+    /// Its version
+    #[arg(long, value_name = "VERSION", default_value = env!("CARGO_PKG_VERSION"))]
+    pub plugin_version: String,
+
+    /// The id of the node it runs on [default: the name of this host]
+    #[arg(long, value_name = "ID")]
+    pub node_id: Option<String>,
+
+    /// How many volumes the node can take; 0 means no limit
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
+    pub max_volumes: i64,
+
+    /// Where the node is, as KEY=VALUE; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub topology: Vec<(String, String)>,
+
+    /// Claim that there is no controller anywhere: a plugin that is all node (C183)
+    #[arg(long)]
+    pub without_controller: bool,
+
+    /// Claim a capability of the controller, by its name in the specification; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = controller_capability)]
+    pub controller_capability: Vec<ControllerCapability>,
+
+    /// Claim a capability of the node half, by its name in the specification; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = node_capability)]
+    pub node_capability: Vec<NodeCapability>,
+
+    /// How to misbehave.
+    #[command(flatten)]
+    pub faults: FaultArgs,
+}
+
+impl HostpathArgs {
+    /// The id of the node: what was given, else the name of this host.
+    #[must_use]
+    pub fn node_id(&self) -> String {
+        let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        self.node_id.clone().unwrap_or_else(host)
+    }
+
+    /// Where the node is, if that was said.
+    #[must_use]
+    pub fn topology(&self) -> Option<BTreeMap<String, String>> {
+        (!self.topology.is_empty()).then(|| self.topology.iter().cloned().collect())
+    }
+}
+
+fn role_parser() -> impl TypedValueParser<Value = Role> {
+    let named = |name: String| Role::ALL.into_iter().find(|role| role.as_str() == name);
+    PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(move |name| named(name).ok_or(NoSuchRole))
+}
+
+/// What cannot come: the parser before has seen to it that the name is one of a role.
+#[derive(Debug, thiserror::Error)]
+#[error("no role has this name")]
+struct NoSuchRole;
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn controller_capability(name: &str) -> Result<ControllerCapability, String> {
+    let known = "expected a name such as CREATE_DELETE_VOLUME";
+    ControllerCapability::from_str_name(name).ok_or_else(|| known.to_owned())
+}
+
+fn node_capability(name: &str) -> Result<NodeCapability, String> {
+    let known = "expected a name such as STAGE_UNSTAGE_VOLUME";
+    NodeCapability::from_str_name(name).ok_or_else(|| known.to_owned())
+}

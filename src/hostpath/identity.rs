@@ -1,0 +1,56 @@
+//! The identity service: the one that every plugin has, and that a host asks first.
+
+use callboard_actors::csi::Rpc;
+use callboard_proto::csi::v1::identity_server::Identity;
+use callboard_proto::csi::v1::plugin_capability::service::Type as Offer;
+use callboard_proto::csi::v1::plugin_capability::{Service, Type};
+use callboard_proto::csi::v1::{
+    GetPluginCapabilitiesRequest, GetPluginCapabilitiesResponse, GetPluginInfoRequest, GetPluginInfoResponse,
+    PluginCapability, ProbeRequest, ProbeResponse,
+};
+use tonic::{Request, Response, Status};
+
+use super::faults::{Garbage, UNKNOWN_CAPABILITY};
+use super::serve::Plugin;
+
+#[tonic::async_trait]
+impl Identity for Plugin {
+    /// Says who the plugin is. The name is a domain name (C030) and never changes (C031).
+    async fn get_plugin_info(
+        &self,
+        _: Request<GetPluginInfoRequest>,
+    ) -> Result<Response<GetPluginInfoResponse>, Status> {
+        self.faults.before(Rpc::PluginInfo).await?;
+        Ok(Response::new(GetPluginInfoResponse {
+            name: self.faults.name(&self.args.name),
+            vendor_version: self.args.plugin_version.clone(),
+            manifest: self.faults.manifest(),
+        }))
+    }
+
+    /// Says what the plugin offers as a whole. Its halves say the same: a node half too says that there is a controller
+    /// (C032).
+    async fn get_plugin_capabilities(
+        &self,
+        _: Request<GetPluginCapabilitiesRequest>,
+    ) -> Result<Response<GetPluginCapabilitiesResponse>, Status> {
+        self.faults.before(Rpc::PluginCapabilities).await?;
+        let offered = [
+            (!self.args.without_controller).then_some(Offer::ControllerService as i32),
+            (!self.args.topology.is_empty()).then_some(Offer::VolumeAccessibilityConstraints as i32),
+            self.faults.garbage(Garbage::UnknownCapabilities).then_some(UNKNOWN_CAPABILITY),
+        ];
+        let capabilities = offered.into_iter().flatten().map(capability).collect();
+        Ok(Response::new(GetPluginCapabilitiesResponse { capabilities }))
+    }
+
+    /// Says whether the plugin can serve by now. While it prepares itself it says no, which is not an error (C039).
+    async fn probe(&self, _: Request<ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
+        self.faults.before(Rpc::Probe).await?;
+        Ok(Response::new(ProbeResponse { ready: Some(self.faults.ready()) }))
+    }
+}
+
+fn capability(number: i32) -> PluginCapability {
+    PluginCapability { r#type: Some(Type::Service(Service { r#type: number })) }
+}
