@@ -1,110 +1,98 @@
-//! Does what the queue decides: one commit or one piece of other work at a time, beside the mailbox.
-//!
-//! The work runs on tokio's blocking threads, which a paused clock waits for (P1). A second thread of our own would let
-//! virtual time run ahead.
+//! Does what the queue decides: one commit or one job at a time, on a thread beside the mailbox.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, StreamHandler,
+    WrapFuture,
 };
+use futures_util::stream;
+use tokio::sync::mpsc;
 use tracing::error;
 
 use super::errors::WriteError;
 use super::messages::{OpenLedger, Settled, Write};
-use super::queue::{Batch, Next, Progress, Queue};
+use super::queue::{Next, Progress, Queue};
 use super::store::Store;
+use super::worker::{Desk, Done, Job, Task};
 
 /// How often at most the actor lets others run before it starts a commit, while they hand over more.
 const ROUNDS_MAX: usize = 8;
 
-/// Work with the database that is not a write. It happens behind every write that was handed over before it.
+/// Asks the actor to have this done with the database, behind every write that was handed over before.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Job(pub(super) Box<dyn FnOnce(&mut Store) + Send>);
+pub(super) struct Run(pub(super) Job);
 
 /// The actor that owns the database.
 pub(super) struct Committer {
     queue: Queue<Recipient<Settled>, Job>,
     work: Work,
+    store: Arc<Mutex<Store>>,
+    desk: Option<Arc<Desk>>,
     depth: Arc<AtomicUsize>,
 }
 
 /// What the actor is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     /// Nothing waits.
-    Idle(Store),
+    Idle,
     /// Something waits, and more may come before the start.
-    Gathering(Store),
-    /// The store is away, with a commit or a job.
+    Gathering,
+    /// The thread has a task.
     Underway,
 }
 
 impl Committer {
     /// `depth` counts the writes that were handed over and are not settled: who hands one over adds to it.
-    pub(super) const fn new(store: Store, depth: Arc<AtomicUsize>) -> Self {
-        Self { queue: Queue::new(), work: Work::Idle(store), depth }
+    pub(super) fn new(store: Store, depth: Arc<AtomicUsize>) -> Self {
+        let store = Arc::new(Mutex::new(store));
+        Self { queue: Queue::new(), work: Work::Idle, store, desk: None, depth }
     }
 
     /// Makes sure that what waits is begun soon.
     fn gather(&mut self, context: &mut Context<Self>) {
-        self.work = match std::mem::replace(&mut self.work, Work::Underway) {
-            Work::Idle(store) => {
-                let gathered = let_others_hand_over(Arc::clone(&self.depth)).into_actor(self);
-                context.spawn(gathered.map(|(), this, context| this.begin(context)));
-                Work::Gathering(store)
-            }
-            other => other,
-        };
+        if self.work == Work::Idle {
+            self.work = Work::Gathering;
+            let gathered = let_others_hand_over(Arc::clone(&self.depth)).into_actor(self);
+            context.spawn(gathered.map(|(), this, context| this.begin(context)));
+        }
     }
 
     /// Begins with what comes next.
     fn begin(&mut self, context: &mut Context<Self>) {
-        let Work::Gathering(store) = std::mem::replace(&mut self.work, Work::Underway) else { return };
-        loop {
+        self.work = loop {
             match self.queue.next() {
-                None => break self.work = Work::Idle(store),
+                None => break Work::Idle,
                 Some(Next::Refuse(progress, error)) => self.settle(&[progress], 1, &Err(error)),
-                Some(Next::Commit(batch)) => break self.commit(store, batch, context),
-                Some(Next::Job(job)) => break self.run(store, job, context),
+                Some(Next::Commit(batch)) => break self.assign(Task::Commit(batch), context),
+                Some(Next::Job(job)) => break self.assign(Task::Run(job), context),
             }
+        };
+    }
+
+    /// Gives the thread a task; a new thread, if the last one has gone.
+    fn assign(&mut self, task: Task, context: &mut Context<Self>) -> Work {
+        let refused = match &self.desk {
+            Some(desk) => desk.lay(task).err(),
+            None => Some(task),
+        };
+        if let Some(task) = refused {
+            let (done, mut finished) = mpsc::unbounded_channel();
+            self.desk = Some(Desk::attended(&self.store, task, done));
+            context.add_stream(stream::poll_fn(move |task| finished.poll_recv(task)));
         }
-    }
-
-    fn commit(&self, mut store: Store, batch: Batch, context: &mut Context<Self>) {
-        let Batch { writes, progress } = batch;
-        let count = writes.len();
-        let committed = actix_rt::task::spawn_blocking(move || {
-            let outcome = store.commit(&writes);
-            (store, outcome)
-        });
-        context.spawn(committed.into_actor(self).map(move |committed, this, context| match committed {
-            Ok((store, outcome)) => {
-                this.settle(&progress, count, &outcome);
-                this.resume(store, context);
-            }
-            Err(error) => stop(&error, context),
-        }));
-    }
-
-    fn run(&self, mut store: Store, job: Job, context: &mut Context<Self>) {
-        let ran = actix_rt::task::spawn_blocking(move || {
-            (job.0)(&mut store);
-            store
-        });
-        context.spawn(ran.into_actor(self).map(|ran, this, context| match ran {
-            Ok(store) => this.resume(store, context),
-            Err(error) => stop(&error, context),
-        }));
+        Work::Underway
     }
 
     /// Tells each ledger how its writes ended.
-    fn settle(&mut self, progress: &[Progress], count: usize, outcome: &Result<(), WriteError>) {
+    fn settle(&mut self, progress: &[Progress], writes: usize, outcome: &Result<(), WriteError>) {
         let dropped = if outcome.is_err() { self.queue.fail(progress) } else { 0 };
-        self.depth.fetch_sub(count + dropped, Ordering::Relaxed);
+        self.depth.fetch_sub(writes + dropped, Ordering::Relaxed);
         if let Err(error) = outcome {
-            error!(%error, writes = count, dropped, "writes failed");
+            error!(%error, writes, dropped, "writes failed");
         }
         for one in progress {
             if let Some(listener) = self.queue.listener(one) {
@@ -115,11 +103,6 @@ impl Committer {
                 });
             }
         }
-    }
-
-    fn resume(&mut self, store: Store, context: &mut Context<Self>) {
-        self.work = Work::Idle(store);
-        self.gather(context);
     }
 }
 
@@ -147,12 +130,34 @@ impl Handler<OpenLedger> for Committer {
     }
 }
 
-impl Handler<Job> for Committer {
+impl Handler<Run> for Committer {
     type Result = ();
 
-    fn handle(&mut self, job: Job, context: &mut Context<Self>) {
-        self.queue.push_job(job);
+    fn handle(&mut self, run: Run, context: &mut Context<Self>) {
+        self.queue.push_job(run.0);
         self.gather(context);
+    }
+}
+
+impl StreamHandler<Done> for Committer {
+    fn handle(&mut self, done: Done, context: &mut Context<Self>) {
+        if let Done::Committed { progress, writes, outcome } = done {
+            self.settle(&progress, writes, &outcome);
+        }
+        self.work = Work::Idle;
+        self.gather(context);
+    }
+
+    /// A thread has gone. That is all right, unless it had a task: then the whole runtime is about to end.
+    fn finished(&mut self, context: &mut Context<Self>) {
+        let is_deserted = self.desk.as_ref().is_none_or(|desk| desk.is_deserted());
+        if is_deserted {
+            self.desk = None;
+        }
+        if is_deserted && self.work == Work::Underway {
+            error!(error = "the thread of the database has ended", "cannot write any more");
+            context.stop();
+        }
     }
 }
 
@@ -169,10 +174,4 @@ async fn let_others_hand_over(depth: Arc<AtomicUsize>) {
         }
         before = after;
     }
-}
-
-/// The blocking threads are gone, which happens only while the whole runtime ends.
-fn stop(error: &tokio::task::JoinError, context: &mut Context<Committer>) {
-    error!(%error, "the database is lost to its persister");
-    context.stop();
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use actix::{Actor, Addr};
 use tokio::sync::oneshot;
 
-use super::actor::{Committer, Job};
+use super::actor::{Committer, Run};
 use super::errors::{CloseError, LoadError, OpenError};
 use super::messages::{Loaded, OpenLedger, Write};
 use super::open::{self, Options};
@@ -104,7 +104,7 @@ impl Persister {
         question: impl FnOnce(&mut Store) -> T + Send + 'static,
     ) -> oneshot::Receiver<T> {
         let (answer, answered) = oneshot::channel();
-        self.committer.do_send(Job(Box::new(move |store| {
+        self.committer.do_send(Run(Box::new(move |store: &mut Store| {
             // Whoever asked may have gone meanwhile, and then nobody needs the answer.
             drop(answer.send(question(store)));
         })));

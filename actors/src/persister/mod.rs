@@ -44,6 +44,7 @@ mod queue;
 mod record;
 mod source;
 mod store;
+mod worker;
 
 pub use codec::{DecodeError, RECORD_BYTES_MAX, decode, decode_payload, encode};
 pub use errors::{CloseError, LoadError, OpenError, WriteError};
