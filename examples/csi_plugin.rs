@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     serve(&std::env::var("CSI_ENDPOINT")?).await
 }
 
-async fn serve(endpoint: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn serve(endpoint: &str) -> Result<(), Box<dyn Error>> {
     let listener = UnixListener::bind(endpoint.trim_start_matches("unix://"))?;
     let plugin =
         Server::builder().add_service(IdentityServer::new(Plugin)).add_service(NodeServer::new(Plugin));

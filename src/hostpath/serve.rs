@@ -45,8 +45,12 @@ pub async fn serve(args: HostpathArgs) -> Result<(), HostpathError> {
 
 async fn live(plugin: &Arc<Plugin>, told_to_stop: impl Future<Output = ()>) -> Result<(), HostpathError> {
     let mut told_to_stop = std::pin::pin!(told_to_stop);
+    let pause = plugin.args.faults.listen_after.unwrap_or_default();
+    if !pause.is_zero() {
+        tracing::info!(pause = ?pause, "listening later, as --listen-after demands");
+    }
     tokio::select! {
-        () = tokio::time::sleep(plugin.args.faults.listen_after.unwrap_or_default()) => {}
+        () = tokio::time::sleep(pause) => {}
         () = &mut told_to_stop => return Ok(()),
     }
     let path = &plugin.args.endpoint;

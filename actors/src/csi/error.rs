@@ -287,3 +287,52 @@ impl std::error::Error for CallError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fault::Problem;
+    use super::*;
+
+    /// Ten faults, each with the word by which a person recognises it, and whether trying again can help.
+    fn ten_faults() -> [(Cause, &'static str, bool); 10] {
+        let denial = Denial {
+            path: "/run/p".to_owned(),
+            owner_uid: 1,
+            owner_gid: 2,
+            mode: 0o700,
+            our_uid: 3,
+            our_gid: 4,
+        };
+        let fault = Fault { rule: "C030", field: "name", problem: Problem::Empty };
+        let status = |code| Cause::Status { code, message: "no pool".to_owned() };
+        [
+            (Cause::Absent, "absent", true),
+            (Cause::NotASocket { what: "a directory" }, "a directory", false),
+            (
+                Cause::Denied(denial),
+                "denied by /run/p, which belongs to 1:2 with mode 0700; we are 3:4",
+                false,
+            ),
+            (Cause::Refused, "refused", true),
+            (Cause::Busy, "busy", true),
+            (Cause::System { detail: "too many open files".to_owned() }, "too many open files", true),
+            (Cause::DeadlineExceeded, "own deadline of 1.5s", true),
+            (Cause::Disconnected { detail: "broken pipe".to_owned() }, "disconnected", true),
+            (status(Code::Unavailable), "UNAVAILABLE \"no pool\"", true),
+            (Cause::Fault(fault), "name is empty (rule C030)", false),
+        ]
+    }
+
+    #[test]
+    fn each_of_ten_faults_names_itself_and_what_was_tried_on_what_log_05() {
+        let endpoint = SocketPath::new("/run/p/csi.sock").expect("a good path");
+        for (cause, name, transient) in ten_faults() {
+            let step = Step::Call(Rpc::NodeInfo);
+            let error = CallError::new(step, endpoint.clone(), Duration::from_millis(1500), cause);
+            let told = error.to_string();
+            assert!(told.starts_with("NodeGetInfo on /run/p/csi.sock failed: "), "{told}");
+            assert!(told.contains(name), "{told}");
+            assert_eq!(error.is_transient(), transient, "{told}");
+        }
+    }
+}
