@@ -1,0 +1,94 @@
+//! What the registry does in the world: it asks restored plugins who they are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
+
+use super::state::{Registry, RegistryOptions};
+use crate::csi::{Connection, Limits};
+use crate::shell::{self, Address, Doing, Running, Settings, Store};
+use crate::vocabulary::{Registration, RegistrationNumber};
+
+/// Asks whether the plugin of a restored registration still answers where it did, under the name it had (R8).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckIdentity {
+    /// Which registration.
+    pub number: RegistrationNumber,
+    /// What is to be proven.
+    pub registration: Arc<Registration>,
+}
+
+/// What an identity check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckOutcome {
+    /// The same plugin answers there.
+    Proven,
+    /// It could not be proven: nobody answers, or somebody else does.
+    NotProven(String),
+}
+
+/// Can tell whether a restored registration still holds.
+pub trait IdentityCheck: 'static {
+    /// Looks, and says what was found. Runs beside the registry, under its deadline.
+    fn check(&mut self, registration: Arc<Registration>) -> LocalBoxFuture<'static, CheckOutcome>;
+}
+
+/// Asks over the plugin's own socket.
+#[derive(Debug, Clone, Copy)]
+pub struct SocketCheck {
+    /// How long the plugin may take to say its name.
+    pub deadline: Duration,
+}
+
+impl IdentityCheck for SocketCheck {
+    fn check(&mut self, registration: Arc<Registration>) -> LocalBoxFuture<'static, CheckOutcome> {
+        let deadline = self.deadline;
+        Box::pin(async move {
+            let asked = async {
+                let connection = Connection::dial(&registration.socket, Limits::default()).await?;
+                connection.plugin_info(deadline).await
+            };
+            match asked.await {
+                Ok(identity) if Some(&identity.provider) == registration.provider.as_ref() => {
+                    CheckOutcome::Proven
+                }
+                Ok(identity) => CheckOutcome::NotProven(format!(
+                    "{} answers as {}",
+                    registration.socket, identity.provider
+                )),
+                Err(error) => CheckOutcome::NotProven(error.to_string()),
+            }
+        })
+    }
+}
+
+/// The hands of the registry.
+struct Hands<I>(I);
+
+impl<I: IdentityCheck> Doing<Registry> for Hands<I> {
+    fn call(&mut self, call: CheckIdentity) -> LocalBoxFuture<'static, CheckOutcome> {
+        let CheckIdentity { number, registration } = call;
+        let span = Arc::clone(&registration);
+        let check = self.0.check(registration);
+        Box::pin(async move {
+            let outcome = check.await;
+            tracing::debug!(
+                plugin = %span.plugin, allocation = %span.allocation, %number, ?outcome,
+                "looked for the owner of a restored registration"
+            );
+            outcome
+        })
+    }
+}
+
+/// Starts the registry at a vacant address.
+pub fn start(
+    address: &Address<Registry>,
+    options: RegistryOptions,
+    check: impl IdentityCheck,
+    store: impl Store<Registry>,
+    settings: Settings,
+) -> Running {
+    shell::start(address, options, Hands(check), store, settings)
+}

@@ -1,0 +1,233 @@
+//! What the registry decides.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::actor::{CheckIdentity, CheckOutcome};
+use super::draft::Draft;
+use super::messages::{
+    Active, Departure, Deregister, Deregistered, Describe, Description, Entry, List, Register, RegisterError,
+    Registered, RegistrationOf, RegistryNews, RegistryView, Standing, WaitError, WaitForPlugin,
+};
+use super::state::{Image, Plugin, Registry, RegistryOptions, StoredChange};
+use crate::shell::{AskId, Effects, Input, Machine, StopMode};
+use crate::vocabulary::{Moment, Registration, Timestamp};
+
+/// How many options a registration may carry.
+const OPTIONS_MAX: usize = 64;
+/// How long they may be together, in bytes.
+const OPTIONS_BYTES_MAX: usize = 4_096;
+
+crate::conversation! {
+    /// What is said to the registry.
+    pub enum RegistryAsk -> RegistryAnswer for Registry {
+        Register => Result<Registered, RegisterError>,
+        Deregister => Deregistered,
+        List => Vec<Entry>,
+        Describe => Description,
+        RegistrationOf => Option<Entry>,
+        WaitForPlugin => Result<Active, WaitError>,
+    }
+}
+
+/// What the registry waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RegistryTimer {
+    /// The restored registrations have had their time (R8).
+    GraceOver,
+    /// Those that could not be proven are checked again.
+    CheckAgain,
+    /// Somebody has waited long enough for a plugin (R7).
+    Waited(AskId),
+}
+
+impl Machine for Registry {
+    const KIND: &'static str = "registry";
+    type Config = RegistryOptions;
+    type Image = Image;
+    type Ask = RegistryAsk;
+    type Answer = RegistryAnswer;
+    type Call = CheckIdentity;
+    type Outcome = CheckOutcome;
+    type Timer = RegistryTimer;
+    type Change = StoredChange;
+    type News = RegistryNews;
+    type View = RegistryView;
+
+    fn restore(options: &RegistryOptions, image: Image, _moment: Moment) -> Self {
+        Self::from_image(options, image)
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => self.look_for_owners(moment, effects),
+            Input::Asked { id, asked_at, ask } => self.asked(moment.now, *id, *asked_at, ask, effects),
+            Input::Returned { key, call, outcome } => self.checked(moment, *key, call, outcome, effects),
+            Input::Elapsed(RegistryTimer::GraceOver) => self.drop_unconfirmed(moment, effects),
+            Input::Elapsed(RegistryTimer::CheckAgain) => self.next_round(moment, effects),
+            Input::Elapsed(RegistryTimer::Waited(id)) => self.waited_in_vain(moment.now, *id, effects),
+            Input::StopRequested(StopMode::Stop | StopMode::Detach) => effects.stop(),
+        }
+    }
+
+    fn view(&self) -> RegistryView {
+        self.whole_view()
+    }
+}
+
+impl Registry {
+    fn asked(
+        &mut self,
+        now: Timestamp,
+        id: AskId,
+        asked_at: Timestamp,
+        ask: &RegistryAsk,
+        effects: &mut Effects<Self>,
+    ) {
+        match ask {
+            RegistryAsk::Register(register) => {
+                let mut draft = Draft::default();
+                let answer = self.register(register, now, &mut draft);
+                draft.leave(Some((id, RegistryAnswer::Register(answer))), effects);
+            }
+            RegistryAsk::Deregister(deregister) => {
+                let mut draft = Draft::default();
+                let answer = self.deregister(deregister, now, &mut draft);
+                draft.leave(Some((id, RegistryAnswer::Deregister(answer))), effects);
+            }
+            RegistryAsk::List(List) => effects.reply(id, RegistryAnswer::List(self.entries())),
+            RegistryAsk::Describe(question) => {
+                effects.reply(id, RegistryAnswer::Describe(self.describe(question)));
+            }
+            RegistryAsk::RegistrationOf(question) => {
+                effects.reply(id, RegistryAnswer::RegistrationOf(self.registration_of(question)));
+            }
+            RegistryAsk::WaitForPlugin(question) => self.wait(id, asked_at, question, effects),
+        }
+    }
+
+    // === Register and deregister ===
+
+    fn register(
+        &mut self,
+        message: &Register,
+        now: Timestamp,
+        draft: &mut Draft,
+    ) -> Result<Registered, RegisterError> {
+        self.refuse_malformed(message)?;
+        let mut summary = Registered::Unchanged;
+        for key in &message.plugins {
+            let registration = registration(message, key);
+            let held = self.plugins.get(key).and_then(|plugin| plugin.of(&message.allocation));
+            let Some(held) = held else {
+                self.admit(registration, now, draft);
+                summary = Registered::New;
+                continue;
+            };
+            let (number, is_confirmed) = (held.number, held.confirmed_in == self.run);
+            let is_changed = *held.registration != registration;
+            if is_changed || !is_confirmed {
+                self.confirm(key, number, is_changed.then_some(registration), now, draft);
+            }
+            if is_changed && summary == Registered::Unchanged {
+                summary = Registered::Updated;
+            }
+        }
+        Ok(summary)
+    }
+
+    fn refuse_malformed(&self, message: &Register) -> Result<(), RegisterError> {
+        let allocation = message.allocation.clone();
+        if message.plugins.is_empty() {
+            return Err(RegisterError::NoPlugin { allocation });
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = message.plugins.iter().find(|key| !seen.insert(*key)) {
+            return Err(RegisterError::PluginTwice { allocation, plugin: twice.clone() });
+        }
+        let entries = message.options.len();
+        let bytes = message.options.iter().map(|(key, value)| key.len() + value.len()).sum();
+        if entries > OPTIONS_MAX || bytes > OPTIONS_BYTES_MAX {
+            return Err(RegisterError::OptionsTooLarge { allocation, entries, bytes });
+        }
+        let is_new = |key: &&_| self.plugins.get(*key).is_none_or(|p| p.of(&message.allocation).is_none());
+        let more = message.plugins.iter().filter(is_new).count();
+        if more > 0 && self.held + more > self.options.registrations_max {
+            return Err(RegisterError::Full { held: self.held });
+        }
+        Ok(())
+    }
+
+    fn deregister(&mut self, message: &Deregister, now: Timestamp, draft: &mut Draft) -> Deregistered {
+        let leave = |key: &&_| self.dismiss(key, &message.allocation, Departure::Deregistered, now, draft);
+        let removed: Vec<_> = message.plugins.iter().filter(leave).cloned().collect();
+        if removed.is_empty() { Deregistered::NotRegistered } else { Deregistered::Removed(removed) }
+    }
+
+    // === Questions ===
+
+    fn describe(&self, question: &Describe) -> Description {
+        let plugin = self.plugins.get(&question.plugin);
+        let active = plugin.and_then(|plugin| plugin.active.as_ref());
+        let others = |standing| {
+            let newest_first = plugin.into_iter().flat_map(|plugin| plugin.members.values().rev());
+            let others =
+                newest_first.filter(|stored| active.is_none_or(|(number, _)| *number != stored.number));
+            let entries = others.map(|stored| stored.entry(self.run));
+            entries.filter(|entry| entry.standing == standing).collect()
+        };
+        Description {
+            plugin: question.plugin.clone(),
+            active: active.map(|(_, active)| active.clone()),
+            standby: others(Standing::Confirmed),
+            provisional: others(Standing::Provisional),
+        }
+    }
+
+    fn registration_of(&self, question: &RegistrationOf) -> Option<Entry> {
+        let stored = self.plugins.get(&question.plugin)?.of(&question.allocation)?;
+        Some(stored.entry(self.run))
+    }
+
+    fn wait(
+        &mut self,
+        id: AskId,
+        asked_at: Timestamp,
+        question: &WaitForPlugin,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Some(active) = self.present(question) {
+            effects.reply(id, RegistryAnswer::WaitForPlugin(Ok(active)));
+        } else if self.waiting.len() >= self.options.waiting_max {
+            let error = WaitError::TooMany { waiting: self.waiting.len() };
+            effects.reply(id, RegistryAnswer::WaitForPlugin(Err(error)));
+        } else {
+            self.waiting.add(id, asked_at, question.plugin.clone());
+            effects.start_timer(RegistryTimer::Waited(id), asked_at + question.within);
+        }
+    }
+
+    fn waited_in_vain(&mut self, now: Timestamp, id: AskId, effects: &mut Effects<Self>) {
+        let Some((plugin, since)) = self.waiting.give_up(id) else { return };
+        let waited = now.since(since);
+        let members = self.plugins.get(&plugin).into_iter().flat_map(Plugin::allocations);
+        let allocations: Vec<_> = members.collect();
+        let error = if allocations.is_empty() {
+            WaitError::NotRegistered { plugin, waited }
+        } else {
+            WaitError::NotConfirmed { plugin, waited, allocations }
+        };
+        effects.reply(id, RegistryAnswer::WaitForPlugin(Err(error)));
+    }
+}
+
+fn registration(message: &Register, key: &crate::vocabulary::PluginKey) -> Registration {
+    Registration {
+        plugin: key.clone(),
+        allocation: message.allocation.clone(),
+        socket: message.socket.clone(),
+        provider: message.provider.clone(),
+        version: message.version.clone(),
+        options: Arc::clone(&message.options),
+    }
+}

@@ -1,0 +1,119 @@
+//! What was restored and is not confirmed yet (R8): proven by identity checks, or dropped when the grace is over.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::actor::{CheckIdentity, CheckOutcome};
+use super::behaviour::RegistryTimer;
+use super::draft::Draft;
+use super::messages::Departure;
+use super::state::Registry;
+use crate::shell::{CallKey, CallLost, Effects};
+use crate::vocabulary::{Attempt, Moment, Registration, RegistrationNumber};
+
+/// The pause before the second round of checks; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between rounds.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How many registrations leave with one write when the grace is over.
+const DROPPED_AT_ONCE: usize = 512;
+
+#[derive(Debug, Default)]
+pub(super) struct Restored {
+    unconfirmed: BTreeMap<RegistrationNumber, Arc<Registration>>,
+    /// Who is still to be checked in this round.
+    queue: VecDeque<RegistrationNumber>,
+    running: usize,
+    round: Attempt,
+}
+
+impl Restored {
+    pub(super) fn expect(&mut self, number: RegistrationNumber, registration: Arc<Registration>) {
+        self.unconfirmed.insert(number, registration);
+    }
+
+    pub(super) fn settled(&mut self, number: RegistrationNumber) {
+        self.unconfirmed.remove(&number);
+    }
+
+    fn pause(&self) -> Duration {
+        let doublings = u32::try_from(self.round.get().saturating_sub(1).min(10)).unwrap_or(10);
+        FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE)
+    }
+}
+
+impl Registry {
+    /// Begins to look for the owners of what was restored.
+    pub(super) fn look_for_owners(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        if self.restored.unconfirmed.is_empty() {
+            return;
+        }
+        effects.start_timer(RegistryTimer::GraceOver, moment.now + self.options.restore_grace);
+        self.next_round(moment, effects);
+    }
+
+    /// Checks everyone who is unconfirmed once more. The one who was to take over comes first.
+    pub(super) fn next_round(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let restored = &mut self.restored;
+        restored.round = restored.round.next();
+        restored.running = 0;
+        let provable = restored.unconfirmed.iter().rev().filter(|(_, r)| r.provider.is_some());
+        restored.queue = provable.map(|(number, _)| *number).collect();
+        if restored.queue.is_empty() {
+            return;
+        }
+        let pause = moment.spread(restored.pause(), 10);
+        effects.start_timer(RegistryTimer::CheckAgain, moment.now + pause);
+        self.fill_checks(effects);
+    }
+
+    fn fill_checks(&mut self, effects: &mut Effects<Self>) {
+        let restored = &mut self.restored;
+        while restored.running < self.options.checks_max {
+            let Some(number) = restored.queue.pop_front() else { break };
+            let Some(registration) = restored.unconfirmed.get(&number) else { continue };
+            restored.running += 1;
+            let key = CallKey { attempt: restored.round, ..CallKey::default() };
+            let call = CheckIdentity { number, registration: Arc::clone(registration) };
+            effects.call(key, self.options.check_deadline, call);
+        }
+    }
+
+    /// A check came back.
+    pub(super) fn checked(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        check: &CheckIdentity,
+        outcome: &Result<CheckOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        // A proof holds whichever round asked for it, as long as what was proven is still what is waited for.
+        let is_awaited = self.restored.unconfirmed.get(&check.number) == Some(&check.registration);
+        if is_awaited && matches!(outcome, Ok(CheckOutcome::Proven)) {
+            let mut draft = Draft::default();
+            self.confirm(&check.registration.plugin, check.number, None, moment.now, &mut draft);
+            draft.leave(None, effects);
+        }
+        if key.attempt == self.restored.round {
+            self.restored.running = self.restored.running.saturating_sub(1);
+            self.fill_checks(effects);
+        }
+    }
+
+    /// The grace is over: whoever was not confirmed leaves, with news.
+    pub(super) fn drop_unconfirmed(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        effects.cancel_timer(RegistryTimer::CheckAgain);
+        self.restored.queue.clear();
+        let unconfirmed: Vec<Arc<Registration>> = self.restored.unconfirmed.values().cloned().collect();
+        for chunk in unconfirmed.chunks(DROPPED_AT_ONCE) {
+            let mut draft = Draft::default();
+            for registration in chunk {
+                let Registration { plugin, allocation, .. } = &**registration;
+                self.dismiss(plugin, allocation, Departure::NotConfirmed, moment.now, &mut draft);
+            }
+            draft.leave(None, effects);
+        }
+    }
+}

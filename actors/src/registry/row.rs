@@ -1,0 +1,189 @@
+//! How registrations lie on disk. Rows are not domain types: what comes from disk is checked like anything from outside.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::state::{Activation, Stored};
+use crate::persister::{Record, Table};
+use crate::vocabulary::{
+    AllocationId, Generation, PluginKey, PluginName, PluginType, Registration, RegistrationNumber, RunNumber,
+    SocketPath, Timestamp,
+};
+
+/// Registrations, by their number in big-endian order. New ones always go to the end and restored order comes for free.
+pub const REGISTRATION_TABLE: Table = Table("registrations");
+
+/// One record: no number from here on has ever been handed out.
+pub const COUNTER_TABLE: Table = Table("registration-counter");
+
+/// The key of the only record of [`COUNTER_TABLE`].
+pub(super) const COUNTER_KEY: &[u8] = b"ceiling";
+
+/// A row of [`REGISTRATION_TABLE`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RegistrationRow(pub(super) Stored);
+
+impl Record for RegistrationRow {
+    const TABLE: Table = REGISTRATION_TABLE;
+    const SCHEMA: u16 = 1;
+}
+
+/// The row of [`COUNTER_TABLE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CounterRow {
+    pub(super) ceiling: u64,
+}
+
+impl Record for CounterRow {
+    const TABLE: Table = COUNTER_TABLE;
+    const SCHEMA: u16 = 1;
+}
+
+pub(super) fn key(number: RegistrationNumber) -> Vec<u8> {
+    number.get().to_be_bytes().to_vec()
+}
+
+/// The layout of a row. Times are microseconds since the Unix epoch; generation 0 means never active.
+#[derive(Serialize, Deserialize)]
+struct Layout<S, O> {
+    number: u64,
+    plugin_type: S,
+    plugin: S,
+    allocation: S,
+    socket: S,
+    provider: Option<S>,
+    version: Option<S>,
+    options: O,
+    since_us: u64,
+    confirmed_in: u64,
+    generation: u64,
+    active_since_us: u64,
+}
+
+fn micros(timestamp: Timestamp) -> u64 {
+    u64::try_from(timestamp.since_epoch().as_micros()).unwrap_or(u64::MAX)
+}
+
+const fn timestamp(micros: u64) -> Timestamp {
+    Timestamp::from_epoch(Duration::from_micros(micros))
+}
+
+impl Serialize for RegistrationRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Stored { number, registration, since, confirmed_in, activation } = &self.0;
+        let Registration { plugin, allocation, socket, provider, version, options } = &**registration;
+        let layout: Layout<&str, &BTreeMap<String, String>> = Layout {
+            number: number.get(),
+            plugin_type: plugin.plugin_type.as_str(),
+            plugin: plugin.name.as_str(),
+            allocation: allocation.as_str(),
+            socket: socket.as_str(),
+            provider: provider.as_deref(),
+            version: version.as_deref(),
+            options,
+            since_us: micros(*since),
+            confirmed_in: confirmed_in.get(),
+            generation: activation.map_or(0, |activation| activation.generation.get()),
+            active_since_us: activation.map_or(0, |activation| micros(activation.since)),
+        };
+        layout.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RegistrationRow {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let layout = Layout::<String, BTreeMap<String, String>>::deserialize(deserializer)?;
+        let plugin_type = PluginType::from_str(&layout.plugin_type).map_err(D::Error::custom)?;
+        let plugin = PluginName::new(&layout.plugin).map_err(D::Error::custom)?;
+        let registration = Registration {
+            plugin: PluginKey::new(plugin_type, plugin),
+            allocation: AllocationId::new(&layout.allocation).map_err(D::Error::custom)?,
+            socket: SocketPath::new(&layout.socket).map_err(D::Error::custom)?,
+            provider: layout.provider.map(Arc::from),
+            version: layout.version.map(Arc::from),
+            options: Arc::new(layout.options),
+        };
+        let activation = (layout.generation != 0).then(|| Activation {
+            generation: Generation::new(layout.generation),
+            since: timestamp(layout.active_since_us),
+        });
+        Ok(Self(Stored {
+            number: RegistrationNumber::new(layout.number),
+            registration: Arc::new(registration),
+            since: timestamp(layout.since_us),
+            confirmed_in: RunNumber::new(layout.confirmed_in),
+            activation,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::persister::{decode, encode};
+
+    fn stored() -> Stored {
+        Stored {
+            number: RegistrationNumber::new(7),
+            registration: Arc::new(Registration {
+                plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
+                allocation: AllocationId::new("a1").unwrap(),
+                socket: SocketPath::new("/run/csi.sock").unwrap(),
+                provider: Some("zfs.example".into()),
+                version: None,
+                options: Arc::new(BTreeMap::from([("rack".to_owned(), "7".to_owned())])),
+            }),
+            since: timestamp(1_000_001),
+            confirmed_in: RunNumber::new(3),
+            activation: Some(Activation { generation: Generation::new(9), since: timestamp(2) }),
+        }
+    }
+
+    #[test]
+    fn a_registration_comes_back_from_its_row_as_it_was() {
+        let row = RegistrationRow(stored());
+        assert_eq!(decode::<RegistrationRow>(&encode(&row)).unwrap(), row);
+        let never_active = RegistrationRow(Stored { activation: None, ..stored() });
+        assert_eq!(decode::<RegistrationRow>(&encode(&never_active)).unwrap(), never_active);
+    }
+
+    #[test]
+    fn a_row_that_says_what_no_message_may_say_is_refused_r9() {
+        let layout: Layout<&str, &BTreeMap<String, String>> = Layout {
+            number: 1,
+            plugin_type: "csi-node",
+            plugin: "../../etc",
+            allocation: "a1",
+            socket: "/run/csi.sock",
+            provider: None,
+            version: None,
+            options: &BTreeMap::new(),
+            since_us: 0,
+            confirmed_in: 0,
+            generation: 0,
+            active_since_us: 0,
+        };
+        struct Forged<'a>(Layout<&'a str, &'a BTreeMap<String, String>>);
+        impl Serialize for Forged<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+        impl<'de> Deserialize<'de> for Forged<'_> {
+            fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+                Err(D::Error::custom("it is only written"))
+            }
+        }
+        impl Record for Forged<'_> {
+            const TABLE: Table = REGISTRATION_TABLE;
+            const SCHEMA: u16 = 1;
+        }
+        let error = decode::<RegistrationRow>(&encode(&Forged(layout))).unwrap_err();
+        assert!(error.to_string().contains("would leave its directory"), "{error}");
+    }
+}

@@ -1,0 +1,219 @@
+//! What the registry knows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::messages::{Active, Entry, RegistryView, Standing};
+use super::restored::Restored;
+use super::waiting::Waiting;
+use crate::vocabulary::{
+    AllocationId, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
+};
+
+/// What a host may choose of the registry.
+#[derive(Debug, Clone)]
+pub struct RegistryOptions {
+    /// How long a restored registration is kept without being confirmed (R8). 60 s by default.
+    pub restore_grace: Duration,
+    /// How many registrations are held at most. A million by default.
+    pub registrations_max: usize,
+    /// How many may wait for a plugin at once. 4,096 by default.
+    pub waiting_max: usize,
+    /// How many identity checks run at once after a restart. 16 by default.
+    pub checks_max: usize,
+    /// How long one identity check may take. 5 s by default.
+    pub check_deadline: Duration,
+}
+
+impl Default for RegistryOptions {
+    fn default() -> Self {
+        Self {
+            restore_grace: Duration::from_secs(60),
+            registrations_max: 1_000_000,
+            waiting_max: 4_096,
+            checks_max: 16,
+            check_deadline: Duration::from_secs(5),
+        }
+    }
+}
+
+/// When and as what a registration last became active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Activation {
+    /// The generation it was given.
+    pub generation: Generation,
+    /// When.
+    pub since: Timestamp,
+}
+
+/// A registration as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its place in the order of registrations.
+    pub number: RegistrationNumber,
+    /// What its owner said.
+    pub registration: Arc<Registration>,
+    /// When it was first registered.
+    pub since: Timestamp,
+    /// The run of the host in which it was last confirmed. It is provisional in every other run (R8).
+    pub confirmed_in: RunNumber,
+    /// Its latest activation. It is the active one only while no newer one is confirmed.
+    pub activation: Option<Activation>,
+}
+
+impl Stored {
+    pub(super) fn entry(&self, run: RunNumber) -> Entry {
+        let standing = if self.confirmed_in == run { Standing::Confirmed } else { Standing::Provisional };
+        Entry {
+            number: self.number,
+            registration: Arc::clone(&self.registration),
+            standing,
+            since: self.since,
+        }
+    }
+
+    pub(super) fn active(&self) -> Option<Active> {
+        let Activation { generation, since } = self.activation?;
+        Some(Active { generation, registration: Arc::clone(&self.registration), since })
+    }
+}
+
+/// What one message changes on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StoredChange {
+    /// These are written anew.
+    pub put: Vec<Stored>,
+    /// These are removed.
+    pub delete: Vec<RegistrationNumber>,
+    /// Numbers below this are handed out without writing it again.
+    pub ceiling: Option<u64>,
+}
+
+/// Everything the store holds of the registry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Image {
+    /// All registrations.
+    pub stored: Vec<Stored>,
+    /// No number from here on has ever been handed out.
+    pub ceiling: u64,
+    /// The present run of the host.
+    pub run: RunNumber,
+}
+
+/// How many numbers are reserved with one write.
+const RESERVED_AT_ONCE: u64 = 4_096;
+
+/// Hands out numbers that never repeat: a block is reserved on disk before the first of it is used.
+#[derive(Debug)]
+pub(super) struct Counter {
+    next: u64,
+    ceiling: u64,
+}
+
+impl Counter {
+    fn starting_at(ceiling: u64) -> Self {
+        Self { next: ceiling.max(1), ceiling }
+    }
+
+    /// The next number, and the new ceiling if one must be written along.
+    pub(super) fn take(&mut self) -> (u64, Option<u64>) {
+        let number = self.next;
+        self.next += 1;
+        if self.next <= self.ceiling {
+            return (number, None);
+        }
+        self.ceiling = self.next + RESERVED_AT_ONCE;
+        (number, Some(self.ceiling))
+    }
+}
+
+/// One plugin with everyone who serves it.
+#[derive(Debug, Default)]
+pub(super) struct Plugin {
+    /// All registrations, by number.
+    pub(super) members: BTreeMap<RegistrationNumber, Stored>,
+    /// The same by allocation.
+    pub(super) by_allocation: HashMap<AllocationId, RegistrationNumber>,
+    /// The active one: its number and, should it leave, what it was.
+    pub(super) active: Option<(RegistrationNumber, Active)>,
+}
+
+impl Plugin {
+    pub(super) fn of(&self, allocation: &AllocationId) -> Option<&Stored> {
+        self.members.get(self.by_allocation.get(allocation)?)
+    }
+
+    pub(super) fn insert(&mut self, stored: Stored) {
+        self.by_allocation.insert(stored.registration.allocation.clone(), stored.number);
+        self.members.insert(stored.number, stored);
+    }
+
+    pub(super) fn remove(&mut self, allocation: &AllocationId) -> Option<Stored> {
+        let number = self.by_allocation.remove(allocation)?;
+        self.members.remove(&number)
+    }
+
+    /// Who serves it, newest first.
+    pub(super) fn allocations(&self) -> impl Iterator<Item = AllocationId> + '_ {
+        self.members.values().rev().map(|stored| stored.registration.allocation.clone())
+    }
+
+    /// The newest confirmed registration.
+    pub(super) fn newest_confirmed(&self, run: RunNumber) -> Option<RegistrationNumber> {
+        self.members.values().rev().find(|stored| stored.confirmed_in == run).map(|stored| stored.number)
+    }
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Registry {
+    pub(super) options: RegistryOptions,
+    pub(super) run: RunNumber,
+    pub(super) counter: Counter,
+    pub(super) plugins: HashMap<PluginKey, Plugin>,
+    pub(super) held: usize,
+    pub(super) restored: Restored,
+    pub(super) waiting: Waiting,
+}
+
+impl Registry {
+    pub(super) fn from_image(options: &RegistryOptions, image: Image) -> Self {
+        let mut registry = Self {
+            options: options.clone(),
+            run: image.run,
+            counter: Counter::starting_at(image.ceiling),
+            plugins: HashMap::new(),
+            held: image.stored.len(),
+            restored: Restored::default(),
+            waiting: Waiting::default(),
+        };
+        for stored in image.stored {
+            if stored.confirmed_in != image.run {
+                registry.restored.expect(stored.number, Arc::clone(&stored.registration));
+            }
+            let key = stored.registration.plugin.clone();
+            registry.plugins.entry(key).or_default().insert(stored);
+        }
+        for plugin in registry.plugins.values_mut() {
+            let newest = plugin.newest_confirmed(image.run);
+            plugin.active = newest.and_then(|number| Some((number, plugin.members[&number].active()?)));
+        }
+        registry
+    }
+
+    /// All registrations, oldest first.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let members = self.plugins.values().flat_map(|plugin| plugin.members.values());
+        let mut entries: Vec<Entry> = members.map(|stored| stored.entry(self.run)).collect();
+        entries.sort_unstable_by_key(|entry| entry.number);
+        entries
+    }
+
+    pub(super) fn whole_view(&self) -> RegistryView {
+        let active = self.plugins.values().filter_map(|plugin| plugin.active.as_ref());
+        let mut active: Vec<Active> = active.map(|(_, active)| active.clone()).collect();
+        active.sort_unstable_by(|a, b| a.registration.plugin.cmp(&b.registration.plugin));
+        RegistryView { entries: self.entries(), active }
+    }
+}

@@ -1,0 +1,134 @@
+//! Where registrations are kept: in the database, or, for benches and scripts, in memory.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use actix::Recipient;
+use futures_util::future::LocalBoxFuture;
+
+use super::row::{COUNTER_KEY, CounterRow, RegistrationRow, key};
+use super::state::{Image, Registry, Stored, StoredChange};
+use crate::persister::{Damaged, OpenLedger, Operation, Owner, Persister, Settled, Write};
+use crate::shell::{Notice, Notices, Store, Ticket, Written};
+use crate::vocabulary::{RegistrationNumber, RunNumber};
+
+/// Whose writes these are.
+pub const OWNER: Owner = Owner("registry");
+
+/// Keeps registrations in the database.
+#[derive(Debug, Clone)]
+pub struct DurableStore {
+    persister: Persister,
+    notices: Notices,
+}
+
+impl DurableStore {
+    /// A store on this database. Damaged records that are found on loading are posted as notices (RES-08).
+    #[must_use]
+    pub const fn new(persister: Persister, notices: Notices) -> Self {
+        Self { persister, notices }
+    }
+
+    fn post(notices: &Notices, damaged: Vec<Damaged>) {
+        for Damaged { table, key, reason, .. } in damaged {
+            let key = key.iter().map(|byte| format!("{byte:02x}")).collect();
+            notices.post(Notice::Quarantined { table: table.0.to_owned(), key, reason: reason.to_string() });
+        }
+    }
+}
+
+impl Store<Registry> for DurableStore {
+    fn open(&mut self, settled: Recipient<Settled>) {
+        self.persister.open_ledger(OpenLedger { owner: OWNER, settled });
+    }
+
+    fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
+        let StoredChange { put, delete, ceiling } = change;
+        let mut operations = Vec::with_capacity(put.len() + delete.len() + usize::from(ceiling.is_some()));
+        if let Some(ceiling) = ceiling {
+            operations.push(Operation::put(COUNTER_KEY, &CounterRow { ceiling }));
+        }
+        operations.extend(delete.into_iter().map(|number| Operation::delete::<RegistrationRow>(key(number))));
+        operations.extend(
+            put.into_iter().map(|stored| Operation::put(key(stored.number), &RegistrationRow(stored))),
+        );
+        let Ticket { epoch, sequence } = ticket;
+        self.persister.write(Write { owner: OWNER, epoch, sequence, operations });
+        Written::Later
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<Image, String>> {
+        let rows = self.persister.load::<RegistrationRow>();
+        let counter = self.persister.load::<CounterRow>();
+        let run = self.persister.run();
+        let notices = self.notices.clone();
+        Box::pin(async move {
+            let rows = rows.await.map_err(|error| error.to_string())?;
+            let counter = counter.await.map_err(|error| error.to_string())?;
+            let is_counter_lost = !counter.damaged.is_empty();
+            Self::post(&notices, rows.damaged);
+            Self::post(&notices, counter.damaged);
+            let stored: Vec<Stored> = rows.rows.into_iter().map(|(_, row)| row.0).collect();
+            let written = counter.rows.into_iter().map(|(_, row)| row.ceiling).max().unwrap_or(0);
+            let safe = if is_counter_lost { run.get() << RUN_SHIFT } else { 0 };
+            Ok(Image { ceiling: written.max(beyond(&stored)).max(safe), stored, run })
+        })
+    }
+}
+
+/// Should the counter's record have been lost, numbers go on from the run number shifted by this: no earlier run can have
+/// counted that far.
+const RUN_SHIFT: u32 = 40;
+
+/// The first number beyond all that are seen in use.
+fn beyond(stored: &[Stored]) -> u64 {
+    let numbers = stored.iter().flat_map(|stored| {
+        let generation = stored.activation.map_or(0, |activation| activation.generation.get());
+        [stored.number.get(), generation]
+    });
+    numbers.max().map_or(0, |highest| highest + 1)
+}
+
+/// Keeps registrations in memory. Clones share what they keep, so a test can end a registry and start the next on the same
+/// store.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore {
+    kept: Rc<RefCell<Kept>>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    stored: BTreeMap<RegistrationNumber, Stored>,
+    ceiling: u64,
+    run: RunNumber,
+}
+
+impl MemoryStore {
+    /// Begins a new run of the host: everything that is kept becomes provisional (R8).
+    pub fn begin_run(&self) {
+        let mut kept = self.kept.borrow_mut();
+        kept.run = kept.run.next();
+    }
+}
+
+impl Store<Registry> for MemoryStore {
+    fn open(&mut self, _settled: Recipient<Settled>) {}
+
+    fn write(&mut self, _ticket: Ticket, change: StoredChange) -> Written {
+        let mut kept = self.kept.borrow_mut();
+        for number in &change.delete {
+            kept.stored.remove(number);
+        }
+        kept.stored.extend(change.put.into_iter().map(|stored| (stored.number, stored)));
+        kept.ceiling = kept.ceiling.max(change.ceiling.unwrap_or(0));
+        Written::Now
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<Image, String>> {
+        let kept = self.kept.borrow();
+        let stored = kept.stored.values().cloned().collect();
+        let image = Image { stored, ceiling: kept.ceiling, run: kept.run };
+        Box::pin(std::future::ready(Ok(image)))
+    }
+}
