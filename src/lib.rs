@@ -1,5 +1,7 @@
 //! The face of Callboard.
 
+pub mod config;
+
 pub mod command_line;
 pub mod duration;
 pub mod hostpath;

@@ -1,0 +1,135 @@
+//! From one `[[allocation]]` table to one allocation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_actors::vocabulary::{AllocationId, PluginName, Role, SocketPath};
+use toml::de::DeTable;
+
+use super::problem::Faults;
+use super::table::{Found, Table};
+use super::{ALLOCATION_NAME_BYTES_MAX, AllocationConfig, program, read::span_of_time, suggest};
+
+const KEYS: &[&str] =
+    &["name", "plugin", "type", "command", "args", "env", "health_timeout", "start", "stop_grace"];
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// Reads one allocation. `seen` holds the names of those before it.
+pub(super) fn read(
+    entries: &DeTable<'_>,
+    span: &Range<usize>,
+    seen: &mut BTreeSet<AllocationId>,
+    faults: &mut Faults,
+) -> Option<AllocationConfig> {
+    let table = Table::open(entries, span, "the allocation", KEYS, faults);
+    let name = name(&table, seen, faults);
+    let plugin = plugin(&table, faults);
+    let role = role(&table, faults);
+    let command = command(&table, faults);
+    let environment = environment(&table, faults);
+    let health_timeout = span_of_time(&table, "health_timeout", Duration::from_millis(1), faults);
+    let stop_grace = span_of_time(&table, "stop_grace", Duration::ZERO, faults);
+    let start = table.boolean("start", faults);
+    let (program, arguments) = command?;
+    Some(AllocationConfig {
+        name: name?,
+        plugin: plugin?,
+        role: role?,
+        program,
+        arguments,
+        environment,
+        health_timeout: health_timeout.unwrap_or(HEALTH_TIMEOUT),
+        start: start.unwrap_or(true),
+        stop_grace: stop_grace.unwrap_or(STOP_GRACE),
+    })
+}
+
+fn name(table: &Table<'_>, seen: &mut BTreeSet<AllocationId>, faults: &mut Faults) -> Option<AllocationId> {
+    let found = table.required_text("name", faults)?;
+    let name = match AllocationId::new(&found.value) {
+        Ok(name) if name.as_str().len() <= ALLOCATION_NAME_BYTES_MAX => name,
+        Ok(name) => {
+            let bytes = name.as_str().len();
+            faults.add(
+                found.at,
+                format!(
+                    "`name` has {bytes} bytes; at most {ALLOCATION_NAME_BYTES_MAX} fit into the name of its log file"
+                ),
+            );
+            return None;
+        }
+        Err(error) => {
+            faults.add(found.at, format!("`name`: {error}"));
+            return None;
+        }
+    };
+    if !seen.insert(name.clone()) {
+        faults.add(found.at, format!("a second allocation is named {name:?}; each needs a name of its own"));
+        return None;
+    }
+    Some(name)
+}
+
+fn plugin(table: &Table<'_>, faults: &mut Faults) -> Option<PluginName> {
+    let found = table.required_text("plugin", faults)?;
+    PluginName::new(&found.value).map_err(|error| faults.add(found.at, format!("`plugin`: {error}"))).ok()
+}
+
+fn role(table: &Table<'_>, faults: &mut Faults) -> Option<Role> {
+    let found = table.required_text("type", faults)?;
+    let role = Role::ALL.into_iter().find(|role| role.as_str() == found.value);
+    if role.is_none() {
+        let words = Role::ALL.map(Role::as_str);
+        let advice = suggest::advice(&found.value, &words);
+        faults.add(found.at, format!("`type` {:?} is no type of allocation; {advice}", found.value));
+    }
+    role
+}
+
+fn command(table: &Table<'_>, faults: &mut Faults) -> Option<(PathBuf, Vec<String>)> {
+    table.require("command", faults);
+    let words = table.text_or_texts("command", faults);
+    let arguments = table.texts("args", faults);
+    let mut words = words.into_iter();
+    let command = words.next();
+    let all: Vec<_> = words.chain(arguments).filter_map(|found| argument(found, faults)).collect();
+    let command = command?;
+    match program::find(&command.value, std::env::var_os("PATH").as_deref()) {
+        Ok(program) => Some((program, all)),
+        Err(message) => {
+            faults.add(command.at, message);
+            None
+        }
+    }
+}
+
+fn argument(found: Found<String>, faults: &mut Faults) -> Option<String> {
+    if found.value.contains('\0') {
+        faults.add(found.at, "an argument holds a zero byte, which no program can be given");
+        return None;
+    }
+    Some(found.value)
+}
+
+fn environment(table: &Table<'_>, faults: &mut Faults) -> BTreeMap<String, String> {
+    let mut environment = BTreeMap::new();
+    for (name, found) in table.text_map("env", faults) {
+        if name.is_empty() || name.contains(['=', '\0']) || found.value.contains('\0') {
+            faults.add(
+                found.at,
+                format!("`env` holds {name:?}, which cannot be a variable of the environment"),
+            );
+            continue;
+        }
+        if name == "CSI_ENDPOINT"
+            && let Err(error) = SocketPath::from_endpoint(&found.value)
+        {
+            faults.add(found.at, format!("`CSI_ENDPOINT`: {error}"));
+        }
+        environment.insert(name, found.value);
+    }
+    environment
+}

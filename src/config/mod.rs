@@ -1,0 +1,135 @@
+//! The configuration of `callboard run`: a TOML file, read and checked at once.
+//!
+//! ```text
+//! text ── parse ──► table with places ── read ──► values ── check ──► Config
+//!            │                             │                  │
+//!            └─ syntax                     └─ types, keys     └─ names, paths, programs, doubles
+//!                         every problem, each with its place ──► ConfigError
+//! ```
+//!
+//! Nothing is started when there is a problem, and all problems are told together, each as `file:line:column`. Paths are
+//! absolute, so that a host does the same wherever it is started from.
+//!
+//! `docs/command-line.md` describes every key.
+
+mod allocation;
+mod problem;
+mod program;
+mod read;
+mod suggest;
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use callboard_actors::vocabulary::{AllocationId, Backoff, PluginName, RestartBudget, Role, SocketPath};
+
+pub use problem::{ConfigError, Place, Problem};
+
+/// Longest name of an allocation in a configuration, in bytes: the name of its log file has to fit into one path component.
+pub const ALLOCATION_NAME_BYTES_MAX: usize = 200;
+
+/// How many allocations a configuration may hold.
+pub const ALLOCATIONS_MAX: usize = 10_000;
+
+/// Largest configuration file, in bytes.
+pub const CONFIG_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// What a host program is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The directory that holds everything this host keeps. Key `data_dir`, required.
+    pub data_dir: PathBuf,
+    /// Where the admin socket is. Key `admin_socket`; without it the socket lies in the data directory.
+    pub admin_socket: Option<SocketPath>,
+    /// The directory for sockets whose path below the data directory would be too long (SEC-01). Key `runtime_dir`.
+    pub runtime_dir: Option<PathBuf>,
+    /// How tasks are restarted. Table `restart`.
+    pub restart: RestartPolicy,
+    /// The allocations, in the order of the file. Tables `allocation`.
+    pub allocations: Vec<AllocationConfig>,
+}
+
+/// How often and how soon a task that ended by itself is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RestartPolicy {
+    /// At most so many restarts within a window; one more and the allocation has failed. Keys `attempts` and `window`.
+    pub budget: RestartBudget,
+    /// The pause before a restart, doubled with each failure in a row. Key `delay` gives the first pause.
+    pub backoff: Backoff,
+}
+
+impl RestartPolicy {
+    /// The pause does not grow beyond this.
+    const PAUSE_LONGEST: Duration = Duration::from_secs(30);
+
+    /// At most `attempts` restarts within `window`, the first one after `delay`.
+    #[must_use]
+    pub fn new(attempts: u32, window: Duration, delay: Duration) -> Self {
+        Self {
+            budget: RestartBudget { limit: attempts, window },
+            backoff: Backoff {
+                first: delay,
+                longest: Self::PAUSE_LONGEST.max(delay),
+                jitter_percent: 10,
+                reset_after: Duration::from_secs(60),
+            },
+        }
+    }
+}
+
+impl Default for RestartPolicy {
+    fn default() -> Self {
+        Self::new(5, Duration::from_secs(300), Duration::from_secs(1))
+    }
+}
+
+/// One allocation: one run of a plugin's program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocationConfig {
+    /// Its name, which is also the id of the allocation. Key `name`, required.
+    pub name: AllocationId,
+    /// The plugin that it serves. Key `plugin`, required.
+    pub plugin: PluginName,
+    /// Which halves of it. Key `type`, required: controller, node or monolith.
+    pub role: Role,
+    /// The program, found and executable. Key `command`, required: a text, or a list whose further entries are arguments.
+    pub program: PathBuf,
+    /// Its arguments; `${CSI_ENDPOINT}` in them is replaced at each start. Key `args`, after those of `command`.
+    pub arguments: Vec<String>,
+    /// What is added to its environment. Table `env`. A `CSI_ENDPOINT` in it wins over ours (SEC-04).
+    pub environment: BTreeMap<String, String>,
+    /// How long it may take from its start to its first ready answer. Key `health_timeout`, 30 s by default.
+    pub health_timeout: Duration,
+    /// Whether it starts with the host. Key `start`, true by default.
+    pub start: bool,
+    /// How long it may take to end after SIGTERM, before SIGKILL. Key `stop_grace`, 5 s by default.
+    pub stop_grace: Duration,
+}
+
+impl Config {
+    /// Reads and checks a configuration file.
+    ///
+    /// # Errors
+    /// [`ConfigError::Unreadable`] when there is no such file, and [`ConfigError::Problems`] with everything that is wrong
+    /// in it.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
+        let length = std::fs::metadata(path).map_err(unreadable)?.len();
+        if length > CONFIG_BYTES_MAX {
+            return Err(ConfigError::TooLong { path: path.to_owned(), bytes: length });
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        Self::parse(path, &text)
+    }
+
+    /// Checks the text of a configuration; `path` is what its problems are said of.
+    ///
+    /// # Errors
+    /// [`ConfigError::Problems`] with everything that is wrong.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        read::config(text)
+            .map_err(|faults| ConfigError::Problems { path: path.to_owned(), problems: faults.placed(text) })
+    }
+}

@@ -1,0 +1,113 @@
+//! What can be wrong with a configuration, and where.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use super::CONFIG_BYTES_MAX;
+
+/// A place in a file, as editors count: both from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Which line.
+    pub line: usize,
+    /// Which character of it.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte in a text.
+    fn of(text: &str, offset: usize) -> Self {
+        let mut offset = offset.min(text.len());
+        while !text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// What, and what to do about it.
+    pub message: String,
+}
+
+/// Why a configuration cannot be used. Nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read configuration {path}: {source}")]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is too long to be a configuration.
+    #[error("configuration {path} has {bytes} bytes; at most {CONFIG_BYTES_MAX} are read")]
+    TooLong {
+        /// Which file.
+        path: PathBuf,
+        /// How long it is.
+        bytes: u64,
+    },
+    /// It was read, and these things are wrong: all of them, in the order of the file.
+    #[error("{}", listed(path, problems))]
+    Problems {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        problems: Vec<Problem>,
+    },
+}
+
+fn listed(path: &std::path::Path, problems: &[Problem]) -> String {
+    let line = |problem: &Problem| format!("{}:{}: {}", path.display(), problem.place, problem.message);
+    problems.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Collects what is wrong, by the byte at which it is.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<(usize, String)>);
+
+impl Faults {
+    pub(super) fn add(&mut self, offset: usize, message: impl Into<String>) {
+        self.0.push((offset, message.into()));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them, in the order of the text.
+    pub(super) fn placed(mut self, text: &str) -> Vec<Problem> {
+        self.0.sort_by_key(|(offset, _)| *offset);
+        let placed = |(offset, message)| Problem { place: Place::of(text, offset), message };
+        self.0.into_iter().map(placed).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_counts_characters_and_not_bytes() {
+        let text = "a = 1\nü = 'ö' x";
+        let offset = text.find('x').expect("it is there");
+        assert_eq!(Place::of(text, offset), Place { line: 2, column: 9 });
+        assert_eq!(Place::of(text, 0), Place { line: 1, column: 1 });
+        assert_eq!(Place::of(text, 999), Place { line: 2, column: 10 });
+    }
+}

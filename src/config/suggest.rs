@@ -1,0 +1,48 @@
+//! Which of the words we know was probably meant.
+
+/// The known word that is nearest to a given one, if it is near enough to have been meant.
+pub(super) fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
+    let given = given.to_lowercase().replace('-', "_");
+    let distance = |word: &str| edits(&given, word);
+    let best = known.iter().copied().min_by_key(|word| distance(word))?;
+    let allowed = (best.len() / 3).max(1);
+    (distance(best) <= allowed).then_some(best)
+}
+
+/// The rest of a sentence: what was meant, or else everything that is possible.
+pub(super) fn advice(given: &str, known: &[&str]) -> String {
+    match nearest(given, known) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => format!("known here: {}", known.join(", ")),
+    }
+}
+
+/// How many letters must be put in, taken out or exchanged to make one word of the other.
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for j in 0..to.len() {
+            let exchanged = diagonal + usize::from(to[j] != letter);
+            diagonal = row[j + 1];
+            row[j + 1] = exchanged.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_fingers_finds_its_word() {
+        let known = ["data_dir", "admin_socket", "restart"];
+        assert_eq!(nearest("datadir", &known), Some("data_dir"));
+        assert_eq!(nearest("Data-Dir", &known), Some("data_dir"));
+        assert_eq!(nearest("restrat", &known), Some("restart"));
+        assert_eq!(nearest("colour", &known), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! Reading values out of a TOML table: what has the wrong type is noted with its place, and reading goes on.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::problem::Faults;
+use super::suggest;
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Found<T> {
+    pub(super) value: T,
+    pub(super) at: usize,
+}
+
+/// A table being read.
+pub(super) struct Table<'t> {
+    entries: &'t DeTable<'t>,
+    /// Where it begins: the place of what is missing from it.
+    pub(super) at: usize,
+    /// How it is called in messages.
+    name: &'static str,
+}
+
+impl<'t> Table<'t> {
+    /// Begins to read a table, and notes each key that it should not have.
+    pub(super) fn open(
+        entries: &'t DeTable<'t>,
+        span: &Range<usize>,
+        name: &'static str,
+        known: &[&str],
+        faults: &mut Faults,
+    ) -> Self {
+        for key in entries.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
+            let word = key.get_ref();
+            faults.add(
+                key.span().start,
+                format!("unknown key `{word}` in {name}; {}", suggest::advice(word, known)),
+            );
+        }
+        Self { entries, at: span.start, name }
+    }
+
+    fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.entries.get(key)
+    }
+
+    /// A text, if there is one.
+    pub(super) fn text(&self, key: &str, faults: &mut Faults) -> Option<Found<String>> {
+        let value = self.value(key)?;
+        let DeValue::String(text) = value.get_ref() else {
+            return self.mistyped(key, value, "a text", faults);
+        };
+        Some(Found { value: text.to_string(), at: value.span().start })
+    }
+
+    /// A text that must be there.
+    pub(super) fn required_text(&self, key: &str, faults: &mut Faults) -> Option<Found<String>> {
+        self.require(key, faults);
+        self.text(key, faults)
+    }
+
+    /// Notes it if a key is missing.
+    pub(super) fn require(&self, key: &str, faults: &mut Faults) {
+        if self.value(key).is_none() {
+            faults.add(self.at, format!("{} has no `{key}`, which is required", self.name));
+        }
+    }
+
+    /// True or false, if it is said.
+    pub(super) fn boolean(&self, key: &str, faults: &mut Faults) -> Option<bool> {
+        let value = self.value(key)?;
+        let DeValue::Boolean(boolean) = value.get_ref() else {
+            return self.mistyped(key, value, "true or false", faults);
+        };
+        Some(*boolean)
+    }
+
+    /// A whole number from 0 up to `most`, if there is one.
+    pub(super) fn number(&self, key: &str, most: u32, faults: &mut Faults) -> Option<u32> {
+        let value = self.value(key)?;
+        let DeValue::Integer(number) = value.get_ref() else {
+            return self.mistyped(key, value, "a whole number", faults);
+        };
+        let read = u32::from_str_radix(number.as_str(), number.radix()).ok().filter(|read| *read <= most);
+        if read.is_none() {
+            faults.add(value.span().start, format!("`{key}` is {number}; give a number from 0 to {most}"));
+        }
+        read
+    }
+
+    /// A list of texts; empty if there is none.
+    pub(super) fn texts(&self, key: &str, faults: &mut Faults) -> Vec<Found<String>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let DeValue::Array(list) = value.get_ref() else {
+            return self.mistyped(key, value, "a list of texts", faults).unwrap_or_default();
+        };
+        let entry = |entry: &'t Spanned<DeValue<'t>>| match entry.get_ref() {
+            DeValue::String(text) => Some(Found { value: text.to_string(), at: entry.span().start }),
+            _ => self.mistyped_entry(key, entry, "a text", faults),
+        };
+        list.iter().filter_map(entry).collect()
+    }
+
+    /// A text as a list of one, or a list of at least one text.
+    pub(super) fn text_or_texts(&self, key: &str, faults: &mut Faults) -> Vec<Found<String>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        match value.get_ref() {
+            DeValue::String(_) => self.text(key, faults).into_iter().collect(),
+            DeValue::Array(list) if list.is_empty() => {
+                faults.add(value.span().start, format!("`{key}` of {} is an empty list", self.name));
+                Vec::new()
+            }
+            DeValue::Array(_) => self.texts(key, faults),
+            _ => self.mistyped(key, value, "a text or a list of texts", faults).unwrap_or_default(),
+        }
+    }
+
+    /// A table of texts; empty if there is none.
+    pub(super) fn text_map(&self, key: &str, faults: &mut Faults) -> BTreeMap<String, Found<String>> {
+        let Some(value) = self.value(key) else { return BTreeMap::new() };
+        let DeValue::Table(table) = value.get_ref() else {
+            return self.mistyped(key, value, "a table of texts", faults).unwrap_or_default();
+        };
+        let mut read = BTreeMap::new();
+        for (name, entry) in table {
+            match entry.get_ref() {
+                DeValue::String(text) => {
+                    let found = Found { value: text.to_string(), at: name.span().start };
+                    read.insert(name.get_ref().to_string(), found);
+                }
+                _ => {
+                    let _: Option<()> = self.mistyped(name.get_ref(), entry, "a text", faults);
+                }
+            }
+        }
+        read
+    }
+
+    /// A table within this one, with its place.
+    pub(super) fn table(&self, key: &str, faults: &mut Faults) -> Option<(&'t DeTable<'t>, Range<usize>)> {
+        let value = self.value(key)?;
+        let DeValue::Table(table) = value.get_ref() else {
+            return self.mistyped(key, value, "a table", faults);
+        };
+        Some((table, value.span()))
+    }
+
+    /// A list of tables within this one, each with its place.
+    pub(super) fn tables(&self, key: &str, faults: &mut Faults) -> Vec<(&'t DeTable<'t>, Range<usize>)> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let DeValue::Array(list) = value.get_ref() else {
+            let what = format!("a list of tables, each begun by [[{key}]],");
+            return self.mistyped(key, value, &what, faults).unwrap_or_default();
+        };
+        let entry = |entry: &'t Spanned<DeValue<'t>>| match entry.get_ref() {
+            DeValue::Table(table) => Some((table, entry.span())),
+            _ => self.mistyped_entry(key, entry, "a table", faults),
+        };
+        list.iter().filter_map(entry).collect()
+    }
+
+    fn mistyped<T>(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        wanted: &str,
+        faults: &mut Faults,
+    ) -> Option<T> {
+        let given = given(value.get_ref());
+        faults.add(value.span().start, format!("`{key}` of {} has to be {wanted} and is {given}", self.name));
+        None
+    }
+
+    fn mistyped_entry<T>(
+        &self,
+        key: &str,
+        entry: &Spanned<DeValue<'_>>,
+        wanted: &str,
+        faults: &mut Faults,
+    ) -> Option<T> {
+        let given = given(entry.get_ref());
+        let message = format!("an entry of `{key}` of {} has to be {wanted} and is {given}", self.name);
+        faults.add(entry.span().start, message);
+        None
+    }
+}
+
+/// What a value is.
+fn given(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a decimal number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
