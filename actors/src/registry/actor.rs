@@ -5,28 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::state::{Registry, RegistryOptions};
+use super::state::{CheckIdentity, CheckOutcome, Registry, RegistryOptions};
 use crate::csi::{Connection, Limits};
 use crate::shell::{self, Address, Doing, Running, Settings, Store};
-use crate::vocabulary::{Registration, RegistrationNumber};
-
-/// Asks whether the plugin of a restored registration still answers where it did, under the name it had (R8).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckIdentity {
-    /// Which registration.
-    pub number: RegistrationNumber,
-    /// What is to be proven.
-    pub registration: Arc<Registration>,
-}
-
-/// What an identity check found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CheckOutcome {
-    /// The same plugin answers there.
-    Proven,
-    /// It could not be proven: nobody answers, or somebody else does.
-    NotProven(String),
-}
+use crate::vocabulary::Registration;
 
 /// Can tell whether a restored registration still holds.
 pub trait IdentityCheck: 'static {

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::actor::{CheckIdentity, CheckOutcome};
 use super::draft::Draft;
 use super::messages::{
     Active, Departure, Deregister, Deregistered, Describe, Description, Entry, List, Register, RegisterError,
     Registered, RegistrationOf, RegistryNews, RegistryView, Standing, WaitError, WaitForPlugin,
 };
-use super::state::{Image, Plugin, Registry, RegistryOptions, StoredChange};
+use super::state::{CheckIdentity, CheckOutcome, Image, Plugin, Registry, RegistryOptions, StoredChange};
 use crate::shell::{AskId, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Moment, Registration, Timestamp};
 

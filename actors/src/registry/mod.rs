@@ -43,9 +43,11 @@ mod state;
 mod store;
 mod waiting;
 
-pub use actor::{CheckIdentity, CheckOutcome, IdentityCheck, SocketCheck, start};
+pub use actor::{IdentityCheck, SocketCheck, start};
 pub use behaviour::{RegistryAnswer, RegistryAsk};
 pub use messages::*;
 pub use row::{COUNTER_TABLE, REGISTRATION_TABLE};
-pub use state::{Activation, Image, Registry, RegistryOptions, Stored, StoredChange};
+pub use state::{
+    Activation, CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange,
+};
 pub use store::{DurableStore, MemoryStore, OWNER};

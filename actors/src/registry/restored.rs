@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::actor::{CheckIdentity, CheckOutcome};
 use super::behaviour::RegistryTimer;
 use super::draft::Draft;
 use super::messages::Departure;
-use super::state::Registry;
+use super::state::{CheckIdentity, CheckOutcome, Registry};
 use crate::shell::{CallKey, CallLost, Effects};
 use crate::vocabulary::{Attempt, Moment, Registration, RegistrationNumber};
 

@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 
-use super::actor::{CheckIdentity, CheckOutcome};
 use super::behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 use super::messages::*;
-use super::state::{Image, Registry, RegistryOptions, Stored};
+use super::state::{CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored};
 use crate::shell::{AskId, CallKey, Effect, Effects, Input, Machine, StopMode};
 use crate::vocabulary::*;
 

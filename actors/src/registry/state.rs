@@ -101,6 +101,24 @@ pub struct Image {
     pub run: RunNumber,
 }
 
+/// Asks whether the plugin of a restored registration still answers where it did, under the name it had (R8).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckIdentity {
+    /// Which registration.
+    pub number: RegistrationNumber,
+    /// What is to be proven.
+    pub registration: Arc<Registration>,
+}
+
+/// What an identity check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckOutcome {
+    /// The same plugin answers there.
+    Proven,
+    /// It could not be proven: nobody answers, or somebody else does.
+    NotProven(String),
+}
+
 /// How many numbers are reserved with one write.
 const RESERVED_AT_ONCE: u64 = 4_096;
 

@@ -1,0 +1,242 @@
+//! The architecture as a test: who may import whom, and which files decide without touching the world.
+//!
+//! The tables below are the law. Changing one is an event in review; breaking one fails with a line that says who must not
+//! import what.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Within `actors/src`: each folder, and the folders it may import.
+const ACTORS: &[(&str, &[&str])] = &[
+    ("vocabulary", &[]),
+    ("persister", &["vocabulary"]),
+    ("shell", &["vocabulary", "persister"]),
+    ("csi", &["vocabulary"]),
+    ("registry", &["vocabulary", "persister", "shell", "csi"]),
+    ("instance", &["vocabulary", "shell", "csi"]),
+    ("instances", &["vocabulary", "shell", "csi", "registry", "instance"]),
+    ("inventory", &["vocabulary", "shell", "instances"]),
+    ("allocation", &["vocabulary", "shell", "csi", "registry", "instances", "allocations"]),
+    ("allocations", &["vocabulary", "shell", "csi", "registry", "instances", "allocation"]),
+    ("supervisor", &["vocabulary", "shell"]),
+];
+
+/// What pure files may not name: runtimes, clocks, sockets, databases, random sources, the system.
+const IMPURE: &[&str] = &[
+    "actix",
+    "tokio",
+    "tonic",
+    "redb",
+    "rustix",
+    "fastrand",
+    "std::fs",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::thread",
+    "std::env",
+    "Instant::now",
+    "SystemTime",
+    "async fn",
+    ".await",
+];
+
+/// The files that decide. Each is a path below the repository.
+const PURE: &[&str] = &[
+    "actors/src/vocabulary/backoff.rs",
+    "actors/src/vocabulary/endpoint.rs",
+    "actors/src/vocabulary/fingerprint.rs",
+    "actors/src/vocabulary/health.rs",
+    "actors/src/vocabulary/names.rs",
+    "actors/src/vocabulary/number.rs",
+    "actors/src/vocabulary/plugin.rs",
+    "actors/src/vocabulary/registration.rs",
+    "actors/src/vocabulary/time.rs",
+    "actors/src/shell/machine.rs",
+    "actors/src/shell/timers.rs",
+    "actors/src/allocations/messages.rs",
+    "actors/src/instances/messages.rs",
+    "actors/src/inventory/messages.rs",
+    "actors/src/registry/messages.rs",
+    "actors/src/registry/state.rs",
+    "actors/src/registry/behaviour.rs",
+    "actors/src/registry/draft.rs",
+    "actors/src/registry/restored.rs",
+    "actors/src/registry/waiting.rs",
+    "actors/src/registry/row.rs",
+];
+
+/// Longest production code of one file, in lines.
+const FILE_LINES_MAX: usize = 400;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rust_files(below: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let Ok(entries) = fs::read_dir(below) else { return files };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The code of a file: without comments, and without the tests at its end.
+fn production_code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn below_root(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+fn is_test_file(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "scripts.rs" || name == "tests.rs")
+        || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+fn complain(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+/// The folders of `actors/src` that a text names after `crate::`, also in a list of imports.
+fn imported_folders(code: &str) -> Vec<String> {
+    let mut folders = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let is_macro_path = at > 0 && code.as_bytes()[at - 1] == b'$';
+        let rest = &code[at + "crate::".len()..];
+        let names: Vec<&str> = match rest.strip_prefix('{') {
+            Some(list) => {
+                let list = list.split_once("};").map_or(list, |(list, _)| list);
+                list.split(',').map(|item| item.trim().split("::").next().unwrap_or_default()).collect()
+            }
+            None => vec![rest],
+        };
+        for name in names.into_iter().filter(|_| !is_macro_path) {
+            let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+            folders.push(name[..end].to_owned());
+        }
+    }
+    folders
+}
+
+#[test]
+fn imports_between_the_actors_go_one_way() {
+    let mut complaints = Vec::new();
+    for (folder, allowed) in ACTORS {
+        for file in rust_files(&root().join("actors/src").join(folder)) {
+            if is_test_file(&file) {
+                continue;
+            }
+            for imported in imported_folders(&production_code(&file)) {
+                let is_folder = ACTORS.iter().any(|(name, _)| *name == imported);
+                if is_folder && imported != *folder && !allowed.contains(&imported.as_str()) {
+                    complaints.push(format!("{} must not import crate::{imported}", below_root(&file)));
+                }
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn every_folder_of_the_actors_stands_in_the_table() {
+    let folders = fs::read_dir(root().join("actors/src")).unwrap().map(|entry| entry.unwrap().path());
+    let unknown = folders.filter(|path| path.is_dir()).filter_map(|path| {
+        let name = path.file_name()?.to_str()?.to_owned();
+        let is_known = ACTORS.iter().any(|(folder, _)| *folder == name);
+        (!is_known).then(|| {
+            format!("actors/src/{name} has no line in tests/architecture.rs that says what it may import")
+        })
+    });
+    complain(&unknown.collect::<Vec<_>>());
+}
+
+#[test]
+fn crates_depend_one_way() {
+    let mut complaints = Vec::new();
+    for file in rust_files(&root().join("actors/src")) {
+        if production_code(&file).contains("use callboard::") {
+            complaints.push(format!("{} must not import the root crate", below_root(&file)));
+        }
+    }
+    for file in rust_files(&root().join("proto/src")) {
+        let code = production_code(&file);
+        if code.contains("callboard_actors") || code.contains("use callboard::") {
+            complaints.push(format!("{} must not import any other crate of ours", below_root(&file)));
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn files_that_decide_do_not_touch_the_world() {
+    let mut complaints = Vec::new();
+    for file in PURE {
+        let path = root().join(file);
+        if !path.exists() {
+            complaints.push(format!("{file} is listed as pure and does not exist"));
+            continue;
+        }
+        let code = production_code(&path);
+        let named = IMPURE.iter().filter(|word| code.contains(**word));
+        complaints.extend(named.map(|word| format!("{file} decides and must not name {word}")));
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn the_deciding_files_of_every_actor_are_listed_as_pure() {
+    let mut complaints = Vec::new();
+    for file in rust_files(&root().join("actors/src")) {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let decides = matches!(name, "behaviour.rs" | "state.rs" | "messages.rs");
+        let path = below_root(&file);
+        let is_doing = path.starts_with("actors/src/persister");
+        if decides && !is_doing && !PURE.contains(&path.as_str()) {
+            complaints.push(format!("{path} decides and is not listed as pure in tests/architecture.rs"));
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn no_file_is_too_long_to_read_in_one_sitting() {
+    let mut complaints = Vec::new();
+    for below in ["src", "actors/src", "proto/src", "examples"] {
+        for file in rust_files(&root().join(below)) {
+            let text = fs::read_to_string(&file).unwrap();
+            let production = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            let lines = production.lines().count();
+            if !is_test_file(&file) && lines > FILE_LINES_MAX {
+                complaints
+                    .push(format!("{} has {lines} lines; {FILE_LINES_MAX} are allowed", below_root(&file)));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn nothing_is_left_open_or_skipped_in_silence() {
+    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("#[ig", "nore"), concat!("todo", "!(")];
+    let mut complaints = Vec::new();
+    for below in ["src", "actors", "proto/src", "proto/tests", "tests", "examples", "benches"] {
+        for file in rust_files(&root().join(below)) {
+            let text = fs::read_to_string(&file).unwrap();
+            let found = marks.iter().filter(|mark| text.contains(**mark));
+            complaints.extend(found.map(|mark| format!("{} holds {mark}", below_root(&file))));
+        }
+    }
+    complain(&complaints);
+}
