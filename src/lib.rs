@@ -2,6 +2,8 @@
 
 pub mod config;
 
+pub mod process;
+
 pub mod command_line;
 pub mod duration;
 pub mod hostpath;

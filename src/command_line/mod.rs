@@ -4,6 +4,7 @@
 //! standard error, as one line that says what was tried on what.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::hostpath::{self, HostpathArgs};
+use crate::process::be_bound;
 
 /// Supervises the plugins of a node: they sign in, fail over and stop in order.
 #[derive(Debug, Parser)]
@@ -23,7 +25,21 @@ pub struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Be a plugin
-    Plugin(PluginArgs),
+    Plugin(Box<PluginArgs>),
+    /// Become a command that the kernel kills when its host dies; `run` starts plugins through this
+    #[command(hide = true)]
+    Bound(BoundArgs),
+}
+
+#[derive(Debug, Args)]
+struct BoundArgs {
+    /// The process id of the host
+    #[arg(long, value_name = "PID")]
+    parent: u32,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -42,7 +58,13 @@ enum Plugin {
 #[must_use]
 pub fn main() -> ExitCode {
     match CommandLine::parse().command {
-        Command::Plugin(PluginArgs { plugin: Plugin::Hostpath(args) }) => be_hostpath(args),
+        Command::Plugin(args) => match args.plugin {
+            Plugin::Hostpath(args) => be_hostpath(args),
+        },
+        Command::Bound(BoundArgs { parent, command }) => {
+            let error = be_bound(parent, &command);
+            told(&error, error.exit_code())
+        }
     }
 }
 

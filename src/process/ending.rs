@@ -1,0 +1,110 @@
+//! How a process ended.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use rustix::process::Signal;
+
+/// What a process left to its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessExit {
+    /// It ended by itself with this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+impl ProcessExit {
+    /// Reads a status as `wait` gives it.
+    pub(super) fn of(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Code(code),
+            (None, Some(signal)) => Self::Signal(signal),
+            // A status that is neither is of a process that goes on, and that is not what `wait` was asked for.
+            (None, None) => Self::Code(status.into_raw()),
+        }
+    }
+}
+
+impl fmt::Display for ProcessExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(number) => match signal_name(*number) {
+                Some(name) => write!(f, "signal {number} ({name})"),
+                None => write!(f, "signal {number}"),
+            },
+        }
+    }
+}
+
+/// The name of a signal that ends processes often enough for people to know it.
+fn signal_name(number: i32) -> Option<&'static str> {
+    const NAMES: [(Signal, &str); 11] = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::TERM, "SIGTERM"),
+    ];
+    NAMES.iter().find(|(signal, _)| signal.as_raw() == number).map(|(_, name)| *name)
+}
+
+/// By whose hand a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// By its own, or by somebody that we do not know.
+    Itself,
+    /// It was asked to and did so in time.
+    Request,
+    /// It was asked to, did not in time, and was killed.
+    Force,
+}
+
+/// How a process ended. It is reaped, and nothing of its process group is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessEnding {
+    /// What it left.
+    pub exit: ProcessExit,
+    /// By whose hand.
+    pub by: EndedBy,
+    /// The last line it wrote, if it wrote any.
+    pub last_words: Option<String>,
+}
+
+impl fmt::Display for ProcessEnding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.by {
+            EndedBy::Force => write!(f, "killed after its grace: {}", self.exit),
+            EndedBy::Request => write!(f, "{} when asked to end", self.exit),
+            EndedBy::Itself => match &self.last_words {
+                Some(words) => write!(f, "{}, last output: {words}", self.exit),
+                None => write!(f, "{}", self.exit),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ending_names_its_signal_and_its_last_words_log_05() {
+        let ending = |exit, by| ProcessEnding { exit, by, last_words: Some("no space".to_owned()) };
+        let told = |exit, by| ending(exit, by).to_string();
+        assert_eq!(told(ProcessExit::Code(3), EndedBy::Itself), "exit code 3, last output: no space");
+        assert_eq!(
+            told(ProcessExit::Signal(9), EndedBy::Force),
+            "killed after its grace: signal 9 (SIGKILL)"
+        );
+        assert_eq!(told(ProcessExit::Signal(64), EndedBy::Request), "signal 64 when asked to end");
+    }
+}

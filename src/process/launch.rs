@@ -1,0 +1,73 @@
+//! The birth of a process.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use super::bound::Binder;
+use super::log;
+use super::owner::{Orphanage, Process};
+use super::spec::ProcessSpec;
+use super::tail::Tail;
+
+/// Why a process was not born. Nothing of it is left.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// Its log cannot be written.
+    #[error("cannot open the log {path} of {name}: {source}")]
+    Log {
+        /// Whose log.
+        name: String,
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gave no process, or nothing to watch it with.
+    #[error("cannot start a process for {name}: {source}")]
+    System {
+        /// For whom.
+        name: String,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// Starts a process, bound to its host by `binder`. It is owned from this instant: whichever way the handle is lost, the
+/// process is ended and reaped (PRC-02).
+///
+/// Call it from the thread on which the host lives: when that thread ends, the kernel kills the process.
+///
+/// # Errors
+/// [`LaunchError`]. A command that cannot be executed is no error here but an ending, with exit code 126 or 127.
+///
+/// # Panics
+/// Outside of a tokio runtime with I/O.
+pub fn launch(spec: &ProcessSpec, binder: &Binder) -> Result<Process, LaunchError> {
+    let log = log::open(&spec.log).map_err(|source| LaunchError::Log {
+        name: spec.name.clone(),
+        path: spec.log.path.clone(),
+        source,
+    })?;
+    let failed = |source| LaunchError::System { name: spec.name.clone(), source };
+    let tail = Tail::default();
+    let (reader, writer) = io::pipe().map_err(failed)?;
+    let log_ended = log::copy(reader, log, tail.clone()).map_err(failed)?;
+    let child = spawn(spec, binder, writer).map_err(failed)?;
+    Process::own(Orphanage::new(child), tail, log_ended).map_err(failed)
+}
+
+fn spawn(spec: &ProcessSpec, binder: &Binder, output: io::PipeWriter) -> io::Result<Child> {
+    let mut command: Command = binder.command(&spec.program);
+    command
+        .args(&spec.arguments)
+        .env_clear()
+        .envs(&spec.environment)
+        .current_dir("/")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()
+}

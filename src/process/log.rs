@@ -1,0 +1,149 @@
+//! The log file of a process: what it writes is copied there, and the file never grows beyond its bound.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use tokio::sync::oneshot;
+
+use super::tail::Tail;
+
+/// How much is read at once.
+const CHUNK_BYTES: usize = 16 * 1_024;
+/// The reading thread needs little stack.
+const STACK_BYTES: usize = 128 * 1_024;
+
+/// Where the output of a process goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSpec {
+    /// The file. When it is full it is renamed, with `.1` behind its name, in place of the one before.
+    pub path: PathBuf,
+    /// How long the file may become; twice as much is kept in all.
+    pub bytes_max: u64,
+}
+
+impl LogSpec {
+    /// A log at this path of the usual length, 8 MiB.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), bytes_max: 8 * 1_024 * 1_024 }
+    }
+}
+
+/// Makes the directory of a log and opens it, so that a fault is told before the process is born.
+pub(super) fn open(spec: &LogSpec) -> io::Result<LogFile> {
+    if let Some(directory) = spec.path.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    LogFile::open(spec.clone())
+}
+
+/// Copies what comes through a pipe to a log, on a thread of its own: disks are slow, and a plugin that floods its output
+/// must not hold up anyone. The thread ends when the last writer of the pipe has; the receiver hears of that.
+pub(super) fn copy(mut pipe: PipeReader, mut log: LogFile, tail: Tail) -> io::Result<oneshot::Receiver<()>> {
+    let (told, ended) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("process log".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(move || {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        while let Ok(length @ 1..) = read(&mut pipe, &mut chunk) {
+            tail.push(&chunk[..length]);
+            log.append(&chunk[..length]);
+        }
+        // Whoever does not wait for it does not need to know.
+        let _ = told.send(());
+    })?;
+    Ok(ended)
+}
+
+fn read(pipe: &mut PipeReader, chunk: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match pipe.read(chunk) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// An open log file.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    spec: LogSpec,
+    file: File,
+    length: u64,
+    /// Whether the last write failed: said once, and not for every line.
+    is_failing: bool,
+}
+
+impl LogFile {
+    fn open(spec: LogSpec) -> io::Result<Self> {
+        let (file, length) = open_end(&spec.path)?;
+        Ok(Self { spec, file, length, is_failing: false })
+    }
+
+    /// Writes to the end. A full disk costs the lines that do not fit, and neither the process nor the host.
+    fn append(&mut self, bytes: &[u8]) {
+        match self.try_append(bytes) {
+            Ok(()) => self.is_failing = false,
+            Err(error) if !self.is_failing => {
+                self.is_failing = true;
+                tracing::warn!(path = %self.spec.path.display(), error = %error, "cannot write the log of a process");
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn try_append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let added = bytes.len() as u64;
+        if self.length > 0 && self.length + added > self.spec.bytes_max {
+            std::fs::rename(&self.spec.path, rotated(&self.spec.path))?;
+            (self.file, self.length) = open_end(&self.spec.path)?;
+        }
+        self.file.write_all(bytes)?;
+        self.length += added;
+        Ok(())
+    }
+}
+
+/// The name of the log before this one.
+fn rotated(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    PathBuf::from(name)
+}
+
+fn open_end(path: &Path) -> io::Result<(File, u64)> {
+    let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("the flag has a small value");
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)?;
+    let length = file.metadata()?.len();
+    Ok((file, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_never_grows_beyond_twice_its_bound() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("logs/a.log");
+        let mut log = open(&LogSpec { path: path.clone(), bytes_max: 1_000 }).expect("it opens");
+        for number in 0..1_000 {
+            log.append(format!("line {number}\n").as_bytes());
+        }
+        let now = std::fs::read_to_string(&path).expect("the log");
+        let before = std::fs::read_to_string(rotated(&path)).expect("the log before");
+        assert!(now.len() <= 1_000 && before.len() <= 1_000, "{} and {}", now.len(), before.len());
+        assert!(now.ends_with("line 999\n"));
+        assert!((before + &now).lines().count() > 100, "what is kept is the end, without a gap");
+    }
+
+    #[test]
+    fn a_log_that_is_a_link_to_elsewhere_is_refused() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("a.log");
+        std::os::unix::fs::symlink(directory.path().join("elsewhere"), &path).expect("a link");
+        assert!(open(&LogSpec::at(&path)).is_err());
+        assert!(!directory.path().join("elsewhere").exists());
+    }
+}

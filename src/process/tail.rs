@@ -1,0 +1,47 @@
+//! The last words of a process.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many bytes of the end are kept.
+const KEPT_BYTES: usize = 1_024;
+/// How much of the last line is told.
+const WORDS_CHARS_MAX: usize = 240;
+
+/// The end of an output, written by the thread that reads it and read when the process has ended.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
+
+impl Tail {
+    /// Takes what was written next.
+    pub(super) fn push(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(bytes);
+        let surplus = kept.len().saturating_sub(KEPT_BYTES);
+        kept.drain(..surplus);
+    }
+
+    /// The last line that says something, fit to be shown.
+    pub(super) fn last_words(&self) -> Option<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&kept);
+        let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+        Some(line.chars().filter(|c| !c.is_control()).take(WORDS_CHARS_MAX).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_that_says_something_is_kept_in_little_room() {
+        let tail = Tail::default();
+        assert_eq!(tail.last_words(), None);
+        for _ in 0..10_000 {
+            tail.push(b"a line like many\n");
+        }
+        tail.push("panic: \u{1b}[31mno space\n\n  \n".as_bytes());
+        assert_eq!(tail.last_words().as_deref(), Some("panic: [31mno space"));
+        assert!(tail.0.lock().expect("nobody panics").len() <= KEPT_BYTES);
+    }
+}
