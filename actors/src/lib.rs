@@ -17,3 +17,5 @@ pub mod instances;
 pub mod allocations;
 
 pub mod inventory;
+
+pub mod supervisor;

@@ -1,0 +1,225 @@
+//! Does: holds the children, starts, watches, stops and kills them.
+
+use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, Abortable, LocalBoxFuture, join_all};
+
+use super::Supervisor;
+use super::child::{Child, Describe, Ready, Start};
+use super::messages::{ChildDescription, StopOutcome, SupervisorNews};
+use super::spec::{ChildSpec, Plan, SupervisorSpec};
+use super::state::{Call, Outcome, Standing, ending_in_words};
+use crate::shell::{self, Address, Doing, Ending, NoStore, Running, Settings, StopMode};
+
+/// How long a killed child may take to be gone. It holds the thread until then only if it blocks it.
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Calls that each child may have under way at once: a start, a watch and a stop that overlap.
+const CALLS_PER_CHILD: usize = 4;
+
+/// Starts a supervisor at a vacant address; it starts its children in order and at once. It ends as [`Ending::Failed`] when a
+/// child cannot be started in the first place, or when children fall more often than its budget allows.
+///
+/// # Panics
+/// If two children have the same name, and outside of an actix system.
+pub fn start(
+    address: &Address<Supervisor>,
+    spec: SupervisorSpec,
+    children: Vec<Child>,
+    settings: Settings,
+) -> Running {
+    let specs: Vec<ChildSpec> = children.iter().map(|child| child.spec.clone()).collect();
+    for (place, spec) in specs.iter().enumerate() {
+        let is_known = specs[..place].iter().any(|earlier| earlier.name == spec.name);
+        assert!(!is_known, "two children of {} are named {}", address.name(), spec.name);
+    }
+    let calls_running_max = settings.calls_running_max.max(CALLS_PER_CHILD * specs.len() + 2);
+    let settings = Settings { calls_running_max, ..settings };
+    let plan = Plan { name: address.name().to_owned(), spec, children: specs.into() };
+    let slots = children.into_iter().map(Slot::new).collect();
+    shell::start(address, plan, Hands { address: address.clone(), slots }, NoStore, settings)
+}
+
+/// The hands of a supervisor. When they go, however that came about, so do the children: nothing outlives its parent
+/// (SCL-06).
+struct Hands {
+    address: Address<Supervisor>,
+    slots: Vec<Slot>,
+}
+
+struct Slot {
+    start: Rc<RefCell<Start>>,
+    ready: Rc<Option<Ready>>,
+    describe: Option<Describe>,
+    held: Rc<RefCell<Held>>,
+}
+
+/// What there is of a child now.
+#[derive(Default)]
+struct Held {
+    starting: Option<AbortHandle>,
+    running: Option<Rc<Running>>,
+}
+
+impl Doing<Supervisor> for Hands {
+    fn call(&mut self, call: Call) -> LocalBoxFuture<'static, Outcome> {
+        match call {
+            Call::TakeStock => {
+                let stock = self.slots.iter().map(Slot::standing).collect();
+                Box::pin(std::future::ready(Outcome::Stock(stock)))
+            }
+            Call::StartChild { child } => {
+                let started = self.slots[child].start();
+                Box::pin(started.map(move |result| Outcome::Started { child, result }))
+            }
+            Call::AwaitEnd { child } => {
+                let ended = self.slots[child].ended();
+                Box::pin(ended.map(move |ending| Outcome::Ended { child, ending }))
+            }
+            Call::StopChild { child, mode, deadline } => {
+                let stopped = self.slots[child].stop(mode, deadline);
+                Box::pin(stopped.map(move |outcome| Outcome::Stopped { child, outcome }))
+            }
+            Call::DescribeChildren { within } => {
+                let children = join_all(self.slots.iter().map(|slot| slot.describe(within)));
+                let own = self.address.vitals();
+                Box::pin(children.map(move |children| Outcome::Described { own, children }))
+            }
+        }
+    }
+
+    fn published(&mut self, news: &SupervisorNews) {
+        let supervisor = self.address.name();
+        match news {
+            SupervisorNews::ChildStarted { name, restarts } => {
+                tracing::info!(supervisor, child = %name, restarts, "child started");
+            }
+            SupervisorNews::ChildStartFailed { name, reason } => {
+                tracing::warn!(supervisor, child = %name, error = %reason, "child did not start");
+            }
+            SupervisorNews::ChildEnded { name, ending } => {
+                let ending = ending_in_words(ending);
+                tracing::info!(supervisor, child = %name, ending, "child ended");
+            }
+            SupervisorNews::ChildRestarting { name, pause } => {
+                tracing::warn!(supervisor, child = %name, ?pause, "child is to be started again");
+            }
+            SupervisorNews::ChildStopped(ending) => {
+                let (name, took) = (&ending.name, ending.took);
+                tracing::info!(supervisor, child = %name, ending = %ending.ending, ?took, "child stopped");
+            }
+            SupervisorNews::Escalated { reason } => {
+                tracing::error!(supervisor, error = %reason, "gave up and leaves it to the parent");
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn new(child: Child) -> Self {
+        let Child { spec: _, start, ready, describe } = child;
+        Self { start, ready: Rc::new(ready), describe, held: Rc::default() }
+    }
+
+    fn standing(&self) -> Standing {
+        match &self.held.borrow().running {
+            None => Standing::Absent,
+            Some(running) => running.ended().now_or_never().map_or(Standing::Alive, Standing::Ended),
+        }
+    }
+
+    fn start(&self) -> LocalBoxFuture<'static, Result<(), String>> {
+        let (handle, registration) = AbortHandle::new_pair();
+        self.held.borrow_mut().starting = Some(handle);
+        let (start, ready) = (Rc::clone(&self.start), Rc::clone(&self.ready));
+        let held = Rc::clone(&self.held);
+        let started = async move {
+            let making = (start.borrow_mut())();
+            let running = Rc::new(making.await?);
+            // From here on a stop finds it, whether or not it gets ready.
+            held.borrow_mut().running = Some(Rc::clone(&running));
+            let Some(ready) = &*ready else { return Ok(()) };
+            tokio::select! {
+                biased;
+                outcome = ready() => outcome,
+                ending = running.ended() => Err(ending_in_words(&ending)),
+            }
+        };
+        let called_back = |_aborted| Err("the start was called back".to_owned());
+        Box::pin(Abortable::new(started, registration).map(move |result| result.unwrap_or_else(called_back)))
+    }
+
+    fn ended(&self) -> LocalBoxFuture<'static, Ending> {
+        match &self.held.borrow().running {
+            Some(running) => Box::pin(running.ended()),
+            // It was stopped in the same instant, and that is told elsewhere.
+            None => Box::pin(std::future::pending()),
+        }
+    }
+
+    fn stop(&self, mode: StopMode, deadline: Duration) -> LocalBoxFuture<'static, StopOutcome> {
+        let held = Rc::clone(&self.held);
+        if let Some(starting) = held.borrow_mut().starting.take() {
+            starting.abort();
+        }
+        let Some(running) = held.borrow().running.clone() else {
+            return Box::pin(std::future::ready(StopOutcome::NotStarted));
+        };
+        Box::pin(async move {
+            let outcome = end(&running, mode, deadline).await;
+            if !matches!(outcome, StopOutcome::Stuck { .. }) {
+                held.borrow_mut().running = None;
+            }
+            outcome
+        })
+    }
+
+    fn describe(&self, within: Duration) -> LocalBoxFuture<'static, Option<ChildDescription>> {
+        let Some(describe) = &self.describe else { return Box::pin(std::future::ready(None)) };
+        // A description that panics, now or later, counts as none.
+        let Ok(described) = std::panic::catch_unwind(AssertUnwindSafe(describe)) else {
+            return Box::pin(std::future::ready(None));
+        };
+        let described = tokio::time::timeout(within, AssertUnwindSafe(described).catch_unwind());
+        Box::pin(described.map(|outcome| outcome.ok()?.ok()?))
+    }
+}
+
+/// Asks a child to end, waits, and kills it if it does not.
+async fn end(running: &Running, mode: StopMode, deadline: Duration) -> StopOutcome {
+    if let Some(ending) = running.ended().now_or_never() {
+        return StopOutcome::EndedBefore { reason: ending_in_words(&ending) };
+    }
+    running.request_stop(mode);
+    match tokio::time::timeout(deadline, running.ended()).await {
+        Ok(Ending::Normal) => StopOutcome::Stopped,
+        Ok(ending) => StopOutcome::Crashed { reason: ending_in_words(&ending) },
+        Err(_elapsed) => {
+            running.kill();
+            match tokio::time::timeout(KILL_PATIENCE, running.ended()).await {
+                Ok(_) => StopOutcome::Killed { deadline },
+                Err(_elapsed) => {
+                    StopOutcome::Stuck { reason: "it lives on although it was killed".to_owned() }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Hands {
+    fn drop(&mut self) {
+        for slot in &self.slots {
+            let mut held = slot.held.borrow_mut();
+            if let Some(starting) = held.starting.take() {
+                starting.abort();
+            }
+            if let Some(running) = held.running.take() {
+                running.kill();
+            }
+        }
+    }
+}

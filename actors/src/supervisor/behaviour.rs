@@ -1,0 +1,370 @@
+//! Decides: which child to start, stop, watch or start again.
+
+use std::time::Duration;
+
+use super::messages::{
+    AwaitStarted, ChildEnding, DescribeTree, RestartChild, RestartError, Shutdown, StartError, StopOutcome,
+    SupervisorAnswer, SupervisorAsk, SupervisorNews, TreeNode,
+};
+use super::spec::Plan;
+use super::state::{
+    Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, OWN_ACCORD, Outcome, Phase, Standing,
+    Supervisor, Timer, WAITERS_MAX, ending_in_words,
+};
+use crate::shell::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never};
+use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistory};
+
+/// How long one watch for the end of a child lasts before the next one begins.
+const WATCH: Duration = Duration::from_secs(3_600);
+/// How long a look at the slots of the children may take; it waits for nothing.
+const STOCK_DEADLINE: Duration = Duration::from_secs(5);
+
+impl Machine for Supervisor {
+    const KIND: &'static str = "supervisor";
+    type Config = Plan;
+    type Image = ();
+    type Ask = SupervisorAsk;
+    type Answer = SupervisorAnswer;
+    type Call = Call;
+    type Outcome = Outcome;
+    type Timer = Timer;
+    type Change = Never;
+    type News = SupervisorNews;
+    type View = TreeNode;
+
+    fn restore(plan: &Plan, (): (), _moment: Moment) -> Self {
+        let child = || Child {
+            phase: ChildPhase::Unseen,
+            life: Generation::default(),
+            has_run: false,
+            restarts: 0,
+            backoff: BackoffState::default(),
+            fall: None,
+        };
+        Self {
+            plan: plan.clone(),
+            phase: Phase::TakingStock { key: CallKey::default() },
+            children: plan.children.iter().map(|_| child()).collect(),
+            courses: Vec::new(),
+            last_course: CourseNumber::default(),
+            last_attempt: Attempt::default(),
+            history: RestartHistory::default(),
+            awaiting_start: Vec::new(),
+            awaiting_restart: Vec::new(),
+            describing: None,
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => self.take_stock(effects),
+            Input::Asked { id, asked_at: _, ask } => self.asked(moment, *id, ask, effects),
+            Input::Returned { key, call: _, outcome: Ok(outcome) } => {
+                self.returned(moment, *key, outcome, effects);
+            }
+            Input::Returned { key, call, outcome: Err(lost) } => {
+                self.lost(moment, *key, *call, lost, effects);
+            }
+            Input::Elapsed(Timer::Pause(course)) => self.pause_over(*course, effects),
+            Input::StopRequested(mode) => self.close(moment, ClosingCause::Asked, *mode, effects),
+        }
+    }
+
+    fn view(&self) -> TreeNode {
+        self.tree(None, &[])
+    }
+}
+
+impl Supervisor {
+    /// Nothing is started before it is known what lives: after a crash of the supervisor its children live on.
+    fn take_stock(&mut self, effects: &mut Effects<Self>) {
+        let key = self.next_key(Generation::default());
+        self.phase = Phase::TakingStock { key };
+        effects.call(key, STOCK_DEADLINE, Call::TakeStock);
+    }
+
+    // === What others say ===
+
+    fn asked(&mut self, moment: Moment, id: AskId, ask: &SupervisorAsk, effects: &mut Effects<Self>) {
+        match ask {
+            SupervisorAsk::AwaitStarted(AwaitStarted) => self.await_started(id, effects),
+            SupervisorAsk::RestartChild(RestartChild { name }) => {
+                self.restart_asked(moment, id, name, effects);
+            }
+            SupervisorAsk::DescribeTree(DescribeTree) => self.describe(id, effects),
+            SupervisorAsk::Shutdown(Shutdown { mode }) => self.shutdown_asked(moment, id, *mode, effects),
+        }
+    }
+
+    fn await_started(&mut self, id: AskId, effects: &mut Effects<Self>) {
+        let answer = match &self.phase {
+            Phase::Open if self.courses.is_empty() => Ok(()),
+            Phase::Closing(closing) if matches!(closing.cause, ClosingCause::Asked) => {
+                Err(StartError::Stopping)
+            }
+            // The others learn the cause when everything has been undone.
+            Phase::TakingStock { .. } | Phase::Opening | Phase::Open | Phase::Closing(_) => {
+                if self.awaiting_start.len() < WAITERS_MAX {
+                    self.awaiting_start.push(id);
+                    return;
+                }
+                Err(StartError::TooManyWaiting { limit: WAITERS_MAX })
+            }
+        };
+        effects.reply(id, SupervisorAnswer::AwaitStarted(answer));
+    }
+
+    fn restart_asked(&mut self, moment: Moment, id: AskId, name: &str, effects: &mut Effects<Self>) {
+        let found = self.plan.children.iter().position(|spec| spec.name == name);
+        let refusal = match (found, &self.phase) {
+            (None, _) => RestartError::Unknown { name: name.to_owned() },
+            (Some(_), Phase::Closing(_)) => RestartError::Stopping,
+            (Some(child), Phase::TakingStock { .. } | Phase::Opening | Phase::Open) => {
+                if self.awaiting_restart.len() < WAITERS_MAX {
+                    self.awaiting_restart.push((child, id));
+                    self.restart_now(moment, child, effects);
+                    return;
+                }
+                RestartError::TooManyWaiting { limit: WAITERS_MAX }
+            }
+        };
+        effects.reply(id, SupervisorAnswer::RestartChild(Err(refusal)));
+    }
+
+    // === What comes back ===
+
+    fn returned(&mut self, moment: Moment, key: CallKey, outcome: &Outcome, effects: &mut Effects<Self>) {
+        match outcome {
+            Outcome::Stock(standings) => self.stock_taken(moment, key, standings, effects),
+            Outcome::Started { child, result } if self.is_starting(*child, key) => match result {
+                Ok(()) => self.started(moment, *child, key, effects),
+                Err(reason) => self.start_failed(moment, *child, reason, effects),
+            },
+            Outcome::Ended { child, ending } if self.is_running(*child, key) => {
+                self.ended(moment, *child, ending, effects);
+            }
+            Outcome::Stopped { child, outcome } => self.stopped(moment, *child, key, outcome, effects),
+            Outcome::Described { own, children } => self.described(key, Some(*own), children, effects),
+            // They belong to a former life of the child.
+            Outcome::Started { .. } | Outcome::Ended { .. } => {}
+        }
+    }
+
+    fn lost(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        call: Call,
+        lost: &CallLost,
+        effects: &mut Effects<Self>,
+    ) {
+        match call {
+            Call::TakeStock => {
+                let reason = format!("it could not look after its children: {lost}");
+                self.escalate(moment, reason, effects);
+            }
+            Call::StartChild { child } if self.is_starting(child, key) => {
+                self.start_failed(moment, child, &lost.to_string(), effects);
+            }
+            Call::AwaitEnd { child } if self.is_running(child, key) => match lost {
+                CallLost::DeadlineExceeded(_) => effects.call(key, WATCH, call),
+                CallLost::Crashed(_) | CallLost::Busy(_) => {
+                    self.fell(moment, child, &format!("it could not be watched: {lost}"), effects);
+                }
+            },
+            Call::StopChild { child, .. } => {
+                let outcome = StopOutcome::Stuck { reason: lost.to_string() };
+                self.stopped(moment, child, key, &outcome, effects);
+            }
+            Call::DescribeChildren { .. } => self.described(key, None, &[], effects),
+            // They belong to a former life of the child.
+            Call::StartChild { .. } | Call::AwaitEnd { .. } => {}
+        }
+    }
+
+    fn is_starting(&self, child: usize, key: CallKey) -> bool {
+        matches!(self.children[child].phase, ChildPhase::Starting { key: current } if current == key)
+    }
+
+    fn is_running(&self, child: usize, key: CallKey) -> bool {
+        matches!(self.children[child].phase, ChildPhase::Running { key: current } if current == key)
+    }
+
+    fn stock_taken(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        standings: &[Standing],
+        effects: &mut Effects<Self>,
+    ) {
+        if !matches!(self.phase, Phase::TakingStock { key: current } if current == key) {
+            return;
+        }
+        self.phase = Phase::Opening;
+        let missing = (0..self.children.len())
+            .filter(|child| self.is_missing(*child, &standings[*child], effects))
+            .collect();
+        self.open(moment, missing, effects);
+    }
+
+    /// Notes how a child was found, and says whether it has to be started.
+    fn is_missing(&mut self, child: usize, standing: &Standing, effects: &mut Effects<Self>) -> bool {
+        let (phase, is_missing) = match standing {
+            Standing::Absent => (ChildPhase::Waiting, true),
+            Standing::Alive => (ChildPhase::Running { key: self.watch(child, effects) }, false),
+            Standing::Ended(ending) if self.spec_of(child).restart.is_due_after(ending) => {
+                (ChildPhase::Waiting, true)
+            }
+            Standing::Ended(_) => (ChildPhase::Ended, false),
+        };
+        let state = &mut self.children[child];
+        state.phase = phase;
+        state.has_run = *standing != Standing::Absent;
+        if let Standing::Ended(ending) = standing {
+            state.fall = Some(ending_in_words(ending));
+        }
+        is_missing
+    }
+
+    fn watch(&mut self, child: usize, effects: &mut Effects<Self>) -> CallKey {
+        let key = self.next_key(self.children[child].life);
+        effects.call(key, WATCH, Call::AwaitEnd { child });
+        key
+    }
+
+    // === A child's life ===
+
+    /// Starts a child, and its next life.
+    pub(super) fn start(&mut self, child: usize, effects: &mut Effects<Self>) {
+        self.children[child].life = self.children[child].life.next();
+        let key = self.next_key(self.children[child].life);
+        self.children[child].phase = ChildPhase::Starting { key };
+        effects.call(key, self.spec_of(child).start_deadline, Call::StartChild { child });
+    }
+
+    fn started(&mut self, moment: Moment, child: usize, key: CallKey, effects: &mut Effects<Self>) {
+        effects.call(key, WATCH, Call::AwaitEnd { child });
+        let state = &mut self.children[child];
+        state.phase = ChildPhase::Running { key };
+        state.fall = None;
+        state.restarts += u64::from(state.has_run);
+        state.has_run = true;
+        let restarts = state.restarts;
+        effects.publish(SupervisorNews::ChildStarted { name: self.name_of(child), restarts });
+        for (_, id) in self.awaiting_restart.extract_if(.., |(awaited, _)| *awaited == child) {
+            effects.reply(id, SupervisorAnswer::RestartChild(Ok(())));
+        }
+        self.advance(moment, effects);
+    }
+
+    /// A child that has never run and cannot be started takes everything down with it; later on this is a fall like any
+    /// other (S2).
+    fn start_failed(&mut self, moment: Moment, child: usize, reason: &str, effects: &mut Effects<Self>) {
+        let name = self.name_of(child);
+        effects.publish(SupervisorNews::ChildStartFailed { name: name.clone(), reason: reason.to_owned() });
+        for (_, id) in self.awaiting_restart.extract_if(.., |(awaited, _)| *awaited == child) {
+            let refusal = RestartError::NotStarted { name: name.clone(), reason: reason.to_owned() };
+            effects.reply(id, SupervisorAnswer::RestartChild(Err(refusal)));
+        }
+        let how = format!("it did not start: {reason}");
+        if self.children[child].has_run {
+            self.fell(moment, child, &how, effects);
+        } else {
+            self.children[child].fall = Some(how);
+            let cause = ClosingCause::StartFailed { child: name, reason: reason.to_owned() };
+            self.close(moment, cause, OWN_ACCORD, effects);
+        }
+    }
+
+    /// A child ended that nobody had asked to.
+    fn ended(&mut self, moment: Moment, child: usize, ending: &Ending, effects: &mut Effects<Self>) {
+        effects.publish(SupervisorNews::ChildEnded { name: self.name_of(child), ending: ending.clone() });
+        self.children[child].phase = ChildPhase::Ended;
+        self.children[child].fall = Some(ending_in_words(ending));
+        match &self.phase {
+            // The shutdown will see it when its turn comes.
+            Phase::Closing(_) => {}
+            Phase::TakingStock { .. } | Phase::Opening | Phase::Open => {
+                if self.is_going_down(child) {
+                    // Its course wanted it down anyway: it only came early.
+                    self.children[child].phase = ChildPhase::Waiting;
+                } else if self.spec_of(child).restart.is_due_after(ending) {
+                    self.fell(moment, child, &ending_in_words(ending), effects);
+                }
+            }
+        }
+    }
+
+    /// A child has to be started again, and its siblings as the strategy says; unless the budget is spent.
+    fn fell(&mut self, moment: Moment, child: usize, how: &str, effects: &mut Effects<Self>) {
+        let name = self.name_of(child);
+        self.children[child].fall = Some(how.to_owned());
+        if matches!(self.children[child].phase, ChildPhase::Ended) {
+            self.children[child].phase = ChildPhase::Waiting;
+        }
+        let budget = self.plan.spec.budget;
+        if !self.history.charge(&budget, moment.now) {
+            let reason = format!(
+                "{name} fell once more than {} times within {:?}; the last time {how}",
+                budget.limit, budget.window
+            );
+            self.escalate(moment, reason, effects);
+            return;
+        }
+        let policy = self.spec_of(child).backoff;
+        let pause = self.children[child].backoff.failed(&policy, moment);
+        effects.publish(SupervisorNews::ChildRestarting { name, pause });
+        let members = self.sharing_the_fate_of(child);
+        self.begin_course(moment, CourseReason::Fallen, members, pause, effects);
+    }
+
+    fn escalate(&mut self, moment: Moment, reason: String, effects: &mut Effects<Self>) {
+        effects.publish(SupervisorNews::Escalated { reason: reason.clone() });
+        self.close(moment, ClosingCause::Escalated { reason }, OWN_ACCORD, effects);
+    }
+
+    /// A stop came to its end: for the shutdown, or for the course that the child belongs to.
+    fn stopped(
+        &mut self,
+        moment: Moment,
+        child: usize,
+        key: CallKey,
+        outcome: &StopOutcome,
+        effects: &mut Effects<Self>,
+    ) {
+        let ChildPhase::Stopping { key: current, begun, .. } = self.children[child].phase else { return };
+        if current != key {
+            return;
+        }
+        let outcome = match outcome {
+            StopOutcome::NotStarted => &self.ended_before(child),
+            StopOutcome::Stopped
+            | StopOutcome::Killed { .. }
+            | StopOutcome::Crashed { .. }
+            | StopOutcome::EndedBefore { .. }
+            | StopOutcome::Stuck { .. } => outcome,
+        };
+        let took = moment.now.since(begun);
+        let ending = ChildEnding { name: self.name_of(child), ending: outcome.clone(), took };
+        if matches!(self.phase, Phase::Closing(_)) {
+            self.closed(moment, child, ending, effects);
+            return;
+        }
+        match outcome {
+            StopOutcome::Stuck { reason } => {
+                // A second one beside it would share its address, so it cannot be started again.
+                self.children[child].phase = ChildPhase::Stuck { reason: reason.clone() };
+                let reason = format!("{} could not be ended: {reason}", ending.name);
+                self.escalate(moment, reason, effects);
+                return;
+            }
+            // Tidying up after a start that failed is no news.
+            StopOutcome::NotStarted | StopOutcome::EndedBefore { .. } => {}
+            StopOutcome::Stopped | StopOutcome::Killed { .. } | StopOutcome::Crashed { .. } => {
+                effects.publish(SupervisorNews::ChildStopped(ending));
+            }
+        }
+        self.children[child].phase = ChildPhase::Waiting;
+        self.advance(moment, effects);
+    }
+}

@@ -1,0 +1,94 @@
+//! A child as its supervisor is given it: what is decided by, and how it is made, waited for and described.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use super::Supervisor;
+use super::messages::{AwaitStarted, ChildDescription, DescribeTree};
+use super::spec::ChildSpec;
+use crate::shell::{Address, Machine, Running};
+
+pub(super) type Start = Box<dyn FnMut() -> LocalBoxFuture<'static, Result<Running, String>>>;
+pub(super) type Ready = Box<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>;
+pub(super) type Describe = Box<dyn Fn() -> LocalBoxFuture<'static, Option<ChildDescription>>>;
+
+/// One child: its specification and the closures that bring it to life, called for every life of it.
+pub struct Child {
+    pub(super) spec: ChildSpec,
+    pub(super) start: Rc<RefCell<Start>>,
+    pub(super) ready: Option<Ready>,
+    pub(super) describe: Option<Describe>,
+}
+
+impl fmt::Debug for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Child").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl Child {
+    /// A child that `start` brings to life. Its future is dropped when the start deadline passes or the supervisor stops: it
+    /// must then leave nothing behind. What takes time once the actor exists belongs into [`ready_when`](Self::ready_when),
+    /// since from that moment on the supervisor takes care of it.
+    pub fn new<F>(spec: ChildSpec, mut start: impl FnMut() -> F + 'static) -> Self
+    where
+        F: Future<Output = Result<Running, String>> + 'static,
+    {
+        let start: Start = Box::new(move || Box::pin(start()));
+        Self { spec, start: Rc::new(RefCell::new(start)), ready: None, describe: None }
+    }
+
+    /// The child counts as started only when this future says so; its error is the error of the start.
+    #[must_use]
+    pub fn ready_when<F>(mut self, ready: impl Fn() -> F + 'static) -> Self
+    where
+        F: Future<Output = Result<(), String>> + 'static,
+    {
+        self.ready = Some(Box::new(move || Box::pin(ready())));
+        self
+    }
+
+    /// How the child describes itself for the tree. `None` says that it cannot do so now; so does a future that takes too
+    /// long.
+    #[must_use]
+    pub fn described_by<F>(mut self, describe: impl Fn() -> F + 'static) -> Self
+    where
+        F: Future<Output = Option<ChildDescription>> + 'static,
+    {
+        self.describe = Some(Box::new(move || Box::pin(describe())));
+        self
+    }
+
+    /// Shows the vitals of the actor at this address in the tree.
+    #[must_use]
+    pub fn seen_at<M: Machine>(self, address: &Address<M>) -> Self {
+        let address = address.clone();
+        self.described_by(move || {
+            let description = ChildDescription { vitals: address.vitals(), children: Vec::new() };
+            std::future::ready(Some(description))
+        })
+    }
+
+    /// For a child that is a supervisor at this address: it is up when all its children are, and its tree is part of the
+    /// tree.
+    #[must_use]
+    pub fn supervising_at(self, address: &Address<Supervisor>) -> Self {
+        let (started, described) = (address.clone(), address.clone());
+        self.ready_when(move || {
+            started.ask(AwaitStarted).map(|answer| match answer {
+                Ok(outcome) => outcome.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            })
+        })
+        .described_by(move || {
+            let vitals = described.vitals();
+            described
+                .ask(DescribeTree)
+                .map(move |tree| Some(ChildDescription { vitals, children: tree.ok()?.children }))
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! Decides how everything is stopped: asked for, undone after a failed start, or given up.
+
+use std::time::Duration;
+
+use super::messages::{
+    ChildEnding, RestartError, ShutdownError, ShutdownReport, StartError, StopOutcome, SupervisorAnswer,
+    SupervisorNews,
+};
+use super::state::{ChildPhase, Closing, ClosingCause, Phase, Supervisor, Timer, WAITERS_MAX};
+use crate::shell::{AskId, Effects, StopMode};
+use crate::vocabulary::Moment;
+
+impl Supervisor {
+    pub(super) fn shutdown_asked(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        mode: StopMode,
+        effects: &mut Effects<Self>,
+    ) {
+        self.begin_closing(moment, ClosingCause::Asked, mode, effects);
+        self.await_report(id, effects);
+        self.close_next(moment, effects);
+    }
+
+    /// Stops everything; nothing is started from now on. A stop that is under way keeps its cause.
+    pub(super) fn close(
+        &mut self,
+        moment: Moment,
+        cause: ClosingCause,
+        mode: StopMode,
+        effects: &mut Effects<Self>,
+    ) {
+        self.begin_closing(moment, cause, mode, effects);
+        self.close_next(moment, effects);
+    }
+
+    fn begin_closing(
+        &mut self,
+        moment: Moment,
+        cause: ClosingCause,
+        mode: StopMode,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Phase::Closing(closing) = &mut self.phase {
+            if mode == StopMode::Stop {
+                closing.mode = mode;
+            }
+            return;
+        }
+        for course in self.courses.drain(..) {
+            effects.cancel_timer(Timer::Pause(course.number));
+        }
+        self.disappoint(&cause, effects);
+        self.phase = Phase::Closing(Closing {
+            cause,
+            mode,
+            begun: moment.now,
+            endings: Vec::new(),
+            askers: Vec::new(),
+        });
+        for child in 0..self.children.len() {
+            match &self.children[child].phase {
+                // What is not up yet need not wait for its turn.
+                ChildPhase::Starting { .. } => self.stop(child, mode, moment, effects),
+                ChildPhase::Stuck { reason } => {
+                    let outcome = StopOutcome::Stuck { reason: reason.clone() };
+                    self.note(child, outcome);
+                }
+                ChildPhase::Unseen
+                | ChildPhase::Waiting
+                | ChildPhase::Running { .. }
+                | ChildPhase::Stopping { .. }
+                | ChildPhase::Ended
+                | ChildPhase::Closed => {}
+            }
+        }
+    }
+
+    /// Answers those who wait for something that will not come. Whoever waits for the start learns of a failed one when it
+    /// has been undone.
+    fn disappoint(&mut self, cause: &ClosingCause, effects: &mut Effects<Self>) {
+        for (_, id) in std::mem::take(&mut self.awaiting_restart) {
+            effects.reply(id, SupervisorAnswer::RestartChild(Err(RestartError::Stopping)));
+        }
+        if matches!(cause, ClosingCause::Asked) {
+            for id in std::mem::take(&mut self.awaiting_start) {
+                effects.reply(id, SupervisorAnswer::AwaitStarted(Err(StartError::Stopping)));
+            }
+        }
+    }
+
+    fn await_report(&mut self, id: AskId, effects: &mut Effects<Self>) {
+        let Phase::Closing(closing) = &mut self.phase else { return };
+        if closing.askers.len() < WAITERS_MAX {
+            closing.askers.push(id);
+        } else {
+            let refusal = ShutdownError::TooManyWaiting { limit: WAITERS_MAX };
+            effects.reply(id, SupervisorAnswer::Shutdown(Err(refusal)));
+        }
+    }
+
+    /// Stops the last child that is still to be stopped; when there is none, the supervisor ends.
+    fn close_next(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let Phase::Closing(Closing { mode: wanted, .. }) = self.phase else { return };
+        for child in (0..self.children.len()).rev() {
+            match &self.children[child].phase {
+                ChildPhase::Closed | ChildPhase::Stuck { .. } => {}
+                ChildPhase::Waiting | ChildPhase::Ended => {
+                    self.note(child, self.ended_before(child));
+                    self.children[child].phase = ChildPhase::Closed;
+                }
+                ChildPhase::Stopping { mode, .. } if *mode == wanted => return,
+                // The course that stops it wants it to leave things in place, or nobody has looked at it yet.
+                ChildPhase::Stopping { .. }
+                | ChildPhase::Running { .. }
+                | ChildPhase::Starting { .. }
+                | ChildPhase::Unseen => {
+                    self.stop(child, wanted, moment, effects);
+                    return;
+                }
+            }
+        }
+        self.finish(moment, effects);
+    }
+
+    /// How a child ended that does not run.
+    pub(super) fn ended_before(&self, child: usize) -> StopOutcome {
+        match &self.children[child].fall {
+            Some(reason) => StopOutcome::EndedBefore { reason: reason.clone() },
+            None => StopOutcome::NotStarted,
+        }
+    }
+
+    /// Notes how a child ended that nothing had to be done about.
+    fn note(&mut self, child: usize, outcome: StopOutcome) {
+        let ending = ChildEnding { name: self.name_of(child), ending: outcome, took: Duration::ZERO };
+        if let Phase::Closing(closing) = &mut self.phase {
+            closing.endings.push(ending);
+        }
+    }
+
+    /// A child has been stopped; the next one follows.
+    pub(super) fn closed(
+        &mut self,
+        moment: Moment,
+        child: usize,
+        ending: ChildEnding,
+        effects: &mut Effects<Self>,
+    ) {
+        self.children[child].phase = match &ending.ending {
+            StopOutcome::Stuck { reason } => ChildPhase::Stuck { reason: reason.clone() },
+            StopOutcome::Stopped
+            | StopOutcome::Killed { .. }
+            | StopOutcome::Crashed { .. }
+            | StopOutcome::EndedBefore { .. }
+            | StopOutcome::NotStarted => ChildPhase::Closed,
+        };
+        if let Phase::Closing(closing) = &mut self.phase {
+            closing.endings.push(ending.clone());
+        }
+        effects.publish(SupervisorNews::ChildStopped(ending));
+        self.close_next(moment, effects);
+    }
+
+    /// Everything has ended: the report goes out, and the supervisor ends.
+    fn finish(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        self.answer_describers(None, &[], effects);
+        let Phase::Closing(closing) = &mut self.phase else { return };
+        let took = moment.now.since(closing.begun);
+        for id in std::mem::take(&mut closing.askers) {
+            let report = ShutdownReport { children: closing.endings.clone(), took };
+            effects.reply(id, SupervisorAnswer::Shutdown(Ok(report)));
+        }
+        let (error, cause) = match closing.cause.clone() {
+            ClosingCause::Asked => {
+                effects.stop();
+                return;
+            }
+            ClosingCause::StartFailed { child, reason } => {
+                let cause = format!("{child} did not start: {reason}");
+                (StartError::Child { child, reason }, cause)
+            }
+            ClosingCause::Escalated { reason } => (StartError::GaveUp { reason: reason.clone() }, reason),
+        };
+        for id in std::mem::take(&mut self.awaiting_start) {
+            effects.reply(id, SupervisorAnswer::AwaitStarted(Err(error.clone())));
+        }
+        effects.fail(cause);
+    }
+}

@@ -1,0 +1,204 @@
+//! Decides how a group of children goes down and comes up again.
+//!
+//! ```text
+//!   a child fell, or somebody asked
+//!        │
+//!        ▼   members down, last first         timer           members up, first first
+//!    stopping ──────────────────────► pausing ──────► starting ──────────────────────► over
+//!                                                                     │ one does not start
+//!                                                                     └──► it fell: the next course
+//! ```
+//!
+//! A child belongs to the latest course that wants it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::messages::SupervisorAnswer;
+use super::spec::{Restart, Strategy};
+use super::state::{
+    Call, ChildPhase, Course, CourseNumber, CourseReason, CourseStep, OWN_ACCORD, Phase, Supervisor, Timer,
+};
+use crate::shell::{Effects, StopMode};
+use crate::vocabulary::{Generation, Moment};
+
+/// How much longer than the child's own deadline the call that stops it may take: a kill takes a moment too.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+
+impl Supervisor {
+    /// Who has to go down and come up together with a child.
+    pub(super) fn sharing_the_fate_of(&self, child: usize) -> BTreeSet<usize> {
+        let count = self.children.len();
+        match self.plan.spec.strategy {
+            Strategy::OneForOne => BTreeSet::from([child]),
+            Strategy::OneForAll => (0..count).collect(),
+            Strategy::RestForOne => (child..count).collect(),
+        }
+    }
+
+    /// Brings up all that is missing. What lives already goes down first where it shares the fate of what is missing.
+    pub(super) fn open(&mut self, moment: Moment, missing: BTreeSet<usize>, effects: &mut Effects<Self>) {
+        let asked: Vec<usize> = self.awaiting_restart.iter().map(|(child, _)| *child).collect();
+        let mut members: BTreeSet<usize> =
+            missing.iter().flat_map(|child| self.sharing_the_fate_of(*child)).collect();
+        members.retain(|child| !matches!(self.children[*child].phase, ChildPhase::Ended));
+        self.begin_course(moment, CourseReason::Opening, members, Duration::ZERO, effects);
+        for child in asked {
+            self.restart_now(moment, child, effects);
+        }
+    }
+
+    /// Starts a child again because somebody asked, or makes haste with what is under way for it.
+    pub(super) fn restart_now(&mut self, moment: Moment, child: usize, effects: &mut Effects<Self>) {
+        if matches!(self.phase, Phase::TakingStock { .. }) {
+            return;
+        }
+        match self.courses.iter().find(|course| course.members.contains(&child)) {
+            Some(Course { step: CourseStep::Pausing, number, .. }) => {
+                let number = *number;
+                effects.cancel_timer(Timer::Pause(number));
+                self.pause_over(number, effects);
+            }
+            Some(Course { step: CourseStep::Stopping { .. } | CourseStep::Starting, .. }) => {}
+            None => {
+                let only = BTreeSet::from([child]);
+                self.begin_course(moment, CourseReason::Asked, only, Duration::ZERO, effects);
+            }
+        }
+    }
+
+    pub(super) fn begin_course(
+        &mut self,
+        moment: Moment,
+        reason: CourseReason,
+        members: BTreeSet<usize>,
+        pause: Duration,
+        effects: &mut Effects<Self>,
+    ) {
+        for course in &mut self.courses {
+            course.members.retain(|member| !members.contains(member));
+        }
+        for left in self.courses.extract_if(.., |course| course.members.is_empty()) {
+            effects.cancel_timer(Timer::Pause(left.number));
+        }
+        self.last_course = CourseNumber(self.last_course.0 + 1);
+        let number = self.last_course;
+        self.courses.push(Course { number, reason, members, step: CourseStep::Stopping { pause } });
+        self.advance(moment, effects);
+    }
+
+    /// Whether a course is about to stop this child.
+    pub(super) fn is_going_down(&self, child: usize) -> bool {
+        self.courses.iter().any(|course| {
+            matches!(course.step, CourseStep::Stopping { .. }) && course.members.contains(&child)
+        })
+    }
+
+    /// Does whatever the courses can do now.
+    pub(super) fn advance(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let mut courses = std::mem::take(&mut self.courses);
+        for course in &mut courses {
+            self.advance_course(course, moment, effects);
+        }
+        courses.retain(|course| !course.members.is_empty());
+        self.courses = courses;
+        self.tell_if_open(effects);
+    }
+
+    fn advance_course(&mut self, course: &mut Course, moment: Moment, effects: &mut Effects<Self>) {
+        if let CourseStep::Stopping { pause } = course.step {
+            if !self.bring_down(&course.members, moment, effects) {
+                return;
+            }
+            self.leave_temporary_ones(course);
+            if pause.is_zero() {
+                course.step = CourseStep::Starting;
+            } else {
+                course.step = CourseStep::Pausing;
+                effects.start_timer(Timer::Pause(course.number), moment.now + pause);
+            }
+        }
+        if course.step == CourseStep::Starting {
+            self.bring_up(&mut course.members, effects);
+        }
+    }
+
+    /// Stops the last member that is up. True when none is.
+    fn bring_down(&mut self, members: &BTreeSet<usize>, moment: Moment, effects: &mut Effects<Self>) -> bool {
+        for member in members.iter().rev() {
+            match self.children[*member].phase {
+                ChildPhase::Starting { .. } | ChildPhase::Running { .. } | ChildPhase::Unseen => {
+                    self.stop(*member, OWN_ACCORD, moment, effects);
+                    return false;
+                }
+                ChildPhase::Stopping { .. } => return false,
+                ChildPhase::Waiting | ChildPhase::Ended | ChildPhase::Stuck { .. } | ChildPhase::Closed => {}
+            }
+        }
+        true
+    }
+
+    /// A temporary child that a sibling's fall took down stays down, unless somebody asks for it.
+    fn leave_temporary_ones(&mut self, course: &mut Course) {
+        if course.reason != CourseReason::Fallen {
+            return;
+        }
+        let (temporary, others) =
+            std::mem::take(&mut course.members).into_iter().partition::<BTreeSet<_>, _>(|member| {
+                let is_wanted = self.awaiting_restart.iter().any(|(awaited, _)| awaited == member);
+                self.spec_of(*member).restart == Restart::Temporary && !is_wanted
+            });
+        course.members = others;
+        for member in temporary {
+            self.children[member].phase = ChildPhase::Ended;
+            self.children[member].fall.get_or_insert_with(|| "a sibling fell".to_owned());
+        }
+    }
+
+    /// Starts the first member that does not run; those that run leave.
+    fn bring_up(&mut self, members: &mut BTreeSet<usize>, effects: &mut Effects<Self>) {
+        while let Some(member) = members.first().copied() {
+            match self.children[member].phase {
+                ChildPhase::Running { .. } => {
+                    members.pop_first();
+                }
+                ChildPhase::Waiting | ChildPhase::Ended => {
+                    self.start(member, effects);
+                    return;
+                }
+                // Its call comes back and leads here again.
+                ChildPhase::Starting { .. } | ChildPhase::Stopping { .. } => return,
+                // Before stock is taken and once a child is stuck there are no courses.
+                ChildPhase::Unseen | ChildPhase::Stuck { .. } | ChildPhase::Closed => return,
+            }
+        }
+    }
+
+    /// The pause of a course is over. One that is gone was overtaken by a later course.
+    pub(super) fn pause_over(&mut self, number: CourseNumber, effects: &mut Effects<Self>) {
+        let Some(at) = self.courses.iter().position(|course| course.number == number) else { return };
+        self.courses[at].step = CourseStep::Starting;
+        let mut members = std::mem::take(&mut self.courses[at].members);
+        self.bring_up(&mut members, effects);
+        self.courses[at].members = members;
+    }
+
+    fn tell_if_open(&mut self, effects: &mut Effects<Self>) {
+        if !self.courses.is_empty() {
+            return;
+        }
+        self.phase = Phase::Open;
+        for id in std::mem::take(&mut self.awaiting_start) {
+            effects.reply(id, SupervisorAnswer::AwaitStarted(Ok(())));
+        }
+    }
+
+    /// Stops a child, or calls its start back.
+    pub(super) fn stop(&mut self, child: usize, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
+        let life: Generation = self.children[child].life;
+        let key = self.next_key(life);
+        self.children[child].phase = ChildPhase::Stopping { key, mode, begun: moment.now };
+        let deadline = self.spec_of(child).stop_deadline;
+        effects.call(key, deadline + STOP_MARGIN, Call::StopChild { child, mode, deadline });
+    }
+}

@@ -1,0 +1,428 @@
+//! Plays the stories in `scripts/` against the pure machine: time is a number, and the children are what the script says.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use goldenscript::{ArgumentConsumer, Context};
+
+use super::messages::{
+    AwaitStarted, DescribeTree, RestartChild, Shutdown, ShutdownReport, StopOutcome, SupervisorAnswer,
+    SupervisorAsk, SupervisorNews, TreeNode,
+};
+use super::spec::{ChildSpec, Plan, Restart, Strategy, SupervisorSpec};
+use super::state::{Call, Outcome, Standing, Supervisor, Timer, ending_in_words};
+use crate::shell::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
+use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
+
+/// What kind of call it is, for finding its key again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Stock,
+    Start,
+    Watch,
+    Stop,
+    Describe,
+}
+
+/// Commands, each printing what the supervisor does about it:
+///
+/// - `supervisor [strategy=..] [limit=N] [window=SECONDS]` and `child NAME [restart=..] [stop=SECONDS]` set the stage;
+/// - `begin [alive=A,B] [absent=..] [ended=A]` builds the machine and tells it what stock was found; without an argument no
+///   child is there yet. `resume` builds it and leaves stock to be taken;
+/// - `up NAME...`, `fails NAME REASON`, `hangs NAME` come of a start, `ends NAME [how]` of a watch and `down NAME [how]` of a
+///   stop; with the tag `[late]` they carry the key of the call before the last of its kind;
+/// - `pass SECONDS` lets time go by;
+/// - `await-started`, `restart NAME`, `tree`, `shutdown [mode]` are asked, `stop [mode]` is requested by the parent.
+struct Stage {
+    spec: SupervisorSpec,
+    children: Vec<ChildSpec>,
+    machine: Option<Supervisor>,
+    now: Duration,
+    timers: BTreeMap<Timer, Timestamp>,
+    keys: BTreeMap<(Kind, usize), Vec<(CallKey, Call)>>,
+    asks: u64,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self {
+            spec: SupervisorSpec::default(),
+            children: Vec::new(),
+            machine: None,
+            now: Duration::ZERO,
+            timers: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            asks: 0,
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { now: Timestamp::from_epoch(self.now), random: 0 }
+    }
+
+    fn place(&self, name: &str) -> Result<usize, Box<dyn Error>> {
+        let found = self.children.iter().position(|child| child.name == name);
+        found.ok_or_else(|| format!("there is no child {name}").into())
+    }
+
+    fn step(&mut self, input: &Input<Supervisor>) -> Result<String, Box<dyn Error>> {
+        let moment = self.moment();
+        let mut effects = Effects::default();
+        let machine = self.machine.as_mut().ok_or("begin first")?;
+        machine.step(moment, input, &mut effects);
+        let mut said = String::new();
+        for effect in effects.drain() {
+            self.tell(effect, &mut said)?;
+        }
+        Ok(said)
+    }
+
+    fn tell(&mut self, effect: Effect<Supervisor>, said: &mut String) -> Result<(), Box<dyn Error>> {
+        match effect {
+            Effect::Persist(never) => match never {},
+            Effect::Reply(id, answer) => writeln!(said, "{} {}", asker(id), answer_in_words(&answer))?,
+            Effect::Publish(news) => writeln!(said, "news: {}", news_in_words(&news))?,
+            Effect::Call { key, deadline, call } => self.called(key, deadline, call, said)?,
+            Effect::StartTimer(timer, at) => {
+                let pause = at.since(self.moment().now);
+                writeln!(said, "{} for {pause:?}", course(timer))?;
+                self.timers.insert(timer, at);
+            }
+            Effect::CancelTimer(timer) => {
+                if self.timers.remove(&timer).is_some() {
+                    writeln!(said, "{} is cut short", course(timer))?;
+                }
+            }
+            Effect::Stop(ending) => writeln!(said, "the supervisor ends: {ending:?}")?,
+        }
+        Ok(())
+    }
+
+    fn called(
+        &mut self,
+        key: CallKey,
+        deadline: Duration,
+        call: Call,
+        said: &mut String,
+    ) -> Result<(), Box<dyn Error>> {
+        let name = |child: usize| self.children[child].name.as_str();
+        let slot = match call {
+            Call::TakeStock => {
+                writeln!(said, "take stock")?;
+                (Kind::Stock, 0)
+            }
+            Call::StartChild { child } => {
+                writeln!(said, "start {} within {deadline:?}", name(child))?;
+                (Kind::Start, child)
+            }
+            Call::AwaitEnd { child } => {
+                writeln!(said, "watch {}", name(child))?;
+                (Kind::Watch, child)
+            }
+            Call::StopChild { child, mode, deadline } => {
+                writeln!(said, "stop {} within {deadline:?} ({mode:?})", name(child))?;
+                (Kind::Stop, child)
+            }
+            Call::DescribeChildren { within } => {
+                writeln!(said, "let the children describe themselves within {within:?}")?;
+                (Kind::Describe, 0)
+            }
+        };
+        self.keys.entry(slot).or_default().push((key, call));
+        Ok(())
+    }
+
+    /// Brings a call back: the last of its kind, or a late one the one before.
+    fn bring_back(
+        &mut self,
+        kind: Kind,
+        child: usize,
+        is_late: bool,
+        outcome: Result<Outcome, CallLost>,
+    ) -> Result<String, Box<dyn Error>> {
+        let made = self.keys.get(&(kind, child)).map_or(&[][..], Vec::as_slice);
+        let call = made.iter().rev().nth(usize::from(is_late));
+        let (key, call) = *call.ok_or("no such call was made")?;
+        self.step(&Input::Returned { key, call, outcome })
+    }
+
+    fn ask(&mut self, ask: SupervisorAsk) -> Result<String, Box<dyn Error>> {
+        self.asks += 1;
+        let id = AskId::new(self.asks);
+        self.step(&Input::Asked { id, asked_at: self.moment().now, ask })
+    }
+
+    // === Commands ===
+
+    fn set_manners(&mut self, args: &mut ArgumentConsumer<'_>) -> Result<String, Box<dyn Error>> {
+        self.spec.strategy = match args.take_key("strategy") {
+            None | Some("one-for-one") => Strategy::OneForOne,
+            Some("one-for-all") => Strategy::OneForAll,
+            Some("rest-for-one") => Strategy::RestForOne,
+            Some(other) => return Err(format!("unknown strategy {other}").into()),
+        };
+        let limit = number(args.take_key("limit"), 5)?;
+        let window = Duration::from_secs(number(args.take_key("window"), 60)?);
+        self.spec.budget = RestartBudget { limit, window };
+        Ok(String::new())
+    }
+
+    fn add_child(&mut self, args: &mut ArgumentConsumer<'_>) -> Result<String, Box<dyn Error>> {
+        let mut spec = ChildSpec::new(args.next_pos().ok_or("a child needs a name")?, "actor");
+        spec.restart = match args.take_key("restart") {
+            None | Some("permanent") => Restart::Permanent,
+            Some("transient") => Restart::Transient,
+            Some("temporary") => Restart::Temporary,
+            Some(other) => return Err(format!("unknown restart type {other}").into()),
+        };
+        spec.stop_deadline = Duration::from_secs(number(args.take_key("stop"), 5)?);
+        spec.backoff = Backoff {
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(8),
+            jitter_percent: 0,
+            reset_after: Duration::from_secs(60),
+        };
+        self.children.push(spec);
+        Ok(String::new())
+    }
+
+    fn resume(&mut self) -> Result<String, Box<dyn Error>> {
+        let plan = Plan { name: "root".into(), spec: self.spec, children: self.children.clone().into() };
+        self.timers.clear();
+        self.keys.clear();
+        self.machine = Some(Supervisor::restore(&plan, (), self.moment()));
+        self.step(&Input::Resumed)
+    }
+
+    fn take_stock(
+        &mut self,
+        args: &mut ArgumentConsumer<'_>,
+        is_late: bool,
+    ) -> Result<String, Box<dyn Error>> {
+        let mut standings = vec![Standing::Absent; self.children.len()];
+        for (word, standing) in [
+            ("alive", Standing::Alive),
+            ("ended", Standing::Ended(Ending::Normal)),
+            ("failed", Standing::Ended(Ending::Failed("no luck".into()))),
+        ] {
+            for name in args.take_key(word).into_iter().flat_map(|names| names.split(',')) {
+                standings[self.place(name)?] = standing.clone();
+            }
+        }
+        self.bring_back(Kind::Stock, 0, is_late, Ok(Outcome::Stock(standings)))
+    }
+
+    fn pass(&mut self, seconds: f64) -> Result<String, Box<dyn Error>> {
+        let until = self.now + Duration::from_secs_f64(seconds);
+        let mut said = String::new();
+        loop {
+            let due = self.timers.iter().map(|(timer, at)| (*at, *timer)).min();
+            let Some((at, timer)) = due.filter(|(at, _)| at.since_epoch() <= until) else { break };
+            self.now = at.since_epoch();
+            self.timers.remove(&timer);
+            writeln!(said, "at {:?}: {} is over", self.now, course(timer))?;
+            said.push_str(&self.step(&Input::Elapsed(timer))?);
+        }
+        self.now = until;
+        Ok(said)
+    }
+
+    fn up(&mut self, args: &mut ArgumentConsumer<'_>, is_late: bool) -> Result<String, Box<dyn Error>> {
+        let mut said = String::new();
+        while let Some(name) = args.next_pos() {
+            let child = self.place(name)?;
+            let outcome = Outcome::Started { child, result: Ok(()) };
+            said.push_str(&self.bring_back(Kind::Start, child, is_late, Ok(outcome))?);
+        }
+        Ok(said)
+    }
+
+    /// What a child did, as the call that tells of it comes back.
+    fn come_of(
+        &self,
+        command: &str,
+        child: usize,
+        how: Option<&str>,
+    ) -> Result<(Kind, Result<Outcome, CallLost>), Box<dyn Error>> {
+        let text = || how.unwrap_or("no luck").to_owned();
+        Ok(match (command, how) {
+            ("fails", _) => (Kind::Start, Ok(Outcome::Started { child, result: Err(text()) })),
+            ("hangs", _) => (Kind::Start, Err(CallLost::DeadlineExceeded(Duration::from_secs(10)))),
+            ("ends", Some("unseen")) => (Kind::Watch, Err(CallLost::Crashed("the watch fell over".into()))),
+            ("ends", Some("not")) => {
+                (Kind::Watch, Err(CallLost::DeadlineExceeded(Duration::from_secs(3_600))))
+            }
+            ("ends", how) => {
+                let ending = match how {
+                    None | Some("normal") => Ending::Normal,
+                    Some("panicked") => Ending::Panicked("boom".into()),
+                    Some("spent") => Ending::BudgetSpent("boom".into()),
+                    Some("failed") => Ending::Failed("no luck".into()),
+                    Some("killed") => Ending::Killed,
+                    Some(other) => return Err(format!("unknown ending {other}").into()),
+                };
+                (Kind::Watch, Ok(Outcome::Ended { child, ending }))
+            }
+            ("down", how) => {
+                let outcome = match how {
+                    None => StopOutcome::Stopped,
+                    Some("absent") => StopOutcome::NotStarted,
+                    Some("killed") => StopOutcome::Killed { deadline: self.children[child].stop_deadline },
+                    Some("crashed") => StopOutcome::Crashed { reason: "it panicked: boom".into() },
+                    Some("before") => StopOutcome::EndedBefore { reason: "it panicked: boom".into() },
+                    Some("stuck") => StopOutcome::Stuck { reason: "it lives on".into() },
+                    Some("lost") => {
+                        return Ok((Kind::Stop, Err(CallLost::Crashed("the stop fell over".into()))));
+                    }
+                    Some(other) => return Err(format!("unknown outcome {other}").into()),
+                };
+                (Kind::Stop, Ok(Outcome::Stopped { child, outcome }))
+            }
+            (other, _) => return Err(format!("unknown command {other}").into()),
+        })
+    }
+}
+
+impl goldenscript::Runner for Stage {
+    type Command = goldenscript::Command;
+
+    fn run(&mut self, command: &goldenscript::Command, context: &Context) -> Result<String, Box<dyn Error>> {
+        let is_late = context.tags.contains("late");
+        let mut args = command.consume_args();
+        let said = match command.name.as_str() {
+            "supervisor" => self.set_manners(&mut args)?,
+            "child" => self.add_child(&mut args)?,
+            "resume" => self.resume()?,
+            "stock" => self.take_stock(&mut args, is_late)?,
+            "begin" => {
+                let resumed = self.resume()?;
+                resumed + &self.take_stock(&mut args, is_late)?
+            }
+            "pass" => self.pass(args.next_pos().ok_or("how long?")?.parse()?)?,
+            "up" => self.up(&mut args, is_late)?,
+            "await-started" => self.ask(SupervisorAsk::AwaitStarted(AwaitStarted))?,
+            "tree" => self.ask(SupervisorAsk::DescribeTree(DescribeTree))?,
+            "described" => {
+                let outcome = Outcome::Described { own: Default::default(), children: Vec::new() };
+                self.bring_back(Kind::Describe, 0, is_late, Ok(outcome))?
+            }
+            "restart" => {
+                let name = args.next_pos().ok_or("whom?")?.to_owned();
+                self.ask(SupervisorAsk::RestartChild(RestartChild { name }))?
+            }
+            "shutdown" => {
+                let mode = mode(args.next_pos())?;
+                self.ask(SupervisorAsk::Shutdown(Shutdown { mode }))?
+            }
+            "stop" => {
+                let mode = mode(args.next_pos())?;
+                self.step(&Input::StopRequested(mode))?
+            }
+            "fails" | "hangs" | "ends" | "down" => {
+                let child = self.place(args.next_pos().ok_or("who?")?)?;
+                let how = args.next_pos();
+                let (kind, outcome) = self.come_of(&command.name, child, how)?;
+                self.bring_back(kind, child, is_late, outcome)?
+            }
+            other => return Err(format!("unknown command {other}").into()),
+        };
+        args.reject_next()?;
+        Ok(said)
+    }
+}
+
+/// A number among a command's arguments.
+fn number<N: std::str::FromStr<Err: Error + 'static>>(
+    text: Option<&str>,
+    otherwise: N,
+) -> Result<N, Box<dyn Error>> {
+    Ok(text.map_or(Ok(otherwise), str::parse)?)
+}
+
+/// Questions are numbered in the order in which a story asks them.
+fn asker(id: AskId) -> String {
+    format!("{id:?}").replace("AskId(", "question ").replace(')', ":")
+}
+
+fn course(Timer::Pause(number): Timer) -> String {
+    format!("pause of course {}", number.0)
+}
+
+fn mode(word: Option<&str>) -> Result<StopMode, Box<dyn Error>> {
+    match word {
+        None | Some("stop") => Ok(StopMode::Stop),
+        Some("detach") => Ok(StopMode::Detach),
+        Some(other) => Err(format!("unknown mode {other}").into()),
+    }
+}
+
+fn news_in_words(news: &SupervisorNews) -> String {
+    match news {
+        SupervisorNews::ChildStarted { name, restarts: 0 } => format!("{name} runs"),
+        SupervisorNews::ChildStarted { name, restarts } => format!("{name} runs again ({restarts})"),
+        SupervisorNews::ChildStartFailed { name, reason } => format!("{name} did not start: {reason}"),
+        SupervisorNews::ChildEnded { name, ending } => format!("{name} ended: {}", ending_in_words(ending)),
+        SupervisorNews::ChildRestarting { name, pause } => format!("{name} fell, pause {pause:?}"),
+        SupervisorNews::ChildStopped(ending) => format!("{}: {}", ending.name, ending.ending),
+        SupervisorNews::Escalated { reason } => format!("escalated: {reason}"),
+    }
+}
+
+fn answer_in_words(answer: &SupervisorAnswer) -> String {
+    match answer {
+        SupervisorAnswer::AwaitStarted(Ok(())) => "started".to_owned(),
+        SupervisorAnswer::AwaitStarted(Err(error)) => format!("not started: {error}"),
+        SupervisorAnswer::RestartChild(Ok(())) => "restarted".to_owned(),
+        SupervisorAnswer::RestartChild(Err(error)) => format!("not restarted: {error}"),
+        SupervisorAnswer::DescribeTree(tree) => tree_in_words(tree, 0),
+        SupervisorAnswer::Shutdown(Ok(report)) => report_in_words(report),
+        SupervisorAnswer::Shutdown(Err(error)) => format!("no report: {error}"),
+    }
+}
+
+fn tree_in_words(node: &TreeNode, depth: usize) -> String {
+    let mut said = format!("{} is {}", node.name, node.state);
+    if node.restarts > 0 {
+        said.push_str(&format!(", restarts {}", node.restarts));
+    }
+    if !node.message.is_empty() {
+        said.push_str(&format!(": {}", node.message));
+    }
+    for child in &node.children {
+        said.push_str(&format!(
+            "\n{:indent$}{}",
+            "",
+            tree_in_words(child, depth + 1),
+            indent = 4 * (depth + 1)
+        ));
+    }
+    said
+}
+
+fn report_in_words(report: &ShutdownReport) -> String {
+    let mut said = format!("all ended after {:?}", report.took);
+    for child in &report.children {
+        said.push_str(&format!("\n    {}: {} ({:?})", child.name, child.ending, child.took));
+    }
+    said
+}
+
+#[test]
+fn every_story_is_told_as_it_was_recorded() {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/supervisor/scripts"));
+    let mut scripts: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the folder of the stories is here")
+        .map(|entry| entry.expect("it can be listed").path())
+        .collect();
+    scripts.sort();
+    let differing: Vec<&PathBuf> = scripts.iter().filter(|script| !plays(script)).collect();
+    assert!(!scripts.is_empty() && differing.is_empty(), "these differ, see above: {differing:?}");
+}
+
+fn plays(script: &std::path::Path) -> bool {
+    let played = std::panic::catch_unwind(|| goldenscript::run(&mut Stage::new(), script));
+    matches!(played, Ok(Ok(())))
+}

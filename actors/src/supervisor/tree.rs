@@ -1,0 +1,125 @@
+//! Puts the tree together from what the supervisor knows and what its children say of themselves.
+
+use std::time::Duration;
+
+use super::messages::{ChildDescription, SupervisorAnswer, TreeNode};
+use super::state::{Call, ChildPhase, ClosingCause, CourseStep, Describing, Phase, Supervisor, WAITERS_MAX};
+use crate::shell::{AskId, CallKey, Effects, Machine, Vitals};
+use crate::vocabulary::Generation;
+
+/// How much longer than the children's own deadline the call that asks them all may take.
+const DESCRIBE_MARGIN: Duration = Duration::from_secs(1);
+
+impl Supervisor {
+    /// Whoever asks while the children are being asked shares their answer; one too many gets what is known here.
+    pub(super) fn describe(&mut self, id: AskId, effects: &mut Effects<Self>) {
+        match &mut self.describing {
+            Some(describing) if describing.askers.len() < WAITERS_MAX => describing.askers.push(id),
+            Some(_) => effects.reply(id, SupervisorAnswer::DescribeTree(self.tree(None, &[]))),
+            None => {
+                let key = self.next_key(Generation::default());
+                let within = self.plan.spec.describe_deadline;
+                self.describing = Some(Describing { key, askers: vec![id] });
+                effects.call(key, within + DESCRIBE_MARGIN, Call::DescribeChildren { within });
+            }
+        }
+    }
+
+    pub(super) fn described(
+        &mut self,
+        key: CallKey,
+        own: Option<Vitals>,
+        children: &[Option<ChildDescription>],
+        effects: &mut Effects<Self>,
+    ) {
+        if self.describing.as_ref().is_some_and(|describing| describing.key == key) {
+            self.answer_describers(own, children, effects);
+        }
+    }
+
+    pub(super) fn answer_describers(
+        &mut self,
+        own: Option<Vitals>,
+        children: &[Option<ChildDescription>],
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(describing) = self.describing.take() else { return };
+        let tree = self.tree(own, children);
+        for id in describing.askers {
+            effects.reply(id, SupervisorAnswer::DescribeTree(tree.clone()));
+        }
+    }
+
+    /// The tree; children that are not `described` are shown as far as they are known here.
+    pub(super) fn tree(&self, own: Option<Vitals>, described: &[Option<ChildDescription>]) -> TreeNode {
+        let (state, message) = self.own_state();
+        let child = |child| self.child_node(child, described.get(child).and_then(Option::as_ref));
+        TreeNode {
+            name: self.plan.name.clone(),
+            kind: Self::KIND.to_owned(),
+            state: state.to_owned(),
+            restarts: 0,
+            crashes: own.map(|vitals| vitals.crashes),
+            mailbox_depth: own.map(|vitals| vitals.mailbox_depth),
+            message,
+            children: (0..self.children.len()).map(child).collect(),
+        }
+    }
+
+    fn own_state(&self) -> (&'static str, String) {
+        match &self.phase {
+            Phase::TakingStock { .. } | Phase::Opening => ("starting", String::new()),
+            Phase::Open => ("running", String::new()),
+            Phase::Closing(closing) => match &closing.cause {
+                ClosingCause::Asked => ("stopping", String::new()),
+                ClosingCause::StartFailed { child, reason } => {
+                    ("stopping", format!("{child} did not start: {reason}"))
+                }
+                ClosingCause::Escalated { reason } => ("stopping", reason.clone()),
+            },
+        }
+    }
+
+    fn child_node(&self, child: usize, described: Option<&ChildDescription>) -> TreeNode {
+        let spec = self.spec_of(child);
+        let state = &self.children[child];
+        TreeNode {
+            name: spec.name.clone(),
+            kind: spec.kind.clone(),
+            state: self.child_state(child).to_owned(),
+            restarts: state.restarts,
+            crashes: described.map(|description| description.vitals.crashes),
+            mailbox_depth: described.map(|description| description.vitals.mailbox_depth),
+            message: match &state.phase {
+                ChildPhase::Stuck { reason } => reason.clone(),
+                ChildPhase::Unseen
+                | ChildPhase::Waiting
+                | ChildPhase::Starting { .. }
+                | ChildPhase::Running { .. }
+                | ChildPhase::Stopping { .. }
+                | ChildPhase::Ended
+                | ChildPhase::Closed => state.fall.clone().unwrap_or_default(),
+            },
+            children: described.map_or_else(Vec::new, |description| description.children.clone()),
+        }
+    }
+
+    fn child_state(&self, child: usize) -> &'static str {
+        match self.children[child].phase {
+            ChildPhase::Unseen => "unknown",
+            ChildPhase::Waiting if self.is_pausing(child) => "waiting to be restarted",
+            ChildPhase::Waiting => "waiting to be started",
+            ChildPhase::Starting { .. } => "starting",
+            ChildPhase::Running { .. } => "running",
+            ChildPhase::Stopping { .. } => "stopping",
+            ChildPhase::Ended | ChildPhase::Closed => "ended",
+            ChildPhase::Stuck { .. } => "stuck",
+        }
+    }
+
+    fn is_pausing(&self, child: usize) -> bool {
+        self.courses
+            .iter()
+            .any(|course| course.step == CourseStep::Pausing && course.members.contains(&child))
+    }
+}
