@@ -5,23 +5,23 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
+use actix::{Actor, AsyncContext, Context, Handler, SpawnHandle};
 
-use super::address::{Address, AskError, Door, Letter, Permit, ReplySender};
-use super::calls::{Calls, Planned, Returned, panic_message};
+use super::address::{Address, Door, Letter, Permit, ReplySender};
+use super::calls::{Calls, Returned, panic_message};
 use super::doing::Doing;
 use super::feed::FeedSender;
 use super::machine::{AskId, Effect, Effects, Input, Machine, StopMode};
-use super::notice::{DeadLetterCause, Notice};
+use super::notice::DeadLetterCause;
 use super::outbox::{Item, Outbox};
-use super::spawn::{Ending, EndingCell, Settings};
+use super::spawn::{EndingCell, Settings};
 use super::store::{Store, Ticket, Written};
 use super::timers::Timers;
 use crate::persister::Settled;
 use crate::vocabulary::{BackoffState, Moment, RestartHistory, Timestamp};
 
 /// Where the shell stands with its machine.
-enum Phase<M> {
+pub(super) enum Phase<M> {
     /// It reads the store, and will build the machine from it.
     Loading,
     /// The machine lives.
@@ -35,52 +35,52 @@ enum Phase<M> {
 }
 
 /// Something that came in, as long as it has not been handled.
-enum Event<M: Machine> {
+pub(super) enum Event<M: Machine> {
     Letter(Letter<M>),
     AskedAgain(AskId, Parked<M>),
     Returned(Returned<M>),
 }
 
 /// Who asked, and the place it takes at the door.
-struct Asker<M: Machine> {
-    reply: Option<ReplySender<M>>,
-    permit: Option<Permit>,
+pub(super) struct Asker<M: Machine> {
+    pub(super) reply: Option<ReplySender<M>>,
+    pub(super) permit: Option<Permit>,
 }
 
 /// A question that no step has answered yet. It is asked again when the machine is rebuilt.
-struct Parked<M: Machine> {
-    ask: M::Ask,
-    asked_at: Timestamp,
-    reply: Option<ReplySender<M>>,
+pub(super) struct Parked<M: Machine> {
+    pub(super) ask: M::Ask,
+    pub(super) asked_at: Timestamp,
+    pub(super) reply: Option<ReplySender<M>>,
 }
 
 pub(crate) struct Shell<M: Machine, D, S> {
-    config: M::Config,
-    settings: Settings,
-    door: Arc<Door>,
-    doing: D,
-    store: S,
-    ending: EndingCell,
-    random: fastrand::Rng,
-    phase: Phase<M>,
-    effects: Effects<M>,
-    outbox: Outbox<M>,
-    calls: Calls<M>,
-    timers: Timers<M::Timer>,
-    armed: Option<(Timestamp, SpawnHandle)>,
-    readers: BTreeMap<u64, FeedSender<M::News, M::View>>,
-    readers_ever: u64,
-    unattached: Vec<FeedSender<M::News, M::View>>,
-    published: u64,
-    parked: BTreeMap<AskId, Parked<M>>,
-    asked: u64,
-    deferred: VecDeque<Event<M>>,
-    ticket: Ticket,
-    restarts: RestartHistory,
-    rebuild_pauses: BackoffState,
-    failed_epoch: Option<u64>,
-    built_before: bool,
-    stop_requested: Option<StopMode>,
+    pub(super) config: M::Config,
+    pub(super) settings: Settings,
+    pub(super) door: Arc<Door>,
+    pub(super) doing: D,
+    pub(super) store: S,
+    pub(super) ending: EndingCell,
+    pub(super) random: fastrand::Rng,
+    pub(super) phase: Phase<M>,
+    pub(super) effects: Effects<M>,
+    pub(super) outbox: Outbox<M>,
+    pub(super) calls: Calls<M>,
+    pub(super) timers: Timers<M::Timer>,
+    pub(super) armed: Option<(Timestamp, SpawnHandle)>,
+    pub(super) readers: BTreeMap<u64, FeedSender<M::News, M::View>>,
+    pub(super) readers_ever: u64,
+    pub(super) unattached: Vec<FeedSender<M::News, M::View>>,
+    pub(super) published: u64,
+    pub(super) parked: BTreeMap<AskId, Parked<M>>,
+    pub(super) asked: u64,
+    pub(super) deferred: VecDeque<Event<M>>,
+    pub(super) ticket: Ticket,
+    pub(super) restarts: RestartHistory,
+    pub(super) rebuild_pauses: BackoffState,
+    pub(super) failed_epoch: Option<u64>,
+    pub(super) built_before: bool,
+    pub(super) stop_requested: Option<StopMode>,
 }
 
 impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
@@ -122,7 +122,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         }
     }
 
-    fn moment(&mut self) -> Moment {
+    pub(super) fn moment(&mut self) -> Moment {
         Moment { now: self.settings.clock.now(), random: self.random.u64(..) }
     }
 
@@ -136,7 +136,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         }
     }
 
-    fn handle_event(&mut self, event: Event<M>, context: &mut Context<Self>) {
+    pub(super) fn handle_event(&mut self, event: Event<M>, context: &mut Context<Self>) {
         match event {
             Event::Letter(Letter::Ask { ask, reply, permit }) => {
                 self.asked += 1;
@@ -159,7 +159,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         }
     }
 
-    fn attach(&mut self, reader: FeedSender<M::News, M::View>, context: &mut Context<Self>) {
+    pub(super) fn attach(&mut self, reader: FeedSender<M::News, M::View>, context: &mut Context<Self>) {
         if let Phase::Running(machine) = &self.phase {
             self.outbox.push(Item::Attach(reader, machine.view()));
             self.flush(context);
@@ -169,7 +169,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     }
 
     /// Gives a new snapshot to every reader that fell behind, or to all.
-    fn refresh(&mut self, everyone: bool, context: &mut Context<Self>) {
+    pub(super) fn refresh(&mut self, everyone: bool, context: &mut Context<Self>) {
         let Phase::Running(machine) = &self.phase else { return };
         let waiting = self.readers.iter().filter(|(_, reader)| everyone || reader.is_behind());
         let views: Vec<(u64, M::View)> = waiting.map(|(number, _)| (*number, machine.view())).collect();
@@ -190,7 +190,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
 
     // === One step ===
 
-    fn step(&mut self, input: Input<M>, mut asker: Option<Asker<M>>, context: &mut Context<Self>) {
+    pub(super) fn step(&mut self, input: Input<M>, mut asker: Option<Asker<M>>, context: &mut Context<Self>) {
         let moment = self.moment();
         let Phase::Running(machine) = &mut self.phase else { return };
         tracing::trace!(actor = %self.door.name, ?input, "step");
@@ -260,243 +260,6 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         }
         let reply = self.parked.remove(&id).and_then(|parked| parked.reply);
         Item::Reply { answer, reply, permit: None }
-    }
-
-    // === What goes out ===
-
-    fn flush(&mut self, context: &mut Context<Self>) {
-        while let Some(item) = self.outbox.pop_released() {
-            self.release(item, context);
-        }
-        self.start_calls(context);
-        self.arm(context);
-    }
-
-    fn release(&mut self, item: Item<M>, context: &mut Context<Self>) {
-        match item {
-            // Gates are taken out by the outbox itself.
-            Item::Gate(_) => {}
-            Item::Reply { answer, reply, permit } => {
-                drop(permit);
-                if let Some(reply) = reply {
-                    // Whoever gave up waiting does not need the answer.
-                    let _ = reply.send(Ok(answer));
-                }
-            }
-            Item::Publish(news) => self.publish(&news),
-            Item::Attach(reader, view) => {
-                reader.snapshot(self.published, view);
-                self.readers_ever += 1;
-                self.readers.insert(self.readers_ever, reader);
-            }
-            Item::Refresh(views) => {
-                for (number, view) in views {
-                    if let Some(reader) = self.readers.get(&number) {
-                        reader.snapshot(self.published, view);
-                    }
-                }
-            }
-            Item::Call { key, deadline, call } => {
-                self.calls.plan(Planned { key, deadline, call }, &context.address());
-            }
-            Item::Stop(ending) => self.end(ending, context),
-        }
-    }
-
-    fn publish(&mut self, news: &M::News) {
-        self.published += 1;
-        self.doing.published(news);
-        self.readers.retain(|_, reader| !reader.is_abandoned());
-        for reader in self.readers.values() {
-            reader.change(self.published, news.clone());
-        }
-    }
-
-    fn start_calls(&mut self, context: &mut Context<Self>) {
-        if !matches!(self.phase, Phase::Running(_)) {
-            return;
-        }
-        while let Some(planned) = self.calls.next_due() {
-            let call = planned.call.clone();
-            let doing = &mut self.doing;
-            let future = match std::panic::catch_unwind(AssertUnwindSafe(|| doing.call(call))) {
-                Ok(future) => future,
-                Err(panic) => Box::pin(async move { std::panic::resume_unwind(panic) }),
-            };
-            self.calls.start(planned, future, context.address());
-        }
-    }
-
-    // === Time ===
-
-    fn arm(&mut self, context: &mut Context<Self>) {
-        let Some(next) = self.timers.next() else { return };
-        match self.armed {
-            Some((at, _)) if at <= next => return,
-            Some((_, handle)) => {
-                context.cancel_future(handle);
-            }
-            None => {}
-        }
-        let pause = next.since(self.settings.clock.now());
-        let handle = context.run_later(pause, |shell, context| {
-            shell.armed = None;
-            shell.timers_due(context);
-        });
-        self.armed = Some((next, handle));
-    }
-
-    fn timers_due(&mut self, context: &mut Context<Self>) {
-        let now = self.settings.clock.now();
-        while matches!(self.phase, Phase::Running(_)) {
-            let Some(timer) = self.timers.pop_due(now) else { break };
-            self.step(Input::Elapsed(timer), None, context);
-        }
-        self.arm(context);
-    }
-
-    // === Crashes, failed writes, and the way back ===
-
-    fn crashed(
-        &mut self,
-        input: &Input<M>,
-        asker: Option<Asker<M>>,
-        message: &str,
-        context: &mut Context<Self>,
-    ) {
-        let crashes = self.door.crashes.fetch_add(1, Ordering::Relaxed) + 1;
-        self.settings.notices.post(Notice::Crashed {
-            actor: self.door.name.clone(),
-            message: message.to_owned(),
-            crashes,
-        });
-        self.bury(format!("{input:?}"), DeadLetterCause::Crashed(message.to_owned()));
-        if let Some(reply) = asker.and_then(|asker| asker.reply) {
-            let error = AskError::Crashed { actor: self.door.name.clone(), message: message.to_owned() };
-            let _ = reply.send(Err(error));
-        }
-        self.abandon_life();
-        self.outbox.forget_calls();
-        self.phase = Phase::Settling;
-        let now = self.settings.clock.now();
-        if !self.restarts.charge(&self.settings.budget, now) {
-            self.end(Ending::BudgetSpent(message.to_owned()), context);
-        } else if !self.outbox.is_waiting() {
-            self.flush(context);
-            self.load(context);
-        }
-    }
-
-    fn write_failed(&mut self, error: &str, context: &mut Context<Self>) {
-        let actor = self.door.name.clone();
-        self.settings.notices.post(Notice::WriteFailed { actor: actor.clone(), error: error.to_owned() });
-        self.failed_epoch = Some(self.ticket.epoch);
-        self.abandon_life();
-        for item in self.outbox.take_all() {
-            match item {
-                Item::Reply { reply: Some(reply), .. } => {
-                    let error = AskError::NotDurable { actor: actor.clone(), error: error.to_owned() };
-                    let _ = reply.send(Err(error));
-                }
-                Item::Attach(reader, _) => self.unattached.push(reader),
-                // Nobody may see these; the rebuilt machine says and asks again what still holds.
-                Item::Reply { reply: None, .. }
-                | Item::Gate(_)
-                | Item::Publish(_)
-                | Item::Refresh(_)
-                | Item::Call { .. }
-                | Item::Stop(_) => {}
-            }
-        }
-        self.pause_before_load(context);
-    }
-
-    fn pause_before_load(&mut self, context: &mut Context<Self>) {
-        self.phase = Phase::Pausing;
-        let moment = self.moment();
-        let pause = self.rebuild_pauses.failed(&self.settings.rebuild_backoff, moment);
-        context.run_later(pause, |shell, context| shell.load(context));
-    }
-
-    /// Lets go of everything that belongs to the life of one machine.
-    fn abandon_life(&mut self) {
-        self.effects.clear();
-        self.calls.abandon();
-        self.timers.clear();
-        self.ticket.epoch += 1;
-    }
-
-    fn load(&mut self, context: &mut Context<Self>) {
-        if matches!(self.phase, Phase::Ended) {
-            return;
-        }
-        self.phase = Phase::Loading;
-        let load = self.store.load().into_actor(self);
-        context.spawn(load.map(|loaded, shell, context| match loaded {
-            Ok(image) => shell.rebuild(image, context),
-            Err(error) => shell.load_failed(error, context),
-        }));
-    }
-
-    fn load_failed(&mut self, error: String, context: &mut Context<Self>) {
-        let actor = self.door.name.clone();
-        self.settings.notices.post(Notice::LoadFailed { actor, error: error.clone() });
-        let now = self.settings.clock.now();
-        if self.restarts.charge(&self.settings.budget, now) {
-            self.pause_before_load(context);
-        } else {
-            self.end(Ending::BudgetSpent(error), context);
-        }
-    }
-
-    fn rebuild(&mut self, image: M::Image, context: &mut Context<Self>) {
-        let moment = self.moment();
-        let config = &self.config;
-        match std::panic::catch_unwind(AssertUnwindSafe(|| M::restore(config, image, moment))) {
-            Ok(machine) => self.phase = Phase::Running(machine),
-            Err(panic) => {
-                self.crashed(&Input::Resumed, None, &panic_message(&*panic), context);
-                return;
-            }
-        }
-        let is_rebuilt = std::mem::replace(&mut self.built_before, true);
-        self.door.rebuilds.fetch_add(u64::from(is_rebuilt), Ordering::Relaxed);
-        self.requeue_unfinished();
-        self.step(Input::Resumed, None, context);
-        for reader in std::mem::take(&mut self.unattached) {
-            self.attach(reader, context);
-        }
-        // A commit that failed may have reached the disk all the same, so what readers were told may no longer hold.
-        self.refresh(is_rebuilt, context);
-        while matches!(self.phase, Phase::Running(_)) {
-            let Some(event) = self.deferred.pop_front() else { break };
-            self.handle_event(event, context);
-        }
-    }
-
-    /// Puts what the former life had not answered in front of what waits since.
-    fn requeue_unfinished(&mut self) {
-        if let Some(mode) = self.stop_requested {
-            self.deferred.push_front(Event::Letter(Letter::Stop(mode)));
-        }
-        for (id, parked) in std::mem::take(&mut self.parked).into_iter().rev() {
-            self.deferred.push_front(Event::AskedAgain(id, parked));
-        }
-    }
-
-    fn bury(&self, input: String, cause: DeadLetterCause) {
-        self.settings.notices.post(Notice::DeadLetter { actor: self.door.name.clone(), input, cause });
-    }
-
-    fn end(&mut self, ending: Ending, context: &mut Context<Self>) {
-        self.phase = Phase::Ended;
-        self.ending.set(ending);
-        self.abandon_life();
-        self.parked.clear();
-        self.outbox.take_all();
-        self.deferred.clear();
-        self.readers.clear();
-        context.stop();
     }
 }
 

@@ -56,6 +56,8 @@ mod follow;
 mod machine;
 mod notice;
 mod outbox;
+mod rebuild;
+mod release;
 mod spawn;
 mod store;
 mod timers;

@@ -1,0 +1,105 @@
+//! What goes out: whatever the outbox lets go, and the timer that wakes the machine next.
+
+use std::panic::AssertUnwindSafe;
+
+use actix::{AsyncContext, Context};
+
+use super::actor::{Phase, Shell};
+use super::calls::Planned;
+use super::doing::Doing;
+use super::machine::{Input, Machine};
+use super::outbox::Item;
+use super::store::Store;
+
+impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
+    pub(super) fn flush(&mut self, context: &mut Context<Self>) {
+        while let Some(item) = self.outbox.pop_released() {
+            self.release(item, context);
+        }
+        self.start_calls(context);
+        self.arm(context);
+    }
+
+    fn release(&mut self, item: Item<M>, context: &mut Context<Self>) {
+        match item {
+            // Gates are taken out by the outbox itself.
+            Item::Gate(_) => {}
+            Item::Reply { answer, reply, permit } => {
+                drop(permit);
+                if let Some(reply) = reply {
+                    // Whoever gave up waiting does not need the answer.
+                    let _ = reply.send(Ok(answer));
+                }
+            }
+            Item::Publish(news) => self.publish(&news),
+            Item::Attach(reader, view) => {
+                reader.snapshot(self.published, view);
+                self.readers_ever += 1;
+                self.readers.insert(self.readers_ever, reader);
+            }
+            Item::Refresh(views) => {
+                for (number, view) in views {
+                    if let Some(reader) = self.readers.get(&number) {
+                        reader.snapshot(self.published, view);
+                    }
+                }
+            }
+            Item::Call { key, deadline, call } => {
+                self.calls.plan(Planned { key, deadline, call }, &context.address());
+            }
+            Item::Stop(ending) => self.end(ending, context),
+        }
+    }
+
+    fn publish(&mut self, news: &M::News) {
+        self.published += 1;
+        self.doing.published(news);
+        self.readers.retain(|_, reader| !reader.is_abandoned());
+        for reader in self.readers.values() {
+            reader.change(self.published, news.clone());
+        }
+    }
+
+    fn start_calls(&mut self, context: &mut Context<Self>) {
+        if !matches!(self.phase, Phase::Running(_)) {
+            return;
+        }
+        while let Some(planned) = self.calls.next_due() {
+            let call = planned.call.clone();
+            let doing = &mut self.doing;
+            let future = match std::panic::catch_unwind(AssertUnwindSafe(|| doing.call(call))) {
+                Ok(future) => future,
+                Err(panic) => Box::pin(async move { std::panic::resume_unwind(panic) }),
+            };
+            self.calls.start(planned, future, context.address());
+        }
+    }
+
+    // === Time ===
+
+    fn arm(&mut self, context: &mut Context<Self>) {
+        let Some(next) = self.timers.next() else { return };
+        match self.armed {
+            Some((at, _)) if at <= next => return,
+            Some((_, handle)) => {
+                context.cancel_future(handle);
+            }
+            None => {}
+        }
+        let pause = next.since(self.settings.clock.now());
+        let handle = context.run_later(pause, |shell, context| {
+            shell.armed = None;
+            shell.timers_due(context);
+        });
+        self.armed = Some((next, handle));
+    }
+
+    fn timers_due(&mut self, context: &mut Context<Self>) {
+        let now = self.settings.clock.now();
+        while matches!(self.phase, Phase::Running(_)) {
+            let Some(timer) = self.timers.pop_due(now) else { break };
+            self.step(Input::Elapsed(timer), None, context);
+        }
+        self.arm(context);
+    }
+}
