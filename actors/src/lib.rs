@@ -12,6 +12,8 @@ pub mod csi;
 
 pub mod registry;
 
+pub mod instance;
+
 pub mod instances;
 
 pub mod allocations;

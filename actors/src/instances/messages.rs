@@ -3,28 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, Health, PluginKey, SocketPath, Timestamp};
-
-/// What is known of one plugin's instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstanceReport {
-    /// Which plugin.
-    pub plugin: PluginKey,
-    /// Who serves it.
-    pub allocation: AllocationId,
-    /// Where.
-    pub socket: SocketPath,
-    /// Which generation this is.
-    pub generation: Generation,
-    /// Its health: what is shown here is what routes (I2, HLT-03).
-    pub health: Health,
-    /// Since when it has had this health.
-    pub since: Timestamp,
-    /// What it last reported of itself; kept while it is unhealthy.
-    pub fingerprint: Option<Arc<CsiFingerprint>>,
-    /// Oddities that do not keep it from serving, such as capabilities that differ between instances of one version (C032).
-    pub remarks: Vec<String>,
-}
+use super::state::Instances;
+use crate::conversation;
+use crate::shell::Vitals;
+pub use crate::instance::InstanceReport;
+use crate::vocabulary::{AllocationId, Attempt, CsiFingerprint, Generation, PluginKey, SocketPath};
 
 /// Asks for a plugin to send work to (Nomad calls this dispensing). Three answers (RES-01): it, not yet, no.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,37 +80,148 @@ pub enum DispenseError {
     },
 }
 
-/// Asks for a look at a plugin now instead of at its next round, and for what was seen.
+/// Asks for a look at a plugin now instead of at its next round, and for what was seen. An instance that was given up is
+/// started again by this, and is answered for as it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckNow {
     /// Which plugin.
     pub plugin: PluginKey,
 }
 
-/// Asks for the health of an allocation's instances.
+/// Why a plugin cannot be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// No allocation serves it.
+    #[error("no allocation serves {plugin}; start one")]
+    NotServed {
+        /// Which plugin.
+        plugin: PluginKey,
+    },
+    /// The host is stopping; nothing new starts (I6).
+    #[error("{plugin} is not looked at any more: the host is stopping")]
+    Stopping {
+        /// Which plugin.
+        plugin: PluginKey,
+    },
+    /// Too many wait already.
+    #[error("{waiting} others wait for plugins already; try again later")]
+    TooMany {
+        /// How many wait.
+        waiting: usize,
+    },
+}
+
+/// Asks for the health of an allocation's instances. The answer is empty if it has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthOf {
     /// Whose instances.
     pub allocation: AllocationId,
 }
 
-/// Waits until no instance talks to an allocation any more: calls in flight have ended and the connection is closed (A4).
-/// Send it after the allocation was deregistered.
+/// Waits until no instance talks to an allocation any more: calls in flight have ended and the connection is closed (A4,
+/// SHD-04). Send it after the allocation was deregistered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AwaitRetired {
     /// Whose instances.
     pub allocation: AllocationId,
 }
 
+/// Why it cannot be said that an allocation's instances have retired.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AwaitRetiredError {
+    /// An instance still talks to it; most likely it was not deregistered.
+    #[error("an instance still talks to allocation {allocation} (waited {waited:?}); deregister it first")]
+    StillServing {
+        /// Whose instance.
+        allocation: AllocationId,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// Too many wait already.
+    #[error("{waiting} others wait for plugins already; try again later")]
+    TooMany {
+        /// How many wait.
+        waiting: usize,
+    },
+}
+
+/// Asks for every instance as its supervisor sees it, for the tree of actors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescribeInstances;
+
+/// One instance as its supervisor sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceStatus {
+    /// What is known of its plugin.
+    pub report: InstanceReport,
+    /// What its actor is at.
+    pub state: InstanceState,
+    /// How often its actor was started again, since the plugin came.
+    pub restarts: u64,
+    /// What can be seen of its actor; `None` while there is none.
+    pub vitals: Option<Vitals>,
+}
+
+/// What the actor of an instance is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InstanceState {
+    /// It runs.
+    Running,
+    /// It has been told to end, and has not ended yet.
+    Retiring,
+    /// It ended unexpectedly and is started again after a pause.
+    Pausing,
+    /// It ended unexpectedly too often, and is not started again until its plugin is registered anew or checked.
+    GivenUp,
+}
+
+impl InstanceState {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Retiring => "retiring",
+            Self::Pausing => "pausing",
+            Self::GivenUp => "given-up",
+        }
+    }
+}
+
+/// Says what an instance reports. Said by the instances themselves; from anyone else it changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceReported {
+    /// Which life of which instance says so: what an earlier one says late changes nothing (REG-08).
+    pub life: Attempt,
+    /// What it says.
+    pub report: InstanceReport,
+}
+
+conversation! {
+    /// What is said to the supervisor of the instances.
+    pub enum InstancesAsk -> InstancesAnswer for Instances {
+        Dispense => Result<Dispensed, DispenseError>,
+        CheckNow => Result<InstanceReport, CheckError>,
+        HealthOf => Vec<InstanceReport>,
+        AwaitRetired => Result<(), AwaitRetiredError>,
+        DescribeInstances => Vec<InstanceStatus>,
+        InstanceReported => (),
+    }
+}
+
 /// What subscribers are told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstancesNews {
-    /// An instance came, or its health or fingerprint changed.
+    /// These plugins were registered when the host started. Once it is known of each what became of it,
+    /// [`InstancesNews::Settled`] follows.
+    Awaited(Vec<PluginKey>),
+    /// An instance came, or its health or fingerprint changed. With health `Gone` nothing is routed to it any more, while
+    /// it still ends what is in flight; a successor or [`InstancesNews::Left`] follows.
     Reported(InstanceReport),
     /// A plugin has no instance any more; this is its last report, with health `Gone` (HLT-08).
     Left(InstanceReport),
-    /// Every plugin that was registered when the host started is known by now, one way or the other, and so is the end of
-    /// the registry's restored registrations: what is missing is not expected.
+    /// Every plugin that was registered when the host started is known by now, one way or the other: healthy, unhealthy,
+    /// or gone, also since nobody confirmed it (R8). What is missing is not expected.
     Settled,
 }
 
@@ -136,6 +230,8 @@ pub enum InstancesNews {
 pub struct InstancesView {
     /// One report for each plugin that has an instance, by plugin.
     pub reports: Vec<InstanceReport>,
+    /// Which plugins of [`InstancesNews::Awaited`] have not been heard of.
+    pub awaited: Vec<PluginKey>,
     /// Whether [`InstancesNews::Settled`] has been said.
     pub settled: bool,
 }

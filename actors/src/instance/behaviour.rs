@@ -1,0 +1,352 @@
+//! What an instance decides.
+
+use std::time::Duration;
+
+use super::messages::{InstanceAnswer, InstanceAsk, InstanceReport, LookNow, Retire};
+use super::reading::{Next, Reading, Refusal, remark};
+use super::state::{
+    Instance, InstanceCall, InstanceConfig, InstanceTimer, LOOKS_WAITING_MAX, Link, Phase, Reached,
+};
+use crate::csi::{Answer, CallError, Class, Rpc};
+use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::vocabulary::{Attempt, BackoffState, CsiFingerprint, Health, Moment};
+
+/// How much longer the shell waits for a call than the call itself does, so that the call's own words are heard.
+const CALL_GRACE: Duration = Duration::from_secs(2);
+
+impl Machine for Instance {
+    const KIND: &'static str = "instance";
+    type Config = InstanceConfig;
+    type Image = ();
+    type Ask = InstanceAsk;
+    type Answer = InstanceAnswer;
+    type Call = InstanceCall;
+    type Outcome = Result<Reached, CallError>;
+    type Timer = InstanceTimer;
+    type Change = Never;
+    type News = InstanceReport;
+    type View = InstanceReport;
+
+    fn restore(config: &InstanceConfig, (): (), moment: Moment) -> Self {
+        let report = InstanceReport {
+            plugin: config.plugin.clone(),
+            allocation: config.allocation.clone(),
+            socket: config.socket.clone(),
+            generation: config.generation,
+            health: Health::Starting,
+            since: moment.now,
+            fingerprint: None,
+            remarks: Vec::new(),
+        };
+        Self {
+            config: config.clone(),
+            phase: Phase::Resting,
+            link: Link::Down,
+            report,
+            told: None,
+            attempt: Attempt::default(),
+            failures: 0,
+            backoff: BackoffState::default(),
+            waiting: Vec::new(),
+            retiring: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => {
+                self.tell(effects);
+                self.look(moment, effects);
+            }
+            Input::Asked { id, ask: InstanceAsk::LookNow(LookNow), .. } => {
+                self.look_asked(moment, *id, effects);
+            }
+            Input::Asked { id, ask: InstanceAsk::Retire(Retire), .. } => {
+                self.retiring.push(*id);
+                self.retire(moment, effects);
+            }
+            Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
+            Input::Elapsed(InstanceTimer::Look) => self.look_due(moment, effects),
+            Input::Elapsed(InstanceTimer::Retire) => self.patience_ended(moment, effects),
+            Input::StopRequested(_) => self.retire(moment, effects),
+        }
+    }
+
+    fn view(&self) -> InstanceReport {
+        self.report.clone()
+    }
+}
+
+impl Instance {
+    fn look_due(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        match self.phase {
+            Phase::Resting => self.look(moment, effects),
+            // A look is under way, or none may begin any more (I6).
+            Phase::Asked(_) | Phase::Retiring | Phase::Gone => {}
+        }
+    }
+
+    fn look_asked(&mut self, moment: Moment, id: AskId, effects: &mut Effects<Self>) {
+        match self.phase {
+            Phase::Asked(_) | Phase::Resting if self.waiting.len() >= LOOKS_WAITING_MAX => {
+                effects.reply(id, InstanceAnswer::LookNow(self.report.clone()));
+            }
+            Phase::Asked(_) => self.waiting.push(id),
+            Phase::Resting => {
+                self.waiting.push(id);
+                effects.cancel_timer(InstanceTimer::Look);
+                self.look(moment, effects);
+            }
+            Phase::Retiring | Phase::Gone => {
+                effects.reply(id, InstanceAnswer::LookNow(self.report.clone()));
+            }
+        }
+    }
+
+    // === Calls ===
+
+    /// Begins a look, or goes on with it: asks for what is still missing.
+    fn look(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        match &self.link {
+            Link::Down => self.call(InstanceCall::Dial, effects),
+            Link::Up(reading) => match reading.next(self.config.half) {
+                Next::Ask(rpc) => self.call(InstanceCall::Ask(rpc), effects),
+                Next::Complete(fingerprint, remarks) => self.complete(moment, fingerprint, remarks, effects),
+            },
+        }
+    }
+
+    fn call(&mut self, call: InstanceCall, effects: &mut Effects<Self>) {
+        let limits = &self.config.limits;
+        let deadline = match call {
+            InstanceCall::Dial => limits.connection.dial_deadline,
+            InstanceCall::Ask(_) => limits.call_deadline,
+        };
+        self.attempt = self.attempt.next();
+        self.phase = Phase::Asked(call);
+        effects.call(self.key(), deadline.saturating_add(CALL_GRACE), call);
+    }
+
+    const fn key(&self) -> CallKey {
+        CallKey { generation: self.config.generation, attempt: self.attempt }
+    }
+
+    fn returned(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        outcome: &Result<Result<Reached, CallError>, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        // A goodbye of another generation or try says nothing of this one (REG-08).
+        if key != self.key() {
+            return;
+        }
+        match self.phase {
+            Phase::Asked(call) => match outcome {
+                Ok(Ok(reached)) => self.reached(moment, call, reached, effects),
+                Ok(Err(error)) => self.refused(moment, call, error, effects),
+                Err(lost) => self.lost(moment, call, lost, effects),
+            },
+            Phase::Retiring => self.leave(moment, effects),
+            // No call is under way.
+            Phase::Resting | Phase::Gone => {}
+        }
+    }
+
+    fn reached(
+        &mut self,
+        moment: Moment,
+        call: InstanceCall,
+        reached: &Reached,
+        effects: &mut Effects<Self>,
+    ) {
+        match (call, reached) {
+            (InstanceCall::Dial, Reached::Connected) => {
+                self.link = Link::Up(Reading::default());
+                self.look(moment, effects);
+            }
+            (InstanceCall::Ask(rpc), Reached::Answered(answer)) if answer.rpc() == rpc => {
+                self.answered(moment, rpc, answer, effects);
+            }
+            (InstanceCall::Dial, Reached::Answered(_))
+            | (InstanceCall::Ask(_), Reached::Answered(_) | Reached::Connected) => {
+                self.link = Link::Down;
+                self.failed(moment, "another question was answered than was asked".to_owned(), effects);
+            }
+        }
+    }
+
+    fn answered(&mut self, moment: Moment, rpc: Rpc, answer: &Answer, effects: &mut Effects<Self>) {
+        let known = self.report.fingerprint.as_ref().or(self.config.predecessor.as_ref()).cloned();
+        let Link::Up(reading) = &mut self.link else { return };
+        match reading.take(answer.clone(), &self.config, known.as_deref()) {
+            Ok(()) => self.look(moment, effects),
+            // Until it has been ready once, not being ready is how a plugin starts and no failure.
+            Err(Refusal::NotReady) if self.report.fingerprint.is_none() => {
+                self.set_health(moment, Health::Starting);
+                self.look_again(moment, effects);
+            }
+            Err(refusal @ (Refusal::NotReady | Refusal::Broken(_))) => {
+                let reason = format!("{rpc} on {}: {refusal}", self.config.socket);
+                self.failed(moment, reason, effects);
+            }
+        }
+    }
+
+    /// The plugin, or the way to it, gave an error.
+    fn refused(
+        &mut self,
+        moment: Moment,
+        call: InstanceCall,
+        error: &CallError,
+        effects: &mut Effects<Self>,
+    ) {
+        if let (InstanceCall::Ask(rpc), Class::Unimplemented, Link::Up(reading)) =
+            (call, error.class(), &mut self.link)
+            && reading.declined(rpc, self.config.half)
+        {
+            self.look(moment, effects);
+            return;
+        }
+        if is_hung_up(error.class()) {
+            self.link = Link::Down;
+        }
+        self.failed(moment, error.to_string(), effects);
+    }
+
+    /// The call itself came to nothing. What became of a dial is unknown, so it begins anew.
+    fn lost(&mut self, moment: Moment, call: InstanceCall, lost: &CallLost, effects: &mut Effects<Self>) {
+        let what = match call {
+            InstanceCall::Dial => {
+                self.link = Link::Down;
+                "Dial"
+            }
+            InstanceCall::Ask(rpc) => rpc.as_str(),
+        };
+        self.failed(moment, format!("{what} on {}: {lost}", self.config.socket), effects);
+    }
+
+    // === What a look ends with ===
+
+    fn complete(
+        &mut self,
+        moment: Moment,
+        fingerprint: CsiFingerprint,
+        mut remarks: Vec<String>,
+        effects: &mut Effects<Self>,
+    ) {
+        let before = self.config.predecessor.as_ref().or(self.report.fingerprint.as_ref());
+        remarks.extend(remark(&fingerprint, before));
+        self.report.remarks = remarks;
+        if self.report.fingerprint.as_deref() != Some(&fingerprint) {
+            self.report.fingerprint = Some(fingerprint.into());
+        }
+        self.set_health(moment, Health::Healthy);
+        self.failures = 0;
+        self.backoff.reset();
+        let round = moment.spread(self.config.limits.round, self.config.limits.round_jitter_percent);
+        self.rest(moment, round, effects);
+    }
+
+    fn failed(&mut self, moment: Moment, reason: String, effects: &mut Effects<Self>) {
+        self.failures = self.failures.saturating_add(1);
+        let is_tolerated = match (&self.report.health, &self.link) {
+            (Health::Healthy, Link::Up(_)) => self.failures < self.config.limits.failures_until_unhealthy,
+            (Health::Healthy, Link::Down)
+            | (Health::Starting | Health::Unhealthy { .. } | Health::Gone, Link::Up(_) | Link::Down) => false,
+        };
+        if !is_tolerated {
+            self.set_health(moment, Health::Unhealthy { reason });
+        }
+        self.look_again(moment, effects);
+    }
+
+    fn look_again(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let pause = self.backoff.failed(&self.config.limits.backoff, moment);
+        self.rest(moment, pause, effects);
+    }
+
+    /// Ends a look: tells what changed, and leaves the plugin in peace for a while.
+    fn rest(&mut self, moment: Moment, pause: Duration, effects: &mut Effects<Self>) {
+        if let Link::Up(reading) = &mut self.link {
+            reading.forget_readiness();
+        }
+        self.phase = Phase::Resting;
+        effects.start_timer(InstanceTimer::Look, moment.now + pause);
+        self.tell(effects);
+        self.answer_looks(effects);
+    }
+
+    fn answer_looks(&mut self, effects: &mut Effects<Self>) {
+        for id in self.waiting.drain(..) {
+            effects.reply(id, InstanceAnswer::LookNow(self.report.clone()));
+        }
+    }
+
+    fn set_health(&mut self, moment: Moment, health: Health) {
+        if self.report.health.as_str() != health.as_str() {
+            self.report.since = moment.now;
+        }
+        self.report.health = health;
+    }
+
+    /// Tells the report if it is another than the last one told (SCL-05).
+    fn tell(&mut self, effects: &mut Effects<Self>) {
+        if self.told.as_ref() != Some(&self.report) {
+            effects.publish(self.report.clone());
+            self.told = Some(self.report.clone());
+        }
+    }
+
+    // === The end ===
+
+    fn retire(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        match self.phase {
+            Phase::Asked(_) => {
+                self.phase = Phase::Retiring;
+                let patience = self.config.limits.retire_deadline;
+                effects.start_timer(InstanceTimer::Retire, moment.now + patience);
+                self.answer_looks(effects);
+            }
+            Phase::Resting => self.leave(moment, effects),
+            // It is on its way out.
+            Phase::Retiring => {}
+            Phase::Gone => self.answer_goodbyes(effects),
+        }
+    }
+
+    fn patience_ended(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        match self.phase {
+            Phase::Retiring => self.leave(moment, effects),
+            // The last call came back in time.
+            Phase::Asked(_) | Phase::Resting | Phase::Gone => {}
+        }
+    }
+
+    /// Says goodbye. The connection, and a call that was given up, end with the actor.
+    fn leave(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        self.phase = Phase::Gone;
+        self.set_health(moment, Health::Gone);
+        self.tell(effects);
+        self.answer_looks(effects);
+        self.answer_goodbyes(effects);
+        effects.stop();
+    }
+
+    fn answer_goodbyes(&mut self, effects: &mut Effects<Self>) {
+        for id in self.retiring.drain(..) {
+            effects.reply(id, InstanceAnswer::Retire(self.report.clone()));
+        }
+    }
+}
+
+/// Whether an error means that nothing can be asked over this connection any more.
+const fn is_hung_up(class: Class) -> bool {
+    match class {
+        Class::Disconnected | Class::Absent | Class::Refused | Class::Busy | Class::Denied | Class::NotASocket => {
+            true
+        }
+        Class::Final | Class::Unclear | Class::DeadlineExceeded | Class::Unimplemented | Class::Fault => false,
+    }
+}

@@ -1,0 +1,218 @@
+//! What has been read over one connection, and what is still to be asked over it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::state::{Half, InstanceConfig};
+use crate::csi::{Answer, Fault, Readiness, Rpc, check_same_plugin, check_same_provider, quoted};
+use crate::vocabulary::{
+    ControllerCapability, CsiFingerprint, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability,
+};
+
+/// Something that a plugin may decline to answer (C019).
+#[derive(Debug, Clone)]
+enum Answered<T> {
+    With(T),
+    Declined,
+}
+
+/// What the plugin as a whole offers.
+#[derive(Debug, Clone)]
+struct Offers {
+    capabilities: Vec<PluginCapability>,
+    expansion: Vec<Expansion>,
+}
+
+impl Offers {
+    fn has_controller(&self) -> bool {
+        self.capabilities.contains(&PluginCapability::ControllerService)
+    }
+}
+
+/// What one process has said of itself over one connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reading {
+    identity: Option<Identity>,
+    offers: Option<Offers>,
+    is_ready: bool,
+    controller: Option<Answered<Vec<ControllerCapability>>>,
+    node: Option<Vec<NodeCapability>>,
+    node_info: Option<Answered<NodeInfo>>,
+}
+
+/// How a reading goes on.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// This is to be asked.
+    Ask(Rpc),
+    /// Everything was read.
+    Complete(CsiFingerprint, Vec<String>),
+}
+
+/// Why an answer is not taken.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It is not ready (C039).
+    NotReady,
+    /// What it says cannot be.
+    Broken(String),
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::Broken(format!("faulty answer, {fault}"))
+    }
+}
+
+impl Reading {
+    /// What comes next. Before anything but the identity service is called, the plugin must have said that it is ready (C039).
+    pub(super) fn next(&self, half: Half) -> Next {
+        let (Some(identity), Some(offers)) = (&self.identity, &self.offers) else {
+            return Next::Ask(if self.identity.is_none() { Rpc::PluginInfo } else { Rpc::PluginCapabilities });
+        };
+        if !self.is_ready {
+            return Next::Ask(Rpc::Probe);
+        }
+        let fingerprint = CsiFingerprint {
+            identity: identity.clone(),
+            plugin: offers.capabilities.clone(),
+            expansion: offers.expansion.clone(),
+            controller: None,
+            node: None,
+            node_info: None,
+        };
+        match half {
+            Half::Controller => self.next_of_controller(fingerprint),
+            Half::Node => self.next_of_node(fingerprint, offers),
+        }
+    }
+
+    fn next_of_controller(&self, fingerprint: CsiFingerprint) -> Next {
+        match &self.controller {
+            Some(Answered::With(controller)) => {
+                Next::Complete(CsiFingerprint { controller: Some(controller.clone()), ..fingerprint }, vec![])
+            }
+            Some(Answered::Declined) | None => Next::Ask(Rpc::ControllerCapabilities),
+        }
+    }
+
+    fn next_of_node(&self, fingerprint: CsiFingerprint, offers: &Offers) -> Next {
+        let Some(node) = &self.node else { return Next::Ask(Rpc::NodeCapabilities) };
+        let fingerprint = CsiFingerprint { node: Some(node.clone()), ..fingerprint };
+        match (&self.node_info, &self.controller) {
+            (None, _) => Next::Ask(Rpc::NodeInfo),
+            (Some(Answered::With(info)), _) => {
+                Next::Complete(CsiFingerprint { node_info: Some(info.clone()), ..fingerprint }, vec![])
+            }
+            (Some(Answered::Declined), None) if offers.has_controller() => {
+                Next::Ask(Rpc::ControllerCapabilities)
+            }
+            (Some(Answered::Declined), None | Some(Answered::With(_))) => Next::Complete(fingerprint, vec![]),
+            (Some(Answered::Declined), Some(Answered::Declined)) => {
+                Next::Complete(fingerprint, vec![UNDECIDED.to_owned()])
+            }
+        }
+    }
+
+    /// Takes an answer in.
+    pub(super) fn take(
+        &mut self,
+        answer: Answer,
+        config: &InstanceConfig,
+        known: Option<&CsiFingerprint>,
+    ) -> Result<(), Refusal> {
+        match answer {
+            Answer::PluginInfo(identity) => {
+                check_name(&identity, config, known)?;
+                self.identity = Some(identity);
+            }
+            Answer::PluginCapabilities { capabilities, expansion } => {
+                let offers = Offers { capabilities, expansion };
+                if config.half == Half::Controller && !offers.has_controller() {
+                    return Err(Refusal::Broken(NO_CONTROLLER.to_owned()));
+                }
+                self.offers = Some(offers);
+            }
+            Answer::Probe(Readiness::Ready) => self.is_ready = true,
+            Answer::Probe(Readiness::NotReady) => return Err(Refusal::NotReady),
+            Answer::ControllerCapabilities(controller) => self.take_controller(controller, config.half)?,
+            Answer::NodeCapabilities(node) => self.node = Some(node),
+            Answer::NodeInfo(info) => self.node_info = Some(Answered::With(info)),
+        }
+        Ok(())
+    }
+
+    /// A node half is asked for these only when it declined to tell its node (C146).
+    fn take_controller(
+        &mut self,
+        controller: Vec<ControllerCapability>,
+        half: Half,
+    ) -> Result<(), Refusal> {
+        let publishes = controller.contains(&ControllerCapability::PublishUnpublishVolume);
+        if half == Half::Node && publishes {
+            self.node_info = None;
+            return Err(Refusal::Broken(NODE_UNNAMED.to_owned()));
+        }
+        self.controller = Some(Answered::With(controller));
+        Ok(())
+    }
+
+    /// Notes that the plugin does not have a call. False means that it must have it.
+    pub(super) fn declined(&mut self, rpc: Rpc, half: Half) -> bool {
+        match (half, rpc) {
+            (Half::Node, Rpc::NodeInfo) => self.node_info = Some(Answered::Declined),
+            (Half::Node, Rpc::ControllerCapabilities) => self.controller = Some(Answered::Declined),
+            (Half::Controller, Rpc::NodeInfo | Rpc::ControllerCapabilities)
+            | (
+                Half::Controller | Half::Node,
+                Rpc::PluginInfo | Rpc::PluginCapabilities | Rpc::Probe | Rpc::NodeCapabilities,
+            ) => return false,
+        }
+        true
+    }
+
+    /// Forgets what may have changed: the next look begins with a probe.
+    pub(super) const fn forget_readiness(&mut self) {
+        self.is_ready = false;
+    }
+}
+
+const UNDECIDED: &str = "NodeGetInfo is not implemented, and whether the controller needs a node id cannot be told from here; \
+                         if it does, its volumes cannot be published on this node (rule C146)";
+const NO_CONTROLLER: &str = "GetPluginCapabilities does not name CONTROLLER_SERVICE, so no call of a controller may be made \
+                             (rule C033); register it as a node plugin, or look into its configuration";
+const NODE_UNNAMED: &str = "NodeGetInfo is not implemented although the controller has PUBLISH_UNPUBLISH_VOLUME and needs a \
+                            node id (rule C146); report it to the plugin's vendor";
+
+/// Checks the plugin's own name against its registration and against what was read before (C031).
+fn check_name(
+    identity: &Identity,
+    config: &InstanceConfig,
+    known: Option<&CsiFingerprint>,
+) -> Result<(), Refusal> {
+    if let Some(known) = known {
+        check_same_provider(&known.identity, identity)?;
+    }
+    match &config.expected_provider {
+        Some(expected) if *expected != identity.provider => Err(Refusal::Broken(format!(
+            "it is registered as \"{}\" and calls itself \"{}\" (rule C031)",
+            quoted(expected),
+            quoted(&identity.provider)
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What is odd about a fingerprint, compared with what was read before (C032).
+pub(super) fn remark(now: &CsiFingerprint, known: Option<&Arc<CsiFingerprint>>) -> Option<String> {
+    known.and_then(|known| check_same_plugin(known, now).err()).map(|fault| fault.to_string())
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotReady => f.write_str("the plugin says that it is not ready (rule C039); wait for it"),
+            Self::Broken(why) => f.write_str(why),
+        }
+    }
+}

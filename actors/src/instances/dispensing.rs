@@ -1,0 +1,226 @@
+//! Handing plugins out, looking at them on demand, and waiting for their instances to retire.
+
+use std::time::Duration;
+
+use super::messages::{
+    AwaitRetiredError, CheckError, Dispense, DispenseError, Dispensed, InstancesAnswer,
+};
+use super::state::{Child, Instances, InstancesCall, InstancesTimer};
+use crate::shell::{AskId, CallKey, Effects};
+use crate::vocabulary::{AllocationId, Attempt, Health, Moment, PluginKey, Timestamp};
+
+/// How long a look may take that somebody waits for: connecting and every call of it, each at its own deadline.
+const LOOK_DEADLINE: Duration = Duration::from_secs(120);
+
+impl Instances {
+    fn waiting(&self) -> usize {
+        self.dispensing.len() + self.checking.len() + self.retirement.len()
+    }
+
+    // === Handing out ===
+
+    pub(super) fn dispense(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        asked_at: Timestamp,
+        dispense: &Dispense,
+        effects: &mut Effects<Self>,
+    ) {
+        let Dispense { plugin, within } = dispense;
+        let until = asked_at + *within;
+        match self.present(plugin, moment.now.since(asked_at)) {
+            _ if self.is_stopping => {
+                let error = DispenseError::Stopping { plugin: plugin.clone() };
+                effects.reply(id, InstancesAnswer::Dispense(Err(error)));
+            }
+            answer @ Ok(_) => effects.reply(id, InstancesAnswer::Dispense(answer)),
+            answer @ Err(_) if until <= moment.now => effects.reply(id, InstancesAnswer::Dispense(answer)),
+            Err(_) if self.waiting() >= self.options.waiting_max => {
+                let error = DispenseError::TooMany { waiting: self.waiting() };
+                effects.reply(id, InstancesAnswer::Dispense(Err(error)));
+            }
+            Err(_) => {
+                self.dispensing.add(plugin.clone(), id, asked_at);
+                effects.start_timer(InstancesTimer::Dispense(plugin.clone(), id), until);
+            }
+        }
+    }
+
+    /// Serves everyone who waits for a plugin, if it can be had now.
+    pub(super) fn serve_waiting(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        if !self.dispensing.waits_for(plugin) {
+            return;
+        }
+        let Ok(dispensed) = self.present(plugin, Duration::ZERO) else { return };
+        for id in self.dispensing.take(plugin) {
+            effects.cancel_timer(InstancesTimer::Dispense(plugin.clone(), id));
+            effects.reply(id, InstancesAnswer::Dispense(Ok(dispensed.clone())));
+        }
+    }
+
+    pub(super) fn dispense_ended(
+        &mut self,
+        moment: Moment,
+        plugin: &PluginKey,
+        id: AskId,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Some(since) = self.dispensing.remove(plugin, id) {
+            let answer = self.present(plugin, moment.now.since(since));
+            effects.reply(id, InstancesAnswer::Dispense(answer));
+        }
+    }
+
+    /// The present answer to whoever wants a plugin (RES-01).
+    fn present(&self, plugin: &PluginKey, waited: Duration) -> Result<Dispensed, DispenseError> {
+        let not_served = || DispenseError::NotServed { plugin: plugin.clone(), waited };
+        let not_ready = |allocation: &AllocationId| DispenseError::NotReady {
+            plugin: plugin.clone(),
+            allocation: allocation.clone(),
+            waited,
+        };
+        let Some(active) = self.wanted.get(plugin) else { return Err(not_served()) };
+        let next = &active.registration.allocation;
+        let Some(post) = self.posts.get(plugin) else { return Err(not_ready(next)) };
+        let report = &post.report;
+        match (post.child, &report.health, &report.fingerprint) {
+            (Child::Serving { .. }, Health::Healthy, Some(fingerprint)) => Ok(Dispensed {
+                plugin: plugin.clone(),
+                allocation: report.allocation.clone(),
+                socket: report.socket.clone(),
+                generation: report.generation,
+                fingerprint: fingerprint.clone(),
+            }),
+            (Child::Serving { .. } | Child::Pausing | Child::GivenUp, Health::Unhealthy { reason }, _) => {
+                Err(DispenseError::Unhealthy {
+                    plugin: plugin.clone(),
+                    allocation: report.allocation.clone(),
+                    reason: reason.clone(),
+                    waited,
+                })
+            }
+            (Child::Serving { .. }, Health::Starting | Health::Gone, _)
+            | (Child::Serving { .. }, Health::Healthy, None)
+            | (Child::Pausing | Child::GivenUp, Health::Starting | Health::Healthy | Health::Gone, _)
+            | (Child::Retiring { .. }, _, _) => Err(not_ready(next)),
+        }
+    }
+
+    // === Looking ===
+
+    pub(super) fn check_now(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        plugin: &PluginKey,
+        effects: &mut Effects<Self>,
+    ) {
+        if self.is_stopping {
+            let error = CheckError::Stopping { plugin: plugin.clone() };
+            effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
+            return;
+        }
+        match self.posts.get(plugin).map(|post| post.child) {
+            None => {
+                let error = CheckError::NotServed { plugin: plugin.clone() };
+                effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
+            }
+            Some(Child::Serving { .. }) if self.waiting() >= self.options.waiting_max => {
+                let error = CheckError::TooMany { waiting: self.waiting() };
+                effects.reply(id, InstancesAnswer::CheckNow(Err(error)));
+            }
+            Some(Child::Serving { life, .. }) => {
+                if !self.checking.waits_for(plugin) {
+                    let look = InstancesCall::Look { plugin: plugin.clone(), life };
+                    effects.call(CallKey::default(), LOOK_DEADLINE, look);
+                }
+                self.checking.add(plugin.clone(), id, moment.now);
+            }
+            Some(Child::GivenUp) => {
+                self.revive(moment, plugin, effects);
+                self.answer_check(id, plugin, effects);
+            }
+            // There is nobody who could look; what is known tells why.
+            Some(Child::Retiring { .. } | Child::Pausing) => self.answer_check(id, plugin, effects),
+        }
+    }
+
+    /// A look is over, well or badly. What the instance saw it reported before it answered, so that is known.
+    pub(super) fn looked(&mut self, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
+        // Whoever waited for an instance that is no more was answered when it ended (REG-08).
+        if self.posts.get(plugin).and_then(|post| post.child.life()) == Some(life) {
+            self.answer_checks(plugin, effects);
+        }
+    }
+
+    pub(super) fn answer_checks(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        for id in self.checking.take(plugin) {
+            self.answer_check(id, plugin, effects);
+        }
+    }
+
+    fn answer_check(&self, id: AskId, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        let report = self.posts.get(plugin).map(|post| post.report.clone());
+        let answer = report.ok_or_else(|| CheckError::NotServed { plugin: plugin.clone() });
+        effects.reply(id, InstancesAnswer::CheckNow(answer));
+    }
+
+    // === Waiting for the end ===
+
+    pub(super) fn await_retired(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        asked_at: Timestamp,
+        allocation: &AllocationId,
+        effects: &mut Effects<Self>,
+    ) {
+        if !self.is_talked_to(allocation) {
+            effects.reply(id, InstancesAnswer::AwaitRetired(Ok(())));
+        } else if self.waiting() >= self.options.waiting_max {
+            let error = AwaitRetiredError::TooMany { waiting: self.waiting() };
+            effects.reply(id, InstancesAnswer::AwaitRetired(Err(error)));
+        } else {
+            self.retirement.add(allocation.clone(), id, asked_at);
+            let until = (asked_at + self.options.await_retired_deadline).max(moment.now);
+            effects.start_timer(InstancesTimer::AwaitRetired(allocation.clone(), id), until);
+        }
+    }
+
+    /// Whether an instance talks to an allocation, or will after its pause.
+    fn is_talked_to(&self, allocation: &AllocationId) -> bool {
+        self.posts.values().any(|post| match post.child {
+            Child::Serving { .. } | Child::Retiring { .. } | Child::Pausing => {
+                post.report.allocation == *allocation
+            }
+            Child::GivenUp => false,
+        })
+    }
+
+    pub(super) fn answer_retirement(&mut self, effects: &mut Effects<Self>) {
+        for allocation in self.retirement.keys() {
+            if self.is_talked_to(&allocation) {
+                continue;
+            }
+            for id in self.retirement.take(&allocation) {
+                effects.cancel_timer(InstancesTimer::AwaitRetired(allocation.clone(), id));
+                effects.reply(id, InstancesAnswer::AwaitRetired(Ok(())));
+            }
+        }
+    }
+
+    pub(super) fn await_retired_ended(
+        &mut self,
+        moment: Moment,
+        allocation: &AllocationId,
+        id: AskId,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Some(since) = self.retirement.remove(allocation, id) {
+            let waited = moment.now.since(since);
+            let error = AwaitRetiredError::StillServing { allocation: allocation.clone(), waited };
+            effects.reply(id, InstancesAnswer::AwaitRetired(Err(error)));
+        }
+    }
+}

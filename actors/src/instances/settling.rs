@@ -1,0 +1,84 @@
+//! Whether everything that was registered at the start is known by now.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::messages::InstancesNews;
+use super::state::{Child, Instances, Settling};
+use crate::instance::Half;
+use crate::registry::Entry;
+use crate::shell::Effects;
+use crate::vocabulary::{AllocationId, Health, PluginKey};
+
+impl Instances {
+    /// Takes in the registry's snapshot. The first one says what is awaited; a later one says what has left unnoticed.
+    /// Gives the plugins about which something may be known now.
+    pub(super) fn await_entries(
+        &mut self,
+        entries: &[Entry],
+        effects: &mut Effects<Self>,
+    ) -> BTreeSet<PluginKey> {
+        let mut present: BTreeMap<PluginKey, BTreeSet<AllocationId>> = BTreeMap::new();
+        for entry in entries {
+            let registration = &entry.registration;
+            if Half::of(registration.plugin.plugin_type).is_some() {
+                let allocations = present.entry(registration.plugin.clone()).or_default();
+                allocations.insert(registration.allocation.clone());
+            }
+        }
+        match &mut self.settling {
+            Settling::Unknown if present.is_empty() => {
+                self.settling = Settling::Settled;
+                effects.publish(InstancesNews::Settled);
+            }
+            Settling::Unknown => {
+                effects.publish(InstancesNews::Awaited(present.keys().cloned().collect()));
+                self.settling = Settling::Awaiting(present);
+            }
+            Settling::Awaiting(awaited) => {
+                for (plugin, allocations) in &mut *awaited {
+                    *allocations = present.remove(plugin).unwrap_or_default();
+                }
+                return awaited.keys().cloned().collect();
+            }
+            Settling::Settled => {}
+        }
+        BTreeSet::new()
+    }
+
+    pub(super) fn entry_came(&mut self, entry: &Entry) {
+        if let Settling::Awaiting(awaited) = &mut self.settling
+            && let Some(allocations) = awaited.get_mut(&entry.registration.plugin)
+        {
+            allocations.insert(entry.registration.allocation.clone());
+        }
+    }
+
+    /// Gives the plugin if it was awaited.
+    pub(super) fn entry_left(&mut self, entry: &Entry) -> Option<PluginKey> {
+        let Settling::Awaiting(awaited) = &mut self.settling else { return None };
+        awaited.get_mut(&entry.registration.plugin)?.remove(&entry.registration.allocation);
+        Some(entry.registration.plugin.clone())
+    }
+
+    /// Strikes a plugin off the list if it is known by now what became of it.
+    pub(super) fn settle(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        let is_known = self.is_known(plugin);
+        let Settling::Awaiting(awaited) = &mut self.settling else { return };
+        let has_left = awaited.get(plugin).is_some_and(BTreeSet::is_empty) && !self.posts.contains_key(plugin);
+        if (is_known || has_left) && awaited.remove(plugin).is_some() && awaited.is_empty() {
+            self.settling = Settling::Settled;
+            effects.publish(InstancesNews::Settled);
+        }
+    }
+
+    fn is_known(&self, plugin: &PluginKey) -> bool {
+        self.posts.get(plugin).is_some_and(|post| match (post.child, &post.report.health) {
+            (
+                Child::Serving { .. } | Child::Pausing | Child::GivenUp,
+                Health::Healthy | Health::Unhealthy { .. },
+            ) => true,
+            (Child::Serving { .. } | Child::Pausing | Child::GivenUp, Health::Starting | Health::Gone)
+            | (Child::Retiring { .. }, _) => false,
+        })
+    }
+}

@@ -1,0 +1,288 @@
+//! How instances follow each other: start, retirement, restart, and the end of all.
+
+use std::fmt;
+
+use super::behaviour::HAND_OVER_DEADLINE;
+use super::messages::{DispenseError, InstanceReport, InstancesAnswer, InstancesNews};
+use super::state::{Child, ChildEnded, Instances, InstancesCall, InstancesTimer, Post};
+use crate::instance::{Half, InstanceConfig};
+use crate::registry::Active;
+use crate::shell::{CallKey, CallLost, Effects, Ending};
+use crate::vocabulary::{Attempt, BackoffState, Health, Moment, PluginKey, RestartHistory};
+
+impl Instances {
+    /// Compares what there is of a plugin with whom the registry routes to, and takes the next step from the one to the other.
+    pub(super) fn reconcile(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        let wanted = self.wanted.get(plugin).map(|active| active.generation);
+        match (self.posts.get(plugin).map(|post| (post.child, post.report.generation)), wanted) {
+            (None, Some(_)) => self.start(moment, plugin, effects),
+            (Some((Child::Serving { generation, .. }, _)), Some(wanted)) if generation == wanted => {}
+            (Some((Child::Serving { life, .. }, _)), Some(_) | None) => {
+                self.retire(moment, plugin, life, effects);
+            }
+            // The timer starts it again, or nothing does.
+            (Some((Child::Pausing | Child::GivenUp, generation)), Some(wanted)) if generation == wanted => {}
+            (Some((Child::Pausing | Child::GivenUp, _)), Some(_) | None) => {
+                effects.cancel_timer(InstancesTimer::Restart(plugin.clone()));
+                self.succeed(moment, plugin, effects);
+            }
+            // Its end decides what comes next, from what is wanted by then.
+            (Some((Child::Retiring { .. }, _)), Some(_) | None) | (None, None) => {}
+        }
+        self.settle(plugin, effects);
+    }
+
+    /// Starts the instance of the registration that the registry routes to, with nothing charged against it.
+    fn start(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        let known = self.posts.remove(plugin).and_then(|post| post.known);
+        let Some(active) = self.wanted.get(plugin) else { return };
+        let post = Post {
+            child: Child::GivenUp,
+            report: starting(active, moment),
+            known,
+            restarts: RestartHistory::default(),
+            backoff: BackoffState::default(),
+        };
+        effects.publish(InstancesNews::Reported(post.report.clone()));
+        self.posts.insert(plugin.clone(), post);
+        self.start_child(plugin, effects);
+    }
+
+    fn start_child(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        let (Some(active), Some(post), Some(half)) =
+            (self.wanted.get(plugin), self.posts.get_mut(plugin), Half::of(plugin.plugin_type))
+        else {
+            return;
+        };
+        self.life = self.life.next();
+        post.child = Child::Serving { life: self.life, generation: active.generation };
+        let config = InstanceConfig {
+            plugin: plugin.clone(),
+            half,
+            allocation: active.registration.allocation.clone(),
+            socket: active.registration.socket.clone(),
+            generation: active.generation,
+            expected_provider: active.registration.provider.clone(),
+            predecessor: post.known.clone(),
+            limits: self.options.limits,
+        };
+        self.call(InstancesCall::Start { life: self.life, config: Box::new(config) }, effects);
+    }
+
+    // === Reports ===
+
+    /// Takes in what an instance reports. One that retires has had its last word said for it, and what an earlier life says
+    /// late changes nothing (REG-08).
+    pub(super) fn reported(&mut self, life: Attempt, report: &InstanceReport, effects: &mut Effects<Self>) {
+        let plugin = &report.plugin;
+        let Some(post) = self.posts.get_mut(plugin) else { return };
+        match post.child {
+            Child::Serving { life: current, .. } if current == life => {}
+            Child::Serving { .. } | Child::Retiring { .. } | Child::Pausing | Child::GivenUp => return,
+        }
+        if post.accept(report) {
+            effects.publish(InstancesNews::Reported(post.report.clone()));
+            self.serve_waiting(plugin, effects);
+            self.settle(plugin, effects);
+        }
+    }
+
+    // === The end of one instance ===
+
+    /// Tells an instance to retire. From here on it is shown as gone and handed out no more, whatever it is still at.
+    fn retire(&mut self, moment: Moment, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
+        let Some(post) = self.posts.get_mut(plugin) else { return };
+        post.child = Child::Retiring { life };
+        if post.say_goodbye(moment) {
+            effects.publish(InstancesNews::Reported(post.report.clone()));
+        }
+        let deadline = moment.now + self.options.retire_deadline;
+        effects.start_timer(InstancesTimer::Retire(plugin.clone()), deadline);
+        effects.call(CallKey::default(), HAND_OVER_DEADLINE, InstancesCall::Retire { life });
+        self.answer_checks(plugin, effects);
+    }
+
+    pub(super) fn retired_too_slowly(
+        &mut self,
+        moment: Moment,
+        plugin: &PluginKey,
+        effects: &mut Effects<Self>,
+    ) {
+        match self.posts.get(plugin).map(|post| post.child) {
+            Some(Child::Retiring { life }) => {
+                let again = moment.now + self.options.retire_deadline;
+                effects.start_timer(InstancesTimer::Retire(plugin.clone()), again);
+                self.call(InstancesCall::Kill { life }, effects);
+            }
+            // It ended in time.
+            Some(Child::Serving { .. } | Child::Pausing | Child::GivenUp) | None => {}
+        }
+    }
+
+    pub(super) fn ended(&mut self, moment: Moment, ended: &ChildEnded, effects: &mut Effects<Self>) {
+        let ChildEnded { plugin, life, ending } = ended;
+        match self.posts.get(plugin).map(|post| post.child) {
+            Some(Child::Retiring { life: current }) if current == *life => {
+                effects.cancel_timer(InstancesTimer::Retire(plugin.clone()));
+                self.succeed(moment, plugin, effects);
+            }
+            Some(Child::Serving { life: current, .. }) if current == *life => {
+                self.fell(moment, plugin, &How(ending).to_string(), effects);
+            }
+            // An earlier life, which has been succeeded or swept away (REG-08).
+            Some(Child::Retiring { .. } | Child::Serving { .. } | Child::Pausing | Child::GivenUp) | None => {}
+        }
+    }
+
+    pub(super) fn not_started(
+        &mut self,
+        moment: Moment,
+        plugin: &PluginKey,
+        life: Attempt,
+        lost: &CallLost,
+        effects: &mut Effects<Self>,
+    ) {
+        let ending = Ending::Failed(format!("it could not be started: {lost}"));
+        self.ended(moment, &ChildEnded { plugin: plugin.clone(), life, ending }, effects);
+    }
+
+    /// Brings what comes after an instance that is no more: its successor, or nothing.
+    fn succeed(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        if self.wanted.contains_key(plugin) && !self.is_stopping {
+            self.start(moment, plugin, effects);
+        } else if let Some(mut post) = self.posts.remove(plugin) {
+            post.say_goodbye(moment);
+            effects.publish(InstancesNews::Left(post.report));
+            self.answer_checks(plugin, effects);
+        }
+        self.settle(plugin, effects);
+        self.answer_retirement(effects);
+        self.end_if_empty(effects);
+    }
+
+    /// An instance ended although nobody told it to.
+    fn fell(&mut self, moment: Moment, plugin: &PluginKey, how: &str, effects: &mut Effects<Self>) {
+        let Some(post) = self.posts.get_mut(plugin) else { return };
+        let next = if post.restarts.charge(&self.options.restart_budget, moment.now) {
+            let pause = post.backoff.failed(&self.options.restart_backoff, moment);
+            effects.start_timer(InstancesTimer::Restart(plugin.clone()), moment.now + pause);
+            post.child = Child::Pausing;
+            "it is started again"
+        } else {
+            post.child = Child::GivenUp;
+            "that happened too often, so it is started again only when its plugin is registered anew or checked"
+        };
+        post.set_health(moment, Health::Unhealthy { reason: format!("the instance {how}; {next}") });
+        effects.publish(InstancesNews::Reported(post.report.clone()));
+        self.answer_checks(plugin, effects);
+        self.serve_waiting(plugin, effects);
+        self.settle(plugin, effects);
+        self.answer_retirement(effects);
+    }
+
+    pub(super) fn restart_due(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        match self.posts.get(plugin).map(|post| post.child) {
+            Some(Child::Pausing) => self.start_child(plugin, effects),
+            // Another registration came meanwhile, or none is left.
+            Some(Child::Serving { .. } | Child::Retiring { .. } | Child::GivenUp) | None => {}
+        }
+    }
+
+    /// Gives an instance that was given up another chance.
+    pub(super) fn revive(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        self.start(moment, plugin, effects);
+        self.settle(plugin, effects);
+    }
+
+    // === The end of all ===
+
+    pub(super) fn stop(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        self.is_stopping = true;
+        effects.cancel_timer(InstancesTimer::Refollow);
+        for (plugin, waiting) in self.dispensing.take_all() {
+            for id in waiting {
+                effects.cancel_timer(InstancesTimer::Dispense(plugin.clone(), id));
+                let error = DispenseError::Stopping { plugin: plugin.clone() };
+                effects.reply(id, InstancesAnswer::Dispense(Err(error)));
+            }
+        }
+        let posts: Vec<_> = self.posts.iter().map(|(plugin, post)| (plugin.clone(), post.child)).collect();
+        for (plugin, child) in posts {
+            match child {
+                Child::Serving { life, .. } => self.retire(moment, &plugin, life, effects),
+                Child::Pausing | Child::GivenUp => {
+                    effects.cancel_timer(InstancesTimer::Restart(plugin.clone()));
+                    self.succeed(moment, &plugin, effects);
+                }
+                Child::Retiring { .. } => {}
+            }
+        }
+        self.end_if_empty(effects);
+    }
+
+    fn end_if_empty(&mut self, effects: &mut Effects<Self>) {
+        if self.is_stopping && self.posts.is_empty() {
+            effects.stop();
+        }
+    }
+}
+
+impl Post {
+    /// Takes a report. False means that it says nothing new (SCL-05).
+    fn accept(&mut self, report: &InstanceReport) -> bool {
+        let since =
+            if self.report.health.as_str() == report.health.as_str() { self.report.since } else { report.since };
+        let report = InstanceReport { since, ..report.clone() };
+        if report == self.report {
+            return false;
+        }
+        if report.fingerprint.is_some() {
+            self.known.clone_from(&report.fingerprint);
+        }
+        self.report = report;
+        true
+    }
+
+    /// Says the last word for an instance. False means that it has been said.
+    fn say_goodbye(&mut self, moment: Moment) -> bool {
+        let is_new = self.report.health != Health::Gone;
+        self.set_health(moment, Health::Gone);
+        is_new
+    }
+
+    fn set_health(&mut self, moment: Moment, health: Health) {
+        if self.report.health.as_str() != health.as_str() {
+            self.report.since = moment.now;
+        }
+        self.report.health = health;
+    }
+}
+
+fn starting(active: &Active, moment: Moment) -> InstanceReport {
+    let registration = &active.registration;
+    InstanceReport {
+        plugin: registration.plugin.clone(),
+        allocation: registration.allocation.clone(),
+        socket: registration.socket.clone(),
+        generation: active.generation,
+        health: Health::Starting,
+        since: moment.now,
+        fingerprint: None,
+        remarks: Vec::new(),
+    }
+}
+
+/// How an instance ended, as part of a sentence.
+struct How<'a>(&'a Ending);
+
+impl fmt::Display for How<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Ending::Normal => f.write_str("ended although nobody told it to"),
+            Ending::Panicked(message) => write!(f, "panicked: {message}"),
+            Ending::BudgetSpent(message) => write!(f, "crashed too often: {message}"),
+            Ending::Failed(reason) => write!(f, "gave up: {reason}"),
+            Ending::Killed => f.write_str("was ended by force"),
+        }
+    }
+}

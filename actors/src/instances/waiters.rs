@@ -1,0 +1,65 @@
+//! Questions that wait for something, by what they wait for.
+
+use std::collections::BTreeMap;
+
+use crate::shell::AskId;
+use crate::vocabulary::Timestamp;
+
+/// Who waits for what, and since when.
+#[derive(Debug)]
+pub(super) struct Waiters<K: Ord> {
+    by_key: BTreeMap<K, BTreeMap<AskId, Timestamp>>,
+    count: usize,
+}
+
+impl<K: Ord> Default for Waiters<K> {
+    fn default() -> Self {
+        Self { by_key: BTreeMap::new(), count: 0 }
+    }
+}
+
+impl<K: Ord + Clone> Waiters<K> {
+    pub(super) fn add(&mut self, key: K, id: AskId, since: Timestamp) {
+        if self.by_key.entry(key).or_default().insert(id, since).is_none() {
+            self.count += 1;
+        }
+    }
+
+    /// Takes one out, with the time since when it waits.
+    pub(super) fn remove(&mut self, key: &K, id: AskId) -> Option<Timestamp> {
+        let waiting = self.by_key.get_mut(key)?;
+        let since = waiting.remove(&id)?;
+        if waiting.is_empty() {
+            self.by_key.remove(key);
+        }
+        self.count -= 1;
+        Some(since)
+    }
+
+    /// Takes out all who wait for one thing, in the order in which they asked.
+    pub(super) fn take(&mut self, key: &K) -> Vec<AskId> {
+        let waiting: Vec<AskId> = self.by_key.remove(key).unwrap_or_default().into_keys().collect();
+        self.count -= waiting.len();
+        waiting
+    }
+
+    /// Takes out everyone.
+    pub(super) fn take_all(&mut self) -> Vec<(K, Vec<AskId>)> {
+        self.count = 0;
+        let all = std::mem::take(&mut self.by_key);
+        all.into_iter().map(|(key, waiting)| (key, waiting.into_keys().collect())).collect()
+    }
+
+    pub(super) fn waits_for(&self, key: &K) -> bool {
+        self.by_key.contains_key(key)
+    }
+
+    /// What is waited for.
+    pub(super) fn keys(&self) -> Vec<K> {
+        self.by_key.keys().cloned().collect()
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.count
+    }
+}
