@@ -1,9 +1,10 @@
 //! What an instance decides.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::messages::{InstanceAnswer, InstanceAsk, InstanceReport, LookNow, Retire};
-use super::reading::{Next, Reading, Refusal, remark};
+use super::reading::{Next, Refusal, remark};
 use super::state::{
     Instance, InstanceCall, InstanceConfig, InstanceTimer, LOOKS_WAITING_MAX, Link, Phase, Reached,
 };
@@ -163,7 +164,7 @@ impl Instance {
     ) {
         match (call, reached) {
             (InstanceCall::Dial, Reached::Connected) => {
-                self.link = Link::Up(Reading::default());
+                self.link = Link::Up(Box::default());
                 self.look(moment, effects);
             }
             (InstanceCall::Ask(rpc), Reached::Answered(answer)) if answer.rpc() == rpc => {
@@ -232,16 +233,14 @@ impl Instance {
     fn complete(
         &mut self,
         moment: Moment,
-        fingerprint: CsiFingerprint,
+        fingerprint: Arc<CsiFingerprint>,
         mut remarks: Vec<String>,
         effects: &mut Effects<Self>,
     ) {
         let before = self.config.predecessor.as_ref().or(self.report.fingerprint.as_ref());
         remarks.extend(remark(&fingerprint, before));
         self.report.remarks = remarks;
-        if self.report.fingerprint.as_deref() != Some(&fingerprint) {
-            self.report.fingerprint = Some(fingerprint.into());
-        }
+        self.report.fingerprint = Some(fingerprint);
         self.set_health(moment, Health::Healthy);
         self.failures = 0;
         self.backoff.reset();
@@ -344,9 +343,14 @@ impl Instance {
 /// Whether an error means that nothing can be asked over this connection any more.
 const fn is_hung_up(class: Class) -> bool {
     match class {
-        Class::Disconnected | Class::Absent | Class::Refused | Class::Busy | Class::Denied | Class::NotASocket => {
-            true
+        Class::Disconnected
+        | Class::Absent
+        | Class::Refused
+        | Class::Busy
+        | Class::Denied
+        | Class::NotASocket => true,
+        Class::Final | Class::Unclear | Class::DeadlineExceeded | Class::Unimplemented | Class::Fault => {
+            false
         }
-        Class::Final | Class::Unclear | Class::DeadlineExceeded | Class::Unimplemented | Class::Fault => false,
     }
 }

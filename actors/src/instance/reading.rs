@@ -46,7 +46,7 @@ pub(super) enum Next {
     /// This is to be asked.
     Ask(Rpc),
     /// Everything was read.
-    Complete(CsiFingerprint, Vec<String>),
+    Complete(Arc<CsiFingerprint>, Vec<String>),
 }
 
 /// Why an answer is not taken.
@@ -68,7 +68,11 @@ impl Reading {
     /// What comes next. Before anything but the identity service is called, the plugin must have said that it is ready (C039).
     pub(super) fn next(&self, half: Half) -> Next {
         let (Some(identity), Some(offers)) = (&self.identity, &self.offers) else {
-            return Next::Ask(if self.identity.is_none() { Rpc::PluginInfo } else { Rpc::PluginCapabilities });
+            return Next::Ask(if self.identity.is_none() {
+                Rpc::PluginInfo
+            } else {
+                Rpc::PluginCapabilities
+            });
         };
         if !self.is_ready {
             return Next::Ask(Rpc::Probe);
@@ -90,7 +94,7 @@ impl Reading {
     fn next_of_controller(&self, fingerprint: CsiFingerprint) -> Next {
         match &self.controller {
             Some(Answered::With(controller)) => {
-                Next::Complete(CsiFingerprint { controller: Some(controller.clone()), ..fingerprint }, vec![])
+                complete(CsiFingerprint { controller: Some(controller.clone()), ..fingerprint }, None)
             }
             Some(Answered::Declined) | None => Next::Ask(Rpc::ControllerCapabilities),
         }
@@ -102,15 +106,13 @@ impl Reading {
         match (&self.node_info, &self.controller) {
             (None, _) => Next::Ask(Rpc::NodeInfo),
             (Some(Answered::With(info)), _) => {
-                Next::Complete(CsiFingerprint { node_info: Some(info.clone()), ..fingerprint }, vec![])
+                complete(CsiFingerprint { node_info: Some(info.clone()), ..fingerprint }, None)
             }
             (Some(Answered::Declined), None) if offers.has_controller() => {
                 Next::Ask(Rpc::ControllerCapabilities)
             }
-            (Some(Answered::Declined), None | Some(Answered::With(_))) => Next::Complete(fingerprint, vec![]),
-            (Some(Answered::Declined), Some(Answered::Declined)) => {
-                Next::Complete(fingerprint, vec![UNDECIDED.to_owned()])
-            }
+            (Some(Answered::Declined), None | Some(Answered::With(_))) => complete(fingerprint, None),
+            (Some(Answered::Declined), Some(Answered::Declined)) => complete(fingerprint, Some(UNDECIDED)),
         }
     }
 
@@ -143,11 +145,7 @@ impl Reading {
     }
 
     /// A node half is asked for these only when it declined to tell its node (C146).
-    fn take_controller(
-        &mut self,
-        controller: Vec<ControllerCapability>,
-        half: Half,
-    ) -> Result<(), Refusal> {
+    fn take_controller(&mut self, controller: Vec<ControllerCapability>, half: Half) -> Result<(), Refusal> {
         let publishes = controller.contains(&ControllerCapability::PublishUnpublishVolume);
         if half == Half::Node && publishes {
             self.node_info = None;
@@ -175,6 +173,10 @@ impl Reading {
     pub(super) const fn forget_readiness(&mut self) {
         self.is_ready = false;
     }
+}
+
+fn complete(fingerprint: CsiFingerprint, remark: Option<&str>) -> Next {
+    Next::Complete(Arc::new(fingerprint), remark.map(str::to_owned).into_iter().collect())
 }
 
 const UNDECIDED: &str = "NodeGetInfo is not implemented, and whether the controller needs a node id cannot be told from here; \

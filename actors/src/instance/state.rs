@@ -137,7 +137,7 @@ pub(super) enum Link {
     /// There is none, or it is lost.
     Down,
     /// It is open, and this was read over it.
-    Up(Reading),
+    Up(Box<Reading>),
 }
 
 /// The machine: see the [module](super).

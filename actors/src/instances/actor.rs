@@ -8,11 +8,9 @@ use futures_util::future::LocalBoxFuture;
 use tokio::sync::{Mutex, mpsc};
 
 use super::messages::{InstanceReported, InstancesNews};
-use super::state::{
-    ChildEnded, Instances, InstancesCall, InstancesOptions, InstancesOutcome, RegistryItem,
-};
+use super::state::{ChildEnded, Instances, InstancesCall, InstancesOptions, InstancesOutcome, RegistryItem};
 use crate::instance::{self, Half, Instance, InstanceConfig, LookNow, Retire};
-use crate::registry::{RegistryNews, RegistryView};
+use crate::registry::{Registry, RegistryNews};
 use crate::shell::{
     Address, AskError, Doing, FeedItem, Follower, Machine, NoStore, Running, Settings, start as start_machine,
 };
@@ -26,15 +24,12 @@ const ORDERS_MAX: usize = 1 << 20;
 
 /// Starts the supervisor of the instances and gives it a seat at a vacant address. It follows `registry`, whether that runs
 /// already or comes later. The instances get the same settings.
-pub fn start<R>(
+pub fn start(
     address: &Address<Instances>,
-    registry: Address<R>,
+    registry: Address<Registry>,
     options: InstancesOptions,
     settings: Settings,
-) -> Running
-where
-    R: Machine<News = RegistryNews, View = RegistryView>,
-{
+) -> Running {
     let (ended, endings) = mpsc::unbounded_channel();
     let hands = Hands {
         address: address.clone(),
@@ -59,19 +54,16 @@ struct Held {
 /// The actors that have not ended, by the life of their instance.
 type Children = Rc<RefCell<HashMap<Attempt, Held>>>;
 
-struct Hands<R: Machine> {
+struct Hands {
     address: Address<Instances>,
-    registry: Follower<R>,
+    registry: Follower<Registry>,
     children: Children,
     settings: Settings,
     ended: mpsc::UnboundedSender<ChildEnded>,
     endings: Rc<Mutex<mpsc::UnboundedReceiver<ChildEnded>>>,
 }
 
-impl<R> Doing<Instances> for Hands<R>
-where
-    R: Machine<News = RegistryNews, View = RegistryView>,
-{
+impl Doing<Instances> for Hands {
     fn call(&mut self, call: InstancesCall) -> LocalBoxFuture<'static, InstancesOutcome> {
         match call {
             InstancesCall::Follow { afresh } => return self.follow(afresh),
@@ -112,10 +104,7 @@ where
     }
 }
 
-impl<R> Hands<R>
-where
-    R: Machine<News = RegistryNews, View = RegistryView>,
-{
+impl Hands {
     fn follow(&mut self, afresh: bool) -> LocalBoxFuture<'static, InstancesOutcome> {
         let followed = self.registry.follow(afresh);
         Box::pin(async move {
@@ -164,9 +153,7 @@ where
             })
         })
     }
-}
 
-impl<R: Machine> Hands<R> {
     fn kill_all(&self) {
         for held in self.children.borrow().values() {
             held.running.kill();
@@ -174,7 +161,7 @@ impl<R: Machine> Hands<R> {
     }
 }
 
-impl<R: Machine> Drop for Hands<R> {
+impl Drop for Hands {
     /// No instance outlives its supervisor, however that ends (S4).
     fn drop(&mut self) {
         self.kill_all();

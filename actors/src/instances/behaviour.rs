@@ -7,7 +7,8 @@ use super::messages::{
     InstanceReported, InstanceStatus, InstancesAnswer, InstancesAsk, InstancesNews, InstancesView,
 };
 use super::state::{
-    Instances, InstancesCall, InstancesOptions, InstancesOutcome, InstancesTimer, Post, RegistryItem, Settling,
+    Instances, InstancesCall, InstancesOptions, InstancesOutcome, InstancesTimer, Post, RegistryItem,
+    Settling,
 };
 use super::waiters::Waiters;
 use crate::instance::Half;
@@ -98,7 +99,7 @@ impl Instances {
                 effects.reply(id, InstancesAnswer::HealthOf(reports.cloned().collect()));
             }
             InstancesAsk::AwaitRetired(of) => {
-                self.await_retired(moment, id, asked_at, &of.allocation, effects);
+                self.retirement_asked(moment, id, asked_at, &of.allocation, effects);
             }
             InstancesAsk::DescribeInstances(_) => self.describe(id, effects),
             InstancesAsk::InstanceReported(InstanceReported { life, report }) => {
@@ -115,7 +116,7 @@ impl Instances {
             InstancesTimer::Restart(plugin) => self.restart_due(plugin, effects),
             InstancesTimer::Dispense(plugin, id) => self.dispense_ended(moment, plugin, *id, effects),
             InstancesTimer::AwaitRetired(allocation, id) => {
-                self.await_retired_ended(moment, allocation, *id, effects);
+                self.retirement_overdue(moment, allocation, *id, effects);
             }
         }
     }
@@ -216,7 +217,7 @@ impl Instances {
                     for active in &view.active {
                         touched.extend(self.route(&active.registration.plugin, Some(active)));
                     }
-                    touched.extend(self.await_entries(&view.entries, effects));
+                    touched.extend(self.take_entries(&view.entries, effects));
                 }
                 FeedItem::Change { news: RegistryNews::ActiveChanged { plugin, to, .. }, .. } => {
                     touched.extend(self.route(plugin, to.as_ref()));

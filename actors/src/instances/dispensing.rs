@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use super::messages::{
-    AwaitRetiredError, CheckError, Dispense, DispenseError, Dispensed, InstancesAnswer,
-};
+use super::messages::{AwaitRetiredError, CheckError, Dispense, DispenseError, Dispensed, InstancesAnswer};
 use super::state::{Child, Instances, InstancesCall, InstancesTimer};
 use crate::shell::{AskId, CallKey, Effects};
 use crate::vocabulary::{AllocationId, Attempt, Health, Moment, PluginKey, Timestamp};
@@ -168,7 +166,7 @@ impl Instances {
 
     // === Waiting for the end ===
 
-    pub(super) fn await_retired(
+    pub(super) fn retirement_asked(
         &mut self,
         moment: Moment,
         id: AskId,
@@ -183,7 +181,7 @@ impl Instances {
             effects.reply(id, InstancesAnswer::AwaitRetired(Err(error)));
         } else {
             self.retirement.add(allocation.clone(), id, asked_at);
-            let until = (asked_at + self.options.await_retired_deadline).max(moment.now);
+            let until = (asked_at + self.options.retirement_deadline).max(moment.now);
             effects.start_timer(InstancesTimer::AwaitRetired(allocation.clone(), id), until);
         }
     }
@@ -210,7 +208,7 @@ impl Instances {
         }
     }
 
-    pub(super) fn await_retired_ended(
+    pub(super) fn retirement_overdue(
         &mut self,
         moment: Moment,
         allocation: &AllocationId,

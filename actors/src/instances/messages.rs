@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::state::Instances;
 use crate::conversation;
-use crate::shell::Vitals;
 pub use crate::instance::InstanceReport;
+use crate::shell::Vitals;
 use crate::vocabulary::{AllocationId, Attempt, CsiFingerprint, Generation, PluginKey, SocketPath};
 
 /// Asks for a plugin to send work to (Nomad calls this dispensing). Three answers (RES-01): it, not yet, no.

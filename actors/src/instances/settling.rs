@@ -12,7 +12,7 @@ use crate::vocabulary::{AllocationId, Health, PluginKey};
 impl Instances {
     /// Takes in the registry's snapshot. The first one says what is awaited; a later one says what has left unnoticed.
     /// Gives the plugins about which something may be known now.
-    pub(super) fn await_entries(
+    pub(super) fn take_entries(
         &mut self,
         entries: &[Entry],
         effects: &mut Effects<Self>,
@@ -64,7 +64,8 @@ impl Instances {
     pub(super) fn settle(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
         let is_known = self.is_known(plugin);
         let Settling::Awaiting(awaited) = &mut self.settling else { return };
-        let has_left = awaited.get(plugin).is_some_and(BTreeSet::is_empty) && !self.posts.contains_key(plugin);
+        let has_left =
+            awaited.get(plugin).is_some_and(BTreeSet::is_empty) && !self.posts.contains_key(plugin);
         if (is_known || has_left) && awaited.remove(plugin).is_some() && awaited.is_empty() {
             self.settling = Settling::Settled;
             effects.publish(InstancesNews::Settled);

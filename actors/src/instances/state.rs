@@ -29,7 +29,7 @@ pub struct InstancesOptions {
     /// How many questions may wait for plugins, all together. 4096 by default.
     pub waiting_max: usize,
     /// How long [`AwaitRetired`](super::AwaitRetired) waits at most. 60 s by default.
-    pub await_retired_deadline: Duration,
+    pub retirement_deadline: Duration,
 }
 
 impl Default for InstancesOptions {
@@ -40,7 +40,7 @@ impl Default for InstancesOptions {
             restart_budget: RestartBudget::default(),
             restart_backoff: Backoff::default(),
             waiting_max: 4_096,
-            await_retired_deadline: Duration::from_secs(60),
+            retirement_deadline: Duration::from_secs(60),
         }
     }
 }

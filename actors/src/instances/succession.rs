@@ -130,7 +130,8 @@ impl Instances {
                 self.fell(moment, plugin, &How(ending).to_string(), effects);
             }
             // An earlier life, which has been succeeded or swept away (REG-08).
-            Some(Child::Retiring { .. } | Child::Serving { .. } | Child::Pausing | Child::GivenUp) | None => {}
+            Some(Child::Retiring { .. } | Child::Serving { .. } | Child::Pausing | Child::GivenUp) | None => {
+            }
         }
     }
 
@@ -230,8 +231,11 @@ impl Instances {
 impl Post {
     /// Takes a report. False means that it says nothing new (SCL-05).
     fn accept(&mut self, report: &InstanceReport) -> bool {
-        let since =
-            if self.report.health.as_str() == report.health.as_str() { self.report.since } else { report.since };
+        let since = if self.report.health.as_str() == report.health.as_str() {
+            self.report.since
+        } else {
+            report.since
+        };
         let report = InstanceReport { since, ..report.clone() };
         if report == self.report {
             return false;
