@@ -221,3 +221,152 @@ fn refusal_of(write: &Write, bytes: usize, waiting: usize, waiting_bytes: usize)
 fn bytes_of(write: &Write) -> usize {
     write.operations.iter().map(super::Operation::bytes).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages::{Operation, Table};
+    use super::*;
+
+    const REGISTRY: Owner = Owner("registry");
+    const INSTANCES: Owner = Owner("instances");
+
+    type Told = Queue<&'static str, &'static str>;
+
+    fn queue() -> Told {
+        let mut queue = Queue::new();
+        queue.open_ledger(REGISTRY, "registry");
+        queue.open_ledger(INSTANCES, "instances");
+        queue
+    }
+
+    fn write(owner: Owner, epoch: u64, sequence: u64) -> Write {
+        write_of(owner, epoch, sequence, 10)
+    }
+
+    fn write_of(owner: Owner, epoch: u64, sequence: u64, bytes: usize) -> Write {
+        let record = vec![0; bytes];
+        let operations = vec![Operation::Put { table: Table("t"), key: vec![], record }];
+        Write { owner, epoch, sequence, operations }
+    }
+
+    fn commit(queue: &mut Told) -> Batch {
+        match queue.next() {
+            Some(Next::Commit(batch)) => batch,
+            other => panic!("a commit is due, not {other:?}"),
+        }
+    }
+
+    fn told(queue: &Told, batch: &Batch) -> Vec<(Option<&'static str>, u64, u64)> {
+        let told = |one: &Progress| (queue.listener(one).copied(), one.epoch, one.through);
+        batch.progress.iter().map(told).collect()
+    }
+
+    #[test]
+    fn what_waits_is_one_batch_and_each_ledger_hears_once_of_its_last_write() {
+        let mut queue = queue();
+        for sequence in 1..=3 {
+            assert!(queue.push(write(REGISTRY, 1, sequence)));
+            assert!(queue.push(write(INSTANCES, 1, 10 * sequence)));
+        }
+        let batch = commit(&mut queue);
+        assert_eq!(batch.writes.len(), 6);
+        assert_eq!(told(&queue, &batch), [(Some("registry"), 1, 3), (Some("instances"), 1, 30)]);
+        assert!(queue.next().is_none());
+    }
+
+    #[test]
+    fn a_job_waits_for_the_writes_before_it_and_holds_back_those_behind_it() {
+        let mut queue = queue();
+        queue.push(write(REGISTRY, 1, 1));
+        queue.push_job("load");
+        queue.push(write(REGISTRY, 1, 2));
+        assert_eq!(commit(&mut queue).progress[0].through, 1);
+        assert!(matches!(queue.next(), Some(Next::Job("load"))));
+        assert_eq!(commit(&mut queue).progress[0].through, 2);
+    }
+
+    #[test]
+    fn a_failure_takes_along_what_its_owner_decided_on_top_of_it_and_nothing_else() {
+        let mut queue = queue();
+        queue.push(write(REGISTRY, 1, 1));
+        let failing = commit(&mut queue);
+        queue.push(write(REGISTRY, 1, 2));
+        queue.push(write(INSTANCES, 1, 1));
+        assert_eq!(queue.fail(&failing.progress), 1, "the second write of the registry");
+        assert!(!queue.push(write(REGISTRY, 1, 3)), "the registry was told already");
+        assert!(queue.push(write(REGISTRY, 2, 4)), "it has begun again");
+        let batch = commit(&mut queue);
+        assert_eq!(told(&queue, &batch), [(Some("instances"), 1, 1), (Some("registry"), 2, 4)]);
+    }
+
+    #[test]
+    fn a_new_listener_hears_nothing_of_the_one_before_it_and_is_not_bound_by_its_failures() {
+        let mut queue = queue();
+        queue.push(write(REGISTRY, 5, 1));
+        let failing = commit(&mut queue);
+        queue.push(write(REGISTRY, 5, 2));
+        queue.open_ledger(REGISTRY, "successor");
+        assert_eq!(told(&queue, &failing), [(None, 5, 1)]);
+        queue.fail(&failing.progress);
+        assert!(queue.push(write(REGISTRY, 1, 1)));
+        let batch = commit(&mut queue);
+        assert_eq!(told(&queue, &batch), [(Some("successor"), 1, 1)]);
+    }
+
+    #[test]
+    fn two_epochs_in_one_commit_are_told_apart() {
+        let mut queue = queue();
+        queue.push(write(REGISTRY, 1, 7));
+        queue.push(write(REGISTRY, 2, 8));
+        let batch = commit(&mut queue);
+        assert_eq!(told(&queue, &batch), [(Some("registry"), 1, 7), (Some("registry"), 2, 8)]);
+    }
+
+    #[test]
+    fn a_write_that_is_too_large_is_refused_when_its_turn_comes() {
+        let mut queue = queue();
+        queue.push(write(REGISTRY, 1, 1));
+        queue.push(write_of(REGISTRY, 1, 2, RECORD_BYTES_MAX + 1));
+        assert!(!queue.push(write(REGISTRY, 1, 3)), "it builds on the one that will be refused");
+        assert_eq!(commit(&mut queue).progress[0].through, 1);
+        match queue.next() {
+            Some(Next::Refuse(progress, WriteError::TooLarge { owner: "registry", .. })) => {
+                assert_eq!((progress.epoch, progress.through), (1, 2));
+            }
+            other => panic!("a refusal is due, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_batch_has_a_limit_in_writes_and_in_bytes() {
+        let mut queue = queue();
+        for sequence in 0..BATCH_WRITES_MAX as u64 + 1 {
+            queue.push(write(REGISTRY, 1, sequence));
+        }
+        assert_eq!(commit(&mut queue).writes.len(), BATCH_WRITES_MAX);
+        assert_eq!(commit(&mut queue).writes.len(), 1);
+        for sequence in 0..20 {
+            queue.push(write_of(REGISTRY, 1, sequence, RECORD_BYTES_MAX));
+        }
+        assert_eq!(commit(&mut queue).writes.len(), BATCH_BYTES_MAX / RECORD_BYTES_MAX);
+    }
+
+    #[test]
+    fn more_than_may_wait_is_refused_and_the_count_recovers() {
+        let mut queue = queue();
+        let fitting = WAITING_BYTES_MAX / RECORD_BYTES_MAX;
+        for sequence in 0..=fitting as u64 {
+            assert!(queue.push(write_of(REGISTRY, 1, sequence, RECORD_BYTES_MAX)));
+        }
+        let mut written = 0;
+        loop {
+            match queue.next() {
+                Some(Next::Commit(batch)) => written += batch.writes.len(),
+                Some(Next::Refuse(_, WriteError::Overloaded { .. })) => break,
+                other => panic!("either a commit or the refusal is due, not {other:?}"),
+            }
+        }
+        assert_eq!(written, fitting);
+        assert_eq!((queue.writes, queue.bytes), (0, 0));
+    }
+}

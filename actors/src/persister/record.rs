@@ -77,3 +77,103 @@ pub(super) fn unseal<R: Record>(key: &[u8], bytes: &[u8]) -> Result<Read<R>, Dec
     let present = codec::schema_of(record)? == R::SCHEMA;
     codec::decode(record).map(if present { Read::Present } else { Read::Migrated })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::persister::codec::{RECORD_BYTES_MAX, encode};
+    use serde::Deserialize;
+
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    struct Part {
+        name: String,
+        lines: Vec<u32>,
+        doubled_by: Option<String>,
+    }
+
+    impl Record for Part {
+        const TABLE: Table = Table("parts");
+        const SCHEMA: u16 = 3;
+    }
+
+    fn hamlet() -> Part {
+        Part { name: "Hamlet".to_owned(), lines: vec![1, 250, 70_000], doubled_by: None }
+    }
+
+    fn sealed(key: &[u8], part: &Part) -> Vec<u8> {
+        let record = encode(part);
+        let mut bytes = vec![0; SEAL_BYTES + record.len()];
+        seal(Part::TABLE, key, &record, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_record_has_these_bytes_whatever_library_writes_them() {
+        let expected = [
+            3, 0, // schema
+            6, b'H', b'a', b'm', b'l', b'e', b't', // text: length, bytes
+            3, 1, 250, 252, 112, 17, 1,
+            0, // list: length, numbers (above 250 with a mark of their size)
+            0, // no option
+        ];
+        assert_eq!(encode(&hamlet()), expected);
+    }
+
+    #[test]
+    fn res_08_any_bit_that_flips_is_noticed() {
+        let sound = sealed(b"key", &hamlet());
+        assert_eq!(unseal::<Part>(b"key", &sound), Ok(Read::Present(hamlet())));
+        for bit in 0..sound.len() * 8 {
+            let mut damaged = sound.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let checksum = matches!(unseal::<Part>(b"key", &damaged), Err(DecodeError::Checksum { .. }));
+            assert!(checksum, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn res_08_a_record_that_was_cut_short_or_has_bytes_too_many_is_noticed() {
+        let mut bytes = sealed(b"key", &hamlet());
+        for length in 0..bytes.len() {
+            assert!(unseal::<Part>(b"key", &bytes[..length]).is_err(), "{length} bytes");
+        }
+        bytes.push(0);
+        assert!(unseal::<Part>(b"key", &bytes).is_err());
+    }
+
+    #[test]
+    fn res_08_a_record_under_another_key_is_noticed() {
+        let bytes = sealed(b"key", &hamlet());
+        assert!(matches!(unseal::<Part>(b"kez", &bytes), Err(DecodeError::Checksum { .. })));
+    }
+
+    #[test]
+    fn what_decodes_must_decode_to_its_last_byte() {
+        let mut bytes = encode(&hamlet());
+        bytes.push(0);
+        assert_eq!(codec::decode::<Part>(&bytes), Err(DecodeError::LeftOver { bytes: 1 }));
+        assert_eq!(codec::decode::<Part>(&[3]), Err(DecodeError::TooShort { bytes: 1 }));
+    }
+
+    #[test]
+    fn lengths_that_lie_claim_no_memory() {
+        let length = [253, 255, 255, 255, 255, 255, 255, 255, 127];
+        for lie in [&[&[3, 0][..], &length].concat(), &[&[3, 0, 0][..], &length].concat()] {
+            assert!(matches!(codec::decode::<Part>(lie), Err(DecodeError::Malformed { .. })));
+        }
+    }
+
+    #[test]
+    fn a_record_as_long_as_any_may_be_comes_back() {
+        let part = Part { name: "x".repeat(RECORD_BYTES_MAX - 32), ..hamlet() };
+        assert_eq!(codec::decode::<Part>(&encode(&part)), Ok(part));
+        let part = Part { lines: vec![1; RECORD_BYTES_MAX - 32], ..hamlet() };
+        assert_eq!(codec::decode::<Part>(&encode(&part)), Ok(part));
+    }
+
+    #[test]
+    fn schemas_that_are_not_ours_are_named() {
+        assert_eq!(codec::decode::<Part>(&[4, 0, 1]), Err(DecodeError::Newer { theirs: 4, ours: 3 }));
+        assert_eq!(codec::decode::<Part>(&[2, 0, 1]), Err(DecodeError::UnknownSchema { schema: 2 }));
+    }
+}

@@ -95,7 +95,7 @@ impl Watched {
             let filled = usize::try_from(CHUNK.min(len - offset)).expect("a chunk fits into memory");
             let bytes = &mut chunk[..filled];
             self.inner.read(offset, bytes)?;
-            if bytes.iter().any(|byte| *byte != 0) {
+            if *bytes != [0; CHUNK as usize][..filled] {
                 self.inner.write(offset, bytes)?;
             }
         }

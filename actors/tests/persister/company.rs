@@ -1,0 +1,134 @@
+//! What the stories have in common: a record, an owner with its ledger, and a system to run in.
+
+use std::path::Path;
+use std::time::Duration;
+
+use actix::{Actor, Context, Handler};
+use callboard_actors::persister::{
+    OpenLedger, Operation, Options, Owner, Persister, Record, Settled, Table, Write,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+/// A row such as an actor keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Player {
+    pub(crate) name: String,
+    pub(crate) parts: Vec<String>,
+}
+
+impl Record for Player {
+    const TABLE: Table = Table("players");
+    const SCHEMA: u16 = 1;
+}
+
+impl Player {
+    pub(crate) fn numbered(number: u64) -> Self {
+        Self { name: format!("player {number}"), parts: vec![format!("part {}", number % 7); 3] }
+    }
+}
+
+/// Runs a story in an actix system of its own.
+pub(crate) fn play<F: Future>(story: F) -> F::Output {
+    actix_rt::System::new().block_on(story)
+}
+
+/// Runs a story under virtual time.
+pub(crate) fn play_paused<F: Future>(story: F) -> F::Output {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime")
+    };
+    actix_rt::System::with_tokio_rt(runtime).block_on(story)
+}
+
+/// Opens a directory as a host would.
+pub(crate) async fn open(data_dir: &Path) -> Persister {
+    Persister::open(Options::new(data_dir)).await.expect("a directory of our own opens")
+}
+
+/// All players on disk by number, of which none is damaged.
+pub(crate) async fn players(persister: &Persister) -> Vec<(u64, Player)> {
+    let loaded = persister.load::<Player>().await.expect("a table that can be read");
+    assert!(loaded.damaged.is_empty() && loaded.missing == 0, "{:?}", loaded.damaged);
+    let number = |key: Vec<u8>| u64::from_be_bytes(key.try_into().expect("keys of eight bytes"));
+    loaded.rows.into_iter().map(|(key, player)| (number(key), player)).collect()
+}
+
+/// One who writes, and hears how it ended.
+pub(crate) struct Author {
+    owner: Owner,
+    persister: Persister,
+    pub(crate) epoch: u64,
+    pub(crate) sequence: u64,
+    news: mpsc::UnboundedReceiver<Settled>,
+}
+
+impl Author {
+    pub(crate) fn new(owner: &'static str, persister: &Persister) -> Self {
+        let (told, news) = mpsc::unbounded_channel();
+        let settled = Listener(told).start().recipient();
+        persister.open_ledger(OpenLedger { owner: Owner(owner), settled });
+        Self { owner: Owner(owner), persister: persister.clone(), epoch: 1, sequence: 0, news }
+    }
+
+    /// Hands over a write of one player, and says its sequence.
+    pub(crate) fn put(&mut self, key: u64, player: &Player) -> u64 {
+        self.write(vec![Operation::put(key.to_be_bytes(), player)])
+    }
+
+    pub(crate) fn delete(&mut self, key: u64) -> u64 {
+        self.write(vec![Operation::delete::<Player>(key.to_be_bytes())])
+    }
+
+    pub(crate) fn write(&mut self, operations: Vec<Operation>) -> u64 {
+        self.sequence += 1;
+        self.persister.write(Write {
+            owner: self.owner,
+            epoch: self.epoch,
+            sequence: self.sequence,
+            operations,
+        });
+        self.sequence
+    }
+
+    /// The next news, which must come.
+    pub(crate) async fn settled(&mut self) -> Settled {
+        let news = tokio::time::timeout(Duration::from_secs(60), self.news.recv()).await;
+        news.expect("news within a minute").expect("a listener that lives")
+    }
+
+    /// All news up to success of the last write.
+    pub(crate) async fn all_written(&mut self) -> usize {
+        for commits in 1.. {
+            let settled = self.settled().await;
+            settled.outcome.expect("a commit that succeeds");
+            if settled.through == self.sequence {
+                return commits;
+            }
+        }
+        0
+    }
+
+    /// News that is there already.
+    pub(crate) fn heard(&mut self) -> Option<Settled> {
+        self.news.try_recv().ok()
+    }
+}
+
+struct Listener(mpsc::UnboundedSender<Settled>);
+
+impl Actor for Listener {
+    type Context = Context<Self>;
+}
+
+impl Handler<Settled> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, settled: Settled, _: &mut Context<Self>) {
+        let _ = self.0.send(settled);
+    }
+}

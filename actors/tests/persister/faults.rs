@@ -1,0 +1,218 @@
+//! P3: when the disk fails, whoever writes is told, the process lives, and writing works again when the cause is gone.
+
+use std::path::Path;
+use std::process::Command;
+
+use callboard_actors::persister::{LoadError, Persister, WriteError};
+use rustix::io::Errno;
+
+use crate::company::{Author, Player, open, play, players};
+use crate::disk::{Disk, Fault, Unsynced};
+
+const FAULTS: [Fault; 6] = [
+    Fault::Writes(Errno::NOSPC),
+    Fault::Writes(Errno::ROFS),
+    Fault::Writes(Errno::IO),
+    Fault::Syncs(Errno::IO),
+    Fault::Syncs(Errno::NOSPC),
+    Fault::All(Errno::IO),
+];
+
+/// Writes players 0 to 9, which are acknowledged.
+async fn ten_players(persister: &Persister) -> Author {
+    let mut author = Author::new("company", persister);
+    for key in 0..10 {
+        author.put(key, &Player::numbered(key));
+    }
+    author.all_written().await;
+    author
+}
+
+#[test]
+fn p3_whatever_fails_the_writer_is_told_and_writing_works_again_when_it_is_mended() {
+    for fault in FAULTS {
+        let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
+        play(async {
+            let persister = disk.open(directory.path()).await.unwrap();
+            let mut author = ten_players(&persister).await;
+            for round in 1..4 {
+                disk.fail(fault);
+                author.put(100 * round, &Player::numbered(1));
+                let error = author.settled().await.outcome.unwrap_err();
+                assert!(error.is_transient(), "{fault:?}: {error}");
+                author.put(100 * round + 1, &Player::numbered(2));
+                disk.mend();
+                author.epoch += 1;
+                author.put(100 * round + 2, &Player::numbered(3));
+                author.all_written().await;
+                let keys: Vec<_> = players(&persister).await.into_iter().map(|(key, _)| key).collect();
+                assert!((0..10).all(|key| keys.contains(&key)), "{fault:?}: {keys:?}");
+                assert!(keys.contains(&(100 * round + 2)), "{fault:?}: {keys:?}");
+                assert!(!keys.contains(&(100 * round + 1)), "{fault:?}: the owner had been told: {keys:?}");
+            }
+            assert_eq!(persister.depth(), 0);
+        });
+    }
+}
+
+#[test]
+fn p3_the_error_says_what_is_wrong_where() {
+    let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
+    play(async {
+        let persister = disk.open(directory.path()).await.unwrap();
+        let mut author = ten_players(&persister).await;
+        for (fault, words) in [
+            (Fault::Writes(Errno::NOSPC), "no space is left"),
+            (Fault::Writes(Errno::ROFS), "make the file system writable again"),
+            (Fault::Writes(Errno::IO), "os error 5"),
+        ] {
+            disk.fail(fault);
+            author.put(1, &Player::numbered(1));
+            let error = author.settled().await.outcome.unwrap_err().to_string();
+            assert!(error.contains(words) && error.contains("callboard.redb"), "{error}");
+            disk.mend();
+            author.epoch += 1;
+        }
+    });
+}
+
+#[test]
+fn p3_a_table_can_be_loaded_while_nothing_can_be_written() {
+    for fault in [Fault::Writes(Errno::NOSPC), Fault::Writes(Errno::ROFS)] {
+        let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
+        play(async {
+            let persister = disk.open(directory.path()).await.unwrap();
+            let mut author = ten_players(&persister).await;
+            disk.fail(fault);
+            for _ in 0..3 {
+                author.put(100, &Player::numbered(100));
+                author.settled().await.outcome.unwrap_err();
+                author.epoch += 1;
+                assert_eq!(players(&persister).await.len(), 10, "what was not acknowledged is not there");
+            }
+            disk.mend();
+            author.put(100, &Player::numbered(100));
+            author.all_written().await;
+            assert_eq!(players(&persister).await.len(), 11);
+        });
+    }
+}
+
+#[test]
+fn p3_after_a_failed_sync_nothing_is_shown_until_it_is_known_what_is_on_disk() {
+    let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
+    play(async {
+        let persister = disk.open(directory.path()).await.unwrap();
+        let mut author = ten_players(&persister).await;
+        disk.fail(Fault::Syncs(Errno::IO));
+        author.put(100, &Player::numbered(100));
+        author.settled().await.outcome.unwrap_err();
+        let error = persister.load::<Player>().await.unwrap_err();
+        assert!(matches!(error, LoadError::Io { .. }) && error.is_transient(), "{error}");
+        disk.mend();
+        assert!(players(&persister).await.len() >= 10);
+    });
+}
+
+#[test]
+fn p3_p4_pages_that_the_system_forgot_in_a_failed_sync_are_written_again_before_anything_is_acknowledged() {
+    let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
+    play(async {
+        let persister = disk.open(directory.path()).await.unwrap();
+        let mut author = Author::new("company", &persister);
+        for key in 0..500 {
+            author.put(key, &Player::numbered(key));
+        }
+        author.all_written().await;
+        for round in 1..=10 {
+            // The failing write and the next one are on different pages, so that the next one relies on pages of the first.
+            disk.fail(Fault::Syncs(Errno::IO));
+            author.put(round, &Player::numbered(1_000 + round));
+            author.settled().await.outcome.unwrap_err();
+            disk.mend();
+            author.epoch += 1;
+            author.put(500 - round, &Player::numbered(2_000 + round));
+            author.all_written().await;
+            let seen = players(&persister).await;
+            let survived = disk.after_the_cut(Unsynced::Nothing);
+            let elsewhere = tempfile::tempdir().unwrap();
+            let next = survived.open(elsewhere.path()).await.unwrap();
+            assert!(players(&next).await == seen, "round {round}: what was seen is what is on disk");
+        }
+    });
+}
+
+#[test]
+fn p3_a_failure_is_told_to_every_owner_in_the_commit_and_to_no_other() {
+    let (directory, disk) = (tempfile::tempdir().unwrap(), Disk::default());
+    play(async {
+        let persister = disk.open(directory.path()).await.unwrap();
+        let mut authors = ["one", "two", "three"].map(|owner| Author::new(owner, &persister));
+        disk.fail(Fault::Writes(Errno::NOSPC));
+        for author in &mut authors[..2] {
+            author.put(1, &Player::numbered(1));
+        }
+        for author in &mut authors[..2] {
+            let settled = author.settled().await;
+            assert!(matches!(settled.outcome, Err(WriteError::NoSpace { .. })), "{settled:?}");
+            assert_eq!((settled.epoch, settled.through), (1, 1));
+        }
+        disk.mend();
+        authors[2].put(3, &Player::numbered(3));
+        authors[2].all_written().await;
+        assert!(authors.iter_mut().all(|author| author.heard().is_none()));
+    });
+}
+
+#[test]
+fn p3_a_real_file_system_that_is_full_is_survived() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(_mounted) = Mounted::small_tmpfs(directory.path()) else {
+        println!("not run: mounting a small tmpfs needs root and the right to mount");
+        return;
+    };
+    play(async {
+        let persister = open(directory.path()).await;
+        let mut author = ten_players(&persister).await;
+        let ballast = directory.path().join("ballast");
+        let filled = std::fs::write(&ballast, vec![1; 8 * 1024 * 1024]);
+        assert!(filled.is_err(), "the file system is full now");
+        let large = Player { name: "x".repeat(500_000), parts: vec![] };
+        author.put(100, &large);
+        let error = author.settled().await.outcome.unwrap_err();
+        assert!(matches!(error, WriteError::NoSpace { .. }), "{error}");
+        author.epoch += 1;
+        assert_eq!(players(&persister).await.len(), 10);
+        std::fs::remove_file(ballast).unwrap();
+        author.put(100, &large);
+        author.all_written().await;
+        persister.close().await.unwrap();
+        let next = open(directory.path()).await;
+        assert_eq!(players(&next).await.len(), 11);
+        next.close().await.unwrap();
+    });
+}
+
+/// A file system that is unmounted in the end.
+pub(crate) struct Mounted<'a>(&'a Path);
+
+impl<'a> Mounted<'a> {
+    /// A file system of four megabytes, if this user may mount one.
+    pub(crate) fn small_tmpfs(at: &'a Path) -> Option<Self> {
+        let options = ["-t", "tmpfs", "-o", "size=4m", "tmpfs"];
+        let mounted = Command::new("mount").args(options).arg(at).output().ok()?;
+        mounted.status.success().then_some(Self(at))
+    }
+
+    /// Makes it read-only.
+    pub(crate) fn remount_read_only(&self) -> bool {
+        let mounted = Command::new("mount").args(["-o", "remount,ro"]).arg(self.0).status();
+        mounted.is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}

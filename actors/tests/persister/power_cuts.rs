@@ -1,0 +1,159 @@
+//! P4: killed at any instant, the file opens again and holds everything that was acknowledged.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use callboard_actors::persister::{Operation, Persister};
+
+use crate::company::{Author, Player, play};
+use crate::disk::{Cut, Disk, Fault, Random, Unsynced};
+
+type Table = BTreeMap<Vec<u8>, Player>;
+
+/// A fixed play: what each write does, and what the table holds after it.
+struct Script {
+    writes: Vec<Vec<Operation>>,
+    states: Vec<Table>,
+}
+
+/// Each write moves players about: it puts two and removes one, so that half a write would show.
+fn script(length: u64) -> Script {
+    let mut random = Random(7);
+    let mut states = vec![Table::new()];
+    let mut writes = Vec::new();
+    for number in 0..length {
+        let mut table = states[states.len() - 1].clone();
+        let mut operations = Vec::new();
+        for player in [Player::numbered(number), Player::numbered(number + 1_000)] {
+            let key = (random.next() % 40).to_be_bytes().to_vec();
+            operations.push(Operation::put(key.clone(), &player));
+            table.insert(key, player);
+        }
+        let gone = (random.next() % 40).to_be_bytes().to_vec();
+        operations.push(Operation::delete::<Player>(gone.clone()));
+        table.remove(&gone);
+        writes.push(operations);
+        states.push(table);
+    }
+    Script { writes, states }
+}
+
+/// What an owner knows when the power is gone.
+struct Known {
+    run: u64,
+    acknowledged: usize,
+}
+
+/// Plays the script, in bursts of one to four writes, until its end or the cut. After a failed write it looks at what is on disk
+/// and goes on from there.
+async fn perform(script: &Script, disk: &Disk, fault: Option<Fault>, directory: &Path) -> Known {
+    let mut known = Known { run: 0, acknowledged: 0 };
+    let Ok(persister) = disk.open(directory).await else { return known };
+    known.run = persister.run().get();
+    if let Some(fault) = fault {
+        disk.fail(fault);
+    }
+    let mut author = Author::new("company", &persister);
+    for burst in (1..=4).cycle() {
+        let first = author.sequence;
+        let writes = script.writes.iter().skip(known.acknowledged).take(burst);
+        let count = writes.map(|operations| author.write(operations.clone())).count();
+        let begun = known.acknowledged;
+        while known.acknowledged < begun + count {
+            let settled = author.settled().await;
+            if settled.outcome.is_ok() {
+                known.acknowledged =
+                    begun + usize::try_from(settled.through - first).expect("a short script");
+                continue;
+            }
+            let Some(table) = table_at_last(&persister, disk).await else { return known };
+            let later = script.states[known.acknowledged..].iter().position(|state| *state == table);
+            known.acknowledged += later.expect("what is on disk is what some write left");
+            author.epoch += 1;
+            break;
+        }
+        if known.acknowledged == script.writes.len() {
+            break;
+        }
+    }
+    persister.close().await.unwrap();
+    known
+}
+
+/// What is on disk, as soon as it can be read; nothing, if the power is gone.
+async fn table_at_last(persister: &Persister, disk: &Disk) -> Option<Table> {
+    while !disk.is_powerless() {
+        match persister.load::<Player>().await {
+            Ok(loaded) => return Some(loaded.rows.into_iter().collect()),
+            Err(error) => assert!(error.is_transient(), "{error}"),
+        }
+    }
+    None
+}
+
+async fn table_of(persister: &Persister) -> Table {
+    let loaded = persister.load::<Player>().await.unwrap();
+    assert!(loaded.damaged.is_empty() && loaded.missing == 0, "{:?}", loaded.damaged);
+    loaded.rows.into_iter().collect()
+}
+
+/// Plays until the cut and looks at what is left, whatever happened to reach the disk. Says whether there was a cut at all.
+fn survives(script: &Script, fault: Option<Fault>, cut: Cut, unsynced: &[Unsynced]) -> bool {
+    let disk = Disk::default();
+    let directory = tempfile::tempdir().unwrap();
+    disk.cut_at(cut);
+    let known = play(perform(script, &disk, fault, directory.path()));
+    for reached in unsynced {
+        let survived = disk.after_the_cut(*reached);
+        play(async {
+            let persister = survived.open(directory.path()).await;
+            let persister = persister.unwrap_or_else(|error| panic!("{cut:?}, {reached:?}: {error}"));
+            assert!(persister.run().get() > known.run, "{cut:?}, {reached:?}: the run number went back");
+            let table = table_of(&persister).await;
+            let whole = script.states[known.acknowledged..].contains(&table);
+            assert!(
+                whole,
+                "{cut:?}, {reached:?}: {} writes were acknowledged, found {table:?}",
+                known.acknowledged
+            );
+            let mut author = Author::new("company", &persister);
+            author.put(1, &Player::numbered(1));
+            author.all_written().await;
+        });
+    }
+    disk.is_powerless()
+}
+
+#[test]
+fn p4_cut_at_every_sync_nothing_acknowledged_is_lost_and_nothing_is_there_by_half() {
+    let script = script(45);
+    let reached = [
+        Unsynced::Nothing,
+        Unsynced::Everything,
+        Unsynced::Some(1),
+        Unsynced::Some(2),
+        Unsynced::Some(3),
+        Unsynced::Some(4),
+    ];
+    let cuts = (1..).take_while(|sync| survives(&script, None, Cut::AtSync(*sync), &reached)).count();
+    assert!(cuts > 20, "only {cuts} syncs in the whole play");
+}
+
+#[test]
+fn p4_killed_before_every_single_write_nothing_acknowledged_is_lost() {
+    let script = script(45);
+    let reached = [Unsynced::Everything, Unsynced::Some(5)];
+    let cuts = (1..).take_while(|write| survives(&script, None, Cut::AtWrite(*write), &reached)).count();
+    assert!(cuts > 60, "only {cuts} writes in the whole play");
+}
+
+#[test]
+fn p3_p4_cut_at_every_sync_of_a_disk_whose_syncs_fail_now_and_then_nothing_acknowledged_is_lost() {
+    let script = script(45);
+    let reached = [Unsynced::Nothing, Unsynced::Some(6)];
+    for seed in 1..=2 {
+        let fault = Some(Fault::SyncNowAndThen { seed });
+        let cuts = (1..).take_while(|sync| survives(&script, fault, Cut::AtSync(*sync), &reached)).count();
+        assert!(cuts > 40, "only {cuts} syncs in the whole play");
+    }
+}
