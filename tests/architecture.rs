@@ -67,6 +67,8 @@ const PURE: &[&str] = &[
     "actors/src/instances/settling.rs",
     "actors/src/instances/succession.rs",
     "actors/src/inventory/messages.rs",
+    "actors/src/inventory/state.rs",
+    "actors/src/inventory/behaviour.rs",
     "actors/src/registry/messages.rs",
     "actors/src/registry/state.rs",
     "actors/src/registry/behaviour.rs",

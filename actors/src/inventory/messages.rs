@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::state::Inventory;
+use crate::conversation;
 use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, Health, PluginKey, Timestamp};
 
 /// What this node offers through one plugin.
@@ -26,11 +28,12 @@ pub struct Offer {
     pub remarks: Vec<String>,
 }
 
-/// Asks for everything this node offers.
+/// Asks for everything this node offers. Nothing is told before the first fingerprints are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakeInventory;
 
-/// Waits until the first fingerprints have been published (N1), and gives them.
+/// Waits until the first fingerprints have been published (N1), and gives what is offered then. An answer without
+/// [`InventoryView::first`] says that it was not waited: too many wait already, or the host is stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AwaitFirst;
 
@@ -41,10 +44,18 @@ pub struct FirstSummary {
     pub healthy: Vec<PluginKey>,
     /// These answered that they are not, each with its reason.
     pub unhealthy: Vec<(PluginKey, String)>,
-    /// These are not there at all (drivers that found nothing to drive).
+    /// These are not there at all: nobody came back for what was registered before, or a driver found nothing to drive.
     pub undetected: Vec<PluginKey>,
     /// These had not answered.
     pub no_answer: Vec<PluginKey>,
+}
+
+conversation! {
+    /// What is said to the inventory.
+    pub enum InventoryAsk -> InventoryAnswer for Inventory {
+        TakeInventory => InventoryView,
+        AwaitFirst => InventoryView,
+    }
 }
 
 /// What subscribers are told.
@@ -54,7 +65,8 @@ pub enum InventoryNews {
     First(Vec<Offer>, FirstSummary),
     /// An offer came or changed in something that counts. A new generation alone does not count (SCL-05).
     Changed(Offer),
-    /// A plugin is gone for good: it left, and no successor came within the grace (HLT-08).
+    /// A plugin is gone for good: it left, and no successor came within the grace (HLT-08). This is its last offer, with
+    /// health `Gone`.
     Removed(Offer),
 }
 

@@ -1,0 +1,294 @@
+//! What the inventory decides.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::messages::{FirstSummary, InventoryAnswer, InventoryAsk, InventoryNews, InventoryView, Offer};
+use super::state::{
+    InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryTimer, Phase, Standing,
+};
+use crate::instances::{InstanceReport, InstancesNews, InstancesView};
+use crate::shell::{AskError, AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, Never};
+use crate::vocabulary::{Attempt, Generation, Health, Moment, PluginKey};
+
+/// How long one call for the instances' news waits before it is made again.
+const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
+/// How long to wait before instances that were not there are followed again.
+const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
+
+impl Machine for Inventory {
+    const KIND: &'static str = "inventory";
+    type Config = InventoryOptions;
+    type Image = ();
+    type Ask = InventoryAsk;
+    type Answer = InventoryAnswer;
+    type Call = InventoryCall;
+    type Outcome = Result<Vec<InstancesItem>, AskError>;
+    type Timer = InventoryTimer;
+    type Change = Never;
+    type News = InventoryNews;
+    type View = InventoryView;
+
+    fn restore(options: &InventoryOptions, (): (), _: Moment) -> Self {
+        Self {
+            options: *options,
+            phase: Phase::Gathering { reports: BTreeMap::new(), awaited: BTreeSet::new() },
+            following: Attempt::default(),
+            waiting: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => {
+                effects.start_timer(InventoryTimer::FirstWait, moment.now + self.options.first_wait);
+                self.follow(true, effects);
+            }
+            Input::Asked { id, ask: InventoryAsk::TakeInventory(_), .. } => {
+                effects.reply(*id, InventoryAnswer::TakeInventory(self.view()));
+            }
+            Input::Asked { id, ask: InventoryAsk::AwaitFirst(_), .. } => self.first_asked(*id, effects),
+            Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
+            Input::Elapsed(InventoryTimer::Refollow) => self.follow(true, effects),
+            Input::Elapsed(InventoryTimer::FirstWait) => self.first_wait_ended(effects),
+            Input::Elapsed(InventoryTimer::Grace(plugin)) => self.grace_ended(plugin, effects),
+            Input::StopRequested(_) => {
+                self.answer_first(effects);
+                effects.stop();
+            }
+        }
+    }
+
+    fn view(&self) -> InventoryView {
+        match &self.phase {
+            Phase::Gathering { .. } => InventoryView::default(),
+            Phase::Published { summary, standings } => InventoryView {
+                offers: standings.values().map(|standing| standing.offer().clone()).collect(),
+                first: Some(summary.clone()),
+            },
+        }
+    }
+}
+
+impl Inventory {
+    // === The instances' feed ===
+
+    fn follow(&mut self, afresh: bool, effects: &mut Effects<Self>) {
+        self.following = self.following.next();
+        effects.call(self.key(), FOLLOW_DEADLINE, InventoryCall::Follow { afresh });
+    }
+
+    fn key(&self) -> CallKey {
+        CallKey { generation: Generation::default(), attempt: self.following }
+    }
+
+    fn returned(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        outcome: &Result<Result<Vec<InstancesItem>, AskError>, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        // Another try of following is under way.
+        if key != self.key() {
+            return;
+        }
+        match outcome {
+            Ok(Ok(items)) => {
+                items.iter().for_each(|item| self.heard(moment, item, effects));
+                self.follow(false, effects);
+            }
+            // Nothing happened for a long time.
+            Err(CallLost::DeadlineExceeded(_)) => self.follow(false, effects),
+            Ok(Err(_)) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+                effects.start_timer(InventoryTimer::Refollow, moment.now + REFOLLOW_PAUSE);
+            }
+        }
+    }
+
+    fn heard(&mut self, moment: Moment, item: &InstancesItem, effects: &mut Effects<Self>) {
+        match item {
+            FeedItem::Snapshot { view, .. } => self.replaced(moment, view, effects),
+            FeedItem::Change { news: InstancesNews::Awaited(plugins), .. } => self.expect_also(plugins),
+            FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
+                self.reported(moment, report, effects);
+            }
+            FeedItem::Change { news: InstancesNews::Left(report), .. } => {
+                self.left(moment, &report.plugin, effects);
+            }
+            FeedItem::Change { news: InstancesNews::Settled, .. } => self.settled(effects),
+            // A snapshot follows.
+            FeedItem::Lagged { .. } => {}
+        }
+    }
+
+    /// Takes a snapshot in place of everything heard before: what is missing in it has left.
+    fn replaced(&mut self, moment: Moment, view: &InstancesView, effects: &mut Effects<Self>) {
+        let present: BTreeSet<&PluginKey> = view.reports.iter().map(|report| &report.plugin).collect();
+        let known: Vec<PluginKey> = match &self.phase {
+            Phase::Gathering { reports, .. } => reports.keys().cloned().collect(),
+            Phase::Published { standings, .. } => standings.keys().cloned().collect(),
+        };
+        for plugin in known.iter().filter(|plugin| !present.contains(plugin)) {
+            self.left(moment, plugin, effects);
+        }
+        for report in &view.reports {
+            self.reported(moment, report, effects);
+        }
+        self.expect_also(&view.awaited);
+        if view.settled {
+            self.settled(effects);
+        }
+    }
+
+    // === The first fingerprints ===
+
+    fn expect_also(&mut self, plugins: &[PluginKey]) {
+        match &mut self.phase {
+            Phase::Gathering { awaited, .. } => awaited.extend(plugins.iter().cloned()),
+            // Nobody waits any more.
+            Phase::Published { .. } => {}
+        }
+    }
+
+    /// Every plugin is known: one that was awaited and has no report is not there.
+    fn settled(&mut self, effects: &mut Effects<Self>) {
+        if let Phase::Gathering { reports, awaited } = &self.phase {
+            let mut summary = FirstSummary::of(reports.values());
+            summary.undetected.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
+            self.publish_first(summary, effects);
+        }
+    }
+
+    /// Enough was waited: one that was awaited and has no report has not answered yet.
+    fn first_wait_ended(&mut self, effects: &mut Effects<Self>) {
+        if let Phase::Gathering { reports, awaited } = &self.phase {
+            let mut summary = FirstSummary::of(reports.values());
+            summary.no_answer.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
+            self.publish_first(summary, effects);
+        }
+    }
+
+    fn publish_first(&mut self, summary: FirstSummary, effects: &mut Effects<Self>) {
+        let mut standings = BTreeMap::new();
+        if let Phase::Gathering { reports, .. } = &self.phase {
+            let offers = reports.values().map(|r| (r.plugin.clone(), Standing::Current(Offer::of(r))));
+            standings.extend(offers);
+        }
+        let offers = standings.values().map(|standing| standing.offer().clone()).collect();
+        effects.cancel_timer(InventoryTimer::FirstWait);
+        effects.publish(InventoryNews::First(offers, summary.clone()));
+        self.phase = Phase::Published { summary, standings };
+        self.answer_first(effects);
+    }
+
+    fn first_asked(&mut self, id: AskId, effects: &mut Effects<Self>) {
+        match &self.phase {
+            Phase::Gathering { .. } if self.waiting.len() < self.options.waiting_max => self.waiting.push(id),
+            Phase::Gathering { .. } | Phase::Published { .. } => {
+                effects.reply(id, InventoryAnswer::AwaitFirst(self.view()));
+            }
+        }
+    }
+
+    fn answer_first(&mut self, effects: &mut Effects<Self>) {
+        let view = self.view();
+        for id in self.waiting.drain(..) {
+            effects.reply(id, InventoryAnswer::AwaitFirst(view.clone()));
+        }
+    }
+
+    // === One plugin ===
+
+    fn reported(&mut self, moment: Moment, report: &InstanceReport, effects: &mut Effects<Self>) {
+        match (&mut self.phase, &report.health) {
+            (Phase::Gathering { .. } | Phase::Published { .. }, Health::Gone) => {
+                self.left(moment, &report.plugin, effects);
+            }
+            (
+                Phase::Gathering { reports, .. },
+                Health::Starting | Health::Healthy | Health::Unhealthy { .. },
+            ) => {
+                reports.insert(report.plugin.clone(), report.clone());
+            }
+            (
+                Phase::Published { standings, .. },
+                Health::Starting | Health::Healthy | Health::Unhealthy { .. },
+            ) => match standings.get_mut(&report.plugin) {
+                Some(standing) => standing.renew(report, effects),
+                None => {
+                    let offer = Offer::of(report);
+                    effects.publish(InventoryNews::Changed(offer.clone()));
+                    standings.insert(report.plugin.clone(), Standing::Current(offer));
+                }
+            },
+        }
+    }
+
+    /// Notes that a plugin's instance has left, or is on its way out. If it was told of, its grace begins.
+    fn left(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        match &mut self.phase {
+            Phase::Gathering { reports, .. } => {
+                reports.remove(plugin);
+            }
+            Phase::Published { standings, .. } => match standings.get_mut(plugin) {
+                Some(standing @ Standing::Current(_)) => {
+                    let told = Offer { restarting: true, ..standing.offer().clone() };
+                    *standing = Standing::Restarting { told, successor: None };
+                    let end = moment.now + self.options.restart_grace;
+                    effects.start_timer(InventoryTimer::Grace(plugin.clone()), end);
+                }
+                // The grace goes on as it began.
+                Some(Standing::Restarting { successor, .. }) => *successor = None,
+                None => {}
+            },
+        }
+    }
+
+    fn grace_ended(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
+        let Phase::Published { standings, .. } = &mut self.phase else { return };
+        match standings.remove(plugin) {
+            Some(Standing::Restarting { told, successor: Some(successor) }) => {
+                let offer = Offer::of(&successor);
+                if !offer.equals(&told) {
+                    effects.publish(InventoryNews::Changed(offer.clone()));
+                }
+                standings.insert(plugin.clone(), Standing::Current(offer));
+            }
+            Some(Standing::Restarting { told, successor: None }) => {
+                let last = Offer { health: Health::Gone, restarting: false, ..told };
+                effects.publish(InventoryNews::Removed(last));
+            }
+            // A successor came in time.
+            Some(current @ Standing::Current(_)) => {
+                standings.insert(plugin.clone(), current);
+            }
+            None => {}
+        }
+    }
+}
+
+impl Standing {
+    /// Takes in what an instance reports that has not left, and tells what counts.
+    fn renew(&mut self, report: &InstanceReport, effects: &mut Effects<Inventory>) {
+        match (&mut *self, &report.health) {
+            // Within the grace only good news are news.
+            (
+                Self::Restarting { successor, .. },
+                Health::Starting | Health::Unhealthy { .. } | Health::Gone,
+            ) => {
+                *successor = Some(report.clone());
+            }
+            (Self::Restarting { .. }, Health::Healthy) | (Self::Current(_), _) => {
+                let offer = Offer::of(report);
+                if matches!(self, Self::Restarting { .. }) {
+                    effects.cancel_timer(InventoryTimer::Grace(report.plugin.clone()));
+                }
+                if !offer.equals(self.offer()) {
+                    effects.publish(InventoryNews::Changed(offer.clone()));
+                }
+                *self = Self::Current(offer);
+            }
+        }
+    }
+}
