@@ -16,6 +16,8 @@ pub mod instance;
 
 pub mod instances;
 
+pub mod allocation;
+
 pub mod allocations;
 
 pub mod inventory;

@@ -1,93 +1,10 @@
 //! What a host says of the workloads that carry its plugins, and what it is told and asked.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
-
-use crate::vocabulary::{AllocationId, Health, PluginName, Role, SocketPath, TaskName, Timestamp};
-
-/// How a workload sees the file system: decides which path `CSI_ENDPOINT` names (A1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isolation {
-    /// It sees the host's own paths.
-    None,
-    /// It is confined to a directory of the host, into which the socket directory is mounted.
-    Chroot,
-    /// It has a root of its own from an image, into which the socket directory is mounted.
-    Image,
-}
-
-/// Everything a host says of one plugin workload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllocationSpec {
-    /// The allocation.
-    pub allocation: AllocationId,
-    /// Its task whose process is the plugin.
-    pub task: TaskName,
-    /// The name of the plugin.
-    pub plugin: PluginName,
-    /// Which halves of it.
-    pub role: Role,
-    /// The directory inside the workload where its socket directory is mounted; meaningless without isolation.
-    pub socket_mount_dir: PathBuf,
-    /// The directory inside the workload below which volumes are staged and published. `/local/csi` by default.
-    pub volume_mount_dir: PathBuf,
-    /// How long the plugin may take from its start to its first ready answer. 30 s by default.
-    pub health_timeout: Duration,
-    /// How the workload sees the file system.
-    pub isolation: Isolation,
-    /// The user's own environment: a `CSI_ENDPOINT` in it wins (SEC-04), and then the socket is looked for where it says.
-    pub environment: BTreeMap<String, String>,
-}
-
-impl AllocationSpec {
-    /// A spec with the usual defaults.
-    #[must_use]
-    pub fn new(allocation: AllocationId, task: TaskName, plugin: PluginName, role: Role) -> Self {
-        Self {
-            allocation,
-            task,
-            plugin,
-            role,
-            socket_mount_dir: PathBuf::from("/csi"),
-            volume_mount_dir: PathBuf::from("/local/csi"),
-            health_timeout: Duration::from_secs(30),
-            isolation: Isolation::None,
-            environment: BTreeMap::new(),
-        }
-    }
-}
-
-/// How mounts made on one side of a bind mount show on the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Propagation {
-    /// Not at all.
-    Private,
-    /// Both ways (`rshared`).
-    Bidirectional,
-}
-
-/// One directory that the host is to mount into the workload (C178).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    /// On the host.
-    pub host_path: PathBuf,
-    /// Inside the workload.
-    pub task_path: PathBuf,
-    /// How mounts pass.
-    pub propagation: Propagation,
-}
-
-/// All that a workload needs to be started. Asked for again it is the same again (A1, RES-02).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskContext {
-    /// What to set in its environment; does not repeat what the user set.
-    pub environment: BTreeMap<String, String>,
-    /// What to mount.
-    pub mounts: Vec<Mount>,
-    /// Where its socket will be, as the host sees it.
-    pub socket: SocketPath,
-}
+pub use crate::allocation::{
+    AllocationPhase, AllocationSpec, AllocationStatus, AllocationStopped, Isolation, Mount, PrepareError,
+    Propagation, TaskContext, TaskEvent, TaskEventKind,
+};
+use crate::vocabulary::{AllocationId, TaskName};
 
 /// Asks, before every start of the task, for what it needs. The first one brings the allocation's supervisor into being; a
 /// dead socket of a former run is removed, a live one is refused (SEC-02).
@@ -95,55 +12,6 @@ pub struct TaskContext {
 pub struct PrepareAllocation {
     /// The workload.
     pub spec: AllocationSpec,
-}
-
-/// Why a workload cannot be prepared. Nothing was left half-done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PrepareError {
-    /// The allocation exists with another spec; stop it first.
-    #[error("allocation {allocation} exists with other contents ({difference}); stop it first")]
-    SpecChanged {
-        /// Which allocation.
-        allocation: AllocationId,
-        /// The field that differs.
-        difference: &'static str,
-    },
-    /// The allocation is being stopped.
-    #[error("allocation {allocation} is being stopped; prepare it again when it is gone")]
-    Stopping {
-        /// Which allocation.
-        allocation: AllocationId,
-    },
-    /// Something listens on its socket already.
-    #[error("a process listens on {socket} already; stop it, or start this allocation under another id")]
-    SocketInUse {
-        /// The socket.
-        socket: SocketPath,
-    },
-    /// The user's own `CSI_ENDPOINT` cannot be used.
-    #[error("CSI_ENDPOINT of allocation {allocation}: {reason}")]
-    Endpoint {
-        /// Which allocation.
-        allocation: AllocationId,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The directory cannot be made.
-    #[error("cannot make {path} for allocation {allocation}: {reason}")]
-    Directory {
-        /// Which allocation.
-        allocation: AllocationId,
-        /// What was to be made.
-        path: PathBuf,
-        /// What the system said, and what to do.
-        reason: String,
-    },
-    /// There are too many allocations.
-    #[error("{held} allocations are held and no more are taken")]
-    Full {
-        /// How many there are.
-        held: usize,
-    },
 }
 
 /// Says that the task's process has started, or runs already after a restart of the host. The supervisor now waits for the
@@ -172,15 +40,6 @@ pub struct StopAllocation {
     pub allocation: AllocationId,
 }
 
-/// What became of a [`StopAllocation`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllocationStopped {
-    /// Whether it was registered and was deregistered.
-    pub deregistered: bool,
-    /// What could not be put in order, if anything: files left in the socket directory, calls that did not end in time.
-    pub remarks: Vec<String>,
-}
-
 /// The allocation is not known; nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("allocation {allocation} is not known here; prepare it first")]
@@ -192,92 +51,6 @@ pub struct UnknownAllocation {
 /// Asks for all allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListAllocations;
-
-/// Where an allocation has got to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AllocationPhase {
-    /// Its directories are made and its task does not run.
-    Prepared,
-    /// Its task runs, and its socket is not there yet.
-    AwaitingSocket,
-    /// Its socket is there, and it does not say ready yet.
-    Probing,
-    /// It is ready and being registered.
-    Registering,
-    /// It is registered.
-    Registered,
-    /// It took too long, and the host was asked to restart its task.
-    AwaitingRestart,
-    /// It is being stopped.
-    Stopping,
-}
-
-impl AllocationPhase {
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Prepared => "prepared",
-            Self::AwaitingSocket => "awaiting-socket",
-            Self::Probing => "probing",
-            Self::Registering => "registering",
-            Self::Registered => "registered",
-            Self::AwaitingRestart => "awaiting-restart",
-            Self::Stopping => "stopping",
-        }
-    }
-}
-
-/// One allocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllocationStatus {
-    /// Which allocation.
-    pub allocation: AllocationId,
-    /// Its task.
-    pub task: TaskName,
-    /// The name of its plugin.
-    pub plugin: PluginName,
-    /// Which halves of it.
-    pub role: Role,
-    /// Where it has got to.
-    pub phase: AllocationPhase,
-    /// Its health as last seen.
-    pub health: Health,
-    /// Where its socket is.
-    pub socket: SocketPath,
-    /// Since when it has been in this phase.
-    pub since: Timestamp,
-    /// The last thing worth telling.
-    pub last_event: String,
-}
-
-/// Something that the owner of the workload should see among its task's events.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskEvent {
-    /// Which allocation.
-    pub allocation: AllocationId,
-    /// Which task.
-    pub task: TaskName,
-    /// What kind of thing.
-    pub kind: TaskEventKind,
-    /// A sentence for people, with the true cause.
-    pub message: String,
-}
-
-/// The kinds of [`TaskEvent`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TaskEventKind {
-    /// The plugin became healthy.
-    Healthy,
-    /// The plugin became unhealthy.
-    Unhealthy,
-    /// The plugin was not ready in time.
-    NotReadyInTime,
-    /// Its socket cannot be used, and waiting would not help (SEC-03).
-    SocketRefused,
-    /// Something could not be put in order while stopping.
-    StoppedWithRemarks,
-}
 
 /// What subscribers are told.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,130 @@
+//! The hands of an allocation's supervisor.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
+
+use super::directory;
+use super::messages::{AllocationNews, Listener};
+use super::neighbours::Neighbours;
+use super::paths::Plan;
+use super::state::{Allocation, AllocationCall, AllocationConfig, AllocationOutcome};
+use crate::csi::{Answer, CallError, Cause, Connection, Limits, Rpc, SocketFile};
+use crate::instances::{AwaitRetired, HealthOf};
+use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_actor};
+use crate::vocabulary::{AllocationId, RestartBudget, SocketPath};
+
+/// Starts the supervisor of one allocation at a vacant address. It tells `told` what it has to tell, without missing a word.
+///
+/// A crash ends it: its owner knows what it was at and starts another one.
+pub fn start(
+    address: &Address<Allocation>,
+    config: AllocationConfig,
+    neighbours: Rc<dyn Neighbours>,
+    told: impl FnMut(AllocationNews) + 'static,
+    settings: Settings,
+) -> Running {
+    let hands = Hands {
+        allocation: config.spec.allocation.clone(),
+        plan: config.plan.clone(),
+        call_deadline: config.options.call_deadline,
+        neighbours,
+        told: Box::new(told),
+    };
+    let budget = RestartBudget { limit: 0, ..settings.budget };
+    start_actor(address, config, hands, NoStore, Settings { budget, ..settings })
+}
+
+struct Hands {
+    allocation: AllocationId,
+    plan: Plan,
+    call_deadline: Duration,
+    neighbours: Rc<dyn Neighbours>,
+    told: Box<dyn FnMut(AllocationNews)>,
+}
+
+impl Doing<Allocation> for Hands {
+    fn call(&mut self, call: AllocationCall) -> LocalBoxFuture<'static, AllocationOutcome> {
+        match call {
+            AllocationCall::MakeDirectories(listener) => self.make_directories(listener),
+            AllocationCall::FindSocket => Box::pin(find_socket(self.plan.context.socket.clone())),
+            AllocationCall::Ask(rpc) => {
+                Box::pin(ask(self.plan.context.socket.clone(), rpc, self.call_deadline))
+            }
+            AllocationCall::Register(message) => {
+                let answer = self.neighbours.register(message);
+                Box::pin(async move { AllocationOutcome::Registered(answer.await) })
+            }
+            AllocationCall::Deregister(message) => {
+                let answer = self.neighbours.deregister(message);
+                Box::pin(async move { AllocationOutcome::Deregistered(answer.await) })
+            }
+            AllocationCall::AskHealth => {
+                let answer = self.neighbours.health_of(HealthOf { allocation: self.allocation.clone() });
+                Box::pin(async move { AllocationOutcome::Health(answer.await) })
+            }
+            AllocationCall::AwaitRetired => {
+                let message = AwaitRetired { allocation: self.allocation.clone() };
+                let answer = self.neighbours.await_retired(message);
+                Box::pin(async move { AllocationOutcome::Retired(answer.await) })
+            }
+            AllocationCall::RemoveDirectory => {
+                let removed = directory::remove(self.plan.clone());
+                Box::pin(async move { AllocationOutcome::Removed(removed.await) })
+            }
+        }
+    }
+
+    fn published(&mut self, news: &AllocationNews) {
+        log(&self.allocation, news);
+        (self.told)(news.clone());
+    }
+}
+
+impl Hands {
+    fn make_directories(&self, listener: Listener) -> LocalBoxFuture<'static, AllocationOutcome> {
+        let made = directory::make_ready(self.allocation.clone(), self.plan.clone(), listener);
+        Box::pin(async move { AllocationOutcome::Made(made.await) })
+    }
+}
+
+async fn find_socket(socket: SocketPath) -> AllocationOutcome {
+    let found = tokio::task::spawn_blocking(move || SocketFile::at(&socket)).await;
+    let crashed = |error: tokio::task::JoinError| Err(Cause::System { detail: error.to_string() });
+    AllocationOutcome::Found(found.unwrap_or_else(crashed))
+}
+
+async fn ask(socket: SocketPath, rpc: Rpc, deadline: Duration) -> AllocationOutcome {
+    let answer = ask_once(&socket, rpc, deadline).await;
+    if let Err(error) = &answer {
+        // Not being ready yet is normal.
+        tracing::debug!(%socket, %rpc, %error, "a plugin did not answer");
+    }
+    AllocationOutcome::Answered(answer)
+}
+
+async fn ask_once(socket: &SocketPath, rpc: Rpc, deadline: Duration) -> Result<Answer, CallError> {
+    let limits = Limits { dial_deadline: deadline, ..Limits::default() };
+    let connection = Connection::dial(socket, limits).await?;
+    connection.call(rpc, deadline).await
+}
+
+fn log(allocation: &AllocationId, news: &AllocationNews) {
+    match news {
+        AllocationNews::Changed(status) => tracing::info!(
+            %allocation,
+            plugin = %status.plugin,
+            phase = status.phase.as_str(),
+            health = %status.health,
+            event = status.last_event,
+            "allocation changed"
+        ),
+        AllocationNews::Task(event) => {
+            tracing::info!(%allocation, task = %event.task, kind = ?event.kind, event = event.message, "task event");
+        }
+        AllocationNews::RestartRequested { reason } => {
+            tracing::warn!(%allocation, error = reason, "restart requested");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! How the supervisor of an allocation decides: which input goes to which part of its life.
+
+use std::time::Duration;
+
+use super::messages::{
+    AllocationAnswer, AllocationAsk, AllocationNews, AllocationStatus, Listener, MakeReady, NoteExit,
+    NoteStart, PrepareError, SignOff, TaskContext, TaskEvent,
+};
+use super::messages::{DescribeAllocation, TaskEventKind};
+use super::state::{
+    Allocation, AllocationCall, AllocationConfig, AllocationOutcome, AllocationTimer, Event, Phase,
+    Preparing, SignIn, Task, Wish,
+};
+use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Never, StopMode};
+use crate::vocabulary::{Attempt, Generation, Health, Moment};
+
+impl Machine for Allocation {
+    const KIND: &'static str = "allocation";
+    type Config = AllocationConfig;
+    type Image = ();
+    type Ask = AllocationAsk;
+    type Answer = AllocationAnswer;
+    type Call = AllocationCall;
+    type Outcome = AllocationOutcome;
+    type Timer = AllocationTimer;
+    type Change = Never;
+    type News = AllocationNews;
+    type View = AllocationStatus;
+
+    fn restore(config: &AllocationConfig, (): (), moment: Moment) -> Self {
+        Self {
+            config: config.clone(),
+            attempts: Attempt::default(),
+            start: Generation::default(),
+            phase: Phase::Prepared,
+            since: moment.now,
+            health: Health::Starting,
+            last_event: "known, and not started yet".to_owned(),
+            preparing: None,
+            sign_in: SignIn::default(),
+            told: None,
+            news: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => self.resumed(moment, effects),
+            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
+            Input::Returned { key, call, outcome } => {
+                self.returned(moment, key.attempt, call, outcome, effects);
+            }
+            Input::Elapsed(timer) => self.elapsed(moment, *timer, effects),
+            Input::StopRequested(StopMode::Stop) => self.begin_stopping(None, moment, effects),
+            // Everything stays as it is for the next start of the host.
+            Input::StopRequested(StopMode::Detach) => effects.stop(),
+        }
+        self.tell(moment, effects);
+    }
+
+    fn view(&self) -> AllocationStatus {
+        self.status()
+    }
+}
+
+impl Allocation {
+    /// Takes up what its predecessor was at, if it had one.
+    fn resumed(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        match self.config.task {
+            Task::NotStarted => {}
+            Task::Running => self.begin_waiting(moment, effects),
+            Task::Exited => self.end_of_task("the task has ended".to_owned(), moment, effects),
+            Task::Leaving => self.begin_stopping(None, moment, effects),
+        }
+    }
+
+    fn asked(&mut self, moment: Moment, id: AskId, ask: &AllocationAsk, effects: &mut Effects<Self>) {
+        match ask {
+            AllocationAsk::MakeReady(MakeReady { listener }) => {
+                self.make_ready(id, *listener, moment, effects);
+            }
+            AllocationAsk::NoteStart(NoteStart) => {
+                if self.is_in_service() {
+                    self.begin_waiting(moment, effects);
+                }
+                effects.reply(id, AllocationAnswer::NoteStart(()));
+            }
+            AllocationAsk::NoteExit(NoteExit { how }) => {
+                if self.is_in_service() {
+                    self.end_of_task(format!("the task ended: {how}"), moment, effects);
+                }
+                effects.reply(id, AllocationAnswer::NoteExit(()));
+            }
+            AllocationAsk::SignOff(SignOff) => self.begin_stopping(Some(id), moment, effects),
+            AllocationAsk::DescribeAllocation(DescribeAllocation) => {
+                effects.reply(id, AllocationAnswer::DescribeAllocation(self.status()));
+            }
+        }
+    }
+
+    fn returned(
+        &mut self,
+        moment: Moment,
+        attempt: Attempt,
+        call: &AllocationCall,
+        outcome: &Result<AllocationOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        match outcome {
+            Ok(AllocationOutcome::Made(made)) => self.made(attempt, made, effects),
+            Ok(AllocationOutcome::Found(found)) => self.found(attempt, found, moment, effects),
+            Ok(AllocationOutcome::Answered(answer)) => self.answered(attempt, answer, moment, effects),
+            Ok(AllocationOutcome::Registered(registered)) => {
+                self.registered(attempt, registered, moment, effects);
+            }
+            Ok(AllocationOutcome::Deregistered(deregistered)) => {
+                self.deregistered(attempt, deregistered, moment, effects);
+            }
+            Ok(AllocationOutcome::Health(health)) => self.health_seen(attempt, health, moment, effects),
+            Ok(AllocationOutcome::Retired(retired)) => self.retired(attempt, retired, moment, effects),
+            Ok(AllocationOutcome::Removed(left)) => self.removed(attempt, left, effects),
+            Err(lost) => self.lost(moment, attempt, call, lost, effects),
+        }
+    }
+
+    /// A call that came back with nothing is treated as one that came back with a failure.
+    fn lost(
+        &mut self,
+        moment: Moment,
+        attempt: Attempt,
+        call: &AllocationCall,
+        lost: &CallLost,
+        effects: &mut Effects<Self>,
+    ) {
+        match call {
+            AllocationCall::MakeDirectories(_) => {
+                let error = PrepareError::Directory {
+                    allocation: self.config.spec.allocation.clone(),
+                    path: self.config.plan.socket_place.path(),
+                    reason: format!("the file system gave {lost}; look after its disk"),
+                };
+                self.made(attempt, &Err(error), effects);
+            }
+            AllocationCall::FindSocket | AllocationCall::Ask(_) => {
+                self.question_lost(attempt, lost, moment, effects);
+            }
+            AllocationCall::Register(_) | AllocationCall::Deregister(_) => {
+                self.registry_failed(attempt, format!("the registry gave {lost}"), moment, effects);
+            }
+            AllocationCall::AskHealth => self.round_over(attempt, moment, effects),
+            AllocationCall::AwaitRetired => self.retire_lost(attempt, lost, effects),
+            AllocationCall::RemoveDirectory => {
+                let path = self.config.plan.socket_place.path();
+                let left = format!("{} was left: the file system gave {lost}", path.display());
+                self.removed(attempt, &[left], effects);
+            }
+        }
+    }
+
+    fn elapsed(&mut self, moment: Moment, timer: AllocationTimer, effects: &mut Effects<Self>) {
+        match timer {
+            AllocationTimer::Look => self.look(moment, effects),
+            AllocationTimer::HealthTimeout => self.out_of_time(moment, effects),
+            AllocationTimer::Registry => {
+                self.sign_in.is_pausing = false;
+                self.pursue_wish(effects);
+            }
+            AllocationTimer::Round => self.begin_round(effects),
+            AllocationTimer::Retire => self.retire(effects),
+            AllocationTimer::StopDeadline => self.out_of_patience(effects),
+        }
+    }
+
+    // === Preparing (A1) ===
+
+    fn make_ready(&mut self, id: AskId, listener: Listener, moment: Moment, effects: &mut Effects<Self>) {
+        if !self.is_in_service() {
+            let stopping = PrepareError::Stopping { allocation: self.config.spec.allocation.clone() };
+            effects.reply(id, AllocationAnswer::MakeReady(Err(stopping)));
+            return;
+        }
+        if !matches!(self.phase, Phase::Prepared) {
+            self.end_of_task("the task is about to be started again".to_owned(), moment, effects);
+        }
+        let deadline = self.config.options.directory_deadline;
+        let attempt = self.call(AllocationCall::MakeDirectories(listener), deadline, effects);
+        let mut askers = self.preparing.take().map(|before| before.askers).unwrap_or_default();
+        askers.push(id);
+        self.preparing = Some(Preparing { attempt, askers });
+    }
+
+    fn made(&mut self, attempt: Attempt, made: &Result<(), PrepareError>, effects: &mut Effects<Self>) {
+        let Some(preparing) = self.preparing.take_if(|preparing| preparing.attempt == attempt) else {
+            return;
+        };
+        let context = made.clone().map(|()| self.config.plan.context.clone());
+        self.last_event = match made {
+            Ok(()) => "prepared".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        answer_all(preparing.askers, &context, effects);
+    }
+
+    /// Tells those who wait for directories that there will be none.
+    pub(super) fn refuse_preparing(&mut self, effects: &mut Effects<Self>) {
+        let Some(preparing) = self.preparing.take() else { return };
+        let stopping = PrepareError::Stopping { allocation: self.config.spec.allocation.clone() };
+        answer_all(preparing.askers, &Err(stopping), effects);
+    }
+
+    // === Between the parts ===
+
+    /// The task does not run: whatever it was at is over, and its registration leaves.
+    fn end_of_task(&mut self, event: String, moment: Moment, effects: &mut Effects<Self>) {
+        self.enter(Phase::Prepared, event, effects);
+        self.health = Health::Gone;
+        self.want(Wish::Out, moment, effects);
+    }
+
+    /// Leaves the present phase, with its timers, for another.
+    pub(super) fn enter(&mut self, phase: Phase, event: impl Into<String>, effects: &mut Effects<Self>) {
+        match self.phase {
+            Phase::Waiting(_) => {
+                effects.cancel_timer(AllocationTimer::Look);
+                effects.cancel_timer(AllocationTimer::HealthTimeout);
+            }
+            Phase::Registered(_) => effects.cancel_timer(AllocationTimer::Round),
+            Phase::Stopping(_) => {
+                effects.cancel_timer(AllocationTimer::Retire);
+                effects.cancel_timer(AllocationTimer::StopDeadline);
+            }
+            Phase::Prepared | Phase::Registering | Phase::AwaitingRestart | Phase::Ended => {}
+        }
+        self.phase = phase;
+        self.last_event = event.into();
+    }
+
+    pub(super) const fn is_in_service(&self) -> bool {
+        match self.phase {
+            Phase::Prepared
+            | Phase::Waiting(_)
+            | Phase::Registering
+            | Phase::Registered(_)
+            | Phase::AwaitingRestart => true,
+            Phase::Stopping(_) | Phase::Ended => false,
+        }
+    }
+
+    /// Makes a call under a number of its own, by which what comes back is told from what comes too late.
+    pub(super) fn call(
+        &mut self,
+        call: AllocationCall,
+        deadline: Duration,
+        effects: &mut Effects<Self>,
+    ) -> Attempt {
+        self.attempts = self.attempts.next();
+        let key = CallKey { generation: self.start, attempt: self.attempts };
+        effects.call(key, deadline, call);
+        self.attempts
+    }
+
+    /// Notes an event for the owner of the task, told at the end of this step.
+    pub(super) fn event(&mut self, event: Event) {
+        let Event { kind, message } = event;
+        let allocation = self.config.spec.allocation.clone();
+        let task = self.config.spec.task.clone();
+        self.news.push(AllocationNews::Task(TaskEvent { allocation, task, kind, message }));
+    }
+
+    /// Takes a new health over, with an event if it is another one and not just another reason for it.
+    pub(super) fn take_health(&mut self, health: Health, message: String) {
+        let is_new = self.health.as_str() != health.as_str();
+        self.health = health;
+        let kind = match self.health {
+            Health::Healthy => TaskEventKind::Healthy,
+            Health::Unhealthy { .. } => TaskEventKind::Unhealthy,
+            Health::Starting | Health::Gone => return,
+        };
+        if is_new {
+            self.last_event.clone_from(&message);
+            self.event(Event { kind, message });
+        }
+    }
+
+    fn status(&self) -> AllocationStatus {
+        let spec = &self.config.spec;
+        AllocationStatus {
+            allocation: spec.allocation.clone(),
+            task: spec.task.clone(),
+            plugin: spec.plugin.clone(),
+            role: spec.role,
+            phase: self.phase.shown(),
+            health: self.health.clone(),
+            socket: self.config.plan.context.socket.clone(),
+            since: self.since,
+            last_event: self.last_event.clone(),
+        }
+    }
+
+    /// Tells what this step has changed: the status first, then events, then the end.
+    fn tell(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let phase = self.phase.shown();
+        if self.told.as_ref().is_none_or(|told| told.phase != phase) {
+            self.since = moment.now;
+        }
+        let status = self.status();
+        if self.told.as_ref().map(AllocationStatus::says) != Some(status.says()) {
+            self.told = Some(status.clone());
+            effects.publish(AllocationNews::Changed(status));
+        }
+        std::mem::take(&mut self.news).into_iter().for_each(|news| effects.publish(news));
+        if matches!(self.phase, Phase::Ended) {
+            effects.stop();
+        }
+    }
+}
+
+fn answer_all(
+    askers: Vec<AskId>,
+    answer: &Result<TaskContext, PrepareError>,
+    effects: &mut Effects<Allocation>,
+) {
+    for id in askers {
+        effects.reply(id, AllocationAnswer::MakeReady(answer.clone()));
+    }
+}

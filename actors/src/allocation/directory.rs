@@ -1,0 +1,287 @@
+//! Makes and removes an allocation's directories. It follows no link, and what it removes is one socket file and one empty
+//! directory: never anything recursively (VOL-06).
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use tokio::net::UnixStream;
+
+use super::messages::{Listener, PrepareError};
+use super::paths::{Access, Place, Plan, Step};
+use crate::csi::quoted;
+use crate::vocabulary::{AllocationId, SocketPath};
+
+/// How long a process that may listen on the socket has to take a connection.
+const KNOCK_DEADLINE: Duration = Duration::from_secs(1);
+/// How many files that were left behind a remark names.
+const LEFTOVERS_NAMED: usize = 5;
+
+/// What could not be done to which path.
+#[derive(Debug)]
+struct Trouble {
+    path: PathBuf,
+    reason: String,
+}
+
+impl Trouble {
+    fn new(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+        Self { path: path.into(), reason: reason.into() }
+    }
+
+    fn of(path: impl Into<PathBuf>, error: Errno) -> Self {
+        Self::new(path, error.to_string())
+    }
+}
+
+/// Makes the directories of an allocation and removes a dead socket of a former run; done again it changes nothing.
+///
+/// # Errors
+/// [`PrepareError::SocketInUse`] when somebody listens already and is not welcome (SEC-02), and
+/// [`PrepareError::Directory`] when a directory cannot be made, or is not ours.
+pub(super) async fn make_ready(
+    allocation: AllocationId,
+    plan: Plan,
+    listener: Listener,
+) -> Result<(), PrepareError> {
+    let said =
+        |Trouble { path, reason }| PrepareError::Directory { allocation: allocation.clone(), path, reason };
+    let socket = plan.context.socket.clone();
+    let Plan { socket_place, volume_place, socket_file, .. } = plan;
+    let place = socket_place.clone();
+    let made = blocking(move || make(&volume_place).and_then(|_| make(&place).map(drop)));
+    made.await.map_err(said)?;
+    if listener == Listener::Welcome {
+        return Ok(());
+    }
+    if is_listened_on(&socket).await.map_err(said)? {
+        return Err(PrepareError::SocketInUse { socket });
+    }
+    match socket_file {
+        Some(file) => blocking(move || unlink_dead(&socket_place, &file)).await.map_err(said),
+        None => Ok(()),
+    }
+}
+
+/// Removes an allocation's socket and the directory of it. Gives what could not be put in order.
+pub(super) async fn remove(plan: Plan) -> Vec<String> {
+    let Plan { socket_place, socket_file, .. } = plan;
+    let removed = blocking(move || take_away(&socket_place, socket_file.as_deref()));
+    match removed.await {
+        Ok(()) => Vec::new(),
+        Err(Trouble { path, reason }) => vec![format!("{} was left: {reason}", path.display())],
+    }
+}
+
+/// Runs file work beside the arbiter: a disk that hangs must not hold anyone else.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Trouble> + Send + 'static,
+) -> Result<T, Trouble> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(crash) => match crash.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_cancelled) => Err(Trouble::new("/", "the runtime is shutting down")),
+        },
+    }
+}
+
+async fn is_listened_on(socket: &SocketPath) -> Result<bool, Trouble> {
+    let connected = tokio::time::timeout(KNOCK_DEADLINE, UnixStream::connect(socket.as_path())).await;
+    let Ok(connected) = connected else { return Ok(true) };
+    let Err(error) = connected else { return Ok(true) };
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR | Errno::NOTSOCK | Errno::LOOP) => Ok(false),
+        // Its queue is full, or it takes datagrams: it lives.
+        Some(Errno::AGAIN | Errno::PROTOTYPE) => Ok(true),
+        _ => Err(Trouble::new(
+            socket.as_path(),
+            format!("cannot find out whether a process listens there ({error}); remove it if none does"),
+        )),
+    }
+}
+
+// === Making ===
+
+const DIRECTORY: OFlags =
+    OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
+
+/// Makes every step of a place that is not there, and opens the last.
+fn make(place: &Place) -> Result<OwnedFd, Trouble> {
+    let mut path = place.base.clone();
+    let base = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+    let mut at = rustix::fs::open(&path, base, Mode::empty()).map_err(|error| Trouble::of(&path, error))?;
+    for (number, step) in place.steps.iter().enumerate() {
+        path.push(&step.name);
+        let is_last = number + 1 == place.steps.len();
+        at = make_step(&at, step, is_last, &path)?;
+    }
+    Ok(at)
+}
+
+fn make_step(at: &OwnedFd, step: &Step, is_last: bool, path: &Path) -> Result<OwnedFd, Trouble> {
+    let mode = mode(step.access);
+    let is_new = match rustix::fs::mkdirat(at, &*step.name, mode) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(error) => return Err(Trouble::of(path, error)),
+    };
+    let made = enter(at, &step.name, path)?;
+    let found = rustix::fs::fstat(&made).map_err(|error| Trouble::of(path, error))?;
+    check_owner(&found, path)?;
+    // A plugin may have changed the mode of its own directory, and the mask of the process that of a new one.
+    if is_new || (is_last && step.access == Access::Private) {
+        rustix::fs::fchmod(&made, mode).map_err(|error| Trouble::of(path, error))?;
+        return Ok(made);
+    }
+    check_mode(&found, step.access, path)?;
+    Ok(made)
+}
+
+fn mode(access: Access) -> Mode {
+    match access {
+        Access::Private => Mode::RWXU,
+        Access::Passage => Mode::RWXU | Mode::XGRP | Mode::XOTH,
+    }
+}
+
+fn enter(at: &OwnedFd, name: &str, path: &Path) -> Result<OwnedFd, Trouble> {
+    rustix::fs::openat(at, name, DIRECTORY, Mode::empty()).map_err(|error| match error {
+        Errno::LOOP | Errno::NOTDIR => Trouble::new(
+            path,
+            "something that is no directory, or a link, is in its place; look what it is and remove it",
+        ),
+        error => Trouble::of(path, error),
+    })
+}
+
+fn check_owner(found: &Stat, path: &Path) -> Result<(), Trouble> {
+    let us = rustix::process::geteuid().as_raw();
+    if found.st_uid == us {
+        return Ok(());
+    }
+    Err(Trouble::new(
+        path,
+        format!("it belongs to user {} and we are user {us}; give it to us or remove it", found.st_uid),
+    ))
+}
+
+fn check_mode(found: &Stat, access: Access, path: &Path) -> Result<(), Trouble> {
+    let (forbidden, right) = match access {
+        Access::Private => (0o077, "0700"),
+        Access::Passage => (0o022, "0711"),
+    };
+    if found.st_mode & forbidden == 0 {
+        return Ok(());
+    }
+    let mode = found.st_mode & 0o7777;
+    Err(Trouble::new(path, format!("its mode {mode:04o} lets others in; set it to {right}")))
+}
+
+/// Removes a socket that nobody listens on.
+fn unlink_dead(place: &Place, file: &str) -> Result<(), Trouble> {
+    let path = place.path().join(file);
+    let directory = make(place)?;
+    match kind(&directory, file) {
+        Err(Errno::NOENT) => Ok(()),
+        Ok(FileType::Socket) => unlink(&directory, file, AtFlags::empty(), &path),
+        Ok(_) => Err(Trouble::new(path, "something that is no socket is in its place; remove it")),
+        Err(error) => Err(Trouble::of(path, error)),
+    }
+}
+
+/// What a name stands for; a link stands for itself.
+fn kind(directory: &OwnedFd, name: &str) -> Result<FileType, Errno> {
+    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(found.st_mode))
+}
+
+fn unlink(directory: &OwnedFd, name: &str, flags: AtFlags, path: &Path) -> Result<(), Trouble> {
+    match rustix::fs::unlinkat(directory, name, flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(Trouble::of(path, error)),
+    }
+}
+
+// === Taking away ===
+
+fn take_away(place: &Place, socket_file: Option<&str>) -> Result<(), Trouble> {
+    let Some((last, way)) = place.steps.split_last() else { return Ok(()) };
+    let above = Place { base: place.base.clone(), steps: way.to_vec() };
+    let (Some(above), path) = (find(&above)?, place.path()) else { return Ok(()) };
+    let directory = match enter_if_there(&above, &last.name, &path)? {
+        Some(directory) => directory,
+        None => return Ok(()),
+    };
+    check_ours(&above, &directory, &path)?;
+    if let Some(file) = socket_file
+        && kind(&directory, file) == Ok(FileType::Socket)
+    {
+        unlink(&directory, file, AtFlags::empty(), &path.join(file))?;
+    }
+    match rustix::fs::unlinkat(&above, &*last.name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Err(Trouble::new(path, leftovers(&directory))),
+        Err(error) => Err(Trouble::of(path, error)),
+    }
+}
+
+/// Opens a place, or nothing if it is not there.
+fn find(place: &Place) -> Result<Option<OwnedFd>, Trouble> {
+    let mut path = place.base.clone();
+    let base = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+    let mut at = match rustix::fs::open(&path, base, Mode::empty()) {
+        Ok(at) => at,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(Trouble::of(path, error)),
+    };
+    for step in &place.steps {
+        path.push(&step.name);
+        match enter_if_there(&at, &step.name, &path)? {
+            Some(next) => at = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(at))
+}
+
+fn enter_if_there(at: &OwnedFd, name: &str, path: &Path) -> Result<Option<OwnedFd>, Trouble> {
+    match kind(at, name) {
+        Err(Errno::NOENT) => Ok(None),
+        Ok(_) => enter(at, name, path).map(Some),
+        Err(error) => Err(Trouble::of(path, error)),
+    }
+}
+
+/// Refuses a directory of another owner, and one on which something has been mounted.
+fn check_ours(above: &OwnedFd, directory: &OwnedFd, path: &Path) -> Result<(), Trouble> {
+    let outer = rustix::fs::fstat(above).map_err(|error| Trouble::of(path, error))?;
+    let inner = rustix::fs::fstat(directory).map_err(|error| Trouble::of(path, error))?;
+    if outer.st_dev != inner.st_dev {
+        return Err(Trouble::new(path, "something is mounted on it; unmount it, then remove it"));
+    }
+    check_owner(&inner, path)
+}
+
+/// Names what is in a directory besides what we put there.
+fn leftovers(directory: &OwnedFd) -> String {
+    let names: Vec<String> = match Dir::read_from(directory) {
+        Ok(entries) => entries.flatten().map(|entry| shown(entry.file_name())).collect(),
+        Err(error) => return format!("it is not empty, and cannot be read: {error}"),
+    };
+    let mut names: Vec<String> = names.into_iter().filter(|name| name != "." && name != "..").collect();
+    names.sort();
+    let more = match names.len().saturating_sub(LEFTOVERS_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.truncate(LEFTOVERS_NAMED);
+    format!("it still holds {}{more}; look what it is and remove it by hand", names.join(", "))
+}
+
+fn shown(name: &CStr) -> String {
+    quoted(&name.to_string_lossy())
+}

@@ -1,0 +1,312 @@
+//! Where everything of an allocation lies: one pure function from its spec to its paths, the same at every start (A1, RES-02).
+//!
+//! Two allocations never share a path. Below the data directory an allocation's directory bears its name, which is one
+//! component of a path. Where that would be too long for a Unix socket it lies in the runtime directory instead, under
+//! names of fixed length made by SHA-256, so that no choice of names brings two of them together (SEC-01).
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::messages::{AllocationSpec, Isolation, Mount, PrepareError, Propagation, TaskContext};
+use crate::vocabulary::{AllocationId, PluginName, Role, SOCKET_PATH_BYTES_MAX, SocketPath};
+
+/// The variable that tells a CSI plugin where to listen (C171).
+pub const ENDPOINT_VARIABLE: &str = "CSI_ENDPOINT";
+/// The name of the socket file unless the user chose another (C171).
+const SOCKET_FILE: &str = "csi.sock";
+/// Bytes of a data directory's hash in the name of a runtime directory.
+const DATA_DIR_HASH_BYTES: usize = 8;
+/// Bytes of an allocation's hash in the name of its runtime directory.
+const ALLOCATION_HASH_BYTES: usize = 16;
+/// What stands before the hash of the data directory.
+const RUNTIME_PREFIX: &str = "callboard-";
+/// What a runtime directory must leave room for: `/callboard-<16 digits>/<32 digits>/csi.sock`.
+const RUNTIME_TAIL_BYTES: usize = 1
+    + RUNTIME_PREFIX.len()
+    + 2 * DATA_DIR_HASH_BYTES
+    + 1
+    + 2 * ALLOCATION_HASH_BYTES
+    + 1
+    + SOCKET_FILE.len();
+
+/// Why no plugin's files can lie below these directories.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// It depends on somebody's working directory, or climbs.
+    #[error("the {what} {path} must be absolute and hold no '..'")]
+    NotAbsolute {
+        /// Which directory.
+        what: &'static str,
+        /// As given.
+        path: PathBuf,
+    },
+    /// Sockets below it would have paths that the kernel refuses (SEC-01).
+    #[error(
+        "the runtime directory {path} has {bytes} bytes; sockets below it have room for {limit}, choose a shorter one"
+    )]
+    TooLong {
+        /// As given.
+        path: PathBuf,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The most that is allowed, in bytes.
+        limit: usize,
+    },
+    /// It cannot be written into an environment variable.
+    #[error("the runtime directory {path} is not readable text; choose another")]
+    NotText {
+        /// As given.
+        path: PathBuf,
+    },
+}
+
+/// The directories of one host below which everything lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    data_dir: PathBuf,
+    runtime_dir: PathBuf,
+    short_name: String,
+}
+
+impl Layout {
+    /// Takes the data directory of a host, and a short directory for sockets whose path would be too long there.
+    ///
+    /// # Errors
+    /// When one of them is relative or climbs, or when the runtime directory is itself too long: so that no allocation
+    /// fails of it later (SEC-01).
+    pub fn new(data_dir: impl Into<PathBuf>, runtime_dir: impl Into<PathBuf>) -> Result<Self, LayoutError> {
+        let data_dir = clean("data directory", data_dir.into())?;
+        let runtime_dir = clean("runtime directory", runtime_dir.into())?;
+        let limit = SOCKET_PATH_BYTES_MAX - RUNTIME_TAIL_BYTES;
+        let Some(text) = runtime_dir.to_str() else {
+            return Err(LayoutError::NotText { path: runtime_dir });
+        };
+        let bytes = text.len();
+        if bytes > limit {
+            return Err(LayoutError::TooLong { path: runtime_dir, bytes, limit });
+        }
+        let hash = hashed(data_dir.as_os_str().as_encoded_bytes(), DATA_DIR_HASH_BYTES);
+        let short_name = format!("{RUNTIME_PREFIX}{hash}");
+        Ok(Self { data_dir, runtime_dir, short_name })
+    }
+
+    /// The place of an allocation's socket directory, short enough for a socket at `below` it.
+    fn socket_place(&self, allocation: &AllocationId, below: &Path) -> Place {
+        let direct = Place {
+            base: self.data_dir.clone(),
+            steps: vec![Step::passage("csi"), Step::private("plugins"), Step::private(allocation.as_str())],
+        };
+        if direct.path().join(below).to_str().is_some_and(|path| path.len() <= SOCKET_PATH_BYTES_MAX) {
+            return direct;
+        }
+        let hash = hashed(allocation.as_str().as_bytes(), ALLOCATION_HASH_BYTES);
+        Place {
+            base: self.runtime_dir.clone(),
+            steps: vec![Step::private(&self.short_name), Step::private(&hash)],
+        }
+    }
+
+    /// The place of a plugin's volumes, shared by all its allocations of one role.
+    fn volume_place(&self, role: Role, plugin: &PluginName) -> Place {
+        Place {
+            base: self.data_dir.clone(),
+            steps: vec![Step::passage("csi"), Step::passage(role.as_str()), Step::passage(plugin.as_str())],
+        }
+    }
+}
+
+/// Brings a path into the one spelling that its hash is made of.
+fn clean(what: &'static str, path: PathBuf) -> Result<PathBuf, LayoutError> {
+    if !is_plain(&path) {
+        return Err(LayoutError::NotAbsolute { what, path });
+    }
+    Ok(path.components().collect())
+}
+
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute() && path.components().all(|component| component != Component::ParentDir)
+}
+
+fn hashed(bytes: &[u8], length: usize) -> String {
+    Sha256::digest(bytes).iter().take(length).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Who may enter a directory of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// We alone (0700).
+    Private,
+    /// Everybody may pass through to what lies below, and nobody else may look or write (0711).
+    Passage,
+}
+
+/// One directory of ours on the way to a [`Place`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its name: one component of a path.
+    pub name: String,
+    /// Who may enter.
+    pub access: Access,
+}
+
+impl Step {
+    fn private(name: &str) -> Self {
+        Self { name: name.to_owned(), access: Access::Private }
+    }
+
+    fn passage(name: &str) -> Self {
+        Self { name: name.to_owned(), access: Access::Passage }
+    }
+}
+
+/// A directory of ours: a directory that is there already, and the steps below it that we make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// What is there already.
+    pub base: PathBuf,
+    /// What we make, one below the other.
+    pub steps: Vec<Step>,
+}
+
+impl Place {
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.base.iter().chain(self.steps.iter().map(|step| step.name.as_ref())).collect()
+    }
+}
+
+/// Everything about an allocation's paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The directory of its socket; its own, made and removed with it.
+    pub socket_place: Place,
+    /// The directory of its plugin's volumes; made with it and never removed.
+    pub volume_place: Place,
+    /// The name of the socket file within the socket directory, if the socket lies there. A socket that the user keeps
+    /// elsewhere is looked for and never removed.
+    pub socket_file: Option<String>,
+    /// What the task is told.
+    pub context: TaskContext,
+}
+
+impl Plan {
+    /// Plans the paths of an allocation. The same spec gives the same plan, always.
+    ///
+    /// # Errors
+    /// [`PrepareError::Endpoint`] or [`PrepareError::Directory`] when the spec names a path that cannot be used.
+    pub fn new(layout: &Layout, spec: &AllocationSpec) -> Result<Self, PrepareError> {
+        check_mount_dirs(spec)?;
+        let volume_place = layout.volume_place(spec.role, &spec.plugin);
+        let Some(own) = spec.environment.get(ENDPOINT_VARIABLE) else {
+            let socket_place = layout.socket_place(&spec.allocation, Path::new(SOCKET_FILE));
+            let mounts = mounts(spec, &socket_place, &volume_place);
+            let endpoint = Endpoint::ours(spec, &mounts[0])?;
+            return Ok(Self::put_together(socket_place, volume_place, mounts, endpoint));
+        };
+        let told = SocketPath::from_endpoint(own).map_err(|error| refused(spec, error.to_string()))?;
+        let below = told.as_path().strip_prefix(&spec.socket_mount_dir).ok();
+        let below = below.filter(|_| spec.isolation != Isolation::None);
+        let socket_place = layout.socket_place(&spec.allocation, below.unwrap_or(Path::new(SOCKET_FILE)));
+        let mounts = mounts(spec, &socket_place, &volume_place);
+        let endpoint = Endpoint::of_user(spec, told, &mounts)?;
+        Ok(Self::put_together(socket_place, volume_place, mounts, endpoint))
+    }
+
+    fn put_together(
+        socket_place: Place,
+        volume_place: Place,
+        mounts: Vec<Mount>,
+        endpoint: Endpoint,
+    ) -> Self {
+        let Endpoint { socket, environment } = endpoint;
+        let directory = socket_place.path();
+        let socket_file = match (socket.as_path().parent(), socket.as_path().file_name()) {
+            (Some(parent), Some(name)) if parent == directory => name.to_str().map(str::to_owned),
+            (_, _) => None,
+        };
+        let context = TaskContext { environment, mounts, socket };
+        Self { socket_place, volume_place, socket_file, context }
+    }
+}
+
+/// Where the socket will be as we see it, and what the task is told of it.
+struct Endpoint {
+    socket: SocketPath,
+    environment: BTreeMap<String, String>,
+}
+
+impl Endpoint {
+    /// A socket of our own choice, in the directory of the first mount.
+    fn ours(spec: &AllocationSpec, directory: &Mount) -> Result<Self, PrepareError> {
+        let socket = socket_at(spec, &directory.host_path.join(SOCKET_FILE))?;
+        let told = socket_at(spec, &directory.task_path.join(SOCKET_FILE))?;
+        let environment = BTreeMap::from([(ENDPOINT_VARIABLE.to_owned(), told.to_endpoint())]);
+        Ok(Self { socket, environment })
+    }
+
+    /// A socket of the user's choice, found again through the mounts (SEC-04). The task knows of it already.
+    fn of_user(spec: &AllocationSpec, told: SocketPath, mounts: &[Mount]) -> Result<Self, PrepareError> {
+        let environment = BTreeMap::new();
+        if spec.isolation == Isolation::None {
+            return Ok(Self { socket: told, environment });
+        }
+        let below = |mount: &&Mount| told.as_path().starts_with(&mount.task_path);
+        let nearest = mounts.iter().filter(below).max_by_key(|mount| mount.task_path.components().count());
+        let Some(mount) = nearest else {
+            let reason = format!(
+                "{told} lies in none of the directories that are mounted into the task; choose a path below {}",
+                spec.socket_mount_dir.display()
+            );
+            return Err(refused(spec, reason));
+        };
+        let below = told.as_path().strip_prefix(&mount.task_path).unwrap_or(told.as_path());
+        let socket = socket_at(spec, &mount.host_path.join(below))?;
+        Ok(Self { socket, environment })
+    }
+}
+
+fn socket_at(spec: &AllocationSpec, path: &Path) -> Result<SocketPath, PrepareError> {
+    let Some(text) = path.to_str() else {
+        return Err(refused(spec, format!("{} is not readable text", path.display())));
+    };
+    SocketPath::new(text).map_err(|error| refused(spec, error.to_string()))
+}
+
+fn refused(spec: &AllocationSpec, reason: String) -> PrepareError {
+    PrepareError::Endpoint { allocation: spec.allocation.clone(), reason }
+}
+
+fn check_mount_dirs(spec: &AllocationSpec) -> Result<(), PrepareError> {
+    if spec.isolation == Isolation::None {
+        return Ok(());
+    }
+    for path in [&spec.socket_mount_dir, &spec.volume_mount_dir] {
+        if !is_plain(path) {
+            return Err(PrepareError::Directory {
+                allocation: spec.allocation.clone(),
+                path: path.clone(),
+                reason: "a directory inside the task must be absolute and hold no '..'".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What is mounted where; the socket directory comes first (C178).
+fn mounts(spec: &AllocationSpec, sockets: &Place, volumes: &Place) -> Vec<Mount> {
+    let mount = |host_path: PathBuf, task_path: &Path, propagation| {
+        let task_path = match spec.isolation {
+            Isolation::None => host_path.clone(),
+            Isolation::Chroot | Isolation::Image => task_path.to_owned(),
+        };
+        Mount { host_path, task_path, propagation }
+    };
+    vec![
+        mount(sockets.path(), &spec.socket_mount_dir, Propagation::Bidirectional),
+        mount(volumes.path(), &spec.volume_mount_dir, Propagation::Bidirectional),
+        mount(PathBuf::from("/dev"), Path::new("/dev"), Propagation::Private),
+    ]
+}

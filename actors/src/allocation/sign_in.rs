@@ -1,0 +1,187 @@
+//! Registration and deregistration (A3, A4): brings the registry to know what it is to know, one message at a time.
+//!
+//! A refusal or an absent registry loses nothing: the message is sent again after a pause, until the wish changes.
+
+use std::sync::Arc;
+
+use super::neighbours::RegisterOutcome;
+use super::state::{
+    Allocation, AllocationCall, AllocationTimer, Phase, SignIn, Stage, Standing, Stopping, Watch, Wish,
+};
+use crate::registry::{Deregister, Deregistered, Register};
+use crate::shell::{AskError, Effects};
+use crate::vocabulary::{Attempt, BackoffState, Health, Identity, Moment, PluginKey};
+
+impl Default for SignIn {
+    fn default() -> Self {
+        Self {
+            wish: Wish::LeaveAlone,
+            standing: Standing::Unknown,
+            under_way: None,
+            is_pausing: false,
+            pauses: BackoffState::default(),
+            trouble: None,
+        }
+    }
+}
+
+impl SignIn {
+    fn is_settled(&self) -> bool {
+        match (&self.wish, &self.standing) {
+            (Wish::LeaveAlone, _) | (Wish::Out, Standing::Out) => true,
+            (Wish::In(wished), Standing::In(known)) => wished == known,
+            (Wish::In(_), Standing::Unknown | Standing::Out)
+            | (Wish::Out, Standing::Unknown | Standing::In(_)) => false,
+        }
+    }
+}
+
+impl Allocation {
+    /// Changes what the registry is to know, and sees to it.
+    pub(super) fn want(&mut self, wish: Wish, moment: Moment, effects: &mut Effects<Self>) {
+        self.sign_in.wish = wish;
+        self.sign_in.trouble = None;
+        self.sign_in.pauses.reset();
+        self.sign_in.is_pausing = false;
+        effects.cancel_timer(AllocationTimer::Registry);
+        self.pursue_wish(effects);
+        self.wish_granted(moment, effects);
+    }
+
+    /// Sends the next message to the registry, if one is needed and none is under way.
+    pub(super) fn pursue_wish(&mut self, effects: &mut Effects<Self>) {
+        if self.sign_in.is_settled() || self.sign_in.is_pausing || self.sign_in.under_way.is_some() {
+            return;
+        }
+        let call = match &self.sign_in.wish {
+            Wish::LeaveAlone => return,
+            Wish::In(identity) => AllocationCall::Register(self.register(identity)),
+            Wish::Out => AllocationCall::Deregister(Deregister {
+                plugins: self.plugins(),
+                allocation: self.config.spec.allocation.clone(),
+            }),
+        };
+        let deadline = self.config.options.registry_deadline;
+        let attempt = self.call(call, deadline, effects);
+        self.sign_in.under_way = Some((attempt, self.sign_in.wish.clone()));
+        self.sign_in.standing = Standing::Unknown;
+    }
+
+    fn register(&self, identity: &Identity) -> Register {
+        Register {
+            plugins: self.plugins(),
+            allocation: self.config.spec.allocation.clone(),
+            socket: self.config.plan.context.socket.clone(),
+            provider: Some(Arc::clone(&identity.provider)),
+            version: Some(Arc::clone(&identity.version)),
+            options: Arc::default(),
+        }
+    }
+
+    fn plugins(&self) -> Vec<PluginKey> {
+        let types = self.config.spec.role.plugin_types();
+        types.iter().map(|kind| PluginKey::new(*kind, self.config.spec.plugin.clone())).collect()
+    }
+
+    pub(super) fn registered(
+        &mut self,
+        attempt: Attempt,
+        outcome: &RegisterOutcome,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        match outcome {
+            Ok(Ok(_)) => self.registry_answered(attempt, false, moment, effects),
+            Ok(Err(refusal)) => self.registry_failed(attempt, refusal.to_string(), moment, effects),
+            Err(error) => self.registry_failed(attempt, error.to_string(), moment, effects),
+        }
+    }
+
+    pub(super) fn deregistered(
+        &mut self,
+        attempt: Attempt,
+        outcome: &Result<Deregistered, AskError>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        match outcome {
+            Ok(Deregistered::Removed(_)) => self.registry_answered(attempt, true, moment, effects),
+            Ok(Deregistered::NotRegistered) => self.registry_answered(attempt, false, moment, effects),
+            Err(error) => self.registry_failed(attempt, error.to_string(), moment, effects),
+        }
+    }
+
+    fn registry_answered(
+        &mut self,
+        attempt: Attempt,
+        is_removed: bool,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let under_way = &mut self.sign_in.under_way;
+        let Some((_, done)) = under_way.take_if(|(current, _)| *current == attempt) else { return };
+        self.sign_in.standing = match done {
+            Wish::In(identity) => Standing::In(identity),
+            Wish::Out => Standing::Out,
+            Wish::LeaveAlone => Standing::Unknown,
+        };
+        self.sign_in.pauses.reset();
+        if let (true, Phase::Stopping(stopping)) = (is_removed, &mut self.phase) {
+            stopping.report.deregistered = true;
+        }
+        self.pursue_wish(effects);
+        self.wish_granted(moment, effects);
+    }
+
+    /// The message may or may not have been taken: it is sent again after a pause.
+    pub(super) fn registry_failed(
+        &mut self,
+        attempt: Attempt,
+        error: String,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let under_way = &mut self.sign_in.under_way;
+        let Some((_, tried)) = under_way.take_if(|(current, _)| *current == attempt) else { return };
+        if tried != self.sign_in.wish {
+            self.pursue_wish(effects);
+            return;
+        }
+        let pause = self.sign_in.pauses.failed(&self.config.options.registry_pauses, moment);
+        effects.start_timer(AllocationTimer::Registry, moment.now + pause);
+        self.sign_in.is_pausing = true;
+        if matches!(self.phase, Phase::Registering) {
+            self.last_event = format!("not registered yet, trying again: {error}");
+        }
+        self.sign_in.trouble = Some(error);
+    }
+
+    /// Goes on with what waited for the registry.
+    fn wish_granted(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        if !self.sign_in.is_settled() {
+            return;
+        }
+        match (&self.phase, &self.sign_in.standing) {
+            (Phase::Registering, Standing::In(identity)) => {
+                let event = format!("registered as {} {}", identity.provider, identity.version);
+                self.enter(Phase::Registered(Watch::default()), event.trim(), effects);
+                self.take_health(Health::Healthy, event.trim().to_owned());
+                self.next_round(moment, effects);
+            }
+            (Phase::Stopping(Stopping { stage: Stage::Deregistering, .. }), Standing::Out) => {
+                self.retire(effects);
+            }
+            // Nobody waits for the registry here.
+            (
+                Phase::Prepared
+                | Phase::Waiting(_)
+                | Phase::Registering
+                | Phase::Registered(_)
+                | Phase::AwaitingRestart
+                | Phase::Stopping(_)
+                | Phase::Ended,
+                _,
+            ) => {}
+        }
+    }
+}

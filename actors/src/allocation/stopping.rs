@@ -1,0 +1,149 @@
+//! The way out, always in this order (A4, SHD-04): deregister, so that nothing new is sent; wait for calls in flight; then
+//! remove the socket and its directory. Each step is bounded, and what it could not do becomes a remark.
+
+use std::time::Duration;
+
+use super::messages::{AllocationAnswer, AllocationStopped, TaskEventKind};
+use super::state::{Allocation, AllocationCall, AllocationTimer, Event, Phase, Stage, Stopping, Wish};
+use crate::shell::{AskError, AskId, CallLost, Effects};
+use crate::vocabulary::{Attempt, Health, Moment};
+
+/// How long to wait before those are asked again who were too busy to answer.
+const RETIRE_PAUSE: Duration = Duration::from_millis(100);
+
+impl Allocation {
+    pub(super) fn begin_stopping(
+        &mut self,
+        asker: Option<AskId>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Phase::Stopping(stopping) = &mut self.phase {
+            stopping.askers.extend(asker);
+            return;
+        }
+        self.refuse_preparing(effects);
+        let report = AllocationStopped { deregistered: false, remarks: Vec::new() };
+        let askers = asker.into_iter().collect();
+        let stopping = Stopping { askers, stage: Stage::Deregistering, report };
+        self.enter(Phase::Stopping(stopping), "stopping; deregistering first", effects);
+        let deadline = self.config.options.stop_deadline;
+        effects.start_timer(AllocationTimer::StopDeadline, moment.now + deadline);
+        self.want(Wish::Out, moment, effects);
+    }
+
+    /// Waits until nobody talks to the plugin any more.
+    pub(super) fn retire(&mut self, effects: &mut Effects<Self>) {
+        let deadline = self.config.options.retire_deadline;
+        match self.phase {
+            Phase::Stopping(Stopping { stage: Stage::Deregistering | Stage::Retiring { .. }, .. }) => {
+                let attempt = self.call(AllocationCall::AwaitRetired, deadline, effects);
+                self.set_stage(Stage::Retiring { attempt });
+            }
+            // That stage is over.
+            Phase::Stopping(Stopping { stage: Stage::Removing { .. }, .. })
+            | Phase::Prepared
+            | Phase::Waiting(_)
+            | Phase::Registering
+            | Phase::Registered(_)
+            | Phase::AwaitingRestart
+            | Phase::Ended => {}
+        }
+    }
+
+    fn set_stage(&mut self, stage: Stage) {
+        if let Phase::Stopping(stopping) = &mut self.phase {
+            stopping.stage = stage;
+        }
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        match &self.phase {
+            Phase::Stopping(stopping) => Some(stopping.stage),
+            Phase::Prepared
+            | Phase::Waiting(_)
+            | Phase::Registering
+            | Phase::Registered(_)
+            | Phase::AwaitingRestart
+            | Phase::Ended => None,
+        }
+    }
+
+    pub(super) fn retired(
+        &mut self,
+        attempt: Attempt,
+        retired: &Result<(), AskError>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        if self.stage() != Some(Stage::Retiring { attempt }) {
+            return;
+        }
+        match retired {
+            // Where nobody runs, nobody calls.
+            Ok(()) | Err(AskError::NotRunning { .. }) => self.remove_directory(effects),
+            Err(AskError::Busy { .. } | AskError::NotDurable { .. }) => {
+                effects.start_timer(AllocationTimer::Retire, moment.now + RETIRE_PAUSE);
+            }
+            Err(error @ AskError::Crashed { .. }) => {
+                self.remark(format!("whether calls were in flight is not known: {error}"));
+                self.remove_directory(effects);
+            }
+        }
+    }
+
+    pub(super) fn retire_lost(&mut self, attempt: Attempt, lost: &CallLost, effects: &mut Effects<Self>) {
+        if self.stage() == Some(Stage::Retiring { attempt }) {
+            self.remark(format!("calls in flight to the plugin did not end in time: {lost}"));
+            self.remove_directory(effects);
+        }
+    }
+
+    fn remove_directory(&mut self, effects: &mut Effects<Self>) {
+        let deadline = self.config.options.directory_deadline;
+        let attempt = self.call(AllocationCall::RemoveDirectory, deadline, effects);
+        self.set_stage(Stage::Removing { attempt });
+    }
+
+    /// Stopping has taken too long: goes on without what it waits for.
+    pub(super) fn out_of_patience(&mut self, effects: &mut Effects<Self>) {
+        let deadline = self.config.options.stop_deadline;
+        match self.stage() {
+            Some(Stage::Deregistering) => {
+                let trouble = self.sign_in.trouble.clone().unwrap_or_else(|| "no answer yet".to_owned());
+                self.remark(format!("could not be deregistered within {deadline:?}: {trouble}"));
+                self.remove_directory(effects);
+            }
+            Some(Stage::Retiring { .. }) => {
+                self.remark(format!("calls in flight to the plugin did not end within {deadline:?}"));
+                self.remove_directory(effects);
+            }
+            // The removal has a deadline of its own; and who is not stopping needs no patience.
+            Some(Stage::Removing { .. }) | None => {}
+        }
+    }
+
+    fn remark(&mut self, remark: String) {
+        if let Phase::Stopping(stopping) = &mut self.phase {
+            stopping.report.remarks.push(remark);
+        }
+    }
+
+    pub(super) fn removed(&mut self, attempt: Attempt, left: &[String], effects: &mut Effects<Self>) {
+        let Phase::Stopping(stopping) = &mut self.phase else { return };
+        if stopping.stage != (Stage::Removing { attempt }) {
+            return;
+        }
+        let mut report = stopping.report.clone();
+        report.remarks.extend_from_slice(left);
+        for id in std::mem::take(&mut stopping.askers) {
+            effects.reply(id, AllocationAnswer::SignOff(report.clone()));
+        }
+        self.enter(Phase::Ended, "stopped", effects);
+        self.health = Health::Gone;
+        if !report.remarks.is_empty() {
+            let message = format!("stopped, with remarks: {}", report.remarks.join("; "));
+            self.event(Event { kind: TaskEventKind::StoppedWithRemarks, message });
+        }
+    }
+}

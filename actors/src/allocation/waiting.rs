@@ -1,0 +1,282 @@
+//! From the start of the task to its first ready answer (A2).
+//!
+//! A look at the place of the socket costs nothing, so looks are frequent, and a new socket is seen soon however long a dead
+//! one lay there before (REG-10). A probe costs the plugin something (C037), so probes of one socket become rarer.
+
+use std::time::Duration;
+
+use super::messages::{AllocationNews, TaskEventKind};
+use super::state::{Allocation, AllocationCall, AllocationTimer, Errand, Event, Phase, Waiting, Wish};
+use crate::csi::{Answer, CallError, Cause, Class, Readiness, Rpc, SocketFile, Step};
+use crate::shell::{CallLost, Effects};
+use crate::vocabulary::{Attempt, Health, Identity, Moment};
+
+/// Something that did not come to a ready answer.
+struct Setback {
+    class: Class,
+    cause: String,
+}
+
+impl Setback {
+    fn of(error: &CallError) -> Self {
+        Self { class: error.class(), cause: error.to_string() }
+    }
+}
+
+impl Allocation {
+    pub(super) fn begin_waiting(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        self.start = self.start.next();
+        let event = format!("start {} of the task; waiting for its socket", self.start);
+        self.enter(Phase::Waiting(Waiting::default()), event, effects);
+        self.since = moment.now;
+        // A supervisor that takes up another one's work does not tell the same health twice.
+        let is_taken_up = self.told.is_none() && self.config.health == Health::Healthy;
+        self.health = if is_taken_up { Health::Healthy } else { Health::Starting };
+        if matches!(self.sign_in.wish, Wish::In(_)) {
+            self.want(Wish::Out, moment, effects);
+        }
+        let timeout = self.config.spec.health_timeout;
+        effects.start_timer(AllocationTimer::HealthTimeout, moment.now + timeout);
+        self.look(moment, effects);
+    }
+
+    /// Looks what is at the place of the socket.
+    pub(super) fn look(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let deadline = self.config.options.directory_deadline;
+        self.run_errand(AllocationCall::FindSocket, None, deadline, moment, effects);
+    }
+
+    fn ask(&mut self, rpc: Rpc, moment: Moment, effects: &mut Effects<Self>) {
+        let deadline = self.question_deadline();
+        self.run_errand(AllocationCall::Ask(rpc), Some(rpc), deadline, moment, effects);
+    }
+
+    /// Both limits of a question, and a little, so that they run out first and say which it was (LOG-05).
+    pub(super) fn question_deadline(&self) -> Duration {
+        2 * self.config.options.call_deadline + Duration::from_secs(1)
+    }
+
+    fn run_errand(
+        &mut self,
+        call: AllocationCall,
+        rpc: Option<Rpc>,
+        deadline: Duration,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        // Nobody waits for the socket in any other phase.
+        if !matches!(self.phase, Phase::Waiting(_)) {
+            return;
+        }
+        let attempt = self.call(call, deadline, effects);
+        if let Phase::Waiting(waiting) = &mut self.phase {
+            waiting.under_way = Some(Errand { attempt, began: moment.now, rpc });
+        }
+    }
+
+    /// Takes the errand that a call belongs to; nothing if it is not the present one.
+    fn errand_over(&mut self, attempt: Attempt) -> Option<(&mut Waiting, Errand)> {
+        let Phase::Waiting(waiting) = &mut self.phase else { return None };
+        let errand = waiting.under_way.take_if(|errand| errand.attempt == attempt)?;
+        Some((waiting, errand))
+    }
+
+    pub(super) fn found(
+        &mut self,
+        attempt: Attempt,
+        found: &Result<SocketFile, Cause>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some((waiting, _)) = self.errand_over(attempt) else { return };
+        match found {
+            Ok(file) => {
+                if waiting.file != Some(*file) {
+                    waiting.meet(*file, moment);
+                    self.last_event = "a socket is there; asking the plugin whether it is ready".to_owned();
+                }
+                self.probe_or_rest(moment, effects);
+            }
+            Err(cause) => {
+                let socket = self.config.plan.context.socket.clone();
+                let error = CallError::new(Step::Dial, socket, Duration::ZERO, cause.clone());
+                self.setback(&Setback::of(&error), moment, effects);
+            }
+        }
+    }
+
+    fn probe_or_rest(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        match &self.phase {
+            Phase::Waiting(waiting) if moment.now < waiting.probe_after => self.rest(moment, effects),
+            Phase::Waiting(_) => self.ask(Rpc::Probe, moment, effects),
+            // Nobody waits.
+            Phase::Prepared
+            | Phase::Registering
+            | Phase::Registered(_)
+            | Phase::AwaitingRestart
+            | Phase::Stopping(_)
+            | Phase::Ended => {}
+        }
+    }
+
+    /// Waits a little, then looks again.
+    fn rest(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let policy = self.config.options.look_pauses;
+        if let Phase::Waiting(waiting) = &mut self.phase {
+            let pause = waiting.looks.failed(&policy, moment);
+            effects.start_timer(AllocationTimer::Look, moment.now + pause);
+        }
+    }
+
+    /// An answer of the plugin, asked while waiting or in a round.
+    pub(super) fn answered(
+        &mut self,
+        attempt: Attempt,
+        answer: &Result<Answer, CallError>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        match self.errand_over(attempt) {
+            Some(_) => self.heard(answer, moment, effects),
+            None => self.probe_seen(attempt, answer, moment, effects),
+        }
+    }
+
+    fn heard(&mut self, answer: &Result<Answer, CallError>, moment: Moment, effects: &mut Effects<Self>) {
+        let setback = match answer {
+            Ok(Answer::Probe(Readiness::Ready)) => return self.ask(Rpc::PluginInfo, moment, effects),
+            Ok(Answer::PluginInfo(identity)) => return self.ready(identity.clone(), moment, effects),
+            Ok(Answer::Probe(Readiness::NotReady)) => Setback {
+                class: Class::Unclear,
+                cause: "the plugin answers that it is not ready yet (C039)".to_owned(),
+            },
+            Ok(other) => {
+                Setback { class: Class::Fault, cause: format!("{} was answered unasked", other.rpc()) }
+            }
+            Err(error) => Setback::of(error),
+        };
+        self.setback(&setback, moment, effects);
+    }
+
+    pub(super) fn question_lost(
+        &mut self,
+        attempt: Attempt,
+        lost: &CallLost,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        match self.errand_over(attempt) {
+            Some((_, errand)) => {
+                let setback = Setback { class: Class::Unclear, cause: format!("{errand} gave {lost}") };
+                self.setback(&setback, moment, effects);
+            }
+            None => self.round_over(attempt, moment, effects),
+        }
+    }
+
+    /// Not ready yet, which is normal: remembers why, and looks again soon. Only a lasting refusal by the file system is
+    /// final at once (SEC-03).
+    fn setback(&mut self, setback: &Setback, moment: Moment, effects: &mut Effects<Self>) {
+        let options = self.config.options;
+        let Phase::Waiting(waiting) = &mut self.phase else { return };
+        waiting.note(&setback.cause);
+        if setback.class != Class::Denied {
+            waiting.denied_since = None;
+        }
+        match setback.class {
+            Class::Absent => waiting.file = None,
+            // To connect to a socket where nobody listens costs nobody anything.
+            Class::Refused => {}
+            Class::Denied => match waiting.denied_since {
+                Some(since) if moment.now.since(since) >= options.denial_patience => {
+                    return self.refuse_socket(setback.cause.clone(), effects);
+                }
+                Some(_) => {}
+                None => {
+                    waiting.denied_since = Some(moment.now);
+                    waiting.looks.reset();
+                }
+            },
+            Class::Final
+            | Class::Unclear
+            | Class::Busy
+            | Class::NotASocket
+            | Class::DeadlineExceeded
+            | Class::Disconnected
+            | Class::Unimplemented
+            | Class::Fault => {
+                waiting.probe_after = moment.now + waiting.probes.failed(&options.probe_pauses, moment);
+            }
+        }
+        self.rest(moment, effects);
+    }
+
+    /// Neither waiting nor a restart helps; only somebody who changes owner or mode.
+    fn refuse_socket(&mut self, cause: String, effects: &mut Effects<Self>) {
+        self.give_up(&cause, effects);
+        self.event(Event { kind: TaskEventKind::SocketRefused, message: cause });
+    }
+
+    /// The time is up: says why, and asks the host once to restart the task (A2, HLT-02).
+    pub(super) fn out_of_time(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let Phase::Waiting(waiting) = &self.phase else { return };
+        let reason = waiting.verdict(self.config.spec.health_timeout, moment);
+        self.give_up(&reason, effects);
+        self.event(Event { kind: TaskEventKind::NotReadyInTime, message: reason.clone() });
+        self.news.push(AllocationNews::RestartRequested { reason });
+    }
+
+    fn give_up(&mut self, reason: &str, effects: &mut Effects<Self>) {
+        self.enter(Phase::AwaitingRestart, reason, effects);
+        self.health = Health::Unhealthy { reason: reason.to_owned() };
+    }
+
+    fn ready(&mut self, identity: Identity, moment: Moment, effects: &mut Effects<Self>) {
+        let event = format!("{} {} is ready; registering it", identity.provider, identity.version);
+        self.enter(Phase::Registering, event.trim(), effects);
+        self.want(Wish::In(identity), moment, effects);
+    }
+}
+
+impl Waiting {
+    /// A new socket: no pause that was meant for another one applies (REG-10).
+    fn meet(&mut self, file: SocketFile, moment: Moment) {
+        self.file = Some(file);
+        self.looks.reset();
+        self.probes.reset();
+        self.probe_after = moment.now;
+    }
+
+    fn note(&mut self, cause: &str) {
+        self.tries = self.tries.saturating_add(1);
+        self.first_cause.get_or_insert_with(|| cause.to_owned());
+        self.last_cause = Some(cause.to_owned());
+    }
+
+    /// Why it was not ready in time: the first cause, the last one, and what is still under way (LOG-05).
+    fn verdict(&self, timeout: Duration, moment: Moment) -> String {
+        let causes = match (&self.first_cause, &self.last_cause) {
+            (Some(first), Some(last)) if first == last => format!(", at any of {} tries: {last}", self.tries),
+            (Some(first), Some(last)) => {
+                format!(", after {} tries; first: {first}; last: {last}", self.tries)
+            }
+            (_, _) => String::new(),
+        };
+        let pending = match self.under_way {
+            Some(errand) => {
+                format!("; {errand} has had no answer for {:?}", moment.now.since(errand.began))
+            }
+            None => String::new(),
+        };
+        format!("the plugin was not ready within {timeout:?} of its start{causes}{pending}")
+    }
+}
+
+impl std::fmt::Display for Errand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.rpc {
+            Some(rpc) => rpc.fmt(f),
+            None => f.write_str("the look for the socket"),
+        }
+    }
+}
