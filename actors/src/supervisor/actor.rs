@@ -223,3 +223,48 @@ impl Drop for Hands {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+
+    use super::*;
+
+    fn task() -> Child {
+        Child::new(ChildSpec::new("task", "task"), || {
+            let (tell, ended) = watch::channel(None);
+            let task = actix_rt::spawn(async move {
+                std::future::pending::<()>().await;
+                tell.send_replace(Some(Ending::Normal));
+            });
+            std::future::ready(Ok(Running::new(|_| {}, task.abort_handle(), ended)))
+        })
+    }
+
+    #[test]
+    fn when_stock_is_taken_after_a_crash_of_the_supervisor_its_children_are_found_as_they_are() {
+        actix::System::new().block_on(async {
+            let slot = Slot::new(task());
+            assert_eq!(slot.standing(), Standing::Absent);
+            assert_eq!(slot.start().await, Ok(()));
+            assert_eq!(slot.standing(), Standing::Alive);
+            slot.held.borrow().running.as_ref().expect("it was started").kill();
+            assert_eq!(slot.ended().await, Ending::Killed);
+            assert_eq!(slot.standing(), Standing::Ended(Ending::Killed));
+            let outcome = slot.stop(StopMode::Stop, Duration::ZERO).await;
+            assert_eq!(outcome, StopOutcome::EndedBefore { reason: "it was killed".into() });
+            assert_eq!(slot.standing(), Standing::Absent);
+        });
+    }
+
+    #[test]
+    fn a_start_that_was_called_back_makes_nothing() {
+        actix::System::new().block_on(async {
+            let slot = Slot::new(task());
+            let start = slot.start();
+            assert_eq!(slot.stop(StopMode::Stop, Duration::ZERO).await, StopOutcome::NotStarted);
+            assert_eq!(start.await, Err("the start was called back".to_owned()));
+            assert_eq!(slot.standing(), Standing::Absent);
+        });
+    }
+}

@@ -50,6 +50,8 @@ mod actor;
 mod child;
 
 #[cfg(test)]
+mod chances;
+#[cfg(test)]
 mod scripts;
 
 pub use actor::start;
