@@ -93,7 +93,7 @@ impl Doing<Instances> for Hands {
 
     fn published(&mut self, news: &InstancesNews) {
         match news {
-            InstancesNews::Awaited(plugins) => {
+            InstancesNews::Expected(plugins) => {
                 let plugins: Vec<String> = plugins.iter().map(ToString::to_string).collect();
                 tracing::info!(?plugins, "plugins registered before are awaited");
             }

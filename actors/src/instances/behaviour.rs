@@ -69,13 +69,13 @@ impl Machine for Instances {
     }
 
     fn view(&self) -> InstancesView {
-        let awaited = match &self.settling {
+        let expected = match &self.settling {
             Settling::Awaiting(awaited) => awaited.keys().cloned().collect(),
             Settling::Unknown | Settling::Settled => Vec::new(),
         };
         InstancesView {
             reports: self.posts.values().map(|post| post.report.clone()).collect(),
-            awaited,
+            expected,
             settled: matches!(self.settling, Settling::Settled),
         }
     }

@@ -214,7 +214,7 @@ conversation! {
 pub enum InstancesNews {
     /// These plugins were registered when the host started. Once it is known of each what became of it,
     /// [`InstancesNews::Settled`] follows.
-    Awaited(Vec<PluginKey>),
+    Expected(Vec<PluginKey>),
     /// An instance came, or its health or fingerprint changed. With health `Gone` nothing is routed to it any more, while
     /// it still ends what is in flight; a successor or [`InstancesNews::Left`] follows.
     Reported(InstanceReport),
@@ -230,8 +230,8 @@ pub enum InstancesNews {
 pub struct InstancesView {
     /// One report for each plugin that has an instance, by plugin.
     pub reports: Vec<InstanceReport>,
-    /// Which plugins of [`InstancesNews::Awaited`] have not been heard of.
-    pub awaited: Vec<PluginKey>,
+    /// Which plugins of [`InstancesNews::Expected`] have not been heard of.
+    pub expected: Vec<PluginKey>,
     /// Whether [`InstancesNews::Settled`] has been said.
     pub settled: bool,
 }

@@ -31,7 +31,7 @@ impl Instances {
                 effects.publish(InstancesNews::Settled);
             }
             Settling::Unknown => {
-                effects.publish(InstancesNews::Awaited(present.keys().cloned().collect()));
+                effects.publish(InstancesNews::Expected(present.keys().cloned().collect()));
                 self.settling = Settling::Awaiting(present);
             }
             Settling::Awaiting(awaited) => {

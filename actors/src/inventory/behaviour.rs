@@ -109,7 +109,7 @@ impl Inventory {
     fn heard(&mut self, moment: Moment, item: &InstancesItem, effects: &mut Effects<Self>) {
         match item {
             FeedItem::Snapshot { view, .. } => self.replaced(moment, view, effects),
-            FeedItem::Change { news: InstancesNews::Awaited(plugins), .. } => self.expect_also(plugins),
+            FeedItem::Change { news: InstancesNews::Expected(plugins), .. } => self.expect_also(plugins),
             FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
                 self.reported(moment, report, effects);
             }
@@ -135,7 +135,7 @@ impl Inventory {
         for report in &view.reports {
             self.reported(moment, report, effects);
         }
-        self.expect_also(&view.awaited);
+        self.expect_also(&view.expected);
         if view.settled {
             self.settled(effects);
         }
