@@ -1,4 +1,15 @@
-//! The face of Callboard.
+//! Callboard is the plugin supervisor that a node agent embeds: plugins sign in, are fingerprinted, take over from each
+//! other, survive the death of their host, and stop in order.
+//!
+//! A host program begins at [`host::Host`], which hands out the addresses of the actors in [`actors`]: `registry`,
+//! `instances`, `inventory` and `allocations`, each with its messages in one file. The rest of this crate is the program
+//! `callboard`.
+
+pub use callboard_actors as actors;
+pub use callboard_proto as proto;
+
+pub mod host;
+mod launch;
 
 pub mod config;
 

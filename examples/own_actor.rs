@@ -1,0 +1,107 @@
+//! A host program's own actor on Callboard's shell: it hands out a limited number of slots.
+//!
+//! The machine decides and nothing else. The shell gives it a mailbox with a limit, answers to those who asked, news to
+//! those who subscribed, and a new life when it crashes. Run it with `cargo run --example own_actor`.
+
+use callboard::actors::conversation;
+use callboard::actors::shell::{
+    Address, AskId, Effects, Ending, FeedItem, Input, Machine, Never, NoDoing, NoStore, Settings, StopMode,
+    start,
+};
+use callboard::actors::vocabulary::Moment;
+
+/// Asks for a slot; waits until one is free.
+#[derive(Debug)]
+struct Take;
+
+/// Gives a slot back.
+#[derive(Debug)]
+struct GiveBack;
+
+conversation! {
+    /// What is said to the slots.
+    enum SlotsAsk -> SlotsAnswer for Slots {
+        Take => usize,
+        GiveBack => (),
+    }
+}
+
+#[derive(Debug)]
+struct Slots {
+    free: usize,
+    waiting: Vec<AskId>,
+}
+
+impl Machine for Slots {
+    const KIND: &'static str = "slots";
+    type Config = usize;
+    type Image = ();
+    type Ask = SlotsAsk;
+    type Answer = SlotsAnswer;
+    type Call = Never;
+    type Outcome = Never;
+    type Timer = Never;
+    type Change = Never;
+    type News = usize;
+    type View = usize;
+
+    fn restore(slots: &usize, (): (), _moment: Moment) -> Self {
+        Self { free: *slots, waiting: Vec::new() }
+    }
+
+    fn step(&mut self, _moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => {}
+            Input::Asked { id, ask: SlotsAsk::Take(Take), .. } => {
+                self.waiting.push(*id);
+                self.serve(effects);
+            }
+            Input::Asked { id, ask: SlotsAsk::GiveBack(GiveBack), .. } => {
+                self.free += 1;
+                effects.reply(*id, SlotsAnswer::GiveBack(()));
+                self.serve(effects);
+            }
+            Input::StopRequested(StopMode::Stop | StopMode::Detach) => effects.stop(),
+            Input::Returned { call, .. } => match *call {},
+            Input::Elapsed(timer) => match *timer {},
+        }
+    }
+
+    fn view(&self) -> usize {
+        self.free
+    }
+}
+
+impl Slots {
+    /// Serves those who wait, first come first, and tells how many slots are left.
+    fn serve(&mut self, effects: &mut Effects<Self>) {
+        while self.free > 0 && !self.waiting.is_empty() {
+            self.free -= 1;
+            effects.reply(self.waiting.remove(0), SlotsAnswer::Take(self.free));
+        }
+        effects.publish(self.free);
+    }
+}
+
+#[actix::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let slots = Address::vacant("slots", 100);
+    let running = start(&slots, 2, NoDoing, NoStore, Settings::default());
+
+    let mut feed = slots.subscribe(16)?;
+    println!("left: {}, {}", slots.ask(Take).await?, slots.ask(Take).await?);
+    let third = slots.ask(Take);
+    slots.ask(GiveBack).await?;
+    println!("the third one waited, and got its slot: {} left", third.await?);
+    while let Some(item) = feed.try_next() {
+        match item {
+            FeedItem::Snapshot { view, .. } => println!("at first {view} were free"),
+            FeedItem::Change { number, news } => println!("change {number}: {news} free"),
+            FeedItem::Lagged { missed } => println!("{missed} changes were missed"),
+        }
+    }
+
+    running.request_stop(StopMode::Stop);
+    assert_eq!(running.ended().await, Ending::Normal);
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! What a host program may choose.
+
+use std::path::PathBuf;
+
+use callboard_actors::instances::InstancesOptions;
+use callboard_actors::inventory::InventoryOptions;
+use callboard_actors::registry::RegistryOptions;
+use callboard_actors::shell::Notices;
+use callboard_actors::vocabulary::RestartBudget;
+
+use super::Host;
+use super::error::StartError;
+use super::thread::HostThread;
+use crate::launch::{self, Options};
+
+/// A host that is about to start. Every choice has a default.
+#[derive(Debug, Clone)]
+pub struct HostBuilder {
+    options: Options,
+}
+
+impl HostBuilder {
+    pub(super) fn new(data_dir: PathBuf) -> Self {
+        Self { options: Options::new(data_dir) }
+    }
+
+    /// The choices of the registry.
+    #[must_use]
+    pub fn registry(mut self, options: RegistryOptions) -> Self {
+        self.options.registry = options;
+        self
+    }
+
+    /// The choices of the instances: rounds, deadlines, hysteresis.
+    #[must_use]
+    pub fn instances(mut self, options: InstancesOptions) -> Self {
+        self.options.instances = options;
+        self
+    }
+
+    /// The choices of the inventory: the first wait and the restart grace.
+    #[must_use]
+    pub fn inventory(mut self, options: InventoryOptions) -> Self {
+        self.options.inventory = options;
+        self
+    }
+
+    /// How many restarts of its actors the host bears before it gives up.
+    #[must_use]
+    pub fn restart_budget(mut self, budget: RestartBudget) -> Self {
+        self.options.budget = budget;
+        self
+    }
+
+    /// Where crashes, failed writes and dead letters are posted, if the host program has such a place already.
+    #[must_use]
+    pub fn notices(mut self, notices: Notices) -> Self {
+        self.options.notices = notices;
+        self
+    }
+
+    /// Starts the host on the present arbiter of a running actix system.
+    ///
+    /// # Errors
+    /// [`StartError`] says what was tried on what and what to do. Nothing runs then.
+    ///
+    /// # Panics
+    /// Outside of an actix system; plain tokio programs use [`start_on_own_thread`](Self::start_on_own_thread).
+    pub async fn start(self) -> Result<Host, StartError> {
+        launch::launch(self.options).await
+    }
+
+    /// Starts the host on a thread of its own, from any runtime.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and when no thread can be had.
+    pub async fn start_on_own_thread(self) -> Result<HostThread, StartError> {
+        HostThread::start(self).await
+    }
+}

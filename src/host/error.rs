@@ -1,0 +1,35 @@
+//! Why a host does not start.
+
+use std::io;
+
+use callboard_actors::persister::OpenError;
+use callboard_actors::supervisor;
+
+/// Why a host did not start. Nothing runs after this, and nothing was left half-done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Its database cannot be opened; the error names the path and what to do.
+    #[error(transparent)]
+    Database(#[from] OpenError),
+    /// One of its actors did not start; those before it were stopped again.
+    #[error("the host did not start: {0}")]
+    Actors(#[from] supervisor::StartError),
+    /// Its root supervisor ended while it started.
+    #[error("the host ended while it started: {0}")]
+    Ended(String),
+    /// No thread could be had for it.
+    #[error("cannot start a thread for the host: {0}")]
+    Thread(#[source] io::Error),
+}
+
+impl StartError {
+    /// Whether the same start may well succeed later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Database(error) => error.is_transient(),
+            Self::Actors(_) | Self::Ended(_) | Self::Thread(_) => true,
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The host: everything Callboard runs, as a host program holds it.
+//!
+//! ```text
+//!                      supervisor
+//!      ┌─────────┬─────────┼──────────┬────────────┐
+//!  persister  registry  instances  inventory  allocations       started in this order, stopped in reverse
+//!      ▲ writes  │ feed ───► │ feed ───► │             │
+//!      └─────────┘           │           └► the host   │
+//!                one instance per           one per plugin workload: prepares, probes, registers,
+//!                active plugin              watches, deregisters
+//! ```
+//!
+//! A [`Host`] is a handful of addresses. It can be cloned and used from any thread; dropping it stops nothing.
+
+mod builder;
+mod error;
+mod thread;
+mod tree;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::instances::Instances;
+use callboard_actors::inventory::Inventory;
+use callboard_actors::registry::Registry;
+use callboard_actors::shell::{Address, AskError, Ending, Notices, StopMode};
+use callboard_actors::supervisor::{
+    ChildEnding, DescribeTree, Shutdown, ShutdownReport, StopOutcome, Supervisor, TreeNode,
+};
+use callboard_actors::vocabulary::RunNumber;
+use tokio::sync::watch;
+
+pub use builder::HostBuilder;
+pub use error::StartError;
+pub use thread::HostThread;
+pub(crate) use tree::describe_instances;
+
+/// A running host.
+#[derive(Debug, Clone)]
+pub struct Host {
+    parts: Arc<Parts>,
+}
+
+/// What a host is made of; made by `launch`.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) run: RunNumber,
+    pub(crate) notices: Notices,
+    pub(crate) supervisor: Address<Supervisor>,
+    pub(crate) registry: Address<Registry>,
+    pub(crate) instances: Address<Instances>,
+    pub(crate) inventory: Address<Inventory>,
+    pub(crate) ended: watch::Receiver<Option<Ending>>,
+}
+
+impl Host {
+    /// Begins to describe a host that keeps its data in this directory. The directory is made when it is not there.
+    #[must_use]
+    pub fn builder(data_dir: impl Into<PathBuf>) -> HostBuilder {
+        HostBuilder::new(data_dir.into())
+    }
+
+    pub(crate) fn from_parts(parts: Parts) -> Self {
+        Self { parts: Arc::new(parts) }
+    }
+
+    /// Who is registered, who is active: `Register`, `Deregister`, `List`, `Describe`, `WaitForPlugin`, subscriptions.
+    #[must_use]
+    pub fn registry(&self) -> &Address<Registry> {
+        &self.parts.registry
+    }
+
+    /// Whom work can be sent to: `Dispense`, `CheckNow`, `HealthOf`, subscriptions.
+    #[must_use]
+    pub fn instances(&self) -> &Address<Instances> {
+        &self.parts.instances
+    }
+
+    /// What this node offers: `TakeInventory`, `AwaitFirst`, subscriptions.
+    #[must_use]
+    pub fn inventory(&self) -> &Address<Inventory> {
+        &self.parts.inventory
+    }
+
+    /// Crashes, failed writes, dead letters, damaged records.
+    #[must_use]
+    pub fn notices(&self) -> &Notices {
+        &self.parts.notices
+    }
+
+    /// Which run of the host on its data directory this is.
+    #[must_use]
+    pub fn run_number(&self) -> RunNumber {
+        self.parts.run
+    }
+
+    /// Where it keeps its data.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.parts.data_dir
+    }
+
+    /// All actors as a tree, with their states, restarts and mailbox depths.
+    ///
+    /// # Errors
+    /// [`AskError`] when the host has ended.
+    pub async fn tree(&self) -> Result<TreeNode, AskError> {
+        self.parts.supervisor.ask(DescribeTree).await
+    }
+
+    /// Ends everything in order, and says goodbye for every allocation: they deregister, calls in flight end, connections
+    /// close, and the database is closed last. Every child has its own deadline, so this is bounded; the report says how each
+    /// one ended (S3). Asked twice, both get the report.
+    pub async fn stop(&self) -> ShutdownReport {
+        self.shut_down(StopMode::Stop).await
+    }
+
+    /// Ends everything in order and leaves registrations and sockets in place for the next start of the host.
+    pub async fn detach(&self) -> ShutdownReport {
+        self.shut_down(StopMode::Detach).await
+    }
+
+    /// Waits until the host has ended, and says how: after [`stop`](Self::stop), or because it gave up.
+    pub async fn ended(&self) -> Ending {
+        let mut ended = self.parts.ended.clone();
+        match ended.wait_for(Option::is_some).await {
+            Ok(ending) => ending.clone().unwrap_or(Ending::Killed),
+            Err(_) => Ending::Killed,
+        }
+    }
+
+    async fn shut_down(&self, mode: StopMode) -> ShutdownReport {
+        let reason = match self.parts.supervisor.ask(Shutdown { mode }).await {
+            Ok(Ok(report)) => {
+                self.ended().await;
+                return report;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        // There is nobody left to ask, so there is nothing left to stop either.
+        let ending = StopOutcome::EndedBefore { reason };
+        let children = vec![ChildEnding { name: "host".to_owned(), ending, took: Duration::ZERO }];
+        ShutdownReport { children, took: Duration::ZERO }
+    }
+}

@@ -1,0 +1,33 @@
+//! How those who supervise actors of their own show them in the tree.
+
+use callboard_actors::instances::{DescribeInstances, InstanceStatus, Instances};
+use callboard_actors::shell::Address;
+use callboard_actors::supervisor::{ChildDescription, TreeNode};
+use callboard_actors::vocabulary::Health;
+
+/// The instances, one node for each plugin.
+pub(crate) async fn describe_instances(address: Address<Instances>) -> Option<ChildDescription> {
+    let instances = address.ask(DescribeInstances).await.ok()?;
+    let children = instances.into_iter().map(instance_node).collect();
+    Some(ChildDescription { vitals: address.vitals(), children })
+}
+
+fn instance_node(status: InstanceStatus) -> TreeNode {
+    let InstanceStatus { report, state, restarts, vitals } = status;
+    let message = match &report.health {
+        Health::Unhealthy { reason } => reason.clone(),
+        Health::Starting | Health::Healthy | Health::Gone => {
+            format!("{}, generation {}", report.allocation, report.generation)
+        }
+    };
+    TreeNode {
+        name: report.plugin.to_string(),
+        kind: "instance".to_owned(),
+        state: format!("{}, {}", state.as_str(), report.health.as_str()),
+        restarts,
+        crashes: vitals.map(|vitals| vitals.crashes),
+        mailbox_depth: vitals.map(|vitals| vitals.mailbox_depth),
+        message,
+        children: Vec::new(),
+    }
+}

@@ -1,0 +1,203 @@
+//! The one place that knows everyone: opens the database, makes the addresses, and gives the root supervisor its children.
+//!
+//! Addresses are made before any actor starts, and stay valid whoever is restarted. Children are started in the order in
+//! which they need each other, and stopped in reverse: allocations say goodbye while registry and instances still hear it,
+//! and the database is closed when nobody writes any more (S2).
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::instances::{self, Instances, InstancesOptions};
+use callboard_actors::inventory::{self, Inventory, InventoryOptions};
+use callboard_actors::persister::{self, OpenError, Persister};
+use callboard_actors::registry::{self, DurableStore, List, Registry, RegistryOptions, SocketCheck};
+use callboard_actors::shell::{
+    Address, Clock, Ending, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Vitals,
+};
+use callboard_actors::supervisor::{
+    self, AwaitStarted, Child, ChildDescription, ChildSpec, Strategy, SupervisorSpec,
+};
+use callboard_actors::vocabulary::RestartBudget;
+use tokio::sync::{Notify, watch};
+
+use crate::host::{Host, Parts, StartError, describe_instances};
+
+/// How long instances may take to retire.
+const INSTANCES_STOP_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a start may take: a large database is read in this time.
+const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Everything that may be chosen.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) registry: RegistryOptions,
+    pub(crate) instances: InstancesOptions,
+    pub(crate) inventory: InventoryOptions,
+    pub(crate) budget: RestartBudget,
+    pub(crate) notices: Notices,
+}
+
+impl Options {
+    pub(crate) fn new(data_dir: PathBuf) -> Self {
+        Self {
+            data_dir,
+            registry: RegistryOptions::default(),
+            instances: InstancesOptions::default(),
+            inventory: InventoryOptions::default(),
+            budget: RestartBudget::default(),
+            notices: Notices::default(),
+        }
+    }
+}
+
+/// The addresses of everyone.
+struct Cast {
+    registry: Address<Registry>,
+    instances: Address<Instances>,
+    inventory: Address<Inventory>,
+}
+
+/// Starts a host on the present arbiter.
+pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
+    let database = open(&options).await?;
+    let run = database.run();
+    let cast = Cast {
+        registry: Address::vacant("registry", IN_FLIGHT_MAX),
+        instances: Address::vacant("instances", IN_FLIGHT_MAX),
+        inventory: Address::vacant("inventory", IN_FLIGHT_MAX),
+    };
+    let settings =
+        Settings { clock: Clock::system(), notices: options.notices.clone(), ..Settings::default() };
+    let root = Address::vacant("host", IN_FLIGHT_MAX);
+    let spec = SupervisorSpec { strategy: Strategy::OneForOne, budget: options.budget, ..Default::default() };
+    let children = children(&options, database, &cast, &settings);
+    let running = supervisor::start(&root, spec, children, settings);
+    let ended = watch_over(&running);
+    root.ask(AwaitStarted).await.map_err(|error| StartError::Ended(error.to_string()))??;
+    Ok(Host::from_parts(Parts {
+        data_dir: options.data_dir,
+        run,
+        notices: options.notices,
+        supervisor: root,
+        registry: cast.registry,
+        instances: cast.instances,
+        inventory: cast.inventory,
+        ended,
+    }))
+}
+
+async fn open(options: &Options) -> Result<Persister, OpenError> {
+    Persister::open(persister::Options::new(options.data_dir.clone())).await
+}
+
+/// Passes the ending of the root on to whoever asks, from any thread.
+fn watch_over(running: &Running) -> watch::Receiver<Option<Ending>> {
+    let (tell, ended) = watch::channel(None);
+    let ending = running.ended();
+    actix_rt::spawn(async move {
+        tell.send_replace(Some(ending.await));
+    });
+    ended
+}
+
+fn children(options: &Options, database: Persister, cast: &Cast, settings: &Settings) -> Vec<Child> {
+    // The registry finds the present database here, should it have been opened anew.
+    let present = Rc::new(RefCell::new(database.clone()));
+    vec![
+        persister_child(options, database, Rc::clone(&present)),
+        registry_child(options, &cast.registry, present, settings),
+        instances_child(options, cast, settings),
+        inventory_child(options, cast, settings),
+    ]
+}
+
+fn spec(name: &str, stop_deadline: Duration) -> ChildSpec {
+    ChildSpec { start_deadline: START_DEADLINE, stop_deadline, ..ChildSpec::new(name, name) }
+}
+
+/// The database is open already when the supervisor starts, so that what is wrong with it is the host's own error. It is
+/// opened anew if it has to be started again.
+fn persister_child(options: &Options, database: Persister, present: Rc<RefCell<Persister>>) -> Child {
+    let seen = Rc::clone(&present);
+    let options = options.clone();
+    let mut opened = Some(database);
+    let child = Child::new(spec("persister", Duration::from_secs(10)), move || {
+        let (opened, present, options) = (opened.take(), Rc::clone(&present), options.clone());
+        async move {
+            let database = match opened {
+                Some(database) => database,
+                None => open(&options).await.map_err(|error| error.to_string())?,
+            };
+            *present.borrow_mut() = database.clone();
+            Ok(hold_open(database))
+        }
+    });
+    child.described_by(move || {
+        let vitals = Vitals { mailbox_depth: seen.borrow().depth(), ..Vitals::default() };
+        std::future::ready(Some(ChildDescription { vitals, children: Vec::new() }))
+    })
+}
+
+/// Keeps the database open until it is asked to stop, then closes it behind everything that was handed over.
+fn hold_open(database: Persister) -> Running {
+    let stop = Rc::new(Notify::new());
+    let stopped = Rc::clone(&stop);
+    let (tell, ended) = watch::channel(None);
+    let task = actix_rt::spawn(async move {
+        stopped.notified().await;
+        let ending = match database.close().await {
+            Ok(()) => Ending::Normal,
+            Err(error) => Ending::Failed(error.to_string()),
+        };
+        tell.send_replace(Some(ending));
+    });
+    let request_stop = move |_: StopMode| stop.notify_one();
+    Running::new(request_stop, task.abort_handle(), ended)
+}
+
+fn registry_child(
+    options: &Options,
+    address: &Address<Registry>,
+    present: Rc<RefCell<Persister>>,
+    settings: &Settings,
+) -> Child {
+    let (options, settings) = (options.registry.clone(), settings.clone());
+    let (seated, asked) = (address.clone(), address.clone());
+    let child = Child::new(spec("registry", Duration::from_secs(5)), move || {
+        let store = DurableStore::new(present.borrow().clone(), settings.notices.clone());
+        let check = SocketCheck { deadline: options.check_deadline };
+        let running = registry::start(&seated, options.clone(), check, store, settings.clone());
+        std::future::ready(Ok(running))
+    });
+    // It is up when it has read its records and answers.
+    child
+        .ready_when(move || {
+            let answer = asked.ask(List);
+            async move { answer.await.map(drop).map_err(|error| error.to_string()) }
+        })
+        .seen_at(address)
+}
+
+fn instances_child(options: &Options, cast: &Cast, settings: &Settings) -> Child {
+    let (options, settings) = (options.instances, settings.clone());
+    let (address, registry) = (cast.instances.clone(), cast.registry.clone());
+    let child = Child::new(spec("instances", INSTANCES_STOP_DEADLINE), move || {
+        let running = instances::start(&address, registry.clone(), options, settings.clone());
+        std::future::ready(Ok(running))
+    });
+    let address = cast.instances.clone();
+    child.described_by(move || describe_instances(address.clone()))
+}
+
+fn inventory_child(options: &Options, cast: &Cast, settings: &Settings) -> Child {
+    let (options, settings) = (options.inventory, settings.clone());
+    let (address, instances) = (cast.inventory.clone(), cast.instances.clone());
+    let child = Child::new(spec("inventory", Duration::from_secs(5)), move || {
+        let running = inventory::start(&address, instances.clone(), options, settings.clone());
+        std::future::ready(Ok(running))
+    });
+    child.seen_at(&cast.inventory)
+}

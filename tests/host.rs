@@ -1,0 +1,82 @@
+//! A host starts, answers, and ends in order, inside an actix system and on a thread of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard::actors::inventory::AwaitFirst;
+use callboard::actors::persister::OpenError;
+use callboard::actors::registry::{Describe, List, Register, Registered, Standing};
+use callboard::actors::supervisor::StopOutcome;
+use callboard::actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, SocketPath};
+use callboard::host::{Host, StartError};
+
+fn plugin() -> PluginKey {
+    PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap())
+}
+
+fn register(allocation: &str) -> Register {
+    Register {
+        plugins: vec![plugin()],
+        allocation: AllocationId::new(allocation).unwrap(),
+        socket: SocketPath::new("/nowhere/csi.sock").unwrap(),
+        provider: None,
+        version: None,
+        options: Arc::new(BTreeMap::new()),
+    }
+}
+
+#[actix::test]
+async fn a_host_stops_its_actors_in_reverse_order_and_reports_each_s2_s3() {
+    let data_dir = tempfile::tempdir().unwrap();
+    let host = Host::builder(data_dir.path()).start().await.unwrap();
+    let tree = host.tree().await.unwrap();
+    let started: Vec<&str> = tree.children.iter().map(|child| child.name.as_str()).collect();
+    let report = host.stop().await;
+    let stopped: Vec<&str> = report.children.iter().map(|child| child.name.as_str()).collect();
+    assert_eq!(stopped, started.into_iter().rev().collect::<Vec<_>>());
+    for child in &report.children {
+        assert_eq!(child.ending, StopOutcome::Stopped, "{}", child.name);
+    }
+    assert!(host.registry().ask(List).await.is_err(), "nobody is left to answer");
+}
+
+#[actix::test]
+async fn an_empty_node_is_known_at_once_hlt_06() {
+    let data_dir = tempfile::tempdir().unwrap();
+    let host = Host::builder(data_dir.path()).start().await.unwrap();
+    let first = host.inventory().ask(AwaitFirst);
+    let first = tokio::time::timeout(std::time::Duration::from_secs(1), first).await;
+    assert!(first.expect("no wait for what is not there").is_ok());
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plain_tokio_program_has_a_host_on_a_thread_of_its_own_and_finds_everything_again_p4() {
+    let data_dir = tempfile::tempdir().unwrap();
+    let host = Host::builder(data_dir.path()).start_on_own_thread().await.unwrap();
+    assert_eq!(host.registry().ask(register("a")).await.unwrap(), Ok(Registered::New));
+    assert_eq!(host.registry().ask(register("b")).await.unwrap(), Ok(Registered::New));
+    let run = host.run_number();
+    host.detach().await;
+
+    let host = Host::builder(data_dir.path()).start_on_own_thread().await.unwrap();
+    assert!(host.run_number() > run);
+    let described = host.registry().ask(Describe { plugin: plugin() }).await.unwrap();
+    let order: Vec<&str> =
+        described.provisional.iter().map(|entry| entry.registration.allocation.as_str()).collect();
+    assert_eq!(order, ["b", "a"], "in their order, the newest first");
+    assert!(described.provisional.iter().all(|entry| entry.standing == Standing::Provisional));
+    host.stop().await;
+}
+
+#[actix::test]
+async fn a_second_host_on_the_same_directory_is_refused_and_told_who_was_first_p5() {
+    let data_dir = tempfile::tempdir().unwrap();
+    let first = Host::builder(data_dir.path()).start().await.unwrap();
+    let second = Host::builder(data_dir.path()).start().await.unwrap_err();
+    assert!(matches!(&second, StartError::Database(OpenError::Locked { .. })), "{second}");
+    assert!(second.to_string().contains(&std::process::id().to_string()), "{second}");
+    first.stop().await;
+    let third = Host::builder(data_dir.path()).start().await.expect("the directory is free again");
+    third.stop().await;
+}
