@@ -1,7 +1,7 @@
 //! Opens a data directory: looks first, and touches nothing that it may not.
 //!
 //! ```text
-//!   directory -> lock -> look -> open (create, repair) -> note the new run
+//!   directory -> lock -> look (create) -> open (repair) -> note the new run
 //!      |          |       |        |
 //!      |          |       |        '- no space, not writable
 //!      |          |       '- newer, damaged: the file is not touched
@@ -9,12 +9,12 @@
 //!      '- not a directory, not writable, too long
 //! ```
 
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use redb::{Database, ReadableDatabase, StorageBackend};
+use redb::{Database, ReadableDatabase};
 
 use super::cause::{Cause, attempt};
 use super::errors::OpenError;
@@ -22,7 +22,7 @@ use super::lock::{Holder, Lock, Locking, lock};
 use super::look::Overlay;
 use super::meta::{self, FILE_SCHEMA, Found};
 use super::source::{MakeBackend, Source};
-use super::store::{Store, is_unfinished, open_database};
+use super::store::{Store, open_database, open_noting_repair};
 use crate::vocabulary::RunNumber;
 
 /// The database file in a data directory.
@@ -54,30 +54,16 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// What the look into the file found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    /// There is no file, or an empty one.
-    Nothing,
-    /// A crash came in the middle of creating it.
-    Unfinished,
-    /// A database of a schema that is known here.
-    Sound,
-}
-
 /// Opens the database of a data directory and begins a new run.
 pub(super) fn open(options: &Options) -> Result<(Store, RunNumber), OpenError> {
     let holder = Holder::this();
     create_directory(&options.data_dir)?;
     let lock = lock_directory(&options.data_dir, holder)?;
     let source = Source::new(database_path(&options.data_dir), options.backend.clone());
-    let found = look(&source)?;
+    let ending = look(&source)?;
     let failed = |cause: Cause| cause.into_open_error(source.path());
-    let database = open_for_real(&source, found).map_err(failed)?;
+    let database = open_for_real(&source, ending).map_err(failed)?;
     let run = attempt(|| begin_run(&database, holder)).map_err(failed)?;
-    if found != Look::Sound {
-        sync_directory(&options.data_dir)?;
-    }
     Ok((Store::new(source, database, lock), RunNumber::new(run)))
 }
 
@@ -101,22 +87,29 @@ fn lock_directory(data_dir: &Path, holder: Holder) -> Result<Lock, OpenError> {
     }
 }
 
-/// Finds out what the file is, without changing a byte of it.
-fn look(source: &Source) -> Result<Look, OpenError> {
-    let path = source.path();
-    let failed = |cause: Cause| cause.into_open_error(path);
+/// How the last run with a database ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It was closed, or there was none.
+    InOrder,
+    /// It was killed, or its disk failed.
+    Killed,
+}
+
+/// Makes sure that there is a database and that it may be opened, without changing a byte of one that was there before.
+fn look(source: &Source) -> Result<Ending, OpenError> {
+    let failed = |cause: Cause| cause.into_open_error(source.path());
     let Some(below) = source.for_reading().map_err(|error| failed(error.into()))? else {
-        return Ok(Look::Nothing);
+        return source.create().map(|()| Ending::InOrder).map_err(failed);
     };
-    if is_unfinished(below.as_ref()).map_err(|error| failed(error.into()))? {
-        return Ok(Look::Unfinished);
-    }
-    let overlay = Overlay::over(below).map_err(|error| failed(error.into()))?;
-    let database = open_database(overlay).map_err(failed)?;
+    let looked = Overlay::over(below).map_err(Cause::from).and_then(open_noting_repair);
+    let (database, is_repaired) = looked.map_err(failed)?;
     match attempt(|| read_meta(&database)).map_err(failed)? {
-        Kind::Ours(Found::Meta(_)) | Kind::Empty => Ok(Look::Sound),
+        Kind::Ours(Found::Meta(_)) | Kind::Empty => {
+            Ok(if is_repaired { Ending::Killed } else { Ending::InOrder })
+        }
         Kind::Ours(Found::Newer { theirs }) => {
-            Err(OpenError::Newer { path: path.to_owned(), theirs, ours: FILE_SCHEMA })
+            Err(OpenError::Newer { path: source.path().to_owned(), theirs, ours: FILE_SCHEMA })
         }
         Kind::Ours(Found::Damaged) => Err(failed(Cause::Damaged("its own facts are unreadable".to_owned()))),
         Kind::Foreign => Err(failed(Cause::Damaged("it holds other tables".to_owned()))),
@@ -140,10 +133,12 @@ fn read_meta(database: &Database) -> Result<Kind, redb::Error> {
     })
 }
 
-fn open_for_real(source: &Source, found: Look) -> Result<Database, Cause> {
+/// Opens the file for writing. If its last host was killed, perhaps after a sync had failed, then what can be read may not
+/// be on disk, and is written once more before anything is built on it.
+fn open_for_real(source: &Source, ending: Ending) -> Result<Database, Cause> {
     let backend = source.for_writing()?;
-    if found == Look::Unfinished {
-        backend.set_len(0)?;
+    if ending == Ending::Killed {
+        backend.rewrite()?;
     }
     open_database(backend)
 }
@@ -153,10 +148,4 @@ fn begin_run(database: &Database, holder: Holder) -> Result<u64, redb::Error> {
     let run = meta::begin_run(&transaction, holder)?;
     transaction.commit()?;
     Ok(run)
-}
-
-/// Makes the names of new files survive a power cut.
-fn sync_directory(data_dir: &Path) -> Result<(), OpenError> {
-    let synced = File::open(data_dir).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| Cause::Io(error).into_open_error(data_dir))
 }

@@ -12,19 +12,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
+use super::cause::Cause;
+use super::store::open_database;
+
 /// Makes a storage backend each time the database is opened: at the start, and again after every I/O error.
 pub type MakeBackend = Arc<dyn Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync>;
 
 /// The bytes of one database.
 pub(super) struct Source {
     path: PathBuf,
-    make: Option<MakeBackend>,
+    kind: Kind,
     sync_failed: Arc<AtomicBool>,
+}
+
+enum Kind {
+    File,
+    Made(MakeBackend),
 }
 
 impl Source {
     pub(super) fn new(path: PathBuf, make: Option<MakeBackend>) -> Self {
-        Self { path, make, sync_failed: Arc::default() }
+        Self { path, kind: make.map_or(Kind::File, Kind::Made), sync_failed: Arc::default() }
     }
 
     /// The database file, for people to read.
@@ -32,26 +40,39 @@ impl Source {
         &self.path
     }
 
-    /// Opens the bytes for writing. They are created if they are not there.
-    pub(super) fn for_writing(&self) -> io::Result<Watched> {
-        let inner = match &self.make {
-            Some(make) => make()?,
-            None => file_backend(open_file(&self.path)?)?,
-        };
-        Ok(Watched { inner, sync_failed: Arc::clone(&self.sync_failed) })
+    /// Makes sure that there is a database to open, if there was nothing.
+    ///
+    /// A file is made under another name first, and is a whole database when it gets its own. So an empty file, or half of
+    /// one, is never a new database, but always one that was lost.
+    pub(super) fn create(&self) -> Result<(), Cause> {
+        match &self.kind {
+            Kind::File => self.create_file(),
+            Kind::Made(make) => {
+                let backend = self.watch(make()?);
+                backend.set_len(0)?;
+                open_database(backend).map(drop)
+            }
+        }
     }
 
-    /// Opens the bytes for reading alone; nothing if there are none.
-    pub(super) fn for_reading(&self) -> io::Result<Option<Box<dyn StorageBackend>>> {
-        let backend = match &self.make {
-            Some(make) => make()?,
-            None => match File::open(&self.path) {
-                Ok(file) => file_backend(file)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-            },
+    /// Opens the bytes for writing.
+    pub(super) fn for_writing(&self) -> io::Result<Watched> {
+        let inner = match &self.kind {
+            Kind::File => file_backend(OpenOptions::new().read(true).write(true).open(&self.path)?)?,
+            Kind::Made(make) => make()?,
         };
-        Ok(if backend.len()? == 0 { None } else { Some(backend) })
+        Ok(self.watch(inner))
+    }
+
+    /// Opens the bytes for reading alone; nothing if there are none yet.
+    pub(super) fn for_reading(&self) -> io::Result<Option<Box<dyn StorageBackend>>> {
+        match &self.kind {
+            Kind::File => open_for_reading(&self.path),
+            Kind::Made(make) => {
+                let backend = make()?;
+                Ok(if is_begun(backend.as_ref())? { Some(backend) } else { None })
+            }
+        }
     }
 
     /// Whether a sync has failed, so that nobody knows which of the bytes that can be read are on disk.
@@ -62,6 +83,25 @@ impl Source {
     /// Notes that all bytes are on disk.
     pub(super) fn note_certain(&self) {
         self.sync_failed.store(false, Ordering::Release);
+    }
+
+    fn watch(&self, inner: Box<dyn StorageBackend>) -> Watched {
+        Watched { inner, sync_failed: Arc::clone(&self.sync_failed) }
+    }
+
+    fn create_file(&self) -> Result<(), Cause> {
+        let unnamed = self.path.with_extension("new");
+        match std::fs::remove_file(&unnamed) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&unnamed)?;
+        let whole = file.try_clone()?;
+        drop(open_database(self.watch(file_backend(file)?))?);
+        whole.sync_all()?;
+        std::fs::rename(&unnamed, &self.path)?;
+        let directory = self.path.parent().expect("the file lies in the data directory");
+        Ok(File::open(directory)?.sync_all()?)
     }
 }
 
@@ -90,12 +130,13 @@ impl Watched {
     pub(super) fn rewrite(&self) -> io::Result<()> {
         const CHUNK: u64 = 4_096;
         let len = self.inner.len()?;
-        let mut chunk = [0; CHUNK as usize];
+        let zeros = [0; CHUNK as usize];
+        let mut chunk = zeros;
         for offset in (0..len).step_by(CHUNK as usize) {
             let filled = usize::try_from(CHUNK.min(len - offset)).expect("a chunk fits into memory");
             let bytes = &mut chunk[..filled];
             self.inner.read(offset, bytes)?;
-            if *bytes != [0; CHUNK as usize][..filled] {
+            if *bytes != zeros[..filled] {
                 self.inner.write(offset, bytes)?;
             }
         }
@@ -145,8 +186,22 @@ impl StorageBackend for Watched {
     }
 }
 
-fn open_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+/// Whether these bytes are a database yet: redb writes its magic number last.
+fn is_begun(backend: &dyn StorageBackend) -> io::Result<bool> {
+    let mut magic = [0; 9];
+    let there = magic.len().min(usize::try_from(backend.len()?).unwrap_or(usize::MAX));
+    backend.read(0, &mut magic[..there])?;
+    Ok(magic != [0; 9])
+}
+
+fn open_for_reading(path: &Path) -> io::Result<Option<Box<dyn StorageBackend>>> {
+    match std::fs::metadata(path) {
+        Ok(known) if !known.is_file() => Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a file")),
+        Ok(known) if known.len() == 0 => Err(io::Error::new(io::ErrorKind::InvalidData, "it is empty")),
+        Ok(_) => file_backend(File::open(path)?).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn file_backend(file: File) -> io::Result<Box<dyn StorageBackend>> {

@@ -11,6 +11,9 @@
 //! redb refuses everything after an I/O error, so the database is dropped then and opened again at its next use (P3). If a
 //! sync had failed, every byte is first written and synced once more, since only then is it known what is on disk.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use redb::{Database, StorageBackend};
 use tracing::{info, warn};
 
@@ -164,34 +167,15 @@ impl Store {
 
 /// Has redb open these bytes.
 pub(super) fn open_database(backend: impl StorageBackend) -> Result<Database, Cause> {
-    let mut builder = Database::builder();
-    builder.set_cache_size(CACHE_BYTES);
-    attempt(|| builder.create_with_backend(backend).map_err(redb::Error::from))
+    open_noting_repair(backend).map(|(database, _)| database)
 }
 
-/// Whether these bytes are those of a file whose creation a crash cut short, so that nothing was ever stored in it.
-///
-/// redb writes its magic number last. Until then nothing but its first page holds anything.
-pub(super) fn is_unfinished(backend: &dyn StorageBackend) -> std::io::Result<bool> {
-    const FIRST_PAGE: u64 = 4_096;
-    const MAGIC_BYTES: usize = 9;
-    const CHUNK: u64 = 65_536;
-    const LONGEST: u64 = 64 * 1024 * 1024;
-    let len = backend.len()?;
-    let mut magic = [0; MAGIC_BYTES];
-    if len < MAGIC_BYTES as u64 || len > LONGEST {
-        return Ok(false);
-    }
-    backend.read(0, &mut magic)?;
-    if magic != [0; MAGIC_BYTES] {
-        return Ok(false);
-    }
-    for offset in (FIRST_PAGE..len).step_by(CHUNK as usize) {
-        let mut chunk = vec![0; usize::try_from(CHUNK.min(len - offset)).expect("a chunk fits into memory")];
-        backend.read(offset, &mut chunk)?;
-        if chunk.iter().any(|byte| *byte != 0) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// Has redb open these bytes, and says whether it had to repair them because they were never closed in order.
+pub(super) fn open_noting_repair(backend: impl StorageBackend) -> Result<(Database, bool), Cause> {
+    let is_repaired = Rc::new(Cell::new(false));
+    let note = Rc::clone(&is_repaired);
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES).set_repair_callback(move |_| note.set(true));
+    let database = attempt(|| builder.create_with_backend(backend).map_err(redb::Error::from))?;
+    Ok((database, is_repaired.get()))
 }

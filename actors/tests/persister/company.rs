@@ -58,6 +58,21 @@ pub(crate) async fn players(persister: &Persister) -> Vec<(u64, Player)> {
     loaded.rows.into_iter().map(|(key, player)| (number(key), player)).collect()
 }
 
+/// The bytes of a database that holds so many players and was closed in order.
+pub(crate) fn closed_file(count: u64) -> Vec<u8> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    play(async {
+        let persister = open(directory.path()).await;
+        let mut author = Author::new("company", &persister);
+        for number in 0..count {
+            author.put(number, &Player::numbered(number));
+        }
+        author.all_written().await;
+        persister.close().await.expect("an open database closes");
+        std::fs::read(persister.path()).expect("the file is there")
+    })
+}
+
 /// One who writes, and hears how it ended.
 pub(crate) struct Author {
     owner: Owner,

@@ -5,5 +5,6 @@
 mod company;
 mod disk;
 mod faults;
+mod opening;
 mod power_cuts;
 mod sharing;
