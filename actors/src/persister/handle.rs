@@ -38,10 +38,10 @@ impl Persister {
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let path: Arc<Path> = open::database_path(&options.data_dir).into();
         let opened = actix_rt::task::spawn_blocking(move || open::open(&options)).await;
-        let (store, run) = opened.map_err(|error| OpenError::Io {
-            path: path.to_path_buf(),
-            source: std::io::Error::other(error),
-        })??;
+        let (store, run) = opened.unwrap_or_else(|error| {
+            let (path, reason) = (path.to_path_buf(), format!("closing it failed an assertion: {error}"));
+            Err(OpenError::Damaged { path, reason })
+        })?;
         let depth = Arc::<AtomicUsize>::default();
         let committer = Committer::new(store, Arc::clone(&depth)).start();
         Ok(Self { committer, depth, run, path })

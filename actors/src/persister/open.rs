@@ -60,7 +60,7 @@ pub(super) fn open(options: &Options) -> Result<(Store, RunNumber), OpenError> {
     create_directory(&options.data_dir)?;
     let lock = lock_directory(&options.data_dir, holder)?;
     let source = Source::new(database_path(&options.data_dir), options.backend.clone());
-    let ending = look(&source)?;
+    let ending = look(&source, holder)?;
     let failed = |cause: Cause| cause.into_open_error(source.path());
     let database = open_for_real(&source, ending).map_err(failed)?;
     let run = attempt(|| begin_run(&database, holder)).map_err(failed)?;
@@ -97,7 +97,9 @@ enum Ending {
 }
 
 /// Makes sure that there is a database and that it may be opened, without changing a byte of one that was there before.
-fn look(source: &Source) -> Result<Ending, OpenError> {
+///
+/// A new run is begun, but only in memory: damage that would show at the first commit shows here.
+fn look(source: &Source, holder: Holder) -> Result<Ending, OpenError> {
     let failed = |cause: Cause| cause.into_open_error(source.path());
     let Some(below) = source.for_reading().map_err(|error| failed(error.into()))? else {
         return source.create().map(|()| Ending::InOrder).map_err(failed);
@@ -106,6 +108,7 @@ fn look(source: &Source) -> Result<Ending, OpenError> {
     let (database, is_repaired) = looked.map_err(failed)?;
     match attempt(|| read_meta(&database)).map_err(failed)? {
         Kind::Ours(Found::Meta(_)) | Kind::Empty => {
+            attempt(|| begin_run(&database, holder)).map_err(failed)?;
             Ok(if is_repaired { Ending::Killed } else { Ending::InOrder })
         }
         Kind::Ours(Found::Newer { theirs }) => {

@@ -101,7 +101,7 @@ impl Disk {
         let mut reached = || match unsynced {
             Unsynced::Nothing => false,
             Unsynced::Everything => true,
-            Unsynced::Some(_) => random.next() % 2 == 0,
+            Unsynced::Some(_) => random.next().is_multiple_of(2),
         };
         if reached() {
             survived.resize(images.seen.len(), 0);
@@ -170,7 +170,7 @@ impl StorageBackend for Disk {
         if let Err(error) = images.check(|fault| match fault {
             Fault::Syncs(error) | Fault::All(error) => Some(error),
             Fault::SyncNowAndThen { seed } => {
-                (Random(seed ^ syncs << 32).next() % 5 == 0).then_some(rustix::io::Errno::IO)
+                Random(seed ^ (syncs << 32)).next().is_multiple_of(5).then_some(rustix::io::Errno::IO)
             }
             Fault::Writes(_) => None,
         }) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod company;
+mod damage;
 mod disk;
 mod faults;
 mod opening;
