@@ -15,6 +15,8 @@ pub mod config;
 
 pub mod process;
 
+pub mod agent;
+
 pub mod command_line;
 pub mod duration;
 pub mod hostpath;

@@ -1,0 +1,187 @@
+//! What the agent does in the world: it talks to the allocations and holds the processes.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::rc::{Rc, Weak};
+
+use callboard_actors::allocations::{
+    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
+    UnknownAllocation,
+};
+use callboard_actors::shell::{self, Address, Doing, FeedItem, Running, Settings};
+use callboard_actors::vocabulary::{AllocationId, Attempt};
+use futures_util::future::LocalBoxFuture;
+use tokio::sync::Notify;
+
+use super::memory::Remembered;
+use super::state::{Agent, AgentCall, AgentOptions, AgentOutcome, Answered, Ended, LaunchOrder, Living};
+use crate::process::{Binder, LogSpec, Process, ProcessSpec, launch};
+
+/// What the agent says to the allocations: to those who keep the books of plugins' workloads.
+pub trait Books: 'static {
+    /// Has an allocation prepared for its next start.
+    fn prepare(
+        &self,
+        spec: AllocationSpec,
+    ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>>;
+    /// Says that the process runs.
+    fn started(
+        &self,
+        allocation: AllocationId,
+    ) -> LocalBoxFuture<'static, Answered<Result<(), UnknownAllocation>>>;
+    /// Says that the process has ended, and how.
+    fn exited(
+        &self,
+        allocation: AllocationId,
+        how: String,
+    ) -> LocalBoxFuture<'static, Answered<Result<(), UnknownAllocation>>>;
+    /// Has an allocation deregistered and its directories removed.
+    fn stop(
+        &self,
+        allocation: AllocationId,
+    ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, UnknownAllocation>>>;
+    /// Waits for what the allocations say next, or, `afresh`, for a snapshot.
+    fn follow(
+        &mut self,
+        afresh: bool,
+    ) -> LocalBoxFuture<'static, Answered<Vec<FeedItem<AllocationsNews, AllocationsView>>>>;
+}
+
+/// Where the agent's processes live.
+#[derive(Debug, Clone)]
+pub struct ProcessHome {
+    /// Binds them to this host.
+    pub binder: Binder,
+    /// Where the output of each goes, into a file with the name of its allocation.
+    pub log_dir: PathBuf,
+}
+
+/// Starts the agent at a vacant address. When it ends by force, its processes are killed.
+pub fn start(
+    address: &Address<Agent>,
+    options: AgentOptions,
+    books: impl Books,
+    home: ProcessHome,
+    settings: Settings,
+) -> Running {
+    // Everything may begin or stop at once, with a call or two for each task.
+    let calls_waiting_max = settings.calls_waiting_max.max(4 * options.allocations.len());
+    let settings = Settings { calls_waiting_max, ..settings };
+    let hands = Hands { books, home, processes: Rc::default(), endings: Rc::default() };
+    shell::start(address, options, hands, Remembered::default(), settings)
+}
+
+type Processes = RefCell<BTreeMap<AllocationId, (Attempt, Process)>>;
+
+struct Hands<B> {
+    books: B,
+    home: ProcessHome,
+    processes: Rc<Processes>,
+    endings: Rc<Endings>,
+}
+
+/// Endings that the machine has not heard of yet.
+#[derive(Default)]
+struct Endings {
+    queue: RefCell<VecDeque<Ended>>,
+    arrived: Notify,
+}
+
+impl<B: Books> Doing<Agent> for Hands<B> {
+    fn call(&mut self, call: AgentCall) -> LocalBoxFuture<'static, AgentOutcome> {
+        match call {
+            AgentCall::Survey => now(AgentOutcome::Surveyed(self.living())),
+            AgentCall::AwaitEndings => Box::pin(next_endings(Rc::clone(&self.endings))),
+            AgentCall::Follow { afresh } => self.books.follow(afresh).into_outcome(AgentOutcome::Followed),
+            AgentCall::Prepare(spec) => self.books.prepare(spec).into_outcome(AgentOutcome::Prepared),
+            // At once and not in the future, so that what the machine ordered and what there is never differ.
+            AgentCall::Launch(order) => now(AgentOutcome::Launched(self.launch(order))),
+            AgentCall::Announce(allocation) => {
+                self.books.started(allocation).into_outcome(AgentOutcome::Announced)
+            }
+            AgentCall::Withdraw(allocation) => {
+                self.books.stop(allocation).into_outcome(AgentOutcome::Withdrawn)
+            }
+            AgentCall::End { allocation, grace } => {
+                if let Some((_, process)) = self.processes.borrow().get(&allocation) {
+                    process.stop(grace);
+                }
+                now(AgentOutcome::EndAsked)
+            }
+            AgentCall::Report { allocation, how } => {
+                self.books.exited(allocation, how).into_outcome(AgentOutcome::Reported)
+            }
+        }
+    }
+}
+
+impl<B: Books> Hands<B> {
+    fn living(&self) -> Vec<Living> {
+        let processes = self.processes.borrow();
+        let living = processes.iter().filter(|(_, (_, process))| !process.has_ended());
+        living
+            .map(|(allocation, (attempt, process))| Living {
+                allocation: allocation.clone(),
+                attempt: *attempt,
+                pid: process.pid(),
+            })
+            .collect()
+    }
+
+    fn launch(&self, order: LaunchOrder) -> Result<u32, String> {
+        let LaunchOrder { allocation, attempt, program, arguments, environment } = order;
+        let log = LogSpec::at(self.home.log_dir.join(format!("{allocation}.log")));
+        let spec = ProcessSpec { name: allocation.to_string(), program, arguments, environment, log };
+        let process = launch(&spec, &self.home.binder).map_err(|error| error.to_string())?;
+        let pid = process.pid();
+        tracing::info!(%allocation, %attempt, pid, program = %spec.program.display(), "started a process");
+        let ended = process.ended();
+        self.processes.borrow_mut().insert(allocation.clone(), (attempt, process));
+        // Weak, so that the process is killed when the agent ends and nobody holds it any more.
+        let processes = Rc::downgrade(&self.processes);
+        let endings = Rc::clone(&self.endings);
+        actix_rt::spawn(async move {
+            let how = ended.await.to_string();
+            tracing::info!(%allocation, %attempt, pid, how, "a process ended");
+            forget(&processes, &allocation, attempt);
+            endings.queue.borrow_mut().push_back(Ended { allocation, attempt, how });
+            endings.arrived.notify_one();
+        });
+        Ok(pid)
+    }
+}
+
+fn forget(processes: &Weak<Processes>, allocation: &AllocationId, attempt: Attempt) {
+    if let Some(processes) = processes.upgrade() {
+        let mut processes = processes.borrow_mut();
+        if processes.get(allocation).is_some_and(|(held, _)| *held == attempt) {
+            processes.remove(allocation);
+        }
+    }
+}
+
+async fn next_endings(endings: Rc<Endings>) -> AgentOutcome {
+    loop {
+        let ended: Vec<_> = endings.queue.borrow_mut().drain(..).collect();
+        if !ended.is_empty() {
+            return AgentOutcome::Endings(ended);
+        }
+        endings.arrived.notified().await;
+    }
+}
+
+fn now(outcome: AgentOutcome) -> LocalBoxFuture<'static, AgentOutcome> {
+    Box::pin(std::future::ready(outcome))
+}
+
+/// A question to the books as a call of the machine.
+trait IntoOutcome<T> {
+    fn into_outcome(self, wrap: fn(T) -> AgentOutcome) -> LocalBoxFuture<'static, AgentOutcome>;
+}
+
+impl<T: 'static> IntoOutcome<T> for LocalBoxFuture<'static, T> {
+    fn into_outcome(self, wrap: fn(T) -> AgentOutcome) -> LocalBoxFuture<'static, AgentOutcome> {
+        Box::pin(async move { wrap(self.await) })
+    }
+}

@@ -1,0 +1,335 @@
+//! What the agent decides as a whole; what it decides for one task stands in `task.rs` and `stopping.rs`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use callboard_actors::allocations::{AllocationsNews, AllocationsView};
+use callboard_actors::conversation;
+use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, StopMode};
+use callboard_actors::vocabulary::{AllocationId, Attempt, Moment};
+
+use super::messages::*;
+use super::state::*;
+
+conversation! {
+    /// What is said to the agent.
+    #[derive(Clone)]
+    pub enum AgentAsk -> AgentAnswer for Agent {
+        StartTask => Result<(), TaskError>,
+        StopTask => Result<TaskStopped, TaskError>,
+        StopAllTasks => Vec<StopStep>,
+        ListTasks => Vec<TaskReport>,
+    }
+}
+
+/// A call that waits for news is made again at least this often.
+const NEWS_PATIENCE: Duration = Duration::from_secs(3_600);
+/// Looking at our own processes takes no time.
+const SURVEY_PATIENCE: Duration = Duration::from_secs(30);
+/// How soon to ask again where nobody answered.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+impl Machine for Agent {
+    const KIND: &'static str = "agent";
+    type Config = AgentOptions;
+    type Image = BTreeMap<AllocationId, Memory>;
+    type Ask = AgentAsk;
+    type Answer = AgentAnswer;
+    type Call = AgentCall;
+    type Outcome = AgentOutcome;
+    type Timer = AgentTimer;
+    type Change = (AllocationId, Memory);
+    type News = AgentNews;
+    type View = Vec<TaskReport>;
+
+    fn restore(options: &AgentOptions, mut image: Self::Image, moment: Moment) -> Self {
+        let task = |config: &crate::config::AllocationConfig| Task {
+            config: config.clone(),
+            phase: Phase::Stopped,
+            since: moment.now,
+            last_event: "not started".to_owned(),
+            memory: image.remove(&config.name).unwrap_or_default(),
+            askers: vec![],
+            steps: vec![],
+            step_began: moment.now,
+        };
+        Self {
+            tasks: options.allocations.iter().map(task).collect(),
+            options: options.clone(),
+            life: Life::Surveying { asked: VecDeque::new(), leave: None },
+            stop_askers: vec![],
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => {
+                listen(effects, AgentCall::Survey, SURVEY_PATIENCE);
+                listen(effects, AgentCall::AwaitEndings, NEWS_PATIENCE);
+                listen(effects, AgentCall::Follow { afresh: true }, NEWS_PATIENCE);
+            }
+            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
+            Input::Returned { key, call, outcome } => match outcome {
+                Ok(outcome) => self.returned(moment, key.attempt, call, outcome, effects),
+                Err(lost) => self.lost(moment, key.attempt, call, lost, effects),
+            },
+            Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
+            Input::StopRequested(mode) => self.leave(moment, *mode, effects),
+        }
+        self.close_if_quiet(effects);
+    }
+
+    fn view(&self) -> Vec<TaskReport> {
+        self.tasks.iter().map(Task::report).collect()
+    }
+}
+
+/// Makes a call that belongs to no task.
+fn listen(effects: &mut Effects<Agent>, call: AgentCall, patience: Duration) {
+    effects.call(CallKey::default(), patience, call);
+}
+
+impl Agent {
+    pub(super) fn task(&mut self, allocation: &AllocationId) -> Option<&mut Task> {
+        self.tasks.iter_mut().find(|task| task.config.name == *allocation)
+    }
+
+    fn asked(&mut self, moment: Moment, id: AskId, ask: &AgentAsk, effects: &mut Effects<Self>) {
+        if let Life::Surveying { asked, .. } = &mut self.life {
+            asked.push_back((id, ask.clone()));
+            return;
+        }
+        match ask {
+            AgentAsk::StartTask(StartTask { allocation }) => {
+                let started = self.start(moment, allocation, effects);
+                effects.reply(id, AgentAnswer::StartTask(started));
+            }
+            AgentAsk::StopTask(StopTask { allocation }) => {
+                let refused = match self.task(allocation) {
+                    Some(task) => task.stop_for(moment, id, effects).err(),
+                    None => Some(TaskError::Unknown { allocation: allocation.clone() }),
+                };
+                if let Some(error) = refused {
+                    effects.reply(id, AgentAnswer::StopTask(Err(error)));
+                }
+            }
+            AgentAsk::StopAllTasks(StopAllTasks) => {
+                self.stop_askers.push(id);
+                if matches!(self.life, Life::Serving) {
+                    self.life = Life::Closing;
+                    self.wind_down_all(moment, Wanted::Stopped, effects);
+                }
+            }
+            AgentAsk::ListTasks(ListTasks) => effects.reply(id, AgentAnswer::ListTasks(self.view())),
+        }
+    }
+
+    fn start(
+        &mut self,
+        moment: Moment,
+        allocation: &AllocationId,
+        effects: &mut Effects<Self>,
+    ) -> Result<(), TaskError> {
+        let is_serving = matches!(self.life, Life::Serving);
+        let task =
+            self.task(allocation).ok_or_else(|| TaskError::Unknown { allocation: allocation.clone() })?;
+        if !is_serving {
+            return Err(TaskError::HostStopping { allocation: allocation.clone() });
+        }
+        task.start_anew(moment, effects)
+    }
+
+    fn returned(
+        &mut self,
+        moment: Moment,
+        attempt: Attempt,
+        call: &AgentCall,
+        outcome: &AgentOutcome,
+        effects: &mut Effects<Self>,
+    ) {
+        match outcome {
+            AgentOutcome::Surveyed(living) => self.surveyed(moment, living, effects),
+            AgentOutcome::Endings(endings) => {
+                listen(effects, AgentCall::AwaitEndings, NEWS_PATIENCE);
+                endings.iter().for_each(|ended| self.process_ended(moment, ended, effects));
+            }
+            AgentOutcome::Followed(Ok(items)) => {
+                listen(effects, AgentCall::Follow { afresh: false }, NEWS_PATIENCE);
+                items.iter().for_each(|item| self.hear(moment, item, effects));
+            }
+            AgentOutcome::Followed(Err(_)) => {
+                effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE);
+            }
+            AgentOutcome::Prepared(_)
+            | AgentOutcome::Launched(_)
+            | AgentOutcome::Announced(_)
+            | AgentOutcome::Withdrawn(_)
+            | AgentOutcome::EndAsked
+            | AgentOutcome::Reported(_) => {
+                let Self { tasks, options, .. } = self;
+                let called = tasks.iter_mut().find(|task| Some(&task.config.name) == call.allocation());
+                if let Some(task) = called.filter(|task| task.memory.attempt == attempt) {
+                    task.returned(moment, options, outcome, effects);
+                }
+            }
+        }
+    }
+
+    fn lost(
+        &mut self,
+        moment: Moment,
+        attempt: Attempt,
+        call: &AgentCall,
+        lost: &CallLost,
+        effects: &mut Effects<Self>,
+    ) {
+        match call {
+            AgentCall::Survey => listen(effects, AgentCall::Survey, SURVEY_PATIENCE),
+            AgentCall::AwaitEndings => {
+                effects.start_timer(AgentTimer::AwaitEndings, moment.now + RETRY_PAUSE);
+            }
+            AgentCall::Follow { .. } => effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE),
+            AgentCall::Prepare(_)
+            | AgentCall::Launch(_)
+            | AgentCall::Announce(_)
+            | AgentCall::Withdraw(_)
+            | AgentCall::End { .. }
+            | AgentCall::Report { .. } => {
+                let Self { tasks, options, .. } = self;
+                let called = tasks.iter_mut().find(|task| Some(&task.config.name) == call.allocation());
+                if let Some(task) = called.filter(|task| task.memory.attempt == attempt) {
+                    task.lost(moment, options, call, lost, effects);
+                }
+            }
+        }
+    }
+
+    fn elapsed(&mut self, moment: Moment, timer: &AgentTimer, effects: &mut Effects<Self>) {
+        match timer {
+            AgentTimer::AwaitEndings => listen(effects, AgentCall::AwaitEndings, NEWS_PATIENCE),
+            AgentTimer::Follow => listen(effects, AgentCall::Follow { afresh: true }, NEWS_PATIENCE),
+            AgentTimer::Start(allocation) => {
+                if let Some(task) = self.task(allocation) {
+                    task.start_time_has_come(moment, effects);
+                }
+            }
+            AgentTimer::Retry(allocation) => {
+                if let Some(task) = self.task(allocation) {
+                    task.say_again(effects);
+                }
+            }
+            AgentTimer::GiveUp(allocation) => {
+                if let Some(task) = self.task(allocation) {
+                    task.give_up(moment, effects);
+                }
+            }
+        }
+    }
+
+    /// Picks up where the processes are, and takes what was asked meanwhile.
+    fn surveyed(&mut self, moment: Moment, living: &[Living], effects: &mut Effects<Self>) {
+        let Life::Surveying { asked, leave } = &mut self.life else { return };
+        let (asked, leave) = (std::mem::take(asked), leave.take());
+        self.life = Life::Serving;
+        for task in &mut self.tasks {
+            let process = living.iter().find(|living| living.allocation == task.config.name);
+            task.pick_up(moment, process, effects);
+        }
+        for (id, ask) in asked {
+            self.asked(moment, id, &ask, effects);
+        }
+        if let Some(mode) = leave {
+            self.leave(moment, mode, effects);
+        }
+    }
+
+    fn process_ended(&mut self, moment: Moment, ended: &Ended, effects: &mut Effects<Self>) {
+        if let Some(task) = self.task(&ended.allocation)
+            && task.memory.attempt == ended.attempt
+        {
+            task.process_ended(moment, &ended.how, effects);
+        }
+    }
+
+    fn hear(
+        &mut self,
+        moment: Moment,
+        item: &FeedItem<AllocationsNews, AllocationsView>,
+        effects: &mut Effects<Self>,
+    ) {
+        match item {
+            FeedItem::Snapshot { view, .. } => {
+                let is_known =
+                    |task: &Task| view.allocations.iter().any(|a| a.allocation == task.config.name);
+                self.tasks
+                    .iter()
+                    .filter(|task| !is_known(task))
+                    .for_each(|task| task.announce_again(effects));
+            }
+            FeedItem::Change {
+                news: AllocationsNews::RestartRequested { allocation, reason, .. }, ..
+            } => {
+                if let Some(task) = self.task(allocation) {
+                    task.restart(moment, reason, effects);
+                }
+            }
+            FeedItem::Change { news: AllocationsNews::Task(event), .. } => {
+                if let Some(task) = self.task(&event.allocation) {
+                    task.note(&event.message, effects);
+                }
+            }
+            // The books' own view of an allocation is shown beside ours, and what was missed comes as a snapshot.
+            FeedItem::Change { news: AllocationsNews::Changed(_) | AllocationsNews::Gone(_), .. }
+            | FeedItem::Lagged { .. } => {}
+        }
+    }
+
+    fn leave(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+        if let Life::Surveying { leave, .. } = &mut self.life {
+            *leave = Some(mode);
+            return;
+        }
+        self.life = Life::Leaving;
+        let wanted = match mode {
+            StopMode::Stop => Wanted::Stopped,
+            StopMode::Detach => Wanted::Left,
+        };
+        self.wind_down_all(moment, wanted, effects);
+    }
+
+    fn wind_down_all(&mut self, moment: Moment, wanted: Wanted, effects: &mut Effects<Self>) {
+        self.tasks.iter_mut().rev().for_each(|task| task.stop(moment, wanted, effects));
+    }
+
+    fn close_if_quiet(&mut self, effects: &mut Effects<Self>) {
+        match self.life {
+            Life::Surveying { .. } | Life::Serving => return,
+            Life::Closing | Life::Leaving => {}
+        }
+        if !self.tasks.iter().all(|task| task.phase.is_quiet()) {
+            return;
+        }
+        for asker in std::mem::take(&mut self.stop_askers) {
+            let steps = self.tasks.iter().rev().flat_map(|task| task.steps.clone()).collect();
+            effects.reply(asker, AgentAnswer::StopAllTasks(steps));
+        }
+        if matches!(self.life, Life::Leaving) {
+            effects.stop();
+        }
+    }
+}
+
+impl AgentCall {
+    /// Which allocation it is made for, if for one.
+    fn allocation(&self) -> Option<&AllocationId> {
+        match self {
+            Self::Survey | Self::AwaitEndings | Self::Follow { .. } => None,
+            Self::Prepare(spec) => Some(&spec.allocation),
+            Self::Launch(order) => Some(&order.allocation),
+            Self::Announce(allocation)
+            | Self::Withdraw(allocation)
+            | Self::End { allocation, .. }
+            | Self::Report { allocation, .. } => Some(allocation),
+        }
+    }
+}

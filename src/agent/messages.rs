@@ -1,0 +1,152 @@
+//! What can be said to the agent, and what it says.
+
+use std::time::Duration;
+
+use callboard_actors::vocabulary::{AllocationId, PluginName, Role, Timestamp};
+
+/// Starts the task of an allocation. One that failed, or that waits to be started again, begins anew with its whole budget of
+/// restarts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartTask {
+    /// Which allocation of the configuration.
+    pub allocation: AllocationId,
+}
+
+/// Stops the task of an allocation in order (SHD-04): its plugin is deregistered first, then its process is ended. Answered
+/// when both are done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopTask {
+    /// Which allocation of the configuration.
+    pub allocation: AllocationId,
+}
+
+/// Stops all tasks, those of the last allocation first, and starts none from then on. Answered when all have stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopAllTasks;
+
+/// Asks for all tasks, in the order of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListTasks;
+
+/// Why a task is neither started nor stopped. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// The configuration has no such allocation.
+    #[error("the configuration has no allocation {allocation:?}")]
+    Unknown {
+        /// What was asked for.
+        allocation: AllocationId,
+    },
+    /// It is to be started and is on its way already.
+    #[error("allocation {allocation} is {phase} already")]
+    Started {
+        /// Which allocation.
+        allocation: AllocationId,
+        /// Where its task has got to.
+        phase: TaskPhase,
+    },
+    /// It is to be started while it is being stopped.
+    #[error("allocation {allocation} is being stopped; start it when it has stopped")]
+    Stopping {
+        /// Which allocation.
+        allocation: AllocationId,
+    },
+    /// It is to be stopped and does not run.
+    #[error("allocation {allocation} does not run: it is {phase}")]
+    NotRunning {
+        /// Which allocation.
+        allocation: AllocationId,
+        /// Where its task has got to.
+        phase: TaskPhase,
+    },
+    /// The host is stopping.
+    #[error("allocation {allocation} is not started: the host is stopping")]
+    HostStopping {
+        /// Which allocation.
+        allocation: AllocationId,
+    },
+}
+
+/// Where a task has got to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaskPhase {
+    /// It does not run and is not meant to.
+    Stopped,
+    /// Its directories are being made or its process is being born.
+    Starting,
+    /// Its process runs.
+    Running,
+    /// It is being deregistered or its process is being ended.
+    Stopping,
+    /// It has ended by itself and will be started again after a pause.
+    Waiting,
+    /// It has ended by itself more often than its budget allows; only a person starts it again.
+    Failed,
+}
+
+impl TaskPhase {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Waiting => "waiting",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl std::fmt::Display for TaskPhase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskReport {
+    /// Whose task.
+    pub allocation: AllocationId,
+    /// The plugin it serves.
+    pub plugin: PluginName,
+    /// Which halves of it.
+    pub role: Role,
+    /// Where it has got to.
+    pub phase: TaskPhase,
+    /// Since when it has been there.
+    pub since: Timestamp,
+    /// Its process, if it has one.
+    pub pid: Option<u32>,
+    /// How often it was started again after it had ended by itself.
+    pub restarts: u64,
+    /// The last thing that happened to it, in words.
+    pub last_event: String,
+}
+
+/// What subscribers are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentNews {
+    /// Something about a task is not as it was.
+    TaskChanged(TaskReport),
+}
+
+/// One thing that was stopped (S3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopStep {
+    /// What: `allocation/NAME` for its place in the books, `process/NAME` for its process.
+    pub what: String,
+    /// How it ended, in words.
+    pub ending: String,
+    /// How long that took.
+    pub took: Duration,
+}
+
+/// A task has stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskStopped {
+    /// What was stopped, in the order in which it ended.
+    pub steps: Vec<StopStep>,
+}

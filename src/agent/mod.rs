@@ -1,0 +1,48 @@
+//! The agent of `callboard run`: a host's own actor, which runs the plugin processes of its configuration as tasks.
+//!
+//! It is a machine on the shell like all others, and an example of a host that follows the rules: prepare, launch, say that it
+//! runs, say that it ended, take out of the books first and end the process then (A1 to A4, SHD-04).
+//!
+//! A task's life:
+//!
+//! ```text
+//!             StartTask                 prepared              born
+//!   stopped ────────────► preparing ────────────► launching ───────► running ◄── picked up after a crash of the agent
+//!     ▲                      ▲  │ refused             │ not born      │  │  │
+//!     │                      │  ▼                     ▼    its process │  │  │ StopTask
+//!     │            after a   │ ┌────────────────────────────┐  ended   │  │  ▼
+//!     │            pause     └─┤ waiting  ◄── reporting ◄───────────────┘  │ withdrawing: deregistered, directories removed
+//!     │                        └──────┬────────── ▲ ────────┘             │  │
+//!     │                    budget     │           └── ending ◄────────────┘  ▼ restart requested (A2)
+//!     │                    spent      ▼                         ending: SIGTERM, grace, SIGKILL
+//!     │                    failed ◄── withdrawing                        │
+//!     └──────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! What holds:
+//!
+//! - A task has at most one process, and a new one is born only after the old one was reaped.
+//! - Whoever stops a task has the last word: what is under way comes back, sees what is wanted now, and goes down.
+//! - A restart is charged to the budget whatever its cause; when it is spent the task has failed, and says why.
+//! - After a crash of its machine the agent surveys its processes and goes on with them; what was decided is remembered.
+
+mod messages;
+
+mod behaviour;
+mod stopping;
+mod task;
+
+mod state;
+
+mod actor;
+mod memory;
+
+#[cfg(test)]
+mod scripts;
+
+pub use actor::{Books, ProcessHome, start};
+pub use behaviour::{AgentAnswer, AgentAsk};
+pub use messages::*;
+pub use state::{
+    Agent, AgentCall, AgentOptions, AgentOutcome, AgentTimer, Answered, Ended, LaunchOrder, Living, Memory,
+};

@@ -1,0 +1,381 @@
+//! The agent's stories: message scripts against the pure machine, under virtual time.
+//!
+//! A script says what reaches the agent; below stands, in order, what it does. Calls stay open until the script lets them come
+//! back, the earliest of its kind first. `crash` rebuilds the machine as the shell does.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_actors::allocations::*;
+use callboard_actors::shell::{
+    AskError, AskId, CallKey, CallLost, Effect, Effects, FeedItem, Input, Machine, StopMode,
+};
+use callboard_actors::vocabulary::*;
+use goldenscript::{Command, Context, Runner};
+
+use super::behaviour::{AgentAnswer, AgentAsk};
+use super::messages::*;
+use super::state::*;
+use crate::config::{AllocationConfig, RestartPolicy};
+
+#[test]
+fn every_story_of_the_agent_goes_as_it_is_told() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/agent/scripts");
+    let mut stories: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    stories.sort();
+    assert!(stories.len() >= 12, "the stories are gone: {folder}");
+    for story in stories {
+        println!("{}", story.display());
+        goldenscript::run(&mut Stage::new(), &story).unwrap();
+    }
+}
+
+/// An agent, its memory, its processes and a clock.
+struct Stage {
+    agent: Agent,
+    memory: BTreeMap<AllocationId, Memory>,
+    processes: BTreeMap<AllocationId, (Attempt, u32)>,
+    now: Timestamp,
+    asked: u64,
+    waiting: BTreeMap<AskId, AgentAsk>,
+    timers: Vec<(Timestamp, AgentTimer)>,
+    calls: Vec<(CallKey, AgentCall)>,
+    born: u32,
+}
+
+fn allocation(name: &str, start: bool) -> AllocationConfig {
+    AllocationConfig {
+        name: AllocationId::new(name).unwrap(),
+        plugin: PluginName::new("zfs").unwrap(),
+        role: Role::Monolith,
+        program: PathBuf::from("/bin/zfs-csi"),
+        arguments: vec!["--listen=${CSI_ENDPOINT}".to_owned()],
+        environment: BTreeMap::from([("POOL".to_owned(), "tank".to_owned())]),
+        health_timeout: Duration::from_secs(30),
+        start,
+        stop_grace: Duration::from_secs(5),
+    }
+}
+
+fn options(names: &[(String, bool)]) -> AgentOptions {
+    let mut restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_secs(1));
+    restart.backoff.jitter_percent = 0;
+    AgentOptions {
+        allocations: names.iter().map(|(name, start)| allocation(name, *start)).collect(),
+        restart,
+        environment: BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]),
+    }
+}
+
+impl Stage {
+    fn new() -> Self {
+        let now = Timestamp::from_epoch(Duration::from_secs(1_000));
+        let agent = Agent::restore(&options(&[]), BTreeMap::new(), Moment { now, random: 0 });
+        Self {
+            agent,
+            memory: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            now,
+            asked: 0,
+            waiting: BTreeMap::new(),
+            timers: vec![],
+            calls: vec![],
+            born: 100,
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { now: self.now, random: 0 }
+    }
+
+    fn step(&mut self, input: &Input<Agent>, told: &mut String) {
+        let mut effects = Effects::default();
+        self.agent.step(self.moment(), input, &mut effects);
+        let effects: Vec<_> = effects.drain().collect();
+        effects.into_iter().for_each(|effect| self.perform(effect, told));
+    }
+
+    fn perform(&mut self, effect: Effect<Agent>, told: &mut String) {
+        match effect {
+            Effect::Persist((allocation, memory)) => {
+                self.memory.insert(allocation, memory);
+            }
+            Effect::Reply(id, answer) => {
+                self.waiting.remove(&id);
+                writeln!(told, "answer: {}", tell_answer(answer)).unwrap();
+            }
+            Effect::Publish(AgentNews::TaskChanged(task)) => writeln!(told, "{}", tell_task(&task)).unwrap(),
+            Effect::Call { key, call, .. } => {
+                if let Some(line) = tell_call(&call) {
+                    writeln!(told, "call: {line}").unwrap();
+                }
+                self.calls.push((key, call));
+            }
+            Effect::StartTimer(timer, at) => {
+                self.timers.retain(|(_, other)| *other != timer);
+                self.timers.push((at, timer));
+            }
+            Effect::CancelTimer(timer) => self.timers.retain(|(_, other)| *other != timer),
+            Effect::Stop(ending) => writeln!(told, "the agent ends: {ending:?}").unwrap(),
+        }
+    }
+
+    fn rebuild(&mut self, told: &mut String) {
+        self.timers.clear();
+        self.calls.clear();
+        let options = self.agent.options.clone();
+        self.agent = Agent::restore(&options, self.memory.clone(), self.moment());
+        self.step(&Input::Resumed, told);
+        for (id, ask) in self.waiting.clone() {
+            self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
+        }
+        let living = self.processes.iter().map(|(allocation, (attempt, pid))| Living {
+            allocation: allocation.clone(),
+            attempt: *attempt,
+            pid: *pid,
+        });
+        let outcome = AgentOutcome::Surveyed(living.collect());
+        self.come_back(|call| matches!(call, AgentCall::Survey), |_| outcome, told);
+    }
+
+    fn ask(&mut self, ask: AgentAsk, told: &mut String) {
+        self.asked += 1;
+        let id = AskId::new(self.asked);
+        self.waiting.insert(id, ask.clone());
+        self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
+    }
+
+    /// Lets the earliest such call come back.
+    fn come_back(
+        &mut self,
+        is_meant: impl Fn(&AgentCall) -> bool,
+        outcome: impl FnOnce(&AgentCall) -> AgentOutcome,
+        told: &mut String,
+    ) {
+        let at = self.calls.iter().position(|(_, call)| is_meant(call)).expect("such a call is open");
+        let (key, call) = self.calls.remove(at);
+        let outcome = Ok(outcome(&call));
+        self.step(&Input::Returned { key, call, outcome }, told);
+    }
+
+    fn lose(&mut self, what: &str, name: &AllocationId, told: &mut String) {
+        let is_meant = |call: &AgentCall| {
+            tell_call(call).is_some_and(|line| line.starts_with(&format!("{what} {name}")))
+        };
+        let at = self.calls.iter().position(|(_, call)| is_meant(call)).expect("such a call is open");
+        let (key, call) = self.calls.remove(at);
+        let outcome = Err(CallLost::DeadlineExceeded(Duration::from_secs(30)));
+        self.step(&Input::Returned { key, call, outcome }, told);
+    }
+
+    fn ended(&mut self, name: AllocationId, how: String, told: &mut String) {
+        let (attempt, _) = self.processes.remove(&name).expect("it has a process");
+        let outcome = AgentOutcome::Endings(vec![Ended { allocation: name, attempt, how }]);
+        self.come_back(|call| matches!(call, AgentCall::AwaitEndings), |_| outcome, told);
+    }
+
+    fn hear(&mut self, news: AllocationsNews, told: &mut String) {
+        let items = vec![FeedItem::Change { number: 1, news }];
+        let outcome = AgentOutcome::Followed(Ok(items));
+        self.come_back(|call| matches!(call, AgentCall::Follow { .. }), |_| outcome, told);
+    }
+
+    fn wait(&mut self, until: Timestamp, told: &mut String) {
+        loop {
+            self.timers.sort();
+            if self.timers.first().is_none_or(|(at, _)| *at > until) {
+                break;
+            }
+            let (at, timer) = self.timers.remove(0);
+            self.now = at;
+            writeln!(
+                told,
+                "at {:.1} s",
+                at.since(Timestamp::from_epoch(Duration::from_secs(1_000))).as_secs_f64()
+            )
+            .unwrap();
+            self.step(&Input::Elapsed(timer), told);
+        }
+        self.now = until;
+    }
+}
+
+fn tell_task(task: &TaskReport) -> String {
+    let pid = task.pid.map_or_else(String::new, |pid| format!(" pid={pid}"));
+    format!("{} is {}{pid} restarts={}: {}", task.allocation, task.phase, task.restarts, task.last_event)
+}
+
+fn tell_steps(steps: &[StopStep]) -> String {
+    let step = |step: &StopStep| format!("[{}: {} ({:?})]", step.what, step.ending, step.took);
+    steps.iter().map(step).collect::<Vec<_>>().join(" ")
+}
+
+fn tell_answer(answer: AgentAnswer) -> String {
+    match answer {
+        AgentAnswer::StartTask(Ok(())) => "starts".to_owned(),
+        AgentAnswer::StopTask(Ok(stopped)) => format!("stopped {}", tell_steps(&stopped.steps)),
+        AgentAnswer::StartTask(Err(error)) | AgentAnswer::StopTask(Err(error)) => error.to_string(),
+        AgentAnswer::StopAllTasks(steps) => format!("all stopped {}", tell_steps(&steps)),
+        AgentAnswer::ListTasks(tasks) => tasks.iter().map(tell_task).collect::<Vec<_>>().join(" | "),
+    }
+}
+
+fn tell_call(call: &AgentCall) -> Option<String> {
+    match call {
+        AgentCall::Survey | AgentCall::AwaitEndings | AgentCall::Follow { afresh: false } => None,
+        AgentCall::Follow { afresh: true } => Some("follow afresh".to_owned()),
+        AgentCall::Prepare(spec) => Some(format!("prepare {}", spec.allocation)),
+        AgentCall::Launch(order) => Some(format!(
+            "launch {} {} {} {:?}",
+            order.allocation,
+            order.program.display(),
+            order.arguments.join(" "),
+            order.environment
+        )),
+        AgentCall::Announce(allocation) => Some(format!("announce {allocation}")),
+        AgentCall::Withdraw(allocation) => Some(format!("withdraw {allocation}")),
+        AgentCall::End { allocation, grace } => Some(format!("end {allocation} within {grace:?}")),
+        AgentCall::Report { allocation, how } => Some(format!("report {allocation} {how}")),
+    }
+}
+
+fn nobody() -> AskError {
+    AskError::NotRunning { actor: "allocations".to_owned() }
+}
+
+impl Runner for Stage {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Box<dyn Error>> {
+        let mut told = String::new();
+        let mut arguments = command.consume_args();
+        let mut words: Vec<String> = std::iter::from_fn(|| arguments.next_pos().map(str::to_owned)).collect();
+        let idle: Vec<String> =
+            std::iter::from_fn(|| arguments.next_key().map(|(name, _)| name.to_owned())).collect();
+        if command.name == "agent" {
+            let starting = words.into_iter().map(|name| (name, true));
+            let names: Vec<_> = starting.chain(idle.into_iter().map(|name| (name, false))).collect();
+            self.agent.options = options(&names);
+            self.rebuild(&mut told);
+            return Ok(told);
+        }
+        let first = if words.is_empty() { String::new() } else { words.remove(0) };
+        let rest = words.join(" ");
+        let name = AllocationId::new(&first).or_else(|_| AllocationId::new("none"))?;
+        self.perform_command(&command.name, &first, &name, rest, &mut told)?;
+        Ok(told)
+    }
+}
+
+impl Stage {
+    fn perform_command(
+        &mut self,
+        command: &str,
+        first: &str,
+        name: &AllocationId,
+        rest: String,
+        told: &mut String,
+    ) -> Result<(), Box<dyn Error>> {
+        let allocation = name.clone();
+        let is_of = |call: &AgentCall, kind: &str| {
+            tell_call(call).is_some_and(|line| {
+                line == format!("{kind} {name}") || line.starts_with(&format!("{kind} {name} "))
+            })
+        };
+        let unknown = || UnknownAllocation { allocation: name.clone() };
+        match command {
+            "start" => self.ask(AgentAsk::StartTask(StartTask { allocation }), told),
+            "stop" => self.ask(AgentAsk::StopTask(StopTask { allocation }), told),
+            "stop-all" => self.ask(AgentAsk::StopAllTasks(StopAllTasks), told),
+            "list" => self.ask(AgentAsk::ListTasks(ListTasks), told),
+            "leave" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
+            "leave" => self.step(&Input::StopRequested(StopMode::Stop), told),
+            "crash" => self.rebuild(told),
+            "wait" => {
+                let span = crate::duration::parse_duration(first)?;
+                self.wait(self.now + span, told);
+            }
+            "prepared" => {
+                let context = TaskContext {
+                    environment: BTreeMap::from([(
+                        "CSI_ENDPOINT".to_owned(),
+                        format!("unix:///{name}.sock"),
+                    )]),
+                    mounts: vec![],
+                    socket: SocketPath::new(format!("/{name}.sock"))?,
+                };
+                let outcome = AgentOutcome::Prepared(Ok(Ok(context)));
+                self.come_back(|call| is_of(call, "prepare"), |_| outcome, told);
+            }
+            "refused" => {
+                let refusal = PrepareError::Endpoint { allocation, reason: rest };
+                let outcome = AgentOutcome::Prepared(Ok(Err(refusal)));
+                self.come_back(|call| is_of(call, "prepare"), |_| outcome, told);
+            }
+            "born" => {
+                self.born += 1;
+                let pid = self.born;
+                let mut attempt = Attempt::default();
+                let at =
+                    self.calls.iter().find(|(_, call)| is_of(call, "launch")).ok_or("nothing is launched")?;
+                if let AgentCall::Launch(order) = &at.1 {
+                    attempt = order.attempt;
+                }
+                self.processes.insert(allocation, (attempt, pid));
+                self.come_back(|call| is_of(call, "launch"), |_| AgentOutcome::Launched(Ok(pid)), told);
+            }
+            "not-born" => {
+                let outcome = AgentOutcome::Launched(Err(rest));
+                self.come_back(|call| is_of(call, "launch"), |_| outcome, told);
+            }
+            "announced" => {
+                let answer = match &*rest {
+                    "" => Ok(Ok(())),
+                    "unknown" => Ok(Err(unknown())),
+                    _ => Err(nobody()),
+                };
+                self.come_back(|call| is_of(call, "announce"), |_| AgentOutcome::Announced(answer), told);
+            }
+            "withdrawn" => {
+                let answer = match &*rest {
+                    "unknown" => Ok(Err(unknown())),
+                    "nobody" => Err(nobody()),
+                    "" => Ok(Ok(AllocationStopped { deregistered: true, remarks: vec![] })),
+                    remark => {
+                        Ok(Ok(AllocationStopped { deregistered: true, remarks: vec![remark.to_owned()] }))
+                    }
+                };
+                self.come_back(|call| is_of(call, "withdraw"), |_| AgentOutcome::Withdrawn(answer), told);
+            }
+            "reported" => {
+                let answer = if rest.is_empty() { Ok(Ok(())) } else { Err(nobody()) };
+                self.come_back(|call| is_of(call, "report"), |_| AgentOutcome::Reported(answer), told);
+            }
+            "ended" => self.ended(allocation, rest, told),
+            "lost" => self.lose(&rest, name, told),
+            "restart-requested" => {
+                let task = TaskName::new("plugin")?;
+                self.hear(AllocationsNews::RestartRequested { allocation, task, reason: rest }, told);
+            }
+            "task-event" => {
+                let task = TaskName::new("plugin")?;
+                let event = TaskEvent { allocation, task, kind: TaskEventKind::Healthy, message: rest };
+                self.hear(AllocationsNews::Task(event), told);
+            }
+            "books-lost" => {
+                let outcome = AgentOutcome::Followed(Err(nobody()));
+                self.come_back(|call| matches!(call, AgentCall::Follow { .. }), |_| outcome, told);
+            }
+            "books-new" => {
+                let item = FeedItem::Snapshot { number: 0, view: AllocationsView::default() };
+                let outcome = AgentOutcome::Followed(Ok(vec![item]));
+                self.come_back(|call| matches!(call, AgentCall::Follow { .. }), |_| outcome, told);
+            }
+            other => return Err(format!("the agent's stories have no {other}").into()),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,300 @@
+//! What the agent knows, and what it has done for it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_actors::allocations::{
+    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
+    UnknownAllocation,
+};
+use callboard_actors::shell::{AskError, AskId, FeedItem, StopMode};
+use callboard_actors::vocabulary::{AllocationId, Attempt, BackoffState, RestartHistory, Timestamp};
+
+use super::behaviour::AgentAsk;
+use super::messages::{StopStep, TaskPhase, TaskReport};
+use crate::config::{AllocationConfig, RestartPolicy};
+
+/// What the agent is born with.
+#[derive(Debug, Clone)]
+pub struct AgentOptions {
+    /// The allocations that it runs.
+    pub allocations: Vec<AllocationConfig>,
+    /// How their tasks are restarted.
+    pub restart: RestartPolicy,
+    /// What every process has in its environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// The machine that runs the tasks of a configuration.
+#[derive(Debug)]
+pub struct Agent {
+    pub(super) options: AgentOptions,
+    /// In the order of the configuration.
+    pub(super) tasks: Vec<Task>,
+    pub(super) life: Life,
+    /// Who waits until everything has stopped.
+    pub(super) stop_askers: Vec<AskId>,
+}
+
+/// What the agent as a whole is at.
+#[derive(Debug)]
+pub(super) enum Life {
+    /// It finds out which processes live; what is asked of it meanwhile waits.
+    Surveying {
+        asked: VecDeque<(AskId, AgentAsk)>,
+        /// In which way it is to end when it knows them.
+        leave: Option<StopMode>,
+    },
+    /// It runs tasks.
+    Serving,
+    /// It stops everything and starts nothing, and remains to be asked.
+    Closing,
+    /// It stops everything and ends.
+    Leaving,
+}
+
+/// What one allocation's task is at, what for, and since when.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) config: AllocationConfig,
+    pub(super) phase: Phase,
+    pub(super) since: Timestamp,
+    pub(super) last_event: String,
+    pub(super) memory: Memory,
+    /// Who waits until it has stopped.
+    pub(super) askers: Vec<AskId>,
+    /// What of it has been stopped so far.
+    pub(super) steps: Vec<StopStep>,
+    /// When the step that is under way began.
+    pub(super) step_began: Timestamp,
+}
+
+/// What must not be forgotten when the machine is rebuilt after a crash.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// What somebody has decided; `None` as long as nobody has.
+    pub(super) wanted: Option<Wanted>,
+    /// The number of its latest start.
+    pub(super) attempt: Attempt,
+    /// How often it was restarted in all.
+    pub(super) restarts: u64,
+    pub(super) history: RestartHistory,
+    pub(super) backoff: BackoffState,
+}
+
+/// What is to become of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// It is to run.
+    Running,
+    /// It is to be stopped in order.
+    Stopped,
+    /// Its process is to end, and its registration to stay for the next start of the host.
+    Left,
+    /// It was given up.
+    Failed,
+}
+
+/// Where a task has got to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Phase {
+    Stopped,
+    Failed,
+    /// Until the timer for its start.
+    Waiting,
+    /// Until its directories are made.
+    Preparing,
+    /// Until its process is born.
+    Launching,
+    Running {
+        pid: u32,
+    },
+    /// Until its plugin is deregistered; its process may live meanwhile.
+    Withdrawing {
+        pid: Option<u32>,
+        then: Goal,
+    },
+    /// Until its process has ended, as it was asked to.
+    Ending {
+        pid: u32,
+        then: Goal,
+    },
+    /// Until the books know that its process has ended.
+    Reporting {
+        how: String,
+    },
+}
+
+/// What comes after the phase that is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// It will have stopped.
+    Stop,
+    /// It will have failed, for this reason.
+    Fail(String),
+    /// It will be started again, for this reason.
+    Restart(String),
+}
+
+impl Phase {
+    /// What others are told of it.
+    pub(super) const fn told(&self) -> TaskPhase {
+        match self {
+            Self::Stopped => TaskPhase::Stopped,
+            Self::Failed => TaskPhase::Failed,
+            Self::Waiting | Self::Reporting { .. } => TaskPhase::Waiting,
+            Self::Preparing | Self::Launching => TaskPhase::Starting,
+            Self::Running { .. } => TaskPhase::Running,
+            Self::Withdrawing { .. } | Self::Ending { .. } => TaskPhase::Stopping,
+        }
+    }
+
+    /// The process, if there is one.
+    pub(super) const fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Running { pid } | Self::Ending { pid, .. } => Some(*pid),
+            Self::Withdrawing { pid, .. } => *pid,
+            Self::Stopped
+            | Self::Failed
+            | Self::Waiting
+            | Self::Preparing
+            | Self::Launching
+            | Self::Reporting { .. } => None,
+        }
+    }
+
+    /// Whether nothing is under way.
+    pub(super) const fn is_quiet(&self) -> bool {
+        matches!(self, Self::Stopped | Self::Failed)
+    }
+}
+
+impl Task {
+    pub(super) fn report(&self) -> TaskReport {
+        TaskReport {
+            allocation: self.config.name.clone(),
+            plugin: self.config.plugin.clone(),
+            role: self.config.role,
+            phase: self.phase.told(),
+            since: self.since,
+            pid: self.phase.pid(),
+            restarts: self.memory.restarts,
+            last_event: self.last_event.clone(),
+        }
+    }
+}
+
+/// A process to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchOrder {
+    /// For which allocation.
+    pub allocation: AllocationId,
+    /// Which start of it this is.
+    pub attempt: Attempt,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments, with the endpoint put in.
+    pub arguments: Vec<String>,
+    /// Its whole environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// What the agent has done beside its mailbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentCall {
+    /// Finds the processes that live.
+    Survey,
+    /// Waits until processes have ended.
+    AwaitEndings,
+    /// Waits for what the allocations say.
+    Follow {
+        /// Whether to begin with a snapshot.
+        afresh: bool,
+    },
+    /// Has an allocation prepared.
+    Prepare(AllocationSpec),
+    /// Starts a process.
+    Launch(LaunchOrder),
+    /// Says that the process of an allocation runs.
+    Announce(AllocationId),
+    /// Has an allocation deregistered and its directories removed.
+    Withdraw(AllocationId),
+    /// Asks a process to end.
+    End {
+        /// Whose process.
+        allocation: AllocationId,
+        /// How long it may take before it is killed.
+        grace: Duration,
+    },
+    /// Says that the process of an allocation has ended.
+    Report {
+        /// Whose process.
+        allocation: AllocationId,
+        /// How it ended.
+        how: String,
+    },
+}
+
+/// A process that lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Living {
+    /// Whose process.
+    pub allocation: AllocationId,
+    /// Which start of it this is.
+    pub attempt: Attempt,
+    /// Its number.
+    pub pid: u32,
+}
+
+/// A process that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Whose process.
+    pub allocation: AllocationId,
+    /// Which start of it this was.
+    pub attempt: Attempt,
+    /// How it ended, in words.
+    pub how: String,
+}
+
+/// What comes back from a question to the allocations: an answer, or that there was nobody to answer.
+pub type Answered<T> = Result<T, AskError>;
+
+/// What came of a call.
+#[derive(Debug)]
+pub enum AgentOutcome {
+    /// These live.
+    Surveyed(Vec<Living>),
+    /// These have ended, in this order.
+    Endings(Vec<Ended>),
+    /// The allocations said this.
+    Followed(Answered<Vec<FeedItem<AllocationsNews, AllocationsView>>>),
+    /// The allocation is prepared, or cannot be.
+    Prepared(Answered<Result<TaskContext, PrepareError>>),
+    /// The process was born with this number, or was not, for this reason.
+    Launched(Result<u32, String>),
+    /// The books know that the process runs.
+    Announced(Answered<Result<(), UnknownAllocation>>),
+    /// The allocation is out of the books.
+    Withdrawn(Answered<Result<AllocationStopped, UnknownAllocation>>),
+    /// The process was asked to end.
+    EndAsked,
+    /// The books know that the process has ended.
+    Reported(Answered<Result<(), UnknownAllocation>>),
+}
+
+/// What the agent waits for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AgentTimer {
+    /// The time to start a task again.
+    Start(AllocationId),
+    /// The time to say something again that nobody heard.
+    Retry(AllocationId),
+    /// The time at which a process that was killed must have ended.
+    GiveUp(AllocationId),
+    /// The time to follow the allocations again.
+    Follow,
+    /// The time to wait for endings again.
+    AwaitEndings,
+}

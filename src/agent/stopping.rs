@@ -1,0 +1,189 @@
+//! What is decided for one task on its way down: out of the books first, then the process (SHD-04).
+
+use std::time::Duration;
+
+use callboard_actors::allocations::{AllocationStopped, UnknownAllocation};
+use callboard_actors::shell::{AskId, CallLost, Effects};
+use callboard_actors::vocabulary::Moment;
+
+use super::behaviour::AgentAnswer;
+use super::messages::{StopStep, TaskError, TaskStopped};
+use super::state::*;
+
+/// Calls in flight are waited for within this.
+const WITHDRAW_PATIENCE: Duration = Duration::from_secs(60);
+/// Telling a process to end takes no time.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+/// How long after SIGKILL a process may be there; one that is there longer hangs in the kernel.
+const AFTER_KILL: Duration = Duration::from_secs(5);
+
+impl Task {
+    /// Stops for somebody who waits for it.
+    pub(super) fn stop_for(
+        &mut self,
+        moment: Moment,
+        asker: AskId,
+        effects: &mut Effects<Agent>,
+    ) -> Result<(), TaskError> {
+        if self.phase.is_quiet() {
+            let allocation = self.config.name.clone();
+            return Err(TaskError::NotRunning { allocation, phase: self.phase.told() });
+        }
+        self.askers.push(asker);
+        self.stop(moment, Wanted::Stopped, effects);
+        Ok(())
+    }
+
+    /// Stops, in the order that what is `wanted` asks for.
+    pub(super) fn stop(&mut self, moment: Moment, wanted: Wanted, effects: &mut Effects<Agent>) {
+        if self.phase.is_quiet() {
+            return;
+        }
+        self.memory.wanted = Some(wanted);
+        self.remember(effects);
+        match self.phase {
+            Phase::Running { pid } => self.wind_down(moment, Some(pid), effects),
+            Phase::Waiting => {
+                effects.cancel_timer(AgentTimer::Start(self.config.name.clone()));
+                self.wind_down(moment, None, effects);
+            }
+            // What is under way comes back, and then finds out what is wanted now.
+            Phase::Preparing | Phase::Launching | Phase::Reporting { .. } | Phase::Ending { .. } => {}
+            Phase::Withdrawing { .. } => {}
+            Phase::Stopped | Phase::Failed => {}
+        }
+    }
+
+    /// Goes down from a point at which nothing is under way but perhaps its process.
+    pub(super) fn wind_down(&mut self, moment: Moment, pid: Option<u32>, effects: &mut Effects<Agent>) {
+        match (self.memory.wanted, pid) {
+            (Some(Wanted::Left), Some(pid)) => self.end(moment, pid, Goal::Stop, effects),
+            (Some(Wanted::Left), None) => self.arrive(moment, Goal::Stop, effects),
+            (None | Some(Wanted::Running | Wanted::Stopped | Wanted::Failed), pid) => {
+                self.withdraw(moment, pid, Goal::Stop, effects);
+            }
+        }
+    }
+
+    pub(super) fn withdraw(
+        &mut self,
+        moment: Moment,
+        pid: Option<u32>,
+        then: Goal,
+        effects: &mut Effects<Agent>,
+    ) {
+        self.step_began = moment.now;
+        self.enter(moment, Phase::Withdrawing { pid, then }, "deregistering", effects);
+        self.call(WITHDRAW_PATIENCE, AgentCall::Withdraw(self.config.name.clone()), effects);
+    }
+
+    pub(super) fn withdrawn(
+        &mut self,
+        moment: Moment,
+        answer: Result<&Answered<Result<AllocationStopped, UnknownAllocation>>, &CallLost>,
+        effects: &mut Effects<Agent>,
+    ) {
+        let Phase::Withdrawing { pid, then } = self.phase.clone() else { return };
+        let ending = match answer {
+            Ok(Ok(Ok(stopped))) => told(stopped),
+            Ok(Ok(Err(_unknown))) => "was not in the books".to_owned(),
+            // Waiting longer would keep the process running without its books, which helps nobody.
+            Ok(Err(error)) => format!("left in the books: {error}"),
+            Err(lost) => format!("left in the books: {lost}"),
+        };
+        self.finish_step(moment, "allocation", ending);
+        match pid {
+            Some(pid) => self.end(moment, pid, then, effects),
+            None => self.arrive(moment, then, effects),
+        }
+    }
+
+    pub(super) fn end(&mut self, moment: Moment, pid: u32, then: Goal, effects: &mut Effects<Agent>) {
+        let event = match &then {
+            Goal::Restart(reason) => format!("ending process {pid} to start it again: {reason}"),
+            Goal::Stop | Goal::Fail(_) => format!("ending process {pid}"),
+        };
+        self.step_began = moment.now;
+        self.enter(moment, Phase::Ending { pid, then }, event, effects);
+        self.end_again(effects);
+        let limit = self.config.stop_grace + AFTER_KILL;
+        effects.start_timer(AgentTimer::GiveUp(self.config.name.clone()), moment.now + limit);
+    }
+
+    /// Asks the process to end, if it is meant to.
+    pub(super) fn end_again(&self, effects: &mut Effects<Agent>) {
+        if matches!(self.phase, Phase::Ending { .. }) {
+            let (allocation, grace) = (self.config.name.clone(), self.config.stop_grace);
+            self.call(END_PATIENCE, AgentCall::End { allocation, grace }, effects);
+        }
+    }
+
+    /// Its process is gone.
+    pub(super) fn process_ended(&mut self, moment: Moment, how: &str, effects: &mut Effects<Agent>) {
+        match self.phase.clone() {
+            Phase::Running { .. } | Phase::Launching => self.report_exit(moment, how.to_owned(), effects),
+            Phase::Withdrawing { then, .. } => {
+                self.finish_step(moment, "process", how.to_owned());
+                self.phase = Phase::Withdrawing { pid: None, then };
+                self.note(&format!("deregistering; process ended: {how}"), effects);
+            }
+            Phase::Ending { then, .. } => {
+                effects.cancel_timer(AgentTimer::GiveUp(self.config.name.clone()));
+                self.ended_as_asked(moment, how, then, effects);
+            }
+            // It was given up before, or was reported already.
+            Phase::Stopped | Phase::Failed | Phase::Waiting | Phase::Preparing | Phase::Reporting { .. } => {}
+        }
+    }
+
+    fn ended_as_asked(&mut self, moment: Moment, how: &str, then: Goal, effects: &mut Effects<Agent>) {
+        match then {
+            Goal::Restart(reason) => self.report_exit(moment, format!("{how} ({reason})"), effects),
+            Goal::Stop | Goal::Fail(_) => {
+                self.finish_step(moment, "process", how.to_owned());
+                self.arrive(moment, then, effects);
+            }
+        }
+    }
+
+    /// The time is over at which even a killed process must have ended.
+    pub(super) fn give_up(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
+        if let Phase::Ending { pid, then } = self.phase.clone() {
+            let how = format!("process {pid} does not end, not even by SIGKILL");
+            self.ended_as_asked(moment, &how, then, effects);
+        }
+    }
+
+    /// Nothing of it is left; whoever waited for that is told.
+    fn arrive(&mut self, moment: Moment, then: Goal, effects: &mut Effects<Agent>) {
+        let (phase, event) = match then {
+            Goal::Fail(reason) => (Phase::Failed, reason),
+            Goal::Stop | Goal::Restart(_) => (Phase::Stopped, self.stopped_event()),
+        };
+        self.enter(moment, phase, event, effects);
+        for asker in std::mem::take(&mut self.askers) {
+            let stopped = TaskStopped { steps: self.steps.clone() };
+            effects.reply(asker, AgentAnswer::StopTask(Ok(stopped)));
+        }
+    }
+
+    fn stopped_event(&self) -> String {
+        match self.steps.iter().find(|step| step.what.starts_with("process/")) {
+            Some(step) => format!("stopped: {}", step.ending),
+            None => "stopped".to_owned(),
+        }
+    }
+
+    fn finish_step(&mut self, moment: Moment, what: &str, ending: String) {
+        let what = format!("{what}/{}", self.config.name);
+        self.steps.push(StopStep { what, ending, took: moment.now.since(self.step_began) });
+    }
+}
+
+fn told(stopped: &AllocationStopped) -> String {
+    let deregistered = if stopped.deregistered { "deregistered" } else { "was not registered" };
+    std::iter::once(deregistered)
+        .chain(stopped.remarks.iter().map(String::as_str))
+        .collect::<Vec<_>>()
+        .join("; ")
+}

@@ -1,0 +1,337 @@
+//! What is decided for one task on its way up: preparing, launching, running, and starting again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use callboard_actors::allocations::{AllocationSpec, PrepareError, TaskContext};
+use callboard_actors::shell::{CallKey, CallLost, Effects};
+use callboard_actors::vocabulary::{Moment, RestartHistory, TaskName};
+
+use super::behaviour::RETRY_PAUSE;
+use super::messages::{AgentNews, TaskError};
+use super::state::*;
+use crate::config::AllocationConfig;
+
+/// Making directories and looking at a socket takes no longer.
+const PREPARE_PATIENCE: Duration = Duration::from_secs(30);
+/// A process is born while its call is made; the rest is reserve.
+const LAUNCH_PATIENCE: Duration = Duration::from_secs(30);
+/// Saying something to an actor next door takes no longer.
+const SAY_PATIENCE: Duration = Duration::from_secs(10);
+/// The variable that tells a plugin where to listen (C171).
+const ENDPOINT: &str = "CSI_ENDPOINT";
+
+impl Task {
+    pub(super) fn call(&self, patience: Duration, call: AgentCall, effects: &mut Effects<Agent>) {
+        let key = CallKey { attempt: self.memory.attempt, ..CallKey::default() };
+        effects.call(key, patience, call);
+    }
+
+    pub(super) fn remember(&self, effects: &mut Effects<Agent>) {
+        effects.persist((self.config.name.clone(), self.memory.clone()));
+    }
+
+    /// Enters a phase, and says so.
+    pub(super) fn enter(
+        &mut self,
+        moment: Moment,
+        phase: Phase,
+        event: impl Into<String>,
+        effects: &mut Effects<Agent>,
+    ) {
+        if self.phase.told() != phase.told() {
+            self.since = moment.now;
+        }
+        self.phase = phase;
+        self.last_event = event.into();
+        effects.publish(AgentNews::TaskChanged(self.report()));
+    }
+
+    /// Takes note of something that happened to it.
+    pub(super) fn note(&mut self, event: &str, effects: &mut Effects<Agent>) {
+        if self.last_event != event {
+            self.last_event = event.to_owned();
+            effects.publish(AgentNews::TaskChanged(self.report()));
+        }
+    }
+
+    /// Goes on from what is remembered and from the process that is there.
+    pub(super) fn pick_up(&mut self, moment: Moment, process: Option<&Living>, effects: &mut Effects<Agent>) {
+        match (self.memory.wanted, process) {
+            (None, _) => {
+                if self.config.start {
+                    self.begin(moment, effects);
+                }
+            }
+            (Some(Wanted::Running), Some(living)) => {
+                self.memory.attempt = living.attempt;
+                self.runs(moment, living.pid, effects);
+            }
+            (Some(Wanted::Running), None) => {
+                self.report_exit(moment, "nobody saw how".to_owned(), effects);
+            }
+            (Some(Wanted::Failed), None) => self.enter(moment, Phase::Failed, "given up before", effects),
+            (Some(Wanted::Stopped | Wanted::Left | Wanted::Failed), _) => {
+                self.wind_down(moment, process.map(|living| living.pid), effects);
+            }
+        }
+    }
+
+    /// Starts because a person says so: what failed before is forgiven.
+    pub(super) fn start_anew(
+        &mut self,
+        moment: Moment,
+        effects: &mut Effects<Agent>,
+    ) -> Result<(), TaskError> {
+        let allocation = self.config.name.clone();
+        match self.phase {
+            Phase::Stopped | Phase::Failed | Phase::Waiting => {
+                self.memory.history = RestartHistory::default();
+                self.memory.backoff.reset();
+                effects.cancel_timer(AgentTimer::Start(allocation));
+                self.begin(moment, effects);
+                Ok(())
+            }
+            Phase::Preparing | Phase::Launching | Phase::Running { .. } | Phase::Reporting { .. } => {
+                if self.memory.wanted == Some(Wanted::Running) {
+                    Err(TaskError::Started { allocation, phase: self.phase.told() })
+                } else {
+                    Err(TaskError::Stopping { allocation })
+                }
+            }
+            Phase::Withdrawing { .. } | Phase::Ending { .. } => Err(TaskError::Stopping { allocation }),
+        }
+    }
+
+    fn begin(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
+        self.memory.wanted = Some(Wanted::Running);
+        self.memory.attempt = self.memory.attempt.next();
+        self.steps.clear();
+        self.remember(effects);
+        self.enter(moment, Phase::Preparing, "preparing", effects);
+        self.call(PREPARE_PATIENCE, AgentCall::Prepare(self.spec()), effects);
+    }
+
+    /// What the allocations are told of it.
+    fn spec(&self) -> AllocationSpec {
+        let AllocationConfig { name, plugin, role, environment, health_timeout, .. } = &self.config;
+        let task = TaskName::new("plugin").expect("a word is a name");
+        AllocationSpec {
+            health_timeout: *health_timeout,
+            environment: environment.clone(),
+            ..AllocationSpec::new(name.clone(), task, plugin.clone(), *role)
+        }
+    }
+
+    /// Takes what came of a call that was made in its latest start.
+    pub(super) fn returned(
+        &mut self,
+        moment: Moment,
+        options: &AgentOptions,
+        outcome: &AgentOutcome,
+        effects: &mut Effects<Agent>,
+    ) {
+        match outcome {
+            AgentOutcome::Prepared(answer) => {
+                if self.phase == Phase::Preparing {
+                    self.prepared(moment, options, answer, effects);
+                }
+            }
+            AgentOutcome::Launched(born) => {
+                // A process that ended at once has been reported already, and this comes too late.
+                if self.phase == Phase::Launching {
+                    self.launched(moment, options, born, effects);
+                }
+            }
+            AgentOutcome::Announced(answer) => self.announced(moment, answer, effects),
+            AgentOutcome::Withdrawn(answer) => self.withdrawn(moment, Ok(answer), effects),
+            AgentOutcome::EndAsked => {}
+            AgentOutcome::Reported(Ok(_)) => self.reported(moment, options, effects),
+            AgentOutcome::Reported(Err(_)) => self.retry(moment, effects),
+            // These belong to no task.
+            AgentOutcome::Surveyed(_) | AgentOutcome::Endings(_) | AgentOutcome::Followed(_) => {}
+        }
+    }
+
+    /// Takes it that a call of its latest start has no outcome.
+    pub(super) fn lost(
+        &mut self,
+        moment: Moment,
+        options: &AgentOptions,
+        call: &AgentCall,
+        lost: &CallLost,
+        effects: &mut Effects<Agent>,
+    ) {
+        match call {
+            AgentCall::Prepare(_) if self.phase == Phase::Preparing => {
+                self.not_started(moment, options, format!("cannot be prepared: {lost}"), effects);
+            }
+            AgentCall::Launch(_) if self.phase == Phase::Launching => {
+                self.not_started(moment, options, format!("cannot be launched: {lost}"), effects);
+            }
+            AgentCall::Announce(_) | AgentCall::Report { .. } => self.retry(moment, effects),
+            AgentCall::Withdraw(_) => self.withdrawn(moment, Err(lost), effects),
+            AgentCall::End { .. } => self.end_again(effects),
+            // What belongs to a phase that is over, or to no task.
+            AgentCall::Prepare(_)
+            | AgentCall::Launch(_)
+            | AgentCall::Survey
+            | AgentCall::AwaitEndings
+            | AgentCall::Follow { .. } => {}
+        }
+    }
+
+    fn prepared(
+        &mut self,
+        moment: Moment,
+        options: &AgentOptions,
+        answer: &Answered<Result<TaskContext, PrepareError>>,
+        effects: &mut Effects<Agent>,
+    ) {
+        if self.memory.wanted != Some(Wanted::Running) {
+            return self.wind_down(moment, None, effects);
+        }
+        match answer {
+            Ok(Ok(context)) => {
+                self.enter(moment, Phase::Launching, "launching", effects);
+                self.call(LAUNCH_PATIENCE, AgentCall::Launch(self.order(options, context)), effects);
+            }
+            Ok(Err(refusal)) => self.not_started(moment, options, refusal.to_string(), effects),
+            Err(error) => self.not_started(moment, options, error.to_string(), effects),
+        }
+    }
+
+    fn order(&self, options: &AgentOptions, context: &TaskContext) -> LaunchOrder {
+        let environment: BTreeMap<String, String> =
+            [&options.environment, &context.environment, &self.config.environment]
+                .into_iter()
+                .flat_map(|layer| layer.iter().map(|(name, value)| (name.clone(), value.clone())))
+                .collect();
+        let endpoint = environment.get(ENDPOINT).map_or("", String::as_str);
+        let argument = |argument: &String| argument.replace("${CSI_ENDPOINT}", endpoint);
+        LaunchOrder {
+            allocation: self.config.name.clone(),
+            attempt: self.memory.attempt,
+            program: self.config.program.clone(),
+            arguments: self.config.arguments.iter().map(argument).collect(),
+            environment,
+        }
+    }
+
+    fn launched(
+        &mut self,
+        moment: Moment,
+        options: &AgentOptions,
+        born: &Result<u32, String>,
+        effects: &mut Effects<Agent>,
+    ) {
+        match (born, self.memory.wanted) {
+            (Ok(pid), Some(Wanted::Running)) => self.runs(moment, *pid, effects),
+            (Ok(pid), _) => self.wind_down(moment, Some(*pid), effects),
+            (Err(reason), _) => self.not_started(moment, options, reason.clone(), effects),
+        }
+    }
+
+    fn runs(&mut self, moment: Moment, pid: u32, effects: &mut Effects<Agent>) {
+        self.enter(moment, Phase::Running { pid }, format!("process {pid} runs"), effects);
+        self.announce_again(effects);
+    }
+
+    /// Says that the process runs, if it does.
+    pub(super) fn announce_again(&self, effects: &mut Effects<Agent>) {
+        if matches!(self.phase, Phase::Running { .. }) {
+            self.call(SAY_PATIENCE, AgentCall::Announce(self.config.name.clone()), effects);
+        }
+    }
+
+    fn announced<E: std::fmt::Display>(
+        &mut self,
+        moment: Moment,
+        answer: &Answered<Result<(), E>>,
+        effects: &mut Effects<Agent>,
+    ) {
+        match answer {
+            Ok(Ok(())) => {}
+            // Its books were lost with their keeper. They cannot be opened anew for a socket in use, so the process begins anew.
+            Ok(Err(unknown)) => self.restart(moment, &unknown.to_string(), effects),
+            Err(_) => self.retry(moment, effects),
+        }
+    }
+
+    fn retry(&self, moment: Moment, effects: &mut Effects<Agent>) {
+        effects.start_timer(AgentTimer::Retry(self.config.name.clone()), moment.now + RETRY_PAUSE);
+    }
+
+    /// Says again what nobody heard.
+    pub(super) fn say_again(&self, effects: &mut Effects<Agent>) {
+        match &self.phase {
+            Phase::Running { .. } => self.announce_again(effects),
+            Phase::Reporting { how } => self.say_exit(how.clone(), effects),
+            Phase::Stopped
+            | Phase::Failed
+            | Phase::Waiting
+            | Phase::Preparing
+            | Phase::Launching
+            | Phase::Withdrawing { .. }
+            | Phase::Ending { .. } => {}
+        }
+    }
+
+    pub(super) fn report_exit(&mut self, moment: Moment, how: String, effects: &mut Effects<Agent>) {
+        let event = format!("process ended: {how}");
+        self.enter(moment, Phase::Reporting { how: how.clone() }, event, effects);
+        self.say_exit(how, effects);
+    }
+
+    fn say_exit(&self, how: String, effects: &mut Effects<Agent>) {
+        let call = AgentCall::Report { allocation: self.config.name.clone(), how };
+        self.call(SAY_PATIENCE, call, effects);
+    }
+
+    fn reported(&mut self, moment: Moment, options: &AgentOptions, effects: &mut Effects<Agent>) {
+        if let Phase::Reporting { how } = &self.phase {
+            let reason = format!("process ended: {how}");
+            self.not_started(moment, options, reason, effects);
+        }
+    }
+
+    /// It does not run, for this reason: it starts again after a pause, or is given up when its budget is spent.
+    fn not_started(
+        &mut self,
+        moment: Moment,
+        options: &AgentOptions,
+        reason: String,
+        effects: &mut Effects<Agent>,
+    ) {
+        if self.memory.wanted != Some(Wanted::Running) {
+            return self.wind_down(moment, None, effects);
+        }
+        let budget = &options.restart.budget;
+        if !self.memory.history.charge(budget, moment.now) {
+            let spent =
+                format!("{reason}; given up after {} restarts within {:?}", budget.limit, budget.window);
+            self.memory.wanted = Some(Wanted::Failed);
+            self.remember(effects);
+            return self.withdraw(moment, None, Goal::Fail(spent), effects);
+        }
+        self.memory.restarts += 1;
+        let pause = self.memory.backoff.failed(&options.restart.backoff, moment);
+        self.remember(effects);
+        let event = format!("{reason}; starts again in {:.1} s", pause.as_secs_f64());
+        self.enter(moment, Phase::Waiting, event, effects);
+        effects.start_timer(AgentTimer::Start(self.config.name.clone()), moment.now + pause);
+    }
+
+    pub(super) fn start_time_has_come(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
+        if self.phase == Phase::Waiting {
+            self.begin(moment, effects);
+        }
+    }
+
+    /// Ends its process so that it is started again.
+    pub(super) fn restart(&mut self, moment: Moment, reason: &str, effects: &mut Effects<Agent>) {
+        if let Phase::Running { pid } = self.phase {
+            self.end(moment, pid, Goal::Restart(reason.to_owned()), effects);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The agent with real processes, and with books that say yes to everything and write down what they are told.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard::agent::{
+    self, Agent, AgentNews, AgentOptions, Answered, Books, ListTasks, ProcessHome, StartTask, StopAllTasks,
+    StopTask, TaskPhase, TaskReport,
+};
+use callboard::config::{AllocationConfig, RestartPolicy};
+use callboard::process::{Binder, usual_environment};
+use callboard_actors::allocations::{
+    AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
+    UnknownAllocation,
+};
+use callboard_actors::shell::{Address, FeedItem, Running, Settings, Subscription};
+use callboard_actors::vocabulary::{AllocationId, PluginName, Role, SocketPath};
+use futures_util::future::LocalBoxFuture;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Says yes to everything and writes down what it is told.
+#[derive(Clone, Default)]
+struct YesBooks(Rc<RefCell<Vec<String>>>);
+
+impl YesBooks {
+    fn note<T: 'static>(&self, line: String, answer: T) -> LocalBoxFuture<'static, Answered<T>> {
+        self.0.borrow_mut().push(line);
+        Box::pin(std::future::ready(Ok(answer)))
+    }
+}
+
+impl Books for YesBooks {
+    fn prepare(
+        &self,
+        spec: AllocationSpec,
+    ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>> {
+        let socket = SocketPath::new("/nowhere.sock").expect("a good path");
+        let environment = BTreeMap::from([("CSI_ENDPOINT".to_owned(), socket.to_endpoint())]);
+        self.note(
+            format!("prepare {}", spec.allocation),
+            Ok(TaskContext { environment, mounts: vec![], socket }),
+        )
+    }
+
+    fn started(
+        &self,
+        allocation: AllocationId,
+    ) -> LocalBoxFuture<'static, Answered<Result<(), UnknownAllocation>>> {
+        self.note(format!("started {allocation}"), Ok(()))
+    }
+
+    fn exited(
+        &self,
+        allocation: AllocationId,
+        how: String,
+    ) -> LocalBoxFuture<'static, Answered<Result<(), UnknownAllocation>>> {
+        self.note(format!("exited {allocation}: {how}"), Ok(()))
+    }
+
+    fn stop(
+        &self,
+        allocation: AllocationId,
+    ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, UnknownAllocation>>> {
+        self.note(format!("stop {allocation}"), Ok(AllocationStopped { deregistered: true, remarks: vec![] }))
+    }
+
+    fn follow(
+        &mut self,
+        _afresh: bool,
+    ) -> LocalBoxFuture<'static, Answered<Vec<FeedItem<AllocationsNews, AllocationsView>>>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+struct Stage {
+    address: Address<Agent>,
+    running: Running,
+    books: YesBooks,
+    feed: Subscription<AgentNews, Vec<TaskReport>>,
+    directory: TempDir,
+}
+
+fn id(name: &str) -> AllocationId {
+    AllocationId::new(name).expect("a good name")
+}
+
+fn allocation(name: &str, script: &str) -> AllocationConfig {
+    AllocationConfig {
+        name: id(name),
+        plugin: PluginName::new("zfs").expect("a good name"),
+        role: Role::Node,
+        program: PathBuf::from("/bin/sh"),
+        arguments: vec!["-c".to_owned(), script.to_owned(), "sh".to_owned(), "${CSI_ENDPOINT}".to_owned()],
+        environment: BTreeMap::new(),
+        health_timeout: Duration::from_secs(30),
+        start: true,
+        stop_grace: Duration::from_secs(5),
+    }
+}
+
+impl Stage {
+    fn new(allocations: Vec<AllocationConfig>) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let address = Address::vacant("agent", 64);
+        let restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_millis(10));
+        let options = AgentOptions { allocations, restart, environment: usual_environment() };
+        let binder = Binder::program(env!("CARGO_BIN_EXE_callboard"));
+        let home = ProcessHome { binder, log_dir: directory.path().join("logs") };
+        let books = YesBooks::default();
+        let running = agent::start(&address, options, books.clone(), home, Settings::default());
+        let feed = address.subscribe(1_024).expect("it runs");
+        Self { address, running, books, feed, directory }
+    }
+
+    /// Waits until a process has written a line.
+    async fn line_of_log(&self, name: &str) {
+        let log = self.directory.path().join(format!("logs/{name}.log"));
+        while !std::fs::read_to_string(&log).is_ok_and(|text| text.ends_with('\n')) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until a task is in a phase, and has been restarted so often.
+    async fn until(&mut self, name: &str, phase: TaskPhase, restarts: u64) -> TaskReport {
+        loop {
+            let tasks = match self.feed.next().await.expect("the agent runs") {
+                FeedItem::Snapshot { view, .. } => view,
+                FeedItem::Change { news: AgentNews::TaskChanged(task), .. } => vec![task],
+                FeedItem::Lagged { missed } => panic!("{missed} changes are missed"),
+            };
+            let is_meant = |task: &TaskReport| {
+                task.allocation == id(name) && task.phase == phase && task.restarts == restarts
+            };
+            if let Some(task) = tasks.into_iter().find(is_meant) {
+                return task;
+            }
+        }
+    }
+}
+
+fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
+    let system = actix_rt::System::new();
+    system.block_on(async { timeout(PATIENCE, tell()).await }).expect("it ends in time");
+}
+
+fn exists(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it lives");
+}
+
+#[test]
+fn a_task_is_started_killed_started_again_and_stopped_in_order_shd_04() {
+    story(|| async {
+        let mut stage = Stage::new(vec![allocation("a", "echo \"at $1\"; exec sleep 1000")]);
+        let first = stage.until("a", TaskPhase::Running, 0).await;
+        stage.line_of_log("a").await;
+        kill(first.pid.expect("it runs"));
+        let second = stage.until("a", TaskPhase::Running, 1).await;
+        let pid = second.pid.expect("it runs");
+        assert!(exists(pid));
+        let stopped =
+            stage.address.ask(StopTask { allocation: id("a") }).await.expect("it runs").expect("it runs");
+        assert!(!exists(pid), "not even a zombie is left");
+        let steps: Vec<_> = stopped.steps.iter().map(|step| (&*step.what, &*step.ending)).collect();
+        assert_eq!(
+            steps,
+            [("allocation/a", "deregistered"), ("process/a", "signal 15 (SIGTERM) when asked to end")]
+        );
+        let told = stage.books.0.borrow();
+        let expected = [
+            "prepare a",
+            "started a",
+            "exited a: signal 9 (SIGKILL), last output: at unix:///nowhere.sock",
+            "prepare a",
+            "started a",
+            "stop a",
+        ];
+        assert_eq!(*told, expected);
+    });
+}
+
+#[test]
+fn a_task_that_ends_too_often_has_failed_and_says_why_log_05() {
+    story(|| async {
+        let mut stage = Stage::new(vec![allocation("a", "echo no pool named tank; exit 3")]);
+        let failed = stage.until("a", TaskPhase::Failed, 2).await;
+        assert_eq!(
+            failed.last_event,
+            "process ended: exit code 3, last output: no pool named tank; given up after 2 restarts within 60s"
+        );
+        stage
+            .address
+            .ask(StartTask { allocation: id("a") })
+            .await
+            .expect("it runs")
+            .expect("it is started anew");
+        stage.until("a", TaskPhase::Failed, 4).await;
+    });
+}
+
+#[test]
+fn when_all_tasks_are_stopped_no_process_is_left_s4() {
+    story(|| async {
+        let stubborn = AllocationConfig {
+            stop_grace: Duration::from_millis(100),
+            ..allocation("b", "trap '' TERM; while :; do sleep 0.01; done")
+        };
+        let mut stage = Stage::new(vec![allocation("a", "exec sleep 1000"), stubborn]);
+        stage.until("b", TaskPhase::Running, 0).await;
+        let tasks = stage.address.ask(ListTasks).await.expect("it runs");
+        let steps = stage.address.ask(StopAllTasks).await.expect("it runs");
+        assert_eq!(steps.len(), 4);
+        assert!(tasks.iter().filter_map(|task| task.pid).all(|pid| !exists(pid)));
+        stage.running.request_stop(callboard_actors::shell::StopMode::Stop);
+        stage.running.ended().await;
+        assert!(stage.directory.path().join("logs/a.log").exists());
+    });
+}
+
+#[test]
+fn an_agent_that_ends_by_force_leaves_no_process_prc_02() {
+    story(|| async {
+        let mut stage = Stage::new(vec![allocation("a", "exec sleep 1000")]);
+        let pid = stage.until("a", TaskPhase::Running, 0).await.pid.expect("it runs");
+        stage.running.kill();
+        stage.running.ended().await;
+        while exists(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+}
