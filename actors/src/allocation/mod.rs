@@ -44,7 +44,7 @@ mod scripts;
 
 pub use actor::start;
 pub use messages::*;
-pub use neighbours::{Neighbours, RegisterOutcome};
+pub use neighbours::{Addresses, Neighbours, RegisterOutcome, RetiredOutcome};
 pub use paths::{Access, ENDPOINT_VARIABLE, Layout, LayoutError, Place, Plan, Step};
 pub use state::{
     Allocation, AllocationCall, AllocationConfig, AllocationOptions, AllocationOutcome, AllocationTimer, Task,

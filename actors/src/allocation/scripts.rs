@@ -15,6 +15,7 @@ use super::messages::*;
 use super::paths::{Layout, Plan};
 use super::state::*;
 use crate::csi::{Answer, CallError, Cause, Denial, Fault, Problem, Readiness, Rpc, SocketFile, Step};
+use crate::instances::AwaitRetiredError;
 use crate::registry::{Deregistered, RegisterError, Registered};
 use crate::shell::{AskError, AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::vocabulary::*;
@@ -174,7 +175,8 @@ impl Stage {
                 words => Ok(words.split(' ').map(health).collect()),
             }),
             AllocationCall::AwaitRetired => AllocationOutcome::Retired(match value {
-                "ok" => Ok(()),
+                "ok" => Ok(Ok(())),
+                "too-many" => Ok(Err(AwaitRetiredError::TooMany { waiting: 9 })),
                 other => Err(away("instances", other)),
             }),
             AllocationCall::RemoveDirectory => AllocationOutcome::Removed(match value {

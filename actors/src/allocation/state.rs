@@ -6,7 +6,7 @@ use super::messages::{
     AllocationNews, AllocationPhase, AllocationSpec, AllocationStatus, AllocationStopped, Listener,
     PrepareError, TaskEventKind,
 };
-use super::neighbours::RegisterOutcome;
+use super::neighbours::{RegisterOutcome, RetiredOutcome};
 use super::paths::Plan;
 use crate::csi::{Answer, CallError, Cause, Rpc, SocketFile};
 use crate::registry::{Deregister, Deregistered, Register};
@@ -129,7 +129,7 @@ pub enum AllocationOutcome {
     /// From [`AllocationCall::AskHealth`].
     Health(Result<Vec<Health>, AskError>),
     /// From [`AllocationCall::AwaitRetired`].
-    Retired(Result<(), AskError>),
+    Retired(RetiredOutcome),
     /// From [`AllocationCall::RemoveDirectory`]: what was left, and why.
     Removed(Vec<String>),
 }

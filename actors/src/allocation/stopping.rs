@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use super::messages::{AllocationAnswer, AllocationStopped, TaskEventKind};
+use super::neighbours::RetiredOutcome;
 use super::state::{Allocation, AllocationCall, AllocationTimer, Event, Phase, Stage, Stopping, Wish};
+use crate::instances::AwaitRetiredError;
 use crate::shell::{AskError, AskId, CallLost, Effects};
 use crate::vocabulary::{Attempt, Health, Moment};
 
@@ -72,7 +74,7 @@ impl Allocation {
     pub(super) fn retired(
         &mut self,
         attempt: Attempt,
-        retired: &Result<(), AskError>,
+        retired: &RetiredOutcome,
         moment: Moment,
         effects: &mut Effects<Self>,
     ) {
@@ -81,9 +83,14 @@ impl Allocation {
         }
         match retired {
             // Where nobody runs, nobody calls.
-            Ok(()) | Err(AskError::NotRunning { .. }) => self.remove_directory(effects),
-            Err(AskError::Busy { .. } | AskError::NotDurable { .. }) => {
+            Ok(Ok(())) | Err(AskError::NotRunning { .. }) => self.remove_directory(effects),
+            Ok(Err(AwaitRetiredError::TooMany { .. }))
+            | Err(AskError::Busy { .. } | AskError::NotDurable { .. }) => {
                 effects.start_timer(AllocationTimer::Retire, moment.now + RETIRE_PAUSE);
+            }
+            Ok(Err(error @ AwaitRetiredError::StillServing { .. })) => {
+                self.remark(error.to_string());
+                self.remove_directory(effects);
             }
             Err(error @ AskError::Crashed { .. }) => {
                 self.remark(format!("whether calls were in flight is not known: {error}"));

@@ -1,15 +1,27 @@
 //! What a host says of the workloads that carry its plugins, and what it is told and asked.
 
+use super::state::Allocations;
+use crate::allocation::AllocationNews;
 pub use crate::allocation::{
     AllocationPhase, AllocationSpec, AllocationStatus, AllocationStopped, Isolation, Mount, PrepareError,
     Propagation, TaskContext, TaskEvent, TaskEventKind,
 };
-use crate::vocabulary::{AllocationId, TaskName};
+use crate::conversation;
+use crate::shell::Vitals;
+use crate::vocabulary::{AllocationId, Attempt, TaskName};
 
 /// Asks, before every start of the task, for what it needs. The first one brings the allocation's supervisor into being; a
 /// dead socket of a former run is removed, a live one is refused (SEC-02).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrepareAllocation {
+    /// The workload.
+    pub spec: AllocationSpec,
+}
+
+/// Asks the same for a task that outlived its host: after a restart of the host in detached mode it runs already, so whoever
+/// listens on its socket is welcome. [`TaskStarted`] follows as after a start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdoptAllocation {
     /// The workload.
     pub spec: AllocationSpec,
 }
@@ -51,6 +63,49 @@ pub struct UnknownAllocation {
 /// Asks for all allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListAllocations;
+
+/// Asks for all allocations as their owner sees them, for the tree of actors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescribeAllocations;
+
+/// One allocation as its owner sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocationDescription {
+    /// What its supervisor told last.
+    pub status: AllocationStatus,
+    /// How often its supervisor crashed or was ended by force.
+    pub crashes: u64,
+    /// Why its supervisor was given up after too many crashes, if it was. The next message for the allocation starts
+    /// another one.
+    pub given_up: Option<String>,
+    /// What can be seen of its supervisor; `None` while there is none.
+    pub vitals: Option<Vitals>,
+}
+
+/// Says what a supervisor tells. Said by the supervisors themselves; from anyone else it changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocationReported {
+    /// Of which allocation.
+    pub allocation: AllocationId,
+    /// Which life of its supervisor: what an earlier one says late changes nothing.
+    pub life: Attempt,
+    /// What it tells.
+    pub news: AllocationNews,
+}
+
+conversation! {
+    /// What is said to the owner of the allocations.
+    pub enum AllocationsAsk -> AllocationsAnswer for Allocations {
+        PrepareAllocation => Result<TaskContext, PrepareError>,
+        AdoptAllocation => Result<TaskContext, PrepareError>,
+        TaskStarted => Result<(), UnknownAllocation>,
+        TaskExited => Result<(), UnknownAllocation>,
+        StopAllocation => Result<AllocationStopped, UnknownAllocation>,
+        ListAllocations => Vec<AllocationStatus>,
+        DescribeAllocations => Vec<AllocationDescription>,
+        AllocationReported => (),
+    }
+}
 
 /// What subscribers are told.
 #[derive(Debug, Clone, PartialEq, Eq)]

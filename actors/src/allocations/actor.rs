@@ -1,0 +1,267 @@
+//! What the owner of the allocations does: it holds the actors of the supervisors.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+use tokio::sync::{Mutex, mpsc};
+
+use super::messages::{AllocationReported, AllocationsNews};
+use super::state::{
+    Allocations, AllocationsCall, AllocationsChange, AllocationsImage, AllocationsOptions,
+    AllocationsOutcome, Order, OrderAnswer, SupervisorEnded,
+};
+use crate::allocation::{
+    self, Allocation, AllocationConfig, DescribeAllocation, Listener, MakeReady, Neighbours, NoteExit,
+    NoteStart, SignOff,
+};
+use crate::persister::Settled;
+use crate::shell::{
+    Address, AskError, Doing, Running, Settings, StopMode, Store, Ticket, Written, start as start_actor,
+};
+use crate::vocabulary::{AllocationId, Attempt};
+
+/// How many calls may be under way or wait: several for each allocation, and none may hold another up.
+const CALLS_MAX: usize = 1 << 20;
+/// How many messages may be in flight to one supervisor. Only its owner talks to it, and bounds what it says.
+const SUPERVISOR_IN_FLIGHT_MAX: usize = 4_096;
+
+/// How many endings are heard of in one step.
+const ENDINGS_AT_ONCE: usize = 1_024;
+
+/// Starts the owner of the allocations at a vacant address. Each supervisor gets the same settings. The memory is to be the
+/// same when the owner is started again at the same address, so that it knows what it owned.
+pub fn start(
+    address: &Address<Allocations>,
+    options: AllocationsOptions,
+    neighbours: Rc<dyn Neighbours>,
+    memory: AllocationsMemory,
+    settings: Settings,
+) -> Running {
+    let (ended, endings) = mpsc::unbounded_channel();
+    let hands = Hands {
+        address: address.clone(),
+        neighbours,
+        held: Rc::default(),
+        settings: settings.clone(),
+        ended,
+        endings: Rc::new(Mutex::new(endings)),
+    };
+    let settings = Settings { calls_running_max: CALLS_MAX, calls_waiting_max: CALLS_MAX, ..settings };
+    start_actor(address, options, hands, memory, settings)
+}
+
+/// A short directory for sockets whose path would be too long below a data directory (SEC-01): `$XDG_RUNTIME_DIR`, else
+/// `/run/callboard` where that can be made, else the system's directory for temporary files.
+#[must_use]
+pub fn default_runtime_dir() -> PathBuf {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    if let Some(own) = own.filter(|path| path.is_absolute() && path.is_dir()) {
+        return own;
+    }
+    let system = PathBuf::from("/run/callboard");
+    let is_made = rustix::fs::mkdir(&system, rustix::fs::Mode::from_raw_mode(0o711)).is_ok();
+    let us = rustix::process::geteuid().as_raw();
+    let is_ours = || rustix::fs::lstat(&system).is_ok_and(|found| found.st_uid == us) && system.is_dir();
+    if is_made || is_ours() { system } else { std::env::temp_dir() }
+}
+
+/// The actor of one supervisor.
+struct Held {
+    life: Attempt,
+    address: Address<Allocation>,
+    running: Running,
+}
+
+type AllHeld = Rc<RefCell<HashMap<AllocationId, Held>>>;
+
+struct Hands {
+    address: Address<Allocations>,
+    neighbours: Rc<dyn Neighbours>,
+    held: AllHeld,
+    settings: Settings,
+    ended: mpsc::UnboundedSender<SupervisorEnded>,
+    endings: Rc<Mutex<mpsc::UnboundedReceiver<SupervisorEnded>>>,
+}
+
+impl Doing<Allocations> for Hands {
+    fn call(&mut self, call: AllocationsCall) -> LocalBoxFuture<'static, AllocationsOutcome> {
+        match call {
+            AllocationsCall::Start { life, config } => self.start(life, *config),
+            AllocationsCall::Tell { allocation, life, order, .. } => {
+                return self.tell(&allocation, life, order);
+            }
+            AllocationsCall::Look { allocation, life } => return self.look(&allocation, life),
+            AllocationsCall::End { allocation, life, mode } => {
+                self.with(&allocation, life, |held| held.running.request_stop(mode));
+            }
+            AllocationsCall::Kill { allocation, life } => {
+                self.with(&allocation, life, |held| held.running.kill());
+            }
+            AllocationsCall::AwaitEndings => return self.await_endings(),
+            AllocationsCall::Describe(_) => {
+                let held = self.held.borrow();
+                let vitals = held.iter().map(|(id, held)| (id.clone(), held.address.vitals()));
+                return ready(AllocationsOutcome::Described(vitals.collect()));
+            }
+        }
+        ready(AllocationsOutcome::Done)
+    }
+
+    fn published(&mut self, news: &AllocationsNews) {
+        match news {
+            AllocationsNews::Gone(allocation) => tracing::info!(%allocation, "allocation gone"),
+            // The supervisors log for themselves.
+            AllocationsNews::Changed(_)
+            | AllocationsNews::Task(_)
+            | AllocationsNews::RestartRequested { .. } => {}
+        }
+    }
+}
+
+impl Hands {
+    fn start(&mut self, life: Attempt, config: AllocationConfig) {
+        let id = config.spec.allocation.clone();
+        if self.held.borrow().get(&id).is_some_and(|held| held.life == life) {
+            return;
+        }
+        let address = Address::vacant(format!("allocation {id}"), SUPERVISOR_IN_FLIGHT_MAX);
+        let seed = self.settings.seed.map(|seed| seed.wrapping_add(life.get()));
+        let settings = Settings { seed, ..self.settings.clone() };
+        let (parent, allocation) = (self.address.clone(), id.clone());
+        let told = move |news| {
+            // An owner that is gone needs no news.
+            let _ = parent.notify(AllocationReported { allocation: allocation.clone(), life, news });
+        };
+        let running = allocation::start(&address, config, Rc::clone(&self.neighbours), told, settings);
+        self.watch(id.clone(), life, &running);
+        self.held.borrow_mut().insert(id, Held { life, address, running });
+    }
+
+    fn watch(&self, allocation: AllocationId, life: Attempt, running: &Running) {
+        let (ending, tell) = (running.ended(), self.ended.clone());
+        let held = Rc::clone(&self.held);
+        actix_rt::spawn(async move {
+            let ending = ending.await;
+            let mut held = held.borrow_mut();
+            if held.get(&allocation).is_some_and(|held| held.life == life) {
+                held.remove(&allocation);
+            }
+            // An owner that is gone needs no word of endings.
+            let _ = tell.send(SupervisorEnded { allocation, life, ending });
+        });
+    }
+
+    fn await_endings(&self) -> LocalBoxFuture<'static, AllocationsOutcome> {
+        let endings = Rc::clone(&self.endings);
+        Box::pin(async move {
+            let mut endings = endings.lock().await;
+            let mut ended = Vec::new();
+            if endings.recv_many(&mut ended, ENDINGS_AT_ONCE).await == 0 {
+                std::future::pending::<()>().await;
+            }
+            AllocationsOutcome::Ended(ended)
+        })
+    }
+
+    /// Does something with a supervisor, if this life of it is still there. One that has ended is heard of by its ending.
+    fn with<T>(&self, id: &AllocationId, life: Attempt, act: impl FnOnce(&Held) -> T) -> Option<T> {
+        self.held.borrow().get(id).filter(|held| held.life == life).map(act)
+    }
+
+    fn tell(
+        &self,
+        id: &AllocationId,
+        life: Attempt,
+        order: Order,
+    ) -> LocalBoxFuture<'static, AllocationsOutcome> {
+        // The message is handed in here and now, so that messages arrive in the order of the calls.
+        let answer = self.with(id, life, |held| hand_in(&held.address, order));
+        let actor = format!("allocation {id}");
+        Box::pin(async move {
+            AllocationsOutcome::Told(match answer {
+                Some(answer) => answer.await,
+                None => Err(AskError::NotRunning { actor }),
+            })
+        })
+    }
+
+    fn look(&self, id: &AllocationId, life: Attempt) -> LocalBoxFuture<'static, AllocationsOutcome> {
+        let answer = self.with(id, life, |held| held.address.ask(DescribeAllocation));
+        let actor = format!("allocation {id}");
+        Box::pin(async move {
+            AllocationsOutcome::Seen(match answer {
+                Some(answer) => answer.await,
+                None => Err(AskError::NotRunning { actor }),
+            })
+        })
+    }
+}
+
+type Answering = LocalBoxFuture<'static, Result<OrderAnswer, AskError>>;
+
+fn hand_in(address: &Address<Allocation>, order: Order) -> Answering {
+    match order {
+        Order::Prepare => make_ready(address, Listener::Refused),
+        Order::Adopt => make_ready(address, Listener::Welcome),
+        Order::Start => {
+            let answer = address.ask(NoteStart);
+            Box::pin(async move { answer.await.map(|()| OrderAnswer::Noted) })
+        }
+        Order::Exit(how) => {
+            let answer = address.ask(NoteExit { how });
+            Box::pin(async move { answer.await.map(|()| OrderAnswer::Noted) })
+        }
+        Order::Stop => {
+            let answer = address.ask(SignOff);
+            Box::pin(async move { answer.await.map(OrderAnswer::Stopped) })
+        }
+    }
+}
+
+fn make_ready(address: &Address<Allocation>, listener: Listener) -> Answering {
+    let answer = address.ask(MakeReady { listener });
+    Box::pin(async move { answer.await.map(OrderAnswer::Prepared) })
+}
+
+fn ready(outcome: AllocationsOutcome) -> LocalBoxFuture<'static, AllocationsOutcome> {
+    Box::pin(std::future::ready(outcome))
+}
+
+impl Drop for Hands {
+    /// An owner that ended by force takes its supervisors with it: none goes on that nobody owns (A5).
+    fn drop(&mut self) {
+        for held in self.held.borrow().values() {
+            held.running.request_stop(StopMode::Detach);
+        }
+    }
+}
+
+/// Keeps the records where a crash of the owner does not reach them.
+#[derive(Debug, Clone, Default)]
+pub struct AllocationsMemory(Rc<RefCell<AllocationsImage>>);
+
+impl Store<Allocations> for AllocationsMemory {
+    fn open(&mut self, _settled: actix::Recipient<Settled>) {}
+
+    fn write(&mut self, _ticket: Ticket, change: AllocationsChange) -> Written {
+        let mut image = self.0.borrow_mut();
+        match change {
+            AllocationsChange::Keep(allocation, record) => {
+                image.last_life = image.last_life.max(record.life);
+                image.records.insert(allocation, record);
+            }
+            AllocationsChange::Forget(allocation) => {
+                image.records.remove(&allocation);
+            }
+        }
+        Written::Now
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<AllocationsImage, String>> {
+        let image = self.0.borrow().clone();
+        Box::pin(std::future::ready(Ok(image)))
+    }
+}

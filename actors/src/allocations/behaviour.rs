@@ -1,0 +1,208 @@
+//! How the owner of the allocations decides: who is asked for, and who passes it on.
+
+use std::time::Duration;
+
+use super::messages::{
+    AdoptAllocation, AllocationDescription, AllocationReported, AllocationsAnswer, AllocationsAsk,
+    AllocationsNews, AllocationsView, PrepareAllocation, StopAllocation, TaskExited, TaskStarted,
+};
+use super::state::{
+    Allocations, AllocationsCall, AllocationsChange, AllocationsImage, AllocationsOptions,
+    AllocationsOutcome, AllocationsTimer, Entry, Order, Supervisor,
+};
+use crate::allocation::{AllocationNews, AllocationStatus};
+use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Vitals};
+use crate::vocabulary::{AllocationId, Attempt, Generation, Moment};
+
+/// How long one wait for endings lasts before it is begun anew.
+const ENDINGS_DEADLINE: Duration = Duration::from_secs(3_600);
+/// How long what is done at once may take.
+const AT_ONCE_DEADLINE: Duration = Duration::from_secs(10);
+
+impl Machine for Allocations {
+    const KIND: &'static str = "allocations";
+    type Config = AllocationsOptions;
+    type Image = AllocationsImage;
+    type Ask = AllocationsAsk;
+    type Answer = AllocationsAnswer;
+    type Call = AllocationsCall;
+    type Outcome = AllocationsOutcome;
+    type Timer = AllocationsTimer;
+    type Change = AllocationsChange;
+    type News = AllocationsNews;
+    type View = AllocationsView;
+
+    fn restore(options: &AllocationsOptions, image: AllocationsImage, moment: Moment) -> Self {
+        let AllocationsImage { records, last_life } = image;
+        let entries = records.into_iter().map(|(id, record)| (id, Entry::new(record, moment))).collect();
+        Self { options: options.clone(), entries, last_life, ending: None }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => self.resumed(effects),
+            Input::Asked { id, ask, .. } => self.asked(*id, ask, moment, effects),
+            Input::Returned { key, call, outcome } => {
+                self.returned(key.attempt, call, outcome, moment, effects);
+            }
+            Input::Elapsed(AllocationsTimer::Restart(allocation)) => self.restart(allocation, effects),
+            Input::Elapsed(AllocationsTimer::Farewell(allocation)) => self.farewell(allocation, effects),
+            Input::Elapsed(AllocationsTimer::Patience) => self.out_of_patience(effects),
+            Input::StopRequested(mode) => self.end_all(*mode, moment, effects),
+        }
+        if self.ending.is_some() && self.entries.is_empty() {
+            effects.stop();
+        }
+    }
+
+    fn view(&self) -> AllocationsView {
+        AllocationsView { allocations: self.list() }
+    }
+}
+
+impl Allocations {
+    /// Takes its supervisors back after a crash of its own: those that live go on, the others are started again.
+    fn resumed(&mut self, effects: &mut Effects<Self>) {
+        await_endings(effects);
+        for (allocation, entry) in &self.entries {
+            let life = entry.record.life;
+            let config = Box::new(entry.birth(&self.options));
+            make(life, AllocationsCall::Start { life, config }, effects);
+            make(life, AllocationsCall::Look { allocation: allocation.clone(), life }, effects);
+        }
+    }
+
+    fn asked(&mut self, id: AskId, ask: &AllocationsAsk, moment: Moment, effects: &mut Effects<Self>) {
+        match ask {
+            AllocationsAsk::PrepareAllocation(PrepareAllocation { spec }) => {
+                self.prepare(id, spec, Order::Prepare, moment, effects);
+            }
+            AllocationsAsk::AdoptAllocation(AdoptAllocation { spec }) => {
+                self.prepare(id, spec, Order::Adopt, moment, effects);
+            }
+            AllocationsAsk::TaskStarted(TaskStarted { allocation }) => {
+                self.pass_on(allocation, id, Order::Start, effects);
+            }
+            AllocationsAsk::TaskExited(TaskExited { allocation, how }) => {
+                self.pass_on(allocation, id, Order::Exit(how.clone()), effects);
+            }
+            AllocationsAsk::StopAllocation(StopAllocation { allocation }) => {
+                self.pass_on(allocation, id, Order::Stop, effects);
+            }
+            AllocationsAsk::ListAllocations(_) => {
+                effects.reply(id, AllocationsAnswer::ListAllocations(self.list()));
+            }
+            AllocationsAsk::DescribeAllocations(_) => {
+                make(Attempt::default(), AllocationsCall::Describe(id), effects);
+            }
+            AllocationsAsk::AllocationReported(reported) => {
+                self.reported(reported, effects);
+                effects.reply(id, AllocationsAnswer::AllocationReported(()));
+            }
+        }
+    }
+
+    // === What comes back ===
+
+    fn returned(
+        &mut self,
+        life: Attempt,
+        call: &AllocationsCall,
+        outcome: &Result<AllocationsOutcome, CallLost>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        match call {
+            AllocationsCall::AwaitEndings => {
+                await_endings(effects);
+                if let Ok(AllocationsOutcome::Ended(ended)) = outcome {
+                    ended.iter().for_each(|ended| self.supervisor_ended(ended, moment, effects));
+                }
+            }
+            AllocationsCall::Describe(id) => {
+                let vitals = |allocation: &AllocationId| match outcome {
+                    Ok(AllocationsOutcome::Described(vitals)) => vitals.get(allocation).copied(),
+                    Ok(_) | Err(_) => None,
+                };
+                let described = self.describe(vitals);
+                effects.reply(*id, AllocationsAnswer::DescribeAllocations(described));
+            }
+            AllocationsCall::Tell { allocation, ask, .. } if self.is_current(allocation, life) => {
+                match outcome {
+                    Ok(AllocationsOutcome::Told(answer)) => {
+                        self.told(allocation, *ask, answer, moment, effects);
+                    }
+                    // It is stuck, since all its own limits have run out: the next one is told again.
+                    Ok(_) | Err(_) => self.kill(allocation, effects),
+                }
+            }
+            AllocationsCall::Look { allocation, .. } if self.is_current(allocation, life) => {
+                if let Ok(AllocationsOutcome::Seen(Ok(status))) = outcome {
+                    let news = AllocationNews::Changed(status.clone());
+                    let allocation = allocation.clone();
+                    self.reported(&AllocationReported { allocation, life, news }, effects);
+                }
+            }
+            // Nothing comes back from these, and what belongs to an earlier life changes nothing.
+            AllocationsCall::Tell { .. }
+            | AllocationsCall::Look { .. }
+            | AllocationsCall::Start { .. }
+            | AllocationsCall::End { .. }
+            | AllocationsCall::Kill { .. } => {}
+        }
+    }
+
+    fn is_current(&self, allocation: &AllocationId, life: Attempt) -> bool {
+        self.entries.get(allocation).is_some_and(|entry| entry.record.life == life)
+    }
+
+    /// Passes on what a supervisor tells.
+    fn reported(&mut self, reported: &AllocationReported, effects: &mut Effects<Self>) {
+        let AllocationReported { allocation, life, news } = reported;
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        if entry.record.life != *life {
+            return;
+        }
+        effects.publish(match news {
+            AllocationNews::Changed(status) => {
+                entry.status = status.clone();
+                AllocationsNews::Changed(status.clone())
+            }
+            AllocationNews::Task(event) => AllocationsNews::Task(event.clone()),
+            AllocationNews::RestartRequested { reason } => AllocationsNews::RestartRequested {
+                allocation: allocation.clone(),
+                task: entry.record.spec.task.clone(),
+                reason: reason.clone(),
+            },
+        });
+    }
+
+    // === Looking ===
+
+    fn list(&self) -> Vec<AllocationStatus> {
+        self.entries.values().map(|entry| entry.status.clone()).collect()
+    }
+
+    fn describe(&self, vitals: impl Fn(&AllocationId) -> Option<Vitals>) -> Vec<AllocationDescription> {
+        let described = self.entries.iter().map(|(allocation, entry)| AllocationDescription {
+            status: entry.status.clone(),
+            crashes: entry.crashes,
+            given_up: match &entry.supervisor {
+                Supervisor::GivenUp(reason) => Some(reason.clone()),
+                Supervisor::Running | Supervisor::Pausing | Supervisor::Ended => None,
+            },
+            vitals: vitals(allocation),
+        });
+        described.collect()
+    }
+}
+
+fn await_endings(effects: &mut Effects<Allocations>) {
+    effects.call(CallKey::default(), ENDINGS_DEADLINE, AllocationsCall::AwaitEndings);
+}
+
+/// Has something done at once.
+pub(super) fn make(life: Attempt, call: AllocationsCall, effects: &mut Effects<Allocations>) {
+    let key = CallKey { generation: Generation::default(), attempt: life };
+    effects.call(key, AT_ONCE_DEADLINE, call);
+}

@@ -1,0 +1,298 @@
+//! How the owner keeps one supervisor for each allocation: start it, start it again after a crash, give it up after too many,
+//! and see it out (A5, S3).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::behaviour::make;
+use super::messages::{AllocationPhase, AllocationStatus, AllocationStopped, AllocationsAnswer};
+use super::messages::{AllocationsNews, PrepareError, UnknownAllocation};
+use super::orders::{noted, refuse};
+use super::state::{
+    Allocations, AllocationsCall, AllocationsChange, AllocationsOptions, AllocationsTimer, Entry, Leaving,
+    Order, Record, Supervisor, SupervisorEnded,
+};
+use crate::allocation::{AllocationConfig, Task};
+use crate::shell::{AskId, Effects, Ending, StopMode};
+use crate::vocabulary::{AllocationId, BackoffState, Health, Moment, RestartHistory};
+
+/// How long the report of a supervisor that has ended is waited for.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+impl Entry {
+    pub(super) fn new(record: Record, moment: Moment) -> Self {
+        let spec = &record.spec;
+        let status = AllocationStatus {
+            allocation: spec.allocation.clone(),
+            task: spec.task.clone(),
+            plugin: spec.plugin.clone(),
+            role: spec.role,
+            phase: AllocationPhase::Prepared,
+            health: Health::Starting,
+            socket: record.plan.context.socket.clone(),
+            since: moment.now,
+            last_event: "known, and not started yet".to_owned(),
+        };
+        let leaving = match record.task {
+            Task::Leaving => Leaving::Stopping(None),
+            Task::NotStarted | Task::Running | Task::Exited => Leaving::No,
+        };
+        Self {
+            record,
+            status,
+            supervisor: Supervisor::Running,
+            leaving,
+            orders: VecDeque::new(),
+            restarts: RestartHistory::default(),
+            pauses: BackoffState::default(),
+            crashes: 0,
+        }
+    }
+
+    /// What a supervisor is born with: what the former one was told, and what it told last.
+    pub(super) fn birth(&self, options: &AllocationsOptions) -> AllocationConfig {
+        AllocationConfig {
+            spec: (*self.record.spec).clone(),
+            plan: (*self.record.plan).clone(),
+            options: options.each,
+            task: self.record.task,
+            health: self.status.health.clone(),
+        }
+    }
+}
+
+impl Allocations {
+    /// Starts a supervisor, and tells it all that waits.
+    pub(super) fn start(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        self.last_life = self.last_life.next();
+        entry.record.life = self.last_life;
+        entry.supervisor = Supervisor::Running;
+        effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
+        let life = entry.record.life;
+        let config = Box::new(entry.birth(&self.options));
+        make(life, AllocationsCall::Start { life, config }, effects);
+        let waiting: Vec<(AskId, Order)> = entry.orders.iter().cloned().collect();
+        waiting.into_iter().for_each(|(id, order)| self.tell(allocation, id, order, effects));
+    }
+
+    /// Starts a supervisor that had been given up, with all its chances before it.
+    pub(super) fn revive(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        if let Some(entry) = self.entries.get_mut(allocation) {
+            entry.restarts = RestartHistory::default();
+            entry.pauses.reset();
+        }
+        self.start(allocation, effects);
+    }
+
+    pub(super) fn restart(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        let is_pausing =
+            self.entries.get(allocation).is_some_and(|entry| entry.supervisor == Supervisor::Pausing);
+        if is_pausing {
+            self.start(allocation, effects);
+        }
+    }
+
+    pub(super) fn end(&mut self, allocation: &AllocationId, mode: StopMode, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get(allocation) else { return };
+        let life = entry.record.life;
+        make(life, AllocationsCall::End { allocation: allocation.clone(), life, mode }, effects);
+    }
+
+    pub(super) fn kill(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get(allocation) else { return };
+        let life = entry.record.life;
+        make(life, AllocationsCall::Kill { allocation: allocation.clone(), life }, effects);
+    }
+
+    // === Endings ===
+
+    pub(super) fn supervisor_ended(
+        &mut self,
+        ended: &SupervisorEnded,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let SupervisorEnded { allocation, life, ending } = ended;
+        let is_ending = self.ending.is_some();
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        if entry.record.life != *life {
+            return;
+        }
+        let is_expected = match (&entry.leaving, ending) {
+            (Leaving::Refused(..), _) | (Leaving::Stopping(Some(_)), _) => true,
+            (Leaving::Stopping(None), Ending::Normal) => true,
+            (
+                Leaving::Stopping(None),
+                Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed,
+            )
+            | (Leaving::No, _) => is_ending,
+        };
+        if is_expected {
+            entry.supervisor = Supervisor::Ended;
+            self.conclude(allocation, moment, effects);
+        } else {
+            self.crashed(allocation, &told(ending), moment, effects);
+        }
+    }
+
+    /// Starts a crashed supervisor again after a pause, as long as its budget lasts.
+    fn crashed(
+        &mut self,
+        allocation: &AllocationId,
+        reason: &str,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        entry.crashes += 1;
+        if entry.restarts.charge(&self.options.restart_budget, moment.now) {
+            let pause = entry.pauses.failed(&self.options.restart_pauses, moment);
+            entry.supervisor = Supervisor::Pausing;
+            effects.start_timer(AllocationsTimer::Restart(allocation.clone()), moment.now + pause);
+            return;
+        }
+        let reason = format!("its supervisor crashed too often, lately: {reason}");
+        entry.supervisor = Supervisor::GivenUp(reason.clone());
+        entry.status.health = Health::Unhealthy { reason: reason.clone() };
+        entry.status.last_event.clone_from(&reason);
+        effects.publish(AllocationsNews::Changed(entry.status.clone()));
+        self.answer_in_its_place(allocation, &reason, moment, effects);
+    }
+
+    /// Answers what waits for a supervisor that was given up.
+    fn answer_in_its_place(
+        &mut self,
+        allocation: &AllocationId,
+        reason: &str,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        if let Leaving::Stopping(report) = &mut entry.leaving {
+            let remarks = vec![format!("{reason}; nothing was put away")];
+            report.get_or_insert(AllocationStopped { deregistered: false, remarks });
+            entry.supervisor = Supervisor::Ended;
+            self.conclude(allocation, moment, effects);
+            return;
+        }
+        for (id, order) in std::mem::take(&mut entry.orders) {
+            let (allocation, reason) = (allocation.clone(), reason.to_owned());
+            refuse(id, &order, PrepareError::Failed { allocation, reason }, effects);
+            // The next supervisor is born with it.
+            noted(id, &order, effects);
+        }
+    }
+
+    /// Lets an allocation go when its supervisor has ended and has said all that is expected of it.
+    pub(super) fn conclude(
+        &mut self,
+        allocation: &AllocationId,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get(allocation) else { return };
+        if entry.supervisor != Supervisor::Ended {
+            return;
+        }
+        let is_asked_for = entry.orders.iter().any(|(_, order)| *order == Order::Stop);
+        if is_asked_for && entry.leaving == Leaving::Stopping(None) {
+            // Its report is on its way, or it was asked too late for one.
+            effects.start_timer(AllocationsTimer::Farewell(allocation.clone()), moment.now + FAREWELL);
+            return;
+        }
+        self.let_go(allocation, effects);
+    }
+
+    pub(super) fn farewell(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        let has_ended =
+            self.entries.get(allocation).is_some_and(|entry| entry.supervisor == Supervisor::Ended);
+        if has_ended {
+            self.let_go(allocation, effects);
+        }
+    }
+
+    fn let_go(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.remove(allocation) else { return };
+        effects.persist(AllocationsChange::Forget(allocation.clone()));
+        if self.ending != Some(StopMode::Detach) {
+            effects.publish(AllocationsNews::Gone(allocation.clone()));
+        }
+        answer_goodbye(allocation, entry, effects);
+    }
+
+    // === The end of the host ===
+
+    /// Ends all supervisors at once, in a bounded time (S3).
+    pub(super) fn end_all(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
+        self.ending = Some(mode);
+        let patience = self.options.order_deadline();
+        effects.start_timer(AllocationsTimer::Patience, moment.now + patience);
+        let all: Vec<AllocationId> = self.entries.keys().cloned().collect();
+        for allocation in all {
+            self.end_one(&allocation, mode, moment, effects);
+        }
+    }
+
+    fn end_one(
+        &mut self,
+        allocation: &AllocationId,
+        mode: StopMode,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        if mode == StopMode::Stop {
+            entry.record.task = Task::Leaving;
+            if entry.leaving == Leaving::No {
+                entry.leaving = Leaving::Stopping(None);
+            }
+        }
+        match (&entry.supervisor, mode) {
+            (Supervisor::Running, _) => self.end(allocation, mode, effects),
+            // Born leaving, it puts everything away and ends.
+            (Supervisor::Pausing, StopMode::Stop) => self.start(allocation, effects),
+            (Supervisor::Pausing, StopMode::Detach) | (Supervisor::GivenUp(_) | Supervisor::Ended, _) => {
+                entry.supervisor = Supervisor::Ended;
+                self.conclude(allocation, moment, effects);
+            }
+        }
+    }
+
+    pub(super) fn out_of_patience(&mut self, effects: &mut Effects<Self>) {
+        let all: Vec<AllocationId> = self.entries.keys().cloned().collect();
+        all.iter().for_each(|allocation| self.kill(allocation, effects));
+    }
+}
+
+/// Answers what was still asked of an allocation that is gone.
+fn answer_goodbye(allocation: &AllocationId, entry: Entry, effects: &mut Effects<Allocations>) {
+    let report = match entry.leaving {
+        Leaving::Refused(id, order, error) => {
+            refuse(id, &order, error, effects);
+            None
+        }
+        Leaving::Stopping(report) => Some(report.unwrap_or_else(|| AllocationStopped {
+            deregistered: false,
+            remarks: vec!["its supervisor ended without a report".to_owned()],
+        })),
+        Leaving::No => None,
+    };
+    let unknown = || UnknownAllocation { allocation: allocation.clone() };
+    for (id, order) in entry.orders {
+        refuse(id, &order, PrepareError::Stopping { allocation: allocation.clone() }, effects);
+        noted(id, &order, effects);
+        if order == Order::Stop {
+            let stopped = report.clone().ok_or_else(unknown);
+            effects.reply(id, AllocationsAnswer::StopAllocation(stopped));
+        }
+    }
+}
+
+fn told(ending: &Ending) -> String {
+    match ending {
+        Ending::Normal => "it ended without being asked to".to_owned(),
+        Ending::Panicked(message) | Ending::BudgetSpent(message) | Ending::Failed(message) => message.clone(),
+        Ending::Killed => "it was ended by force".to_owned(),
+    }
+}

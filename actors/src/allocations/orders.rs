@@ -1,0 +1,221 @@
+//! What the host says of an allocation, passed on to its supervisor in the order in which it was said.
+
+use std::sync::Arc;
+
+use super::messages::{AllocationsAnswer, PrepareError, UnknownAllocation};
+use super::state::{
+    Allocations, AllocationsCall, AllocationsChange, Entry, Leaving, Order, OrderAnswer, Record, Supervisor,
+};
+use crate::allocation::{AllocationSpec, Plan, Task};
+use crate::shell::{AskError, AskId, CallKey, Effects, StopMode};
+use crate::vocabulary::{AllocationId, Attempt, Generation, Moment};
+
+impl Allocations {
+    // === Preparing ===
+
+    pub(super) fn prepare(
+        &mut self,
+        id: AskId,
+        spec: &AllocationSpec,
+        order: Order,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let allocation = spec.allocation.clone();
+        let admitted = match self.entries.get(&allocation) {
+            Some(entry) => self.check_known(entry, spec),
+            None => self.admit(spec, moment, effects),
+        };
+        match admitted {
+            Ok(()) => self.give(&allocation, id, order, effects),
+            Err(error) => refuse(id, &order, error, effects),
+        }
+    }
+
+    fn check_known(&self, entry: &Entry, spec: &AllocationSpec) -> Result<(), PrepareError> {
+        let allocation = spec.allocation.clone();
+        if self.ending.is_some() || entry.leaving != Leaving::No {
+            return Err(PrepareError::Stopping { allocation });
+        }
+        if let Some(difference) = difference(&entry.record.spec, spec) {
+            return Err(PrepareError::SpecChanged { allocation, difference });
+        }
+        if entry.orders.len() >= self.options.orders_max {
+            let reason = format!("{} messages for it wait already; try again later", entry.orders.len());
+            return Err(PrepareError::Failed { allocation, reason });
+        }
+        Ok(())
+    }
+
+    /// Takes a new allocation in, with a supervisor of its own.
+    fn admit(
+        &mut self,
+        spec: &AllocationSpec,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) -> Result<(), PrepareError> {
+        if self.ending.is_some() {
+            return Err(PrepareError::Stopping { allocation: spec.allocation.clone() });
+        }
+        if self.entries.len() >= self.options.allocations_max {
+            return Err(PrepareError::Full { held: self.entries.len() });
+        }
+        let plan = Arc::new(Plan::new(&self.options.layout, spec)?);
+        let spec = Arc::new(spec.clone());
+        let record =
+            Record { spec, plan, life: Attempt::default(), task: Task::NotStarted, is_prepared: false };
+        let allocation = record.spec.allocation.clone();
+        self.entries.insert(allocation.clone(), Entry::new(record, moment));
+        self.start(&allocation, effects);
+        Ok(())
+    }
+
+    // === Orders ===
+
+    /// Passes a message on to the supervisor of its allocation.
+    pub(super) fn pass_on(
+        &mut self,
+        allocation: &AllocationId,
+        id: AskId,
+        order: Order,
+        effects: &mut Effects<Self>,
+    ) {
+        let is_known =
+            self.entries.get(allocation).is_some_and(|entry| !matches!(entry.leaving, Leaving::Refused(..)));
+        if is_known {
+            self.give(allocation, id, order, effects);
+            return;
+        }
+        let unknown = UnknownAllocation { allocation: allocation.clone() };
+        match order {
+            Order::Start => effects.reply(id, AllocationsAnswer::TaskStarted(Err(unknown))),
+            Order::Exit(_) => effects.reply(id, AllocationsAnswer::TaskExited(Err(unknown))),
+            Order::Stop => effects.reply(id, AllocationsAnswer::StopAllocation(Err(unknown))),
+            // These bring the allocation into being and have an entry.
+            Order::Prepare | Order::Adopt => {}
+        }
+    }
+
+    /// Gives an order of which the supervisor knows nothing yet, and notes what it says of the task.
+    fn give(&mut self, allocation: &AllocationId, id: AskId, order: Order, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        let task = after(entry.record.task, &order);
+        if task != entry.record.task {
+            entry.record.task = task;
+            effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
+        }
+        if order == Order::Stop && entry.leaving == Leaving::No {
+            entry.leaving = Leaving::Stopping(None);
+        }
+        entry.orders.push_back((id, order.clone()));
+        match entry.supervisor {
+            Supervisor::Running => self.tell(allocation, id, order, effects),
+            // It is told all that waits when it is started again, and who has ended needs not be told.
+            Supervisor::Pausing | Supervisor::Ended => {}
+            Supervisor::GivenUp(_) => self.revive(allocation, effects),
+        }
+    }
+
+    pub(super) fn tell(
+        &self,
+        allocation: &AllocationId,
+        ask: AskId,
+        order: Order,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get(allocation) else { return };
+        let life = entry.record.life;
+        let key = CallKey { generation: Generation::default(), attempt: life };
+        let call = AllocationsCall::Tell { allocation: allocation.clone(), life, ask, order };
+        effects.call(key, self.options.order_deadline(), call);
+    }
+
+    pub(super) fn told(
+        &mut self,
+        allocation: &AllocationId,
+        ask: AskId,
+        answer: &Result<OrderAnswer, AskError>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        // Its supervisor has crashed over it or before it, and the next one is told again.
+        let Ok(answer) = answer else { return };
+        let Some(at) = entry.orders.iter().position(|(id, _)| *id == ask) else { return };
+        match answer {
+            OrderAnswer::Prepared(Err(error)) if !entry.record.is_prepared => {
+                let Some((id, order)) = entry.orders.remove(at) else { return };
+                entry.leaving = Leaving::Refused(id, order, error.clone());
+                self.end(allocation, StopMode::Detach, effects);
+            }
+            OrderAnswer::Prepared(prepared) => {
+                let Some((id, order)) = entry.orders.remove(at) else { return };
+                if prepared.is_ok() && !entry.record.is_prepared {
+                    entry.record.is_prepared = true;
+                    effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
+                }
+                match prepared {
+                    Ok(context) if order == Order::Adopt => {
+                        effects.reply(id, AllocationsAnswer::AdoptAllocation(Ok(context.clone())));
+                    }
+                    Ok(context) => {
+                        effects.reply(id, AllocationsAnswer::PrepareAllocation(Ok(context.clone())));
+                    }
+                    Err(error) => refuse(id, &order, error.clone(), effects),
+                }
+            }
+            OrderAnswer::Noted => {
+                let Some((id, order)) = entry.orders.remove(at) else { return };
+                noted(id, &order, effects);
+            }
+            // Whoever asked hears it when the supervisor has ended.
+            OrderAnswer::Stopped(report) => {
+                entry.leaving = Leaving::Stopping(Some(report.clone()));
+                self.conclude(allocation, moment, effects);
+            }
+        }
+    }
+}
+
+/// What is known of the task after an order.
+const fn after(task: Task, order: &Order) -> Task {
+    match (task, order) {
+        (Task::Leaving, _) | (_, Order::Stop) => Task::Leaving,
+        (_, Order::Start) => Task::Running,
+        (Task::NotStarted, Order::Prepare | Order::Adopt) => Task::NotStarted,
+        (Task::Running | Task::Exited, Order::Prepare | Order::Adopt) | (_, Order::Exit(_)) => Task::Exited,
+    }
+}
+
+/// The first field in which two specs of one allocation differ.
+fn difference(known: &AllocationSpec, given: &AllocationSpec) -> Option<&'static str> {
+    let fields = [
+        ("task", known.task != given.task),
+        ("plugin", known.plugin != given.plugin),
+        ("role", known.role != given.role),
+        ("socket mount directory", known.socket_mount_dir != given.socket_mount_dir),
+        ("volume mount directory", known.volume_mount_dir != given.volume_mount_dir),
+        ("health timeout", known.health_timeout != given.health_timeout),
+        ("isolation", known.isolation != given.isolation),
+        ("environment", known.environment != given.environment),
+    ];
+    fields.into_iter().find_map(|(field, differs)| differs.then_some(field))
+}
+
+pub(super) fn refuse(id: AskId, order: &Order, error: PrepareError, effects: &mut Effects<Allocations>) {
+    match order {
+        Order::Prepare => effects.reply(id, AllocationsAnswer::PrepareAllocation(Err(error))),
+        Order::Adopt => effects.reply(id, AllocationsAnswer::AdoptAllocation(Err(error))),
+        // Only preparing can be refused.
+        Order::Start | Order::Exit(_) | Order::Stop => {}
+    }
+}
+
+pub(super) fn noted(id: AskId, order: &Order, effects: &mut Effects<Allocations>) {
+    match order {
+        Order::Start => effects.reply(id, AllocationsAnswer::TaskStarted(Ok(()))),
+        Order::Exit(_) => effects.reply(id, AllocationsAnswer::TaskExited(Ok(()))),
+        // These have answers of their own.
+        Order::Prepare | Order::Adopt | Order::Stop => {}
+    }
+}
