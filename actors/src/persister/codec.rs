@@ -61,6 +61,12 @@ pub enum DecodeError {
         /// What the decoder, or a migration, found.
         reason: String,
     },
+    /// The table counts more records than can be found in it: a page of the file is damaged.
+    #[error("{records} records are counted and cannot be found, because a page of the file is damaged")]
+    Missing {
+        /// How many.
+        records: u64,
+    },
     /// The record is whole, but more bytes follow.
     #[error("{bytes} bytes are left over behind its content")]
     LeftOver {

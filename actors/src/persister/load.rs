@@ -20,7 +20,7 @@ pub(super) enum Scan<R> {
 
 /// Reads every record of a table.
 pub(super) fn scan<R: Record>(database: &Database) -> Result<Scan<R>, redb::Error> {
-    let mut loaded = Loaded { rows: Vec::new(), damaged: Vec::new(), missing: 0 };
+    let mut loaded = Loaded { rows: Vec::new(), damaged: Vec::new() };
     let mut migrated = Vec::new();
     let table = match database.begin_read()?.open_table(definition(R::TABLE)) {
         Ok(table) => table,
@@ -41,8 +41,21 @@ pub(super) fn scan<R: Record>(database: &Database) -> Result<Scan<R>, redb::Erro
         }
     }
     let seen = loaded.rows.len() + loaded.damaged.len();
-    loaded.missing = table.len()?.saturating_sub(u64::try_from(seen).unwrap_or(u64::MAX));
+    let records = table.len()?.saturating_sub(u64::try_from(seen).unwrap_or(u64::MAX));
+    if records > 0 {
+        let reason = DecodeError::Missing { records };
+        loaded.damaged.push(Damaged { table: R::TABLE, key: Vec::new(), reason });
+    }
     Ok(Scan::Read { loaded, migrated })
+}
+
+/// Whether anything that was loaded is to be written back or moved.
+pub(super) fn is_untidy<R>(loaded: &Loaded<R>, migrated: &[usize]) -> bool {
+    !migrated.is_empty() || loaded.damaged.iter().any(can_be_moved)
+}
+
+fn can_be_moved(damaged: &Damaged) -> bool {
+    !matches!(damaged.reason, DecodeError::Missing { .. })
 }
 
 /// Writes migrated records back in the present schema and moves damaged ones into quarantine, in one transaction.
@@ -51,9 +64,6 @@ pub(super) fn tidy<R: Record>(
     loaded: &Loaded<R>,
     migrated: &[usize],
 ) -> Result<(), redb::Error> {
-    if migrated.is_empty() && loaded.damaged.is_empty() {
-        return Ok(());
-    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let transaction = database.begin_write()?;
     {
@@ -62,7 +72,9 @@ pub(super) fn tidy<R: Record>(
             commit::put(&mut table, R::TABLE, key, &codec::encode(record))?;
         }
     }
-    quarantine::set_aside(&transaction, &loaded.damaged, now)?;
+    for damaged in loaded.damaged.iter().filter(|damaged| can_be_moved(damaged)) {
+        quarantine::set_aside(&transaction, damaged, now)?;
+    }
     transaction.commit()?;
     Ok(())
 }

@@ -110,10 +110,9 @@ pub struct OpenLedger {
 pub struct Loaded<R> {
     /// Every sound record with its key, ordered by key. Records of older schemas are migrated already.
     pub rows: Vec<(Vec<u8>, R)>,
-    /// What could not be read (RES-08), ordered by key. It is in quarantine now and will not be reported again.
+    /// What could not be read (RES-08), ordered by key. It is in quarantine now and will not be reported again, except that
+    /// records which cannot even be found ([`DecodeError::Missing`](super::DecodeError)) are reported each time.
     pub damaged: Vec<Damaged>,
-    /// How many further records the table should have held and did not show, because a page of the file is damaged.
-    pub missing: u64,
 }
 
 /// A record that could not be read and was set aside.
@@ -121,7 +120,7 @@ pub struct Loaded<R> {
 pub struct Damaged {
     /// The table that it lay in.
     pub table: Table,
-    /// Its key, which may itself be what is damaged.
+    /// Its key, which may itself be what is damaged. Empty for records that cannot be found.
     pub key: Vec<u8>,
     /// What is wrong with it.
     pub reason: super::DecodeError,

@@ -28,27 +28,23 @@ impl Record for Quarantined {
     const SCHEMA: u16 = 1;
 }
 
-/// Moves damaged records out of their table, within a transaction.
+/// Moves a damaged record out of its table, within a transaction.
 pub(super) fn set_aside(
     transaction: &WriteTransaction,
-    damaged: &[Damaged],
+    damaged: &Damaged,
     at: u64,
 ) -> Result<(), redb::Error> {
-    for one in damaged {
-        let bytes = take(transaction, one)?;
-        let quarantined = Quarantined {
-            table: one.table.0.to_owned(),
-            key: one.key.clone(),
-            bytes,
-            reason: one.reason.to_string(),
-            at,
-        };
-        let mut quarantine = transaction.open_table(definition(Quarantined::TABLE))?;
-        let last = quarantine.last()?.and_then(|(key, _)| key.value().try_into().ok());
-        let key = last.map_or(0, u64::from_be_bytes).saturating_add(1).to_be_bytes();
-        commit::put(&mut quarantine, Quarantined::TABLE, &key, &codec::encode(&quarantined))?;
-    }
-    Ok(())
+    let quarantined = Quarantined {
+        table: damaged.table.0.to_owned(),
+        key: damaged.key.clone(),
+        bytes: take(transaction, damaged)?,
+        reason: damaged.reason.to_string(),
+        at,
+    };
+    let mut quarantine = transaction.open_table(definition(Quarantined::TABLE))?;
+    let last = quarantine.last()?.and_then(|(key, _)| key.value().try_into().ok());
+    let key = last.map_or(0, u64::from_be_bytes).saturating_add(1).to_be_bytes();
+    commit::put(&mut quarantine, Quarantined::TABLE, &key, &codec::encode(&quarantined))
 }
 
 fn take(transaction: &WriteTransaction, damaged: &Damaged) -> Result<Vec<u8>, redb::Error> {

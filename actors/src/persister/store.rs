@@ -128,15 +128,10 @@ impl Store {
     /// What was loaded is good in any case; if this fails, the next load finds the same and tries again.
     fn tidy<R: Record>(&mut self, loaded: &Loaded<R>, migrated: &[usize]) {
         for damaged in &loaded.damaged {
-            warn!(error = %damaged.reason, table = R::TABLE.0, key = ?damaged.key, "set a damaged record aside");
+            warn!(error = %damaged.reason, table = R::TABLE.0, key = ?damaged.key, "found a damaged record");
         }
-        if loaded.missing > 0 {
-            warn!(
-                error = "a page of the database is damaged",
-                table = R::TABLE.0,
-                missing = loaded.missing,
-                "records are missing"
-            );
+        if !load::is_untidy(loaded, migrated) {
+            return;
         }
         let tidied = self.with_database(|database| load::tidy(database, loaded, migrated));
         if let Err(cause) = tidied {
