@@ -23,3 +23,6 @@ pub mod allocations;
 pub mod inventory;
 
 pub mod supervisor;
+
+#[cfg(test)]
+mod stage;

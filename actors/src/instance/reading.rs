@@ -181,7 +181,7 @@ fn complete(fingerprint: CsiFingerprint, remark: Option<&str>) -> Next {
 
 const UNDECIDED: &str = "NodeGetInfo is not implemented, and whether the controller needs a node id cannot be told from here; \
                          if it does, its volumes cannot be published on this node (rule C146)";
-const NO_CONTROLLER: &str = "GetPluginCapabilities does not name CONTROLLER_SERVICE, so no call of a controller may be made \
+const NO_CONTROLLER: &str = "CONTROLLER_SERVICE is not named, so no call of a controller may be made \
                              (rule C033); register it as a node plugin, or look into its configuration";
 const NODE_UNNAMED: &str = "NodeGetInfo is not implemented although the controller has PUBLISH_UNPUBLISH_VOLUME and needs a \
                             node id (rule C146); report it to the plugin's vendor";

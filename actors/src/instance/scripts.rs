@@ -1,1 +1,210 @@
+//! The instance's stories: message scripts against the pure machine, under virtual time.
+//!
+//! A script says what comes back from the plugin and what time passes; below stands, in order, what the instance does.
 
+use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+
+use super::messages::{InstanceAnswer, InstanceAsk, InstanceReport, LookNow, Retire};
+use super::state::{Half, Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceTimer, Reached};
+use crate::csi::{Answer, CallError, Cause, Code, Readiness, Rpc, Step};
+use crate::shell::{CallKey, CallLost, Effect};
+use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::vocabulary::*;
+
+#[test]
+fn every_story_of_the_instance_goes_as_it_is_told() {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instance/scripts"), 15, || Play { stage: None });
+}
+
+struct Play {
+    stage: Option<Stage<Instance>>,
+}
+
+impl Runner for Play {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
+        let mut args = command.consume_args();
+        if command.name == "begin" {
+            self.stage = Some(Stage::begin(read_config(&mut args)?, tell));
+        }
+        let stage = self.stage.as_mut().ok_or("it has not begun")?;
+        match command.name.as_str() {
+            "begin" => {}
+            "pass" => stage.pass(span(&mut args)?),
+            "look" => stage.ask(InstanceAsk::LookNow(LookNow)),
+            "retire" => stage.ask(InstanceAsk::Retire(Retire)),
+            "stop" => stage.stop(),
+            "crash" => stage.crash(),
+            // Everything that a healthy plugin answers, from the first call to the last.
+            "whole" => {
+                let (name, version) = (args.take_key("name"), args.take_key("version"));
+                while let Ok((key, call)) = stage.take_call(|_| true) {
+                    let outcome = whole(call, name.unwrap_or("zfs.example"), version.unwrap_or("1"));
+                    stage.give((key, call), Ok(Ok(outcome)));
+                }
+            }
+            // An outcome of an earlier try.
+            "late" => {
+                let key = CallKey { generation: Generation::new(3), attempt: Attempt::new(1) };
+                let call = InstanceCall::Dial;
+                stage.give((key, call), read_outcome(call, &mut args)?);
+            }
+            // An outcome of the generation before.
+            "stray" => {
+                let (key, call) = stage.take_call(|_| true)?;
+                let stray = CallKey { generation: Generation::new(2), ..key };
+                stage.give((stray, call), read_outcome(call, &mut args)?);
+            }
+            "gives" => {
+                let (key, call) = stage.take_call(|_| true)?;
+                stage.give((key, call), read_outcome(call, &mut args)?);
+            }
+            unknown => return Err(format!("no such verb: {unknown}").into()),
+        }
+        args.reject_next()?;
+        Ok(stage.take_told())
+    }
+}
+
+fn socket() -> SocketPath {
+    SocketPath::new("/run/a.sock").unwrap()
+}
+
+fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<InstanceConfig, Fault> {
+    let half = if args.take_key("half") == Some("controller") { Half::Controller } else { Half::Node };
+    let plugin_type = match half {
+        Half::Controller => PluginType::CsiController,
+        Half::Node => PluginType::CsiNode,
+    };
+    let predecessor = args.take_key("before").map(|text| {
+        let (name, version) = text.split_once('@').unwrap_or((text, "1"));
+        fingerprint(name, version).into()
+    });
+    let limits = InstanceLimits {
+        round_jitter_percent: 0,
+        failures_until_unhealthy: args.take_key("tolerates").unwrap_or("1").parse()?,
+        backoff: Backoff { jitter_percent: 0, ..InstanceLimits::default().backoff },
+        ..InstanceLimits::default()
+    };
+    Ok(InstanceConfig {
+        plugin: PluginKey::new(plugin_type, PluginName::new("zfs")?),
+        half,
+        allocation: AllocationId::new("a")?,
+        socket: socket(),
+        generation: Generation::new(3),
+        expected_provider: args.take_key("registered").map(Into::into),
+        predecessor,
+        limits,
+    })
+}
+
+/// What a generation before reported; it offered nothing at all.
+fn fingerprint(name: &str, version: &str) -> CsiFingerprint {
+    CsiFingerprint {
+        identity: identity(name, version),
+        plugin: vec![],
+        expansion: vec![],
+        controller: None,
+        node: Some(vec![]),
+        node_info: None,
+    }
+}
+
+fn identity(name: &str, version: &str) -> Identity {
+    Identity { provider: name.into(), version: version.into(), manifest: Default::default() }
+}
+
+fn node_info() -> Answer {
+    Answer::NodeInfo(NodeInfo { node_id: "node-1".to_owned(), max_volumes: None, topology: None })
+}
+
+fn offers(has_controller: bool) -> Answer {
+    let capabilities = has_controller.then_some(PluginCapability::ControllerService).into_iter().collect();
+    Answer::PluginCapabilities { capabilities, expansion: vec![] }
+}
+
+fn whole(call: InstanceCall, name: &str, version: &str) -> Reached {
+    let InstanceCall::Ask(rpc) = call else { return Reached::Connected };
+    Reached::Answered(match rpc {
+        Rpc::PluginInfo => Answer::PluginInfo(identity(name, version)),
+        Rpc::PluginCapabilities => offers(true),
+        Rpc::Probe => Answer::Probe(Readiness::Ready),
+        Rpc::ControllerCapabilities => Answer::ControllerCapabilities(vec![]),
+        Rpc::NodeCapabilities => Answer::NodeCapabilities(vec![]),
+        Rpc::NodeInfo => node_info(),
+    })
+}
+
+type Outcome = Result<Result<Reached, CallError>, CallLost>;
+
+fn read_outcome(call: InstanceCall, args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
+    let answered = |answer| Ok(Ok(Reached::Answered(answer)));
+    let step = match call {
+        InstanceCall::Dial => Step::Dial,
+        InstanceCall::Ask(rpc) => Step::Call(rpc),
+    };
+    let failed =
+        |cause| Ok(Err(CallError::new(step, socket(), InstanceLimits::default().call_deadline, cause)));
+    let status = |code, message: &str| failed(Cause::Status { code, message: message.to_owned() });
+    Ok(match word(args, "outcome")?.as_str() {
+        "connected" => Ok(Ok(Reached::Connected)),
+        "name" => {
+            let (name, version) = (word(args, "name")?, args.next_pos().unwrap_or("1"));
+            answered(Answer::PluginInfo(identity(&name, version)))
+        }
+        "controller" => answered(offers(true)),
+        "no-controller" => answered(offers(false)),
+        "ready" => answered(Answer::Probe(Readiness::Ready)),
+        "not-ready" => answered(Answer::Probe(Readiness::NotReady)),
+        "publishes" => {
+            answered(Answer::ControllerCapabilities(vec![ControllerCapability::PublishUnpublishVolume]))
+        }
+        "nothing" => answered(match call {
+            InstanceCall::Ask(Rpc::ControllerCapabilities) => Answer::ControllerCapabilities(vec![]),
+            _ => Answer::NodeCapabilities(vec![]),
+        }),
+        "node" => answered(node_info()),
+        "absent" => failed(Cause::Absent),
+        "refused" => failed(Cause::Refused),
+        "hung-up" => failed(Cause::Disconnected { detail: "broken pipe".to_owned() }),
+        "silence" => failed(Cause::DeadlineExceeded),
+        "unimplemented" => status(Code::Unimplemented, ""),
+        "missing" => status(Code::FailedPrecondition, "no kernel module"),
+        "trouble" => status(Code::Internal, "disk on fire"),
+        "panic" => Err(CallLost::Crashed("boom".to_owned())),
+        unknown => return Err(format!("no such outcome: {unknown}").into()),
+    })
+}
+
+fn tell(effect: &Effect<Instance>, now: Timestamp) -> String {
+    match effect {
+        Effect::Call { call: InstanceCall::Dial, .. } => "call: Dial".to_owned(),
+        Effect::Call { call: InstanceCall::Ask(rpc), .. } => format!("call: {rpc}"),
+        Effect::Publish(report) => format!("news: {}", tell_report(report, now)),
+        Effect::Reply(id, InstanceAnswer::LookNow(report)) => {
+            format!("answer {}: {}", number(*id), tell_report(report, now))
+        }
+        Effect::Reply(id, InstanceAnswer::Retire(report)) => {
+            format!("goodbye {}: {}", number(*id), tell_report(report, now))
+        }
+        Effect::StartTimer(InstanceTimer::Look, at) => format!("next look in {:?}", at.since(now)),
+        Effect::StartTimer(InstanceTimer::Retire, at) => format!("patience ends in {:?}", at.since(now)),
+        Effect::CancelTimer(timer) => format!("no more waiting for {timer:?}"),
+        Effect::Stop(ending) => format!("ends: {ending:?}"),
+        Effect::Persist(never) => match *never {},
+    }
+}
+
+fn tell_report(report: &InstanceReport, now: Timestamp) -> String {
+    let mut told = format!("{} (for {:?})", report.health, now.since(report.since));
+    if let Some(fingerprint) = &report.fingerprint {
+        let Identity { provider, version, .. } = &fingerprint.identity;
+        let node = fingerprint.node_info.as_ref().map_or("no node id", |info| &info.node_id);
+        told.push_str(&format!(" {provider} {version}, {node}"));
+    }
+    for remark in &report.remarks {
+        told.push_str(&format!("; remark: {remark}"));
+    }
+    told
+}

@@ -156,7 +156,7 @@ pub struct InstanceStatus {
     pub report: InstanceReport,
     /// What its actor is at.
     pub state: InstanceState,
-    /// How often its actor was started again, since the plugin came.
+    /// How often its actor was started again after it ended unexpectedly, in this generation.
     pub restarts: u64,
     /// What can be seen of its actor; `None` while there is none.
     pub vitals: Option<Vitals>,

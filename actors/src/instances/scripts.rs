@@ -1,1 +1,317 @@
+//! The stories of the instances' supervisor: message scripts against the pure machine, under virtual time.
+//!
+//! A script says what the registry tells, what the instances report and how they end, and what is asked; below stands, in
+//! order, what the supervisor does. Instances are numbered by their lives.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+
+use super::messages::*;
+use super::state::*;
+use crate::registry::{Active, Departure, Entry, RegistryNews, RegistryView, Standing};
+use crate::shell::{AskError, CallLost, Effect, Ending, FeedItem, Machine, Vitals};
+use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::vocabulary::*;
+
+#[test]
+fn every_story_of_the_instances_goes_as_it_is_told() {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instances/scripts"), 12, || Play { stage: None });
+}
+
+struct Play {
+    stage: Option<Stage<Instances>>,
+}
+
+impl Runner for Play {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
+        let mut args = command.consume_args();
+        if command.name == "begin" {
+            self.stage = Some(Stage::begin(read_options(&mut args)?, tell));
+        }
+        let stage = self.stage.as_mut().ok_or("it has not begun")?;
+        match command.name.as_str() {
+            "begin" => {}
+            "pass" => stage.pass(span(&mut args)?),
+            "stop" => stage.stop(),
+            "crash" => stage.crash(),
+            "view" => return Ok(tell_view(&stage.machine.view())),
+            "snapshot" | "registry" | "registry-gone" => {
+                let call = stage.take_call(|call| matches!(call, InstancesCall::Follow { .. }))?;
+                let followed = match command.name.as_str() {
+                    "snapshot" => Ok(vec![read_snapshot(&mut args)?]),
+                    "registry" => Ok(read_news(&mut args)?),
+                    _ => Err(AskError::NotRunning { actor: "registry".to_owned() }),
+                };
+                stage.give(call, Ok(InstancesOutcome::Followed(followed)));
+            }
+            "reports" => {
+                let report = read_report(stage, &mut args)?;
+                stage.ask(InstancesAsk::InstanceReported(report));
+            }
+            "ended" => {
+                let ended = read_ended(&mut args)?;
+                let call = stage.take_call(|call| matches!(call, InstancesCall::AwaitEndings))?;
+                stage.give(call, Ok(InstancesOutcome::Ended(vec![ended])));
+            }
+            "looked" => {
+                let call = stage.take_call(|call| matches!(call, InstancesCall::Look { .. }))?;
+                let error = AskError::NotRunning { actor: "instance".to_owned() };
+                stage.give(call, Ok(InstancesOutcome::Looked(Err(error))));
+            }
+            "not-started" => {
+                let call = stage.take_call(|call| matches!(call, InstancesCall::Start { .. }))?;
+                stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
+            }
+            "described" => {
+                let call = stage.take_call(|call| matches!(call, InstancesCall::Describe))?;
+                let vitals = Vitals { steps: 7, ..Vitals::default() };
+                let life = Attempt::new(word(&mut args, "life")?.parse()?);
+                stage.give(call, Ok(InstancesOutcome::Described(BTreeMap::from([(life, vitals)]))));
+            }
+            _ => stage.ask(read_ask(&command.name, &mut args)?),
+        }
+        args.reject_next()?;
+        Ok(stage.take_told())
+    }
+}
+
+// === Reading ===
+
+fn read_options(args: &mut ArgumentConsumer<'_>) -> Result<InstancesOptions, Fault> {
+    let defaults = InstancesOptions::default();
+    let limit = args.take_key("restarts").unwrap_or("2").parse()?;
+    Ok(InstancesOptions {
+        restart_budget: RestartBudget { limit, window: Duration::from_secs(60) },
+        restart_backoff: Backoff { jitter_percent: 0, ..defaults.restart_backoff },
+        waiting_max: args.take_key("waiting").unwrap_or("4096").parse()?,
+        ..defaults
+    })
+}
+
+fn read_plugin(text: &str) -> Result<PluginKey, Fault> {
+    let (plugin_type, name) = text.split_once('/').unwrap_or(("csi-node", text));
+    Ok(PluginKey::new(plugin_type.parse()?, PluginName::new(name)?))
+}
+
+/// `zfs=a@3`: allocation `a` serves plugin `zfs`, as generation 3.
+fn read_active(text: &str) -> Result<Active, Fault> {
+    let (plugin, rest) = text.split_once('=').ok_or("write PLUGIN=ALLOCATION@GENERATION")?;
+    let (allocation, generation) = rest.split_once('@').ok_or("write PLUGIN=ALLOCATION@GENERATION")?;
+    Ok(Active {
+        generation: Generation::new(generation.parse()?),
+        registration: registration(plugin, allocation)?,
+        since: Timestamp::default(),
+    })
+}
+
+fn registration(plugin: &str, allocation: &str) -> Result<Arc<Registration>, Fault> {
+    Ok(Arc::new(Registration {
+        plugin: read_plugin(plugin)?,
+        allocation: AllocationId::new(allocation)?,
+        socket: SocketPath::new(format!("/run/{allocation}.sock"))?,
+        provider: None,
+        version: None,
+        options: Arc::default(),
+    }))
+}
+
+fn entry(plugin: &str, allocation: &str, standing: Standing) -> Result<Entry, Fault> {
+    let number = RegistrationNumber::default();
+    Ok(Entry {
+        number,
+        registration: registration(plugin, allocation)?,
+        standing,
+        since: Timestamp::default(),
+    })
+}
+
+/// Active registrations as above; what comes without a generation is provisional.
+fn read_snapshot(args: &mut ArgumentConsumer<'_>) -> Result<RegistryItem, Fault> {
+    let mut view = RegistryView::default();
+    while let Some((plugin, rest)) = args.next_key() {
+        if let Some((allocation, _)) = rest.split_once('@') {
+            view.active.push(read_active(&format!("{plugin}={rest}"))?);
+            view.entries.push(entry(plugin, allocation, Standing::Confirmed)?);
+        } else {
+            view.entries.push(entry(plugin, rest, Standing::Provisional)?);
+        }
+    }
+    Ok(FeedItem::Snapshot { number: 0, view })
+}
+
+/// All of one batch: `zfs=b@4` becomes active, `zfs=none` is active no more; `came=zfs/b` and `left=zfs/a` are registrations.
+fn read_news(args: &mut ArgumentConsumer<'_>) -> Result<Vec<RegistryItem>, Fault> {
+    let mut items = vec![];
+    while let Some((key, value)) = args.next_key() {
+        let of = |standing| {
+            let (plugin, allocation) = value.rsplit_once('/').ok_or("write PLUGIN/ALLOCATION")?;
+            entry(plugin, allocation, standing)
+        };
+        let news = match (key, value) {
+            ("came", _) => RegistryNews::Registered(of(Standing::Confirmed)?),
+            ("left", _) => RegistryNews::Deregistered(of(Standing::Provisional)?, Departure::NotConfirmed),
+            (plugin, "none") => {
+                RegistryNews::ActiveChanged { plugin: read_plugin(plugin)?, from: None, to: None }
+            }
+            (plugin, rest) => {
+                let to = Some(read_active(&format!("{plugin}={rest}"))?);
+                RegistryNews::ActiveChanged { plugin: read_plugin(plugin)?, from: None, to }
+            }
+        };
+        items.push(FeedItem::Change { number: 1, news });
+    }
+    Ok(items)
+}
+
+/// What life 2 says: `reports 2 zfs healthy`.
+fn read_report(stage: &Stage<Instances>, args: &mut ArgumentConsumer<'_>) -> Result<InstanceReported, Fault> {
+    let life = Attempt::new(word(args, "life")?.parse()?);
+    let plugin = read_plugin(&word(args, "plugin")?)?;
+    let text = word(args, "health")?;
+    let view = stage.machine.view();
+    let before = view.reports.into_iter().find(|report| report.plugin == plugin).ok_or("no such plugin")?;
+    let identity = Identity { provider: "p.example".into(), version: "1".into(), manifest: BTreeMap::new() };
+    let fingerprint = CsiFingerprint {
+        identity,
+        plugin: vec![],
+        expansion: vec![],
+        controller: None,
+        node: Some(vec![]),
+        node_info: None,
+    };
+    let (health, fingerprint) = match text.as_str() {
+        "starting" => (Health::Starting, None),
+        "healthy" => (Health::Healthy, Some(Arc::new(fingerprint))),
+        "gone" => (Health::Gone, before.fingerprint.clone()),
+        reason => (Health::Unhealthy { reason: reason.to_owned() }, before.fingerprint.clone()),
+    };
+    Ok(InstanceReported { life, report: InstanceReport { health, fingerprint, since: stage.now, ..before } })
+}
+
+/// `ended 2 zfs panicked`
+fn read_ended(args: &mut ArgumentConsumer<'_>) -> Result<ChildEnded, Fault> {
+    let life = Attempt::new(word(args, "life")?.parse()?);
+    let plugin = read_plugin(&word(args, "plugin")?)?;
+    let ending = match args.next_pos() {
+        None => Ending::Normal,
+        Some("killed") => Ending::Killed,
+        Some(message) => Ending::BudgetSpent(message.to_owned()),
+    };
+    Ok(ChildEnded { plugin, life, ending })
+}
+
+fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<InstancesAsk, Fault> {
+    Ok(match verb {
+        "dispense" => {
+            let plugin = read_plugin(&word(args, "plugin")?)?;
+            let within = span(args)?;
+            InstancesAsk::Dispense(Dispense { plugin, within })
+        }
+        "check" => InstancesAsk::CheckNow(CheckNow { plugin: read_plugin(&word(args, "plugin")?)? }),
+        "health-of" => {
+            InstancesAsk::HealthOf(HealthOf { allocation: AllocationId::new(word(args, "allocation")?)? })
+        }
+        "await-retired" => InstancesAsk::AwaitRetired(AwaitRetired {
+            allocation: AllocationId::new(word(args, "allocation")?)?,
+        }),
+        "describe" => InstancesAsk::DescribeInstances(DescribeInstances),
+        unknown => return Err(format!("no such verb: {unknown}").into()),
+    })
+}
+
+// === Telling ===
+
+fn tell(effect: &Effect<Instances>, now: Timestamp) -> String {
+    match effect {
+        Effect::Call { call, .. } => tell_call(call),
+        Effect::Publish(news) => format!("news: {}", tell_instances_news(news)),
+        Effect::Reply(_, InstancesAnswer::InstanceReported(())) => String::new(),
+        Effect::Reply(id, answer) => format!("answer {}: {}", number(*id), tell_answer(answer)),
+        Effect::StartTimer(timer, at) => match timer {
+            InstancesTimer::Restart(plugin) => format!("{plugin} starts again in {:?}", at.since(now)),
+            InstancesTimer::Refollow => format!("the registry is followed again in {:?}", at.since(now)),
+            InstancesTimer::Retire(_) | InstancesTimer::Dispense(..) | InstancesTimer::AwaitRetired(..) => {
+                String::new()
+            }
+        },
+        Effect::CancelTimer(_) => String::new(),
+        Effect::Stop(ending) => format!("ends: {ending:?}"),
+        Effect::Persist(never) => match *never {},
+    }
+}
+
+fn tell_call(call: &InstancesCall) -> String {
+    match call {
+        InstancesCall::Start { life, config } => {
+            let before = config.predecessor.as_ref().map_or_else(String::new, |before| {
+                format!(", after {} {}", before.identity.provider, before.identity.version)
+            });
+            format!(
+                "start {life}: {} of {} at {}, generation {}{before}",
+                config.plugin, config.allocation, config.socket, config.generation
+            )
+        }
+        InstancesCall::Retire { life } => format!("retire {life}"),
+        InstancesCall::Kill { life } => format!("kill {life}"),
+        InstancesCall::Look { life, .. } => format!("look {life}"),
+        InstancesCall::Sweep => "sweep".to_owned(),
+        InstancesCall::Describe => "look at the actors".to_owned(),
+        InstancesCall::Follow { afresh: true } => "follow the registry".to_owned(),
+        InstancesCall::Follow { afresh: false } | InstancesCall::AwaitEndings => String::new(),
+    }
+}
+
+fn tell_report(report: &InstanceReport) -> String {
+    let InstanceReport { plugin, allocation, generation, health, .. } = report;
+    format!("{plugin} of {allocation}@{generation} {health}")
+}
+
+fn tell_instances_news(news: &InstancesNews) -> String {
+    match news {
+        InstancesNews::Expected(plugins) => format!("expected {plugins:?}", plugins = tell_plugins(plugins)),
+        InstancesNews::Reported(report) => tell_report(report),
+        InstancesNews::Left(report) => format!("left: {}", tell_report(report)),
+        InstancesNews::Settled => "settled".to_owned(),
+    }
+}
+
+fn tell_plugins(plugins: &[PluginKey]) -> Vec<String> {
+    plugins.iter().map(ToString::to_string).collect()
+}
+
+fn tell_view(view: &InstancesView) -> String {
+    let mut told: Vec<String> = view.reports.iter().map(tell_report).collect();
+    told.push(format!("expected {:?}, settled {}", tell_plugins(&view.expected), view.settled));
+    told.join("\n")
+}
+
+fn tell_answer(answer: &InstancesAnswer) -> String {
+    match answer {
+        InstancesAnswer::Dispense(Ok(dispensed)) => {
+            format!("{} of {}@{}", dispensed.plugin, dispensed.allocation, dispensed.generation)
+        }
+        InstancesAnswer::Dispense(Err(error)) => format!("in vain: {error}"),
+        InstancesAnswer::CheckNow(Ok(report)) => tell_report(report),
+        InstancesAnswer::CheckNow(Err(error)) => format!("in vain: {error}"),
+        InstancesAnswer::HealthOf(reports) => {
+            format!("[{}]", reports.iter().map(tell_report).collect::<Vec<_>>().join(", "))
+        }
+        InstancesAnswer::AwaitRetired(Ok(())) => "retired".to_owned(),
+        InstancesAnswer::AwaitRetired(Err(error)) => format!("in vain: {error}"),
+        InstancesAnswer::DescribeInstances(statuses) => {
+            let told = statuses.iter().map(|status| {
+                let steps =
+                    status.vitals.map_or_else(|| "no actor".to_owned(), |v| format!("{} steps", v.steps));
+                let (state, restarts) = (status.state.as_str(), status.restarts);
+                format!("{} ({state}, {restarts} restarts, {steps})", tell_report(&status.report))
+            });
+            format!("[{}]", told.collect::<Vec<_>>().join(", "))
+        }
+        InstancesAnswer::InstanceReported(()) => String::new(),
+    }
+}

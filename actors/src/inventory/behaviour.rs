@@ -156,6 +156,7 @@ impl Inventory {
         if let Phase::Gathering { reports, awaited } = &self.phase {
             let mut summary = FirstSummary::of(reports.values());
             summary.undetected.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
+            summary.undetected.sort();
             self.publish_first(summary, effects);
         }
     }
@@ -165,6 +166,7 @@ impl Inventory {
         if let Phase::Gathering { reports, awaited } = &self.phase {
             let mut summary = FirstSummary::of(reports.values());
             summary.no_answer.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
+            summary.no_answer.sort();
             self.publish_first(summary, effects);
         }
     }

@@ -1,1 +1,183 @@
+//! The inventory's stories: message scripts against the pure machine, under virtual time.
+//!
+//! A script says what the instances tell; below stands, in order, what the inventory tells.
 
+use std::collections::BTreeMap;
+
+use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+
+use super::messages::*;
+use super::state::*;
+use crate::instances::{InstanceReport, InstancesNews, InstancesView};
+use crate::shell::{AskError, Effect, FeedItem};
+use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::vocabulary::*;
+
+#[test]
+fn every_story_of_the_inventory_goes_as_it_is_told() {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 8, || Play { stage: None });
+}
+
+struct Play {
+    stage: Option<Stage<Inventory>>,
+}
+
+impl Runner for Play {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
+        let mut args = command.consume_args();
+        if command.name == "begin" {
+            let waiting_max = args.take_key("waiting").unwrap_or("4096").parse()?;
+            let options = InventoryOptions { waiting_max, ..InventoryOptions::default() };
+            self.stage = Some(Stage::begin(options, tell));
+        }
+        let stage = self.stage.as_mut().ok_or("it has not begun")?;
+        match command.name.as_str() {
+            "begin" => {}
+            "pass" => stage.pass(span(&mut args)?),
+            "stop" => stage.stop(),
+            "crash" => stage.crash(),
+            "take" => stage.ask(InventoryAsk::TakeInventory(TakeInventory)),
+            "await-first" => stage.ask(InventoryAsk::AwaitFirst(AwaitFirst)),
+            "gone" => {
+                let call = stage.take_call(|_| true)?;
+                stage.give(call, Ok(Err(AskError::NotRunning { actor: "instances".to_owned() })));
+            }
+            verb => {
+                let item = read_item(verb, &mut args, stage.now)?;
+                let call = stage.take_call(|_| true)?;
+                stage.give(call, Ok(Ok(vec![item])));
+            }
+        }
+        args.reject_next()?;
+        Ok(stage.take_told())
+    }
+}
+
+// === Reading ===
+
+fn read_item(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<InstancesItem, Fault> {
+    let news = match verb {
+        "snapshot" => {
+            let mut view =
+                InstancesView { settled: args.take_key("settled").is_some(), ..Default::default() };
+            while let Some((plugin, text)) = args.next_key() {
+                match text {
+                    "expected" => view.expected.push(plugin_key(plugin)?),
+                    _ => view.reports.push(read_report(plugin, text, now)?),
+                }
+            }
+            return Ok(FeedItem::Snapshot { number: 0, view });
+        }
+        "expected" => {
+            let plugins = std::iter::from_fn(|| args.next_pos()).map(plugin_key);
+            InstancesNews::Expected(plugins.collect::<Result<_, _>>()?)
+        }
+        "report" => {
+            let (plugin, text) = args.next_key().ok_or("write PLUGIN=ALLOCATION@GENERATION/HEALTH")?;
+            InstancesNews::Reported(read_report(plugin, text, now)?)
+        }
+        "left" => {
+            let plugin = word(args, "plugin")?;
+            InstancesNews::Left(read_report(&plugin, "a@1/gone", now)?)
+        }
+        "settled" => InstancesNews::Settled,
+        unknown => return Err(format!("no such verb: {unknown}").into()),
+    };
+    Ok(FeedItem::Change { number: 1, news })
+}
+
+fn plugin_key(name: &str) -> Result<PluginKey, Fault> {
+    Ok(PluginKey::new(PluginType::CsiNode, PluginName::new(name)?))
+}
+
+/// `zfs=a@3/healthy` and `zfs=a@3/healthy/2`: allocation, generation, health, and the version if it is not 1.
+fn read_report(plugin: &str, text: &str, now: Timestamp) -> Result<InstanceReport, Fault> {
+    let mut parts = text.splitn(3, ['@', '/']);
+    let (allocation, generation) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let rest = parts.next().ok_or("write PLUGIN=ALLOCATION@GENERATION/HEALTH")?;
+    let (health, version) = rest.split_once('/').unwrap_or((rest, "1"));
+    let fingerprint = CsiFingerprint {
+        identity: Identity {
+            provider: "p.example".into(),
+            version: version.into(),
+            manifest: BTreeMap::new(),
+        },
+        plugin: vec![],
+        expansion: vec![],
+        controller: None,
+        node: Some(vec![]),
+        node_info: None,
+    };
+    let (health, fingerprint) = match health {
+        "starting" => (Health::Starting, None),
+        "healthy" => (Health::Healthy, Some(fingerprint.into())),
+        "gone" => (Health::Gone, None),
+        reason => (Health::Unhealthy { reason: reason.to_owned() }, Some(fingerprint.into())),
+    };
+    Ok(InstanceReport {
+        plugin: plugin_key(plugin)?,
+        allocation: AllocationId::new(allocation)?,
+        socket: SocketPath::new("/run/p.sock")?,
+        generation: Generation::new(generation.parse()?),
+        health,
+        since: now,
+        fingerprint,
+        remarks: vec![],
+    })
+}
+
+// === Telling ===
+
+fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
+    match effect {
+        Effect::Call { call: InventoryCall::Follow { afresh: true }, .. } => {
+            "follow the instances".to_owned()
+        }
+        Effect::Publish(news) => match news {
+            InventoryNews::First(offers, summary) => {
+                format!("first: {}\n{}", tell_offers(offers), tell_summary(summary))
+            }
+            InventoryNews::Changed(offer) => format!("changed: {}", tell_offer(offer)),
+            InventoryNews::Removed(offer) => format!("removed: {}", tell_offer(offer)),
+        },
+        Effect::Reply(id, InventoryAnswer::TakeInventory(view) | InventoryAnswer::AwaitFirst(view)) => {
+            let first = if view.first.is_some() { "" } else { "nothing is told yet " };
+            format!("answer {}: {first}{}", number(*id), tell_offers(&view.offers))
+        }
+        Effect::StartTimer(InventoryTimer::Grace(plugin), at) => {
+            format!("the grace of {plugin} ends in {:?}", at.since(now))
+        }
+        Effect::CancelTimer(InventoryTimer::Grace(plugin)) => format!("the grace of {plugin} is over"),
+        Effect::Call { call: InventoryCall::Follow { afresh: false }, .. }
+        | Effect::StartTimer(InventoryTimer::FirstWait | InventoryTimer::Refollow, _)
+        | Effect::CancelTimer(InventoryTimer::FirstWait | InventoryTimer::Refollow) => String::new(),
+        Effect::Stop(ending) => format!("ends: {ending:?}"),
+        Effect::Persist(never) => match *never {},
+    }
+}
+
+fn tell_offers(offers: &[Offer]) -> String {
+    format!("[{}]", offers.iter().map(tell_offer).collect::<Vec<_>>().join(", "))
+}
+
+fn tell_offer(offer: &Offer) -> String {
+    let Offer { plugin, allocation, generation, health, fingerprint, restarting, .. } = offer;
+    let version = fingerprint.as_ref().map_or("?", |fingerprint| &fingerprint.identity.version);
+    let mark = if *restarting { ", restarting" } else { "" };
+    format!("{} of {allocation}@{generation} {health}, version {version}{mark}", plugin.name)
+}
+
+fn tell_summary(summary: &FirstSummary) -> String {
+    let names =
+        |plugins: &[PluginKey]| plugins.iter().map(|p| p.name.to_string()).collect::<Vec<_>>().join(" ");
+    let unhealthy = summary.unhealthy.iter().map(|(plugin, why)| format!("{} ({why})", plugin.name));
+    format!(
+        "healthy [{}] unhealthy [{}] undetected [{}] no answer [{}]",
+        names(&summary.healthy),
+        unhealthy.collect::<Vec<_>>().join(" "),
+        names(&summary.undetected),
+        names(&summary.no_answer)
+    )
+}

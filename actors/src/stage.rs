@@ -1,0 +1,149 @@
+//! A stage on which a pure machine plays its message scripts, under virtual time.
+//!
+//! It keeps what a shell would keep: the time, timers, calls that have not come back. What the machine wants done is told
+//! line by line, and these lines are what a script records.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use goldenscript::{ArgumentConsumer, Runner};
+
+use crate::shell::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, StopMode};
+use crate::vocabulary::{Moment, Timestamp};
+
+/// What a verb of a script may fail with.
+pub(crate) type Fault = Box<dyn Error>;
+
+/// Tells an effect as a line; an empty one is left out. The time is for telling how long a timer runs.
+pub(crate) type Tell<M> = fn(&Effect<M>, Timestamp) -> String;
+
+/// One machine and its surroundings.
+pub(crate) struct Stage<M: Machine<Image = ()>> {
+    pub(crate) machine: M,
+    pub(crate) now: Timestamp,
+    config: M::Config,
+    tell: Tell<M>,
+    timers: Vec<(Timestamp, M::Timer)>,
+    calls: Vec<(CallKey, M::Call)>,
+    asked: u64,
+    told: String,
+}
+
+impl<M: Machine<Image = ()>> Stage<M> {
+    /// Builds the machine and lets it begin.
+    pub(crate) fn begin(config: M::Config, tell: Tell<M>) -> Self {
+        let now = Timestamp::from_epoch(Duration::from_secs(1_000));
+        let machine = M::restore(&config, (), Moment { now, random: 0 });
+        let mut stage =
+            Self { machine, now, config, tell, timers: vec![], calls: vec![], asked: 0, told: String::new() };
+        stage.step(&Input::Resumed);
+        stage
+    }
+
+    pub(crate) fn step(&mut self, input: &Input<M>) {
+        let mut effects = Effects::default();
+        self.machine.step(Moment { now: self.now, random: 0 }, input, &mut effects);
+        let effects: Vec<_> = effects.drain().collect();
+        for effect in effects {
+            let line = (self.tell)(&effect, self.now);
+            if !line.is_empty() {
+                writeln!(self.told, "{line}").unwrap();
+            }
+            match effect {
+                Effect::Call { key, call, .. } => self.calls.push((key, call)),
+                Effect::StartTimer(timer, at) => {
+                    self.timers.retain(|(_, other)| *other != timer);
+                    self.timers.push((at, timer));
+                }
+                Effect::CancelTimer(timer) => self.timers.retain(|(_, other)| *other != timer),
+                Effect::Persist(_) | Effect::Reply(..) | Effect::Publish(_) | Effect::Stop(_) => {}
+            }
+        }
+    }
+
+    /// Says something to the machine. Questions are numbered from 1.
+    pub(crate) fn ask(&mut self, ask: M::Ask) {
+        self.asked += 1;
+        self.step(&Input::Asked { id: AskId::new(self.asked), asked_at: self.now, ask });
+    }
+
+    /// Lets time pass, and every timer run out that is due.
+    pub(crate) fn pass(&mut self, span: Duration) {
+        let until = self.now + span;
+        while let Some(at) = self.timers.iter().map(|(at, _)| *at).filter(|at| *at <= until).min() {
+            let place = self.timers.iter().position(|(due, _)| *due == at).expect("it was just there");
+            let (_, timer) = self.timers.remove(place);
+            self.now = self.now.max(at);
+            self.step(&Input::Elapsed(timer));
+        }
+        self.now = until;
+    }
+
+    /// Takes out the oldest call that is like this and has not come back.
+    pub(crate) fn take_call(
+        &mut self,
+        is_it: impl Fn(&M::Call) -> bool,
+    ) -> Result<(CallKey, M::Call), Fault> {
+        let place = self.calls.iter().position(|(_, call)| is_it(call)).ok_or("no such call is under way")?;
+        Ok(self.calls.remove(place))
+    }
+
+    /// Lets a call come back.
+    pub(crate) fn give(&mut self, (key, call): (CallKey, M::Call), outcome: Result<M::Outcome, CallLost>) {
+        self.step(&Input::Returned { key, call, outcome });
+    }
+
+    /// Builds the machine anew, as after a crash.
+    pub(crate) fn crash(&mut self) {
+        self.machine = M::restore(&self.config, (), Moment { now: self.now, random: 1 << 20 });
+        self.timers.clear();
+        self.calls.clear();
+        self.step(&Input::Resumed);
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.step(&Input::StopRequested(StopMode::Stop));
+    }
+
+    /// Everything told since this was last taken.
+    pub(crate) fn take_told(&mut self) -> String {
+        std::mem::take(&mut self.told)
+    }
+}
+
+/// Runs every script of a folder, and sees to it that they are still there.
+pub(crate) fn play_all<R: Runner>(folder: &str, at_least: usize, open: impl Fn() -> R) {
+    let mut stories: Vec<_> =
+        std::fs::read_dir(Path::new(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    stories.sort();
+    assert!(stories.len() >= at_least, "stories are gone from {folder}: {} are left", stories.len());
+    for story in stories {
+        println!("{}", story.display());
+        goldenscript::run(&mut open(), &story).unwrap();
+    }
+}
+
+/// The next argument, or a complaint that it is missing.
+pub(crate) fn word(args: &mut ArgumentConsumer<'_>, what: &str) -> Result<String, Fault> {
+    Ok(args.next_pos().ok_or_else(|| format!("the {what} is missing"))?.to_owned())
+}
+
+/// The next argument as a span of time: `500ms`, `30s`, `10min`.
+pub(crate) fn span(args: &mut ArgumentConsumer<'_>) -> Result<Duration, Fault> {
+    let text = word(args, "span of time")?;
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let number: u64 = digits.parse()?;
+    match &text[digits.len()..] {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" => Ok(Duration::from_secs(number)),
+        "min" => Ok(Duration::from_secs(number * 60)),
+        unit => Err(format!("no such unit of time: {unit}").into()),
+    }
+}
+
+/// The number of a question.
+pub(crate) fn number(id: AskId) -> String {
+    format!("{id:?}").trim_start_matches("AskId(").trim_end_matches(')').to_owned()
+}
