@@ -1,0 +1,120 @@
+//! Closed-loop clients: each registers its allocation, waits for the answer, deregisters it, waits, and so on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::Addr;
+use callboard_actors::registry::{Deregister, Deregistered, Register, Registered, Registry};
+use callboard_actors::shell::Address;
+use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, SocketPath};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::bare::{Bare, Carried};
+
+/// The plugin of one client, or of one registration that is held.
+pub(crate) fn plugin(name: impl AsRef<str>) -> PluginKey {
+    PluginKey::new(PluginType::CsiNode, PluginName::new(name).expect("the benches choose good names"))
+}
+
+/// A registration as a CSI plugin's allocation makes it.
+pub(crate) fn registration(plugin: PluginKey, allocation: &str) -> Register {
+    Register {
+        plugins: vec![plugin],
+        allocation: AllocationId::new(allocation).expect("the benches choose good ids"),
+        socket: SocketPath::new(format!("/var/lib/callboard/csi/plugins/{allocation}/csi.sock"))
+            .expect("the benches choose short ids"),
+        provider: Some("hostpath.csi.callboard.dev".into()),
+        version: Some("1.0.0".into()),
+        options: Arc::new(BTreeMap::new()),
+    }
+}
+
+/// What takes it back.
+pub(crate) fn departure(register: &Register) -> Deregister {
+    Deregister { plugins: register.plugins.clone(), allocation: register.allocation.clone() }
+}
+
+/// Someone who can be told of a registration: the registry, or an actor that does nothing but answer.
+pub(crate) trait Desk: Clone + 'static {
+    async fn register(&self, message: Register);
+    async fn deregister(&self, message: Deregister);
+}
+
+impl Desk for Address<Registry> {
+    async fn register(&self, message: Register) {
+        let answer = self.ask(message).await.expect("the registry runs");
+        assert_eq!(answer, Ok(Registered::New));
+    }
+
+    async fn deregister(&self, message: Deregister) {
+        let answer = self.ask(message).await.expect("the registry runs");
+        assert!(matches!(answer, Deregistered::Removed(_)));
+    }
+}
+
+impl Desk for Addr<Bare> {
+    async fn register(&self, message: Register) {
+        let answer = self.send(Carried(message)).await.expect("the actor runs");
+        assert_eq!(answer, Ok(Registered::New));
+    }
+
+    async fn deregister(&self, message: Deregister) {
+        let answer = self.send(Carried(message)).await.expect("the actor runs");
+        assert!(matches!(answer, Deregistered::Removed(_)));
+    }
+}
+
+/// What a closed loop came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Laps {
+    /// How many messages were sent and answered.
+    pub(crate) messages: u64,
+    /// How long that took by the clock on the wall.
+    pub(crate) took: Duration,
+    /// How long this thread was busy with it: what it takes on an idle machine, if one thread does it all and never waits.
+    pub(crate) busy: Duration,
+}
+
+/// One client, which is no task of its own: the caller asks, waits, and asks again.
+pub(crate) async fn asks(desk: &impl Desk, client: &Register, pairs: u64) -> Laps {
+    let (begun, busy_before) = (Instant::now(), thread_time());
+    take_turns(desk, client, pairs).await;
+    Laps { messages: 2 * pairs, took: begun.elapsed(), busy: thread_time() - busy_before }
+}
+
+/// Clients that are tasks on the arbiter. Each sends `pairs_each` pairs of messages, one message at a time.
+pub(crate) async fn closed_loop(desk: &impl Desk, clients: &[Register], pairs_each: u64) -> Laps {
+    let (begun, busy_before) = (Instant::now(), thread_time());
+    let running: Vec<_> = clients
+        .iter()
+        .map(|client| {
+            let (desk, client) = (desk.clone(), client.clone());
+            actix_rt::spawn(async move { take_turns(&desk, &client, pairs_each).await })
+        })
+        .collect();
+    for client in running {
+        client.await.expect("no client fails");
+    }
+    let messages = 2 * pairs_each * u64::try_from(clients.len()).expect("few clients");
+    Laps { messages, took: begun.elapsed(), busy: thread_time() - busy_before }
+}
+
+async fn take_turns(desk: &impl Desk, client: &Register, pairs: u64) {
+    for _ in 0..pairs {
+        desk.register(client.clone()).await;
+        desk.deregister(departure(client)).await;
+    }
+}
+
+/// How long this thread has been running on a processor.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).expect("it never runs backwards");
+    Duration::new(seconds, u32::try_from(time.tv_nsec).expect("it is below a second"))
+}
+
+/// Clients of which each serves a plugin of its own.
+pub(crate) fn apart(count: usize) -> Vec<Register> {
+    (0..count).map(|n| registration(plugin(format!("plugin-{n}")), &format!("client-{n}"))).collect()
+}

@@ -1,0 +1,105 @@
+//! The plain baselines of the disk: a bare sync, and a bare redb with one commit for each message.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use tempfile::TempDir;
+
+const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("registrations");
+
+/// A directory on the file system where this is built, so that a sync is a sync.
+pub(crate) fn directory() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory can be made below target/")
+}
+
+/// How many times per second 4 KiB are appended to a file and synced.
+pub(crate) fn syncs_per_second(directory: &Path, lasting: Duration) -> f64 {
+    let mut file = File::create(directory.join("sync")).expect("a file can be made");
+    let page = [7; 4096];
+    let (begun, mut syncs) = (Instant::now(), 0);
+    while begun.elapsed() < lasting {
+        file.write_all(&page).and_then(|()| file.sync_data()).expect("the disk works");
+        syncs += 1;
+    }
+    super::figures::per_second(syncs, begun.elapsed())
+}
+
+/// The first row that the registry wrote into a database that is closed by now: as long as the rows of the baseline are.
+pub(crate) fn first_row(database: &Path) -> Vec<u8> {
+    let database = Database::open(database).expect("the persister left it in order");
+    let transaction = database.begin_read().expect("it can be read");
+    let table = transaction.open_table(TABLE).expect("the registry has written");
+    let (_, row) = table.first().expect("it can be read").expect("a registration is held");
+    row.value().to_vec()
+}
+
+/// redb with nothing of ours around it.
+pub(crate) struct BareRedb {
+    database: Database,
+    row: Vec<u8>,
+    next: u64,
+}
+
+impl BareRedb {
+    /// Makes a database in which `held` rows like this one lie.
+    pub(crate) fn holding(held: u64, row: Vec<u8>, directory: &Path) -> Self {
+        let database = Database::create(directory.join("bare.redb")).expect("a database can be made");
+        let transaction = database.begin_write().expect("it can be written");
+        let mut table = transaction.open_table(TABLE).expect("it can be written");
+        for key in 0..held {
+            table.insert(key.to_be_bytes().as_slice(), row.as_slice()).expect("it can be written");
+        }
+        drop(table);
+        transaction.commit().expect("it can be written");
+        Self { database, row, next: held }
+    }
+
+    /// How many messages per second come to disk, when each is one commit: a row comes with one and goes with the next.
+    pub(crate) fn messages_per_second(&mut self, lasting: Duration) -> f64 {
+        let (begun, mut messages) = (Instant::now(), 0);
+        while begun.elapsed() < lasting {
+            self.insert();
+            self.remove();
+            messages += 2;
+        }
+        super::figures::per_second(messages, begun.elapsed())
+    }
+
+    fn insert(&mut self) {
+        let transaction = self.database.begin_write().expect("it can be written");
+        let mut table = transaction.open_table(TABLE).expect("it can be written");
+        table.insert(self.next.to_be_bytes().as_slice(), self.row.as_slice()).expect("it can be written");
+        drop(table);
+        transaction.commit().expect("it can be written");
+    }
+
+    fn remove(&mut self) {
+        let transaction = self.database.begin_write().expect("it can be written");
+        let mut table = transaction.open_table(TABLE).expect("it can be written");
+        table.remove(self.next.to_be_bytes().as_slice()).expect("it can be written");
+        drop(table);
+        transaction.commit().expect("it can be written");
+        self.next += 1;
+    }
+}
+
+/// How long it takes to open a database and read every row of its registrations, which are `held` in number.
+pub(crate) fn read_through(database: &Path, held: u64) -> Duration {
+    let begun = Instant::now();
+    let database = Database::open(database).expect("the persister left it in order");
+    let transaction = database.begin_read().expect("it can be read");
+    let table = transaction.open_table(TABLE).expect("the registry has written");
+    let mut rows = 0;
+    let mut bytes = 0;
+    for row in table.iter().expect("it can be read") {
+        let (_, row) = row.expect("it can be read");
+        rows += 1;
+        bytes += std::hint::black_box(row.value()).len();
+    }
+    let took = begun.elapsed();
+    assert!(rows == held && bytes > 0, "everything was read");
+    took
+}

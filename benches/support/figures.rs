@@ -1,0 +1,75 @@
+//! Medians, and the line that says whether a figure was reached.
+
+use std::time::Duration;
+
+use super::Pace;
+
+/// Measured values of one kind.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Samples(Vec<f64>);
+
+impl Samples {
+    pub(crate) fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    pub(crate) fn median(&self) -> f64 {
+        self.percentile(50.0)
+    }
+
+    /// The value below which `percent` of the samples lie.
+    pub(crate) fn percentile(&self, percent: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().checked_sub(1).expect("at least one round was run");
+        sorted[(last as f64 * percent / 100.0).round() as usize]
+    }
+
+    /// `median (least to most)`.
+    pub(crate) fn spread(&self, digits: usize) -> String {
+        let (least, most) = (self.percentile(0.0), self.percentile(100.0));
+        format!("{:.digits$} ({least:.digits$} to {most:.digits$})", self.median())
+    }
+
+    /// Another kind of value for each of these, from both, in order.
+    pub(crate) fn over(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(ours, theirs)| ours / theirs).collect())
+    }
+}
+
+impl FromIterator<f64> for Samples {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+/// What a ratio is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Goal {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// Prints whether a figure was reached.
+pub(crate) fn judge(pace: Pace, what: &str, ratio: f64, goal: Goal) {
+    let (is_reached, words) = match goal {
+        Goal::AtLeast(bound) => (ratio >= bound, format!("at least {bound}")),
+        Goal::AtMost(bound) => (ratio <= bound, format!("at most {bound}")),
+    };
+    let verdict = match (pace, is_reached) {
+        (Pace::Quick, _) => "not judged",
+        (Pace::Full, true) => "REACHED",
+        (Pace::Full, false) => "NOT REACHED",
+    };
+    println!("{verdict}: {what}: {ratio:.2} times ({words})");
+}
+
+/// How many per second.
+pub(crate) fn per_second(count: u64, took: Duration) -> f64 {
+    count as f64 / took.as_secs_f64()
+}
+
+/// How many nanoseconds for each.
+pub(crate) fn nanos_each(count: u64, took: Duration) -> f64 {
+    took.as_nanos() as f64 / count as f64
+}

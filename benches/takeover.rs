@@ -1,0 +1,98 @@
+//! Takeover in memory: from `Deregister` of the active allocation to the subscriber's `ActiveChanged`, against a bare round
+//! trip of the same message.
+
+mod support;
+
+use std::time::Instant;
+
+use actix::{Actor, Addr};
+use callboard_actors::registry::{Register, RegistryNews, RegistryView};
+use callboard_actors::shell::{FeedItem, Subscription};
+
+use support::Pace;
+use support::bare::{Bare, Carried};
+use support::clients::{Desk, departure, registration};
+use support::figures::Samples;
+use support::rig::{Rig, held_plugin};
+
+type News = Subscription<RegistryNews, RegistryView>;
+
+fn main() {
+    support::run("takeover in memory: from Deregister to the subscriber's ActiveChanged", measure);
+}
+
+async fn measure(pace: Pace) {
+    println!(
+        "held | bare median ns | bare p99 | takeover median ns | takeover p99 | times bare, median | times bare, p99"
+    );
+    for held in [100, pace.choose(100_000, 1_000)] {
+        let bare = Bare.start();
+        let rig = Rig::in_memory(held).await;
+        let mut news = rig.registry.subscribe(64).expect("the registry runs");
+        news.next().await.expect("a snapshot comes first");
+        let (mut bare_median, mut bare_p99) = (Samples::default(), Samples::default());
+        let (mut median, mut p99) = (Samples::default(), Samples::default());
+        for round in 0..pace.choose(15, 1) {
+            let active = registration(held_plugin(round), "newcomer");
+            let times = pace.choose(20_000, 100);
+            let trips = bare_trips(&bare, &active, times).await;
+            bare_median.push(trips.median());
+            bare_p99.push(trips.percentile(99.0));
+            let takeovers = takeovers(&rig, &mut news, &active, times).await;
+            median.push(takeovers.median());
+            p99.push(takeovers.percentile(99.0));
+        }
+        println!(
+            "{held} | {} | {} | {} | {} | {} | {}",
+            bare_median.spread(0),
+            bare_p99.spread(0),
+            median.spread(0),
+            p99.spread(0),
+            median.over(&bare_median).spread(2),
+            p99.over(&bare_p99).spread(2)
+        );
+        rig.end().await;
+    }
+}
+
+/// How many nanoseconds each of these bare round trips took.
+async fn bare_trips(bare: &Addr<Bare>, register: &Register, times: u32) -> Samples {
+    let mut trips = Samples::default();
+    for _ in 0..times {
+        let message = departure(register);
+        let begun = Instant::now();
+        bare.send(Carried(message)).await.expect("the actor runs");
+        trips.push(begun.elapsed().as_nanos() as f64);
+    }
+    trips
+}
+
+/// How many nanoseconds it took each time until the subscriber knew who took over. The one who does was registered before.
+async fn takeovers(rig: &Rig, news: &mut News, active: &Register, times: u32) -> Samples {
+    let mut takeovers = Samples::default();
+    for _ in 0..times {
+        rig.registry.register(active.clone()).await;
+        active_changed(news).await;
+        let message = departure(active);
+        let begun = Instant::now();
+        let answer = rig.registry.ask(message);
+        let successor = active_changed(news).await;
+        takeovers.push(begun.elapsed().as_nanos() as f64);
+        assert!(successor.starts_with("held-"), "the one that stood by takes over");
+        answer.await.expect("the registry runs");
+    }
+    takeovers
+}
+
+/// Reads up to the next change of an active registration, and says who is active from then on.
+async fn active_changed(news: &mut News) -> String {
+    loop {
+        match news.next().await.expect("the registry runs") {
+            FeedItem::Change { news: RegistryNews::ActiveChanged { to: Some(active), .. }, .. } => {
+                return active.registration.allocation.to_string();
+            }
+            FeedItem::Change { .. } => {}
+            FeedItem::Snapshot { .. } | FeedItem::Lagged { .. } => panic!("the subscriber keeps up"),
+        }
+    }
+}
