@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use callboard_actors::allocation::{Addresses, AllocationOptions, Layout};
+use callboard_actors::allocations::{self, Allocations, AllocationsMemory, AllocationsOptions};
 use callboard_actors::instances::{self, Instances, InstancesOptions};
 use callboard_actors::inventory::{self, Inventory, InventoryOptions};
 use callboard_actors::persister::{self, OpenError, Persister};
@@ -22,8 +24,10 @@ use callboard_actors::supervisor::{
 use callboard_actors::vocabulary::RestartBudget;
 use tokio::sync::{Notify, watch};
 
-use crate::host::{Host, Parts, StartError, describe_instances};
+use crate::host::{Host, Parts, StartError, describe_allocations, describe_instances};
 
+/// How long allocations may take to say goodbye: each is bounded by itself, and all do it at once.
+const ALLOCATIONS_STOP_DEADLINE: Duration = Duration::from_secs(30);
 /// How long instances may take to retire.
 const INSTANCES_STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a start may take: a large database is read in this time.
@@ -33,9 +37,11 @@ const START_DEADLINE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
+    pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) registry: RegistryOptions,
     pub(crate) instances: InstancesOptions,
     pub(crate) inventory: InventoryOptions,
+    pub(crate) allocation: AllocationOptions,
     pub(crate) budget: RestartBudget,
     pub(crate) notices: Notices,
 }
@@ -44,6 +50,8 @@ impl Options {
     pub(crate) fn new(data_dir: PathBuf) -> Self {
         Self {
             data_dir,
+            runtime_dir: None,
+            allocation: AllocationOptions::default(),
             registry: RegistryOptions::default(),
             instances: InstancesOptions::default(),
             inventory: InventoryOptions::default(),
@@ -58,22 +66,26 @@ struct Cast {
     registry: Address<Registry>,
     instances: Address<Instances>,
     inventory: Address<Inventory>,
+    allocations: Address<Allocations>,
 }
 
 /// Starts a host on the present arbiter.
 pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
+    let runtime_dir = options.runtime_dir.clone().unwrap_or_else(allocations::default_runtime_dir);
+    let layout = Layout::new(options.data_dir.clone(), runtime_dir)?;
     let database = open(&options).await?;
     let run = database.run();
     let cast = Cast {
         registry: Address::vacant("registry", IN_FLIGHT_MAX),
         instances: Address::vacant("instances", IN_FLIGHT_MAX),
         inventory: Address::vacant("inventory", IN_FLIGHT_MAX),
+        allocations: Address::vacant("allocations", IN_FLIGHT_MAX),
     };
     let settings =
         Settings { clock: Clock::system(), notices: options.notices.clone(), ..Settings::default() };
     let root = Address::vacant("host", IN_FLIGHT_MAX);
     let spec = SupervisorSpec { strategy: Strategy::OneForOne, budget: options.budget, ..Default::default() };
-    let children = children(&options, database, &cast, &settings);
+    let children = children(&options, layout, database, &cast, &settings);
     let running = supervisor::start(&root, spec, children, settings);
     let ended = watch_over(&running);
     root.ask(AwaitStarted).await.map_err(|error| StartError::Ended(error.to_string()))??;
@@ -85,6 +97,7 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         registry: cast.registry,
         instances: cast.instances,
         inventory: cast.inventory,
+        allocations: cast.allocations,
         ended,
     }))
 }
@@ -103,7 +116,13 @@ fn watch_over(running: &Running) -> watch::Receiver<Option<Ending>> {
     ended
 }
 
-fn children(options: &Options, database: Persister, cast: &Cast, settings: &Settings) -> Vec<Child> {
+fn children(
+    options: &Options,
+    layout: Layout,
+    database: Persister,
+    cast: &Cast,
+    settings: &Settings,
+) -> Vec<Child> {
     // The registry finds the present database here, should it have been opened anew.
     let present = Rc::new(RefCell::new(database.clone()));
     vec![
@@ -111,6 +130,7 @@ fn children(options: &Options, database: Persister, cast: &Cast, settings: &Sett
         registry_child(options, &cast.registry, present, settings),
         instances_child(options, cast, settings),
         inventory_child(options, cast, settings),
+        allocations_child(options, layout, cast, settings),
     ]
 }
 
@@ -200,4 +220,20 @@ fn inventory_child(options: &Options, cast: &Cast, settings: &Settings) -> Child
         std::future::ready(Ok(running))
     });
     child.seen_at(&cast.inventory)
+}
+
+fn allocations_child(options: &Options, layout: Layout, cast: &Cast, settings: &Settings) -> Child {
+    let settings = settings.clone();
+    let options = AllocationsOptions { each: options.allocation.clone(), ..AllocationsOptions::new(layout) };
+    let address = cast.allocations.clone();
+    let neighbours =
+        Rc::new(Addresses { registry: cast.registry.clone(), instances: cast.instances.clone() });
+    let memory = AllocationsMemory::default();
+    let child = Child::new(spec("allocations", ALLOCATIONS_STOP_DEADLINE), move || {
+        let (options, neighbours) = (options.clone(), neighbours.clone());
+        let running = allocations::start(&address, options, neighbours, memory.clone(), settings.clone());
+        std::future::ready(Ok(running))
+    });
+    let address = cast.allocations.clone();
+    child.described_by(move || describe_allocations(address.clone()))
 }

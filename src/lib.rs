@@ -20,3 +20,8 @@ pub mod agent;
 pub mod command_line;
 pub mod duration;
 pub mod hostpath;
+
+/// The code of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

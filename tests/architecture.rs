@@ -17,7 +17,7 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("instances", &["vocabulary", "shell", "csi", "registry", "instance"]),
     ("inventory", &["vocabulary", "shell", "instances"]),
     ("allocation", &["vocabulary", "shell", "csi", "registry", "instances"]),
-    ("allocations", &["vocabulary", "shell", "csi", "registry", "instances", "allocation"]),
+    ("allocations", &["vocabulary", "shell", "allocation"]),
     ("supervisor", &["vocabulary", "shell"]),
 ];
 

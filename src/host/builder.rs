@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use callboard_actors::allocation::AllocationOptions;
 use callboard_actors::instances::InstancesOptions;
 use callboard_actors::inventory::InventoryOptions;
 use callboard_actors::registry::RegistryOptions;
@@ -21,7 +22,24 @@ pub struct HostBuilder {
 
 impl HostBuilder {
     pub(super) fn new(data_dir: PathBuf) -> Self {
+        // A working directory that cannot be told leaves the path as it is, and the start says what is wrong with it.
+        let data_dir = std::path::absolute(&data_dir).unwrap_or(data_dir);
         Self { options: Options::new(data_dir) }
+    }
+
+    /// Where sockets go whose path below the data directory would be too long for a Unix socket (SEC-01). By default the
+    /// user's runtime directory, or one below the directory for temporary files that is theirs alone.
+    #[must_use]
+    pub fn runtime_dir(mut self, runtime_dir: impl Into<PathBuf>) -> Self {
+        self.options.runtime_dir = Some(runtime_dir.into());
+        self
+    }
+
+    /// How patient the supervisor of each allocation is.
+    #[must_use]
+    pub fn allocation(mut self, options: AllocationOptions) -> Self {
+        self.options.allocation = options;
+        self
     }
 
     /// The choices of the registry.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use callboard_actors::allocation::LayoutError;
 use callboard_actors::persister::OpenError;
 use callboard_actors::supervisor;
 
@@ -12,6 +13,9 @@ pub enum StartError {
     /// Its database cannot be opened; the error names the path and what to do.
     #[error(transparent)]
     Database(#[from] OpenError),
+    /// Its directories cannot hold what must lie in them.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// One of its actors did not start; those before it were stopped again.
     #[error("the host did not start: {0}")]
     Actors(#[from] supervisor::StartError),
@@ -29,6 +33,7 @@ impl StartError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Database(error) => error.is_transient(),
+            Self::Layout(_) => false,
             Self::Actors(_) | Self::Ended(_) | Self::Thread(_) => true,
         }
     }

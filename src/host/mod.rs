@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_actors::allocations::Allocations;
 use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
 use callboard_actors::registry::Registry;
@@ -34,7 +35,7 @@ use tokio::sync::watch;
 pub use builder::HostBuilder;
 pub use error::StartError;
 pub use thread::HostThread;
-pub(crate) use tree::describe_instances;
+pub(crate) use tree::{describe_allocations, describe_instances};
 
 /// A running host.
 #[derive(Debug, Clone)]
@@ -52,6 +53,7 @@ pub(crate) struct Parts {
     pub(crate) registry: Address<Registry>,
     pub(crate) instances: Address<Instances>,
     pub(crate) inventory: Address<Inventory>,
+    pub(crate) allocations: Address<Allocations>,
     pub(crate) ended: watch::Receiver<Option<Ending>>,
 }
 
@@ -82,6 +84,12 @@ impl Host {
     #[must_use]
     pub fn inventory(&self) -> &Address<Inventory> {
         &self.parts.inventory
+    }
+
+    /// The workloads that carry plugins: `PrepareAllocation`, `TaskStarted`, `TaskExited`, `StopAllocation`, subscriptions.
+    #[must_use]
+    pub fn allocations(&self) -> &Address<Allocations> {
+        &self.parts.allocations
     }
 
     /// Crashes, failed writes, dead letters, damaged records.

@@ -1,5 +1,6 @@
 //! How those who supervise actors of their own show them in the tree.
 
+use callboard_actors::allocations::{AllocationDescription, Allocations, DescribeAllocations};
 use callboard_actors::instances::{DescribeInstances, InstanceStatus, Instances};
 use callboard_actors::shell::Address;
 use callboard_actors::supervisor::{ChildDescription, TreeNode};
@@ -28,6 +29,27 @@ fn instance_node(status: InstanceStatus) -> TreeNode {
         crashes: vitals.map(|vitals| vitals.crashes),
         mailbox_depth: vitals.map(|vitals| vitals.mailbox_depth),
         message,
+        children: Vec::new(),
+    }
+}
+
+/// The allocations, one node for each.
+pub(crate) async fn describe_allocations(address: Address<Allocations>) -> Option<ChildDescription> {
+    let allocations = address.ask(DescribeAllocations).await.ok()?;
+    let children = allocations.into_iter().map(allocation_node).collect();
+    Some(ChildDescription { vitals: address.vitals(), children })
+}
+
+fn allocation_node(description: AllocationDescription) -> TreeNode {
+    let AllocationDescription { status, crashes, given_up, vitals } = description;
+    TreeNode {
+        name: status.allocation.to_string(),
+        kind: "allocation".to_owned(),
+        state: format!("{}, {}", status.phase.as_str(), status.health.as_str()),
+        restarts: crashes,
+        crashes: vitals.map(|vitals| vitals.crashes),
+        mailbox_depth: vitals.map(|vitals| vitals.mailbox_depth),
+        message: given_up.unwrap_or(status.last_event),
         children: Vec::new(),
     }
 }

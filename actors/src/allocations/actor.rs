@@ -17,7 +17,6 @@ use crate::allocation::{
     self, Allocation, AllocationConfig, DescribeAllocation, Listener, MakeReady, Neighbours, NoteExit,
     NoteStart, SignOff,
 };
-use crate::persister::Settled;
 use crate::shell::{
     Address, AskError, Doing, Running, Settings, StopMode, Store, Ticket, Written, start as start_actor,
 };
@@ -244,8 +243,6 @@ impl Drop for Hands {
 pub struct AllocationsMemory(Rc<RefCell<AllocationsImage>>);
 
 impl Store<Allocations> for AllocationsMemory {
-    fn open(&mut self, _settled: actix::Recipient<Settled>) {}
-
     fn write(&mut self, _ticket: Ticket, change: AllocationsChange) -> Written {
         let mut image = self.0.borrow_mut();
         match change {

@@ -113,8 +113,6 @@ impl MemoryStore {
 }
 
 impl Store<Registry> for MemoryStore {
-    fn open(&mut self, _settled: Recipient<Settled>) {}
-
     fn write(&mut self, _ticket: Ticket, change: StoredChange) -> Written {
         let mut kept = self.kept.borrow_mut();
         for number in &change.delete {

@@ -28,8 +28,11 @@ pub enum Written {
 
 /// The store of one machine.
 pub trait Store<M: Machine>: 'static {
-    /// Tells whom to send [`Settled`] to. Called once, before anything else.
-    fn open(&mut self, settled: actix::Recipient<Settled>);
+    /// Tells whom to send [`Settled`] to. Called once, before anything else. A store that never answers [`Written::Later`]
+    /// has no use for it.
+    fn open(&mut self, settled: actix::Recipient<Settled>) {
+        drop(settled);
+    }
 
     /// Takes a change. Order is kept.
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
@@ -43,8 +46,6 @@ pub trait Store<M: Machine>: 'static {
 pub struct NoStore;
 
 impl<M: Machine<Image = (), Change = Never>> Store<M> for NoStore {
-    fn open(&mut self, _settled: actix::Recipient<Settled>) {}
-
     fn write(&mut self, _ticket: Ticket, change: Never) -> Written {
         match change {}
     }
