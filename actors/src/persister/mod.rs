@@ -24,8 +24,12 @@
 //! - P5 A second host on the same directory is refused, and told who was first.
 //! - P6 It stores what it is given, in a file for its user alone. No secret belongs into a record.
 //!
-//! What it does not promise: while a file is not closed, redb guards whole pages with checksums. If a byte of one changes
-//! *and* the host was killed, the damage cannot be told from a torn write, and the file may be refused as a whole.
+//! Its limits: 4,096 writes or 8 MiB in one commit, 1,000,000 writes or 256 MiB waiting, 1 MiB in one record, 64 MiB of the file
+//! in memory. Between commits its thread stays awake for 150 microseconds, because waking it takes a good part of a commit.
+//!
+//! What it does not promise: while a file is open, redb tells a torn commit from a whole one by checksums of pages. If a byte
+//! of a page is damaged *and* the host was killed, the two cannot be told apart: the file is refused as a whole, or, if the page
+//! belongs to the last commit, goes back to the one before it.
 
 mod actor;
 mod cause;
