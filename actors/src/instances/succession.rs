@@ -173,8 +173,9 @@ impl Instances {
             post.child = Child::GivenUp;
             "that happened too often, so it is started again only when its plugin is registered anew or checked"
         };
-        post.set_health(moment, Health::Unhealthy { reason: format!("the instance {how}; {next}") });
-        effects.publish(InstancesNews::Reported(post.report.clone()));
+        if post.set_health(moment, Health::Unhealthy { reason: format!("the instance {how}; {next}") }) {
+            effects.publish(InstancesNews::Reported(post.report.clone()));
+        }
         self.answer_checks(plugin, effects);
         self.serve_waiting(plugin, effects);
         self.settle(plugin, effects);
@@ -249,16 +250,19 @@ impl Post {
 
     /// Says the last word for an instance. False means that it has been said.
     fn say_goodbye(&mut self, moment: Moment) -> bool {
-        let is_new = self.report.health != Health::Gone;
-        self.set_health(moment, Health::Gone);
-        is_new
+        self.set_health(moment, Health::Gone)
     }
 
-    fn set_health(&mut self, moment: Moment, health: Health) {
+    /// Notes a health that no instance reported. False means that it was noted before (SCL-05).
+    fn set_health(&mut self, moment: Moment, health: Health) -> bool {
+        if self.report.health == health {
+            return false;
+        }
         if self.report.health.as_str() != health.as_str() {
             self.report.since = moment.now;
         }
         self.report.health = health;
+        true
     }
 }
 
