@@ -129,7 +129,14 @@ pub struct Vitals {
 
 struct Seat<M: Machine> {
     door: Arc<Door>,
-    holder: Mutex<Option<Recipient<Letter<M>>>>,
+    chair: Mutex<Chair<M>>,
+}
+
+/// Who sits at an address.
+struct Chair<M: Machine> {
+    holder: Option<Recipient<Letter<M>>>,
+    /// Grows with each actor that takes the seat, so that a former one cannot give away what is not its own.
+    sitting: u64,
 }
 
 /// The address of an actor that runs machine `M`. It stays valid when the actor crashes or is restarted by its supervisor.
@@ -165,7 +172,12 @@ impl<M: Machine> Address<M> {
             rebuilds: AtomicU64::new(0),
             steps: AtomicU64::new(0),
         };
-        Self { seat: Arc::new(Seat { door: Arc::new(door), holder: Mutex::new(None) }) }
+        Self {
+            seat: Arc::new(Seat {
+                door: Arc::new(door),
+                chair: Mutex::new(Chair { holder: None, sitting: 0 }),
+            }),
+        }
     }
 
     /// The name of the actor.
@@ -247,13 +259,32 @@ impl<M: Machine> Address<M> {
         Arc::clone(&self.seat.door)
     }
 
-    /// Gives the seat to an actor, or takes it away.
-    pub(crate) fn seat(&self, holder: Option<Recipient<Letter<M>>>) {
-        *self.lock() = holder;
+    /// Gives the seat to an actor. The number names this sitting.
+    pub(crate) fn take_seat(&self, holder: Recipient<Letter<M>>) -> u64 {
+        let mut chair = self.lock();
+        chair.sitting += 1;
+        chair.holder = Some(holder);
+        chair.sitting
+    }
+
+    /// Leaves the seat, unless another actor has it by now.
+    pub(crate) fn leave_seat(&self, sitting: u64) {
+        let mut chair = self.lock();
+        if chair.sitting == sitting {
+            chair.holder = None;
+        }
+    }
+
+    /// Asks the actor of this sitting to end, and nobody who came after it.
+    pub(crate) fn request_stop_of(&self, sitting: u64, mode: StopMode) {
+        let chair = self.lock();
+        if let Some(holder) = chair.holder.as_ref().filter(|_| chair.sitting == sitting) {
+            holder.do_send(Letter::Stop(mode));
+        }
     }
 
     fn deliver(&self, letter: Letter<M>) -> Result<(), AskError> {
-        match &*self.lock() {
+        match &self.lock().holder {
             Some(recipient) if recipient.connected() => {
                 recipient.do_send(letter);
                 Ok(())
@@ -262,8 +293,8 @@ impl<M: Machine> Address<M> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Recipient<Letter<M>>>> {
-        self.seat.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Chair<M>> {
+        self.seat.chair.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -154,33 +154,30 @@ where
     let cell = EndingCell::default();
     let shell = Shell::new(address, config, doing, store, settings, cell.clone());
     let context = Context::new();
-    address.seat(Some(context.address().recipient()));
-    let vacated = address.clone();
+    let sitting = address.take_seat(context.address().recipient());
+    // The guard gives the seat back also when this task is aborted, even before it began.
+    let seat = Seat { address: address.clone(), sitting };
     let (tell, ended) = watch::channel(None);
     let task = actix_rt::spawn(async move {
-        // The guard gives the seat back also when this task is aborted.
-        let _seat = Seat(vacated);
         let ending = match AssertUnwindSafe(context.into_future(shell)).catch_unwind().await {
             Ok(()) => cell.take().unwrap_or(Ending::Normal),
             Err(panic) => Ending::Panicked(panic_message(&*panic)),
         };
+        // Whoever hears of the end finds the seat vacant.
+        drop(seat);
         tell.send_replace(Some(ending));
     });
-    let stopped = address.clone();
-    Running::new(
-        move |mode| {
-            // One that has ended already needs not be told.
-            let _ = stopped.request_stop(mode);
-        },
-        task.abort_handle(),
-        ended,
-    )
+    let address = address.clone();
+    Running::new(move |mode| address.request_stop_of(sitting, mode), task.abort_handle(), ended)
 }
 
-struct Seat<M: Machine>(Address<M>);
+struct Seat<M: Machine> {
+    address: Address<M>,
+    sitting: u64,
+}
 
 impl<M: Machine> Drop for Seat<M> {
     fn drop(&mut self) {
-        self.0.seat(None);
+        self.address.leave_seat(self.sitting);
     }
 }
