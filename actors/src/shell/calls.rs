@@ -78,11 +78,12 @@ impl<M: Machine> Calls<M> {
         self.next += 1;
         let Planned { key, deadline, call } = planned;
         let task = actix_rt::spawn(async move {
-            let future = AssertUnwindSafe(future).catch_unwind();
-            let outcome = match tokio::time::timeout(deadline, future).await {
+            // Giving a call up may panic as well as making it.
+            let bounded = async move { tokio::time::timeout(deadline, future).await };
+            let outcome = match AssertUnwindSafe(bounded).catch_unwind().await {
                 Ok(Ok(outcome)) => Ok(outcome),
-                Ok(Err(panic)) => Err(CallLost::Crashed(panic_message(&*panic))),
-                Err(_elapsed) => Err(CallLost::DeadlineExceeded(deadline)),
+                Ok(Err(_elapsed)) => Err(CallLost::DeadlineExceeded(deadline)),
+                Err(panic) => Err(CallLost::Crashed(panic_message(&*panic))),
             };
             to.do_send(Returned { number, key, call, outcome });
         });
