@@ -26,18 +26,27 @@ pub(super) enum Phase<M> {
     Loading,
     /// The machine lives.
     Running(M),
-    /// The machine crashed; what it had written before must settle first.
-    Settling,
+    /// The machine crashed, or could not write; what it had written before must settle first.
+    Settling(AfterSettling),
     /// A write or a load failed; it is tried again after a pause.
     Pausing,
     /// It is over.
     Ended,
 }
 
+/// What comes when everything that was written has settled.
+#[derive(Clone, Copy)]
+pub(super) enum AfterSettling {
+    /// The store is read again at once.
+    Load,
+    /// The store could not write, and is left alone for a while.
+    Pause,
+}
+
 /// Something that came in, as long as it has not been handled.
 pub(super) enum Event<M: Machine> {
     Letter(Letter<M>),
-    AskedAgain(AskId, Parked<M>),
+    Again(AskId, Unfinished<M>),
     Returned(Returned<M>),
 }
 
@@ -47,11 +56,12 @@ pub(super) struct Asker<M: Machine> {
     pub(super) permit: Option<Permit>,
 }
 
-/// A question that no step has answered yet. It is asked again when the machine is rebuilt.
-pub(super) struct Parked<M: Machine> {
-    pub(super) ask: M::Ask,
-    pub(super) asked_at: Timestamp,
-    pub(super) reply: Option<ReplySender<M>>,
+/// What the present machine was told and has not finished. It is told again when the machine is rebuilt.
+pub(super) enum Unfinished<M: Machine> {
+    /// A question that no step has answered yet. Nobody may be waiting for the answer.
+    Question { ask: M::Ask, asked_at: Timestamp, reply: Option<ReplySender<M>> },
+    /// It was asked to end.
+    Stop(StopMode),
 }
 
 pub(crate) struct Shell<M: Machine, D, S> {
@@ -72,7 +82,10 @@ pub(crate) struct Shell<M: Machine, D, S> {
     pub(super) readers_ever: u64,
     pub(super) unattached: Vec<FeedSender<M::News, M::View>>,
     pub(super) published: u64,
-    pub(super) parked: BTreeMap<AskId, Parked<M>>,
+    /// What the present machine has not finished, in the order in which it was told.
+    pub(super) unfinished: BTreeMap<AskId, Unfinished<M>>,
+    /// What a former machine had not finished and the present one has not been told again.
+    pub(super) again: BTreeMap<AskId, Unfinished<M>>,
     pub(super) asked: u64,
     pub(super) deferred: VecDeque<Event<M>>,
     pub(super) ticket: Ticket,
@@ -80,7 +93,6 @@ pub(crate) struct Shell<M: Machine, D, S> {
     pub(super) rebuild_pauses: BackoffState,
     pub(super) failed_epoch: Option<u64>,
     pub(super) built_before: bool,
-    pub(super) stop_requested: Option<StopMode>,
 }
 
 impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
@@ -109,7 +121,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             readers_ever: 0,
             unattached: Vec::new(),
             published: 0,
-            parked: BTreeMap::new(),
+            unfinished: BTreeMap::new(),
+            again: BTreeMap::new(),
             asked: 0,
             deferred: VecDeque::new(),
             ticket: Ticket { epoch: 0, sequence: 0 },
@@ -117,7 +130,6 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             rebuild_pauses: BackoffState::default(),
             failed_epoch: None,
             built_before: false,
-            stop_requested: None,
             settings,
         }
     }
@@ -131,7 +143,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     fn accept(&mut self, event: Event<M>, context: &mut Context<Self>) {
         match self.phase {
             Phase::Running(_) => self.handle_event(event, context),
-            Phase::Loading | Phase::Settling | Phase::Pausing => self.deferred.push_back(event),
+            Phase::Loading | Phase::Settling(_) | Phase::Pausing => self.deferred.push_back(event),
             Phase::Ended => {}
         }
     }
@@ -139,43 +151,74 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     pub(super) fn handle_event(&mut self, event: Event<M>, context: &mut Context<Self>) {
         match event {
             Event::Letter(Letter::Ask { ask, reply, permit }) => {
-                self.asked += 1;
-                let id = AskId::new(self.asked);
-                let asker = Asker { reply, permit: Some(permit) };
                 let asked_at = self.settings.clock.now();
+                let asker = Asker { reply, permit: Some(permit) };
+                let id = self.next_id();
                 self.step(Input::Asked { id, asked_at, ask }, Some(asker), context);
             }
-            Event::AskedAgain(id, Parked { ask, asked_at, reply }) => {
+            Event::Again(id, Unfinished::Question { ask, asked_at, reply }) => {
                 let asker = Asker { reply, permit: None };
                 self.step(Input::Asked { id, asked_at, ask }, Some(asker), context);
             }
+            Event::Letter(Letter::Stop(mode)) => {
+                let id = self.next_id();
+                self.stop(id, mode, context);
+            }
+            Event::Again(id, Unfinished::Stop(mode)) => self.stop(id, mode, context),
             Event::Letter(Letter::Subscribe(reader)) => self.attach(reader, context),
             Event::Letter(Letter::Resync) => self.refresh(false, context),
-            Event::Letter(Letter::Stop(mode)) => {
-                self.stop_requested = Some(mode);
-                self.step(Input::StopRequested(mode), None, context);
-            }
             Event::Returned(returned) => self.returned(returned, context),
         }
     }
 
+    fn next_id(&mut self) -> AskId {
+        self.asked += 1;
+        AskId::new(self.asked)
+    }
+
+    /// Asks the machine to end. It is asked again after a rebuild, in the same place; of several wishes of one kind the last
+    /// one counts.
+    fn stop(&mut self, id: AskId, mode: StopMode, context: &mut Context<Self>) {
+        self.unfinished.retain(|_, other| !matches!(other, Unfinished::Stop(other) if *other == mode));
+        self.unfinished.insert(id, Unfinished::Stop(mode));
+        self.step(Input::StopRequested(mode), None, context);
+    }
+
     pub(super) fn attach(&mut self, reader: FeedSender<M::News, M::View>, context: &mut Context<Self>) {
-        if let Phase::Running(machine) = &self.phase {
-            self.outbox.push(Item::Attach(reader, machine.view()));
-            self.flush(context);
-        } else {
-            self.unattached.push(reader);
+        match self.view(context) {
+            Some(view) => {
+                self.outbox.push(Item::Attach(reader, view));
+                self.flush(context);
+            }
+            None => self.unattached.push(reader),
         }
     }
 
     /// Gives a new snapshot to every reader that fell behind, or to all.
     pub(super) fn refresh(&mut self, everyone: bool, context: &mut Context<Self>) {
-        let Phase::Running(machine) = &self.phase else { return };
-        let waiting = self.readers.iter().filter(|(_, reader)| everyone || reader.is_behind());
-        let views: Vec<(u64, M::View)> = waiting.map(|(number, _)| (*number, machine.view())).collect();
+        let is_due = |reader: &FeedSender<_, _>| reader.is_behind() || everyone && reader.takes_snapshots();
+        let due = self.readers.iter().filter(|(_, reader)| is_due(reader));
+        let numbers: Vec<u64> = due.map(|(number, _)| *number).collect();
+        let mut views = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let Some(view) = self.view(context) else { return };
+            views.push((number, view));
+        }
         if !views.is_empty() {
             self.outbox.push(Item::Refresh(views));
             self.flush(context);
+        }
+    }
+
+    /// What readers may know, if the machine lives. To panic over it is a crash like any other.
+    fn view(&mut self, context: &mut Context<Self>) -> Option<M::View> {
+        let Phase::Running(machine) = &self.phase else { return None };
+        match std::panic::catch_unwind(AssertUnwindSafe(|| machine.view())) {
+            Ok(view) => Some(view),
+            Err(panic) => {
+                self.crashed("a look at its view".to_owned(), None, &panic_message(&*panic), context);
+                None
+            }
         }
     }
 
@@ -197,18 +240,16 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         let effects = &mut self.effects;
         let stepped = std::panic::catch_unwind(AssertUnwindSafe(|| machine.step(moment, &input, effects)));
         if let Err(panic) = stepped {
-            self.crashed(&input, asker, &panic_message(&*panic), context);
+            self.crashed(format!("{input:?}"), asker, &panic_message(&*panic), context);
             return;
         }
         self.door.steps.fetch_add(1, Ordering::Relaxed);
         let failed = self.queue_effects(&input, &mut asker);
-        if let (Some(Asker { reply: reply @ Some(_), .. }), Input::Asked { id, asked_at, ask }) =
-            (asker, input)
-        {
-            self.parked.insert(id, Parked { ask, asked_at, reply });
+        if let (Some(Asker { reply, .. }), Input::Asked { id, asked_at, ask }) = (asker, input) {
+            self.unfinished.insert(id, Unfinished::Question { ask, asked_at, reply });
         }
         if let Some(error) = failed {
-            self.write_failed(&error, context);
+            self.write_failed_at_once(&error, context);
         }
         self.flush(context);
     }
@@ -219,17 +260,9 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         let mut failed = None;
         for effect in effects.drain() {
             match effect {
-                Effect::Persist(change) => {
-                    self.ticket.sequence += 1;
-                    match self.store.write(self.ticket, change) {
-                        Written::Now => {}
-                        Written::Later => self.outbox.push(Item::Gate(self.ticket.sequence)),
-                        Written::Failed(error) => {
-                            self.outbox.push(Item::Gate(self.ticket.sequence));
-                            failed = Some(error);
-                        }
-                    }
-                }
+                // It was decided on top of a write that failed.
+                Effect::Persist(_) if failed.is_some() => {}
+                Effect::Persist(change) => failed = self.write(change),
                 Effect::Reply(id, answer) => {
                     let item = self.reply_item(id, answer, input, asker);
                     self.outbox.push(item);
@@ -247,6 +280,21 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         failed
     }
 
+    /// Hands a change to the store and closes the gate behind it. Gives the error if it failed at once.
+    fn write(&mut self, change: M::Change) -> Option<String> {
+        self.ticket.sequence += 1;
+        let (store, ticket) = (&mut self.store, self.ticket);
+        let written = std::panic::catch_unwind(AssertUnwindSafe(|| store.write(ticket, change)));
+        let failed = match written {
+            Ok(Written::Now) => return None,
+            Ok(Written::Later) => None,
+            Ok(Written::Failed(error)) => Some(error),
+            Err(panic) => Some(format!("the store crashed: {}", panic_message(&*panic))),
+        };
+        self.outbox.push(Item::Gate(ticket.sequence));
+        failed
+    }
+
     fn reply_item(
         &mut self,
         id: AskId,
@@ -255,10 +303,14 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         asker: &mut Option<Asker<M>>,
     ) -> Item<M> {
         let is_current = matches!(input, Input::Asked { id: current, .. } if *current == id);
-        if let (true, Some(asker)) = (is_current, asker.as_mut()) {
-            return Item::Reply { answer, reply: asker.reply.take(), permit: asker.permit.take() };
+        if let Some(Asker { reply, permit }) = asker.take_if(|_| is_current) {
+            return Item::Reply { answer, reply, permit };
         }
-        let reply = self.parked.remove(&id).and_then(|parked| parked.reply);
+        let reply = match self.unfinished.remove(&id) {
+            Some(Unfinished::Question { reply, .. }) => reply,
+            // Nobody waits for this answer, or no longer.
+            Some(Unfinished::Stop(_)) | None => None,
+        };
         Item::Reply { answer, reply, permit: None }
     }
 }
@@ -308,8 +360,6 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Settled> for Shell<M, D, S> {
             }
         }
         self.flush(context);
-        if matches!(self.phase, Phase::Settling) && !self.outbox.is_waiting() {
-            self.load(context);
-        }
+        self.go_on_if_settled(context);
     }
 }

@@ -26,7 +26,7 @@ pub enum FeedItem<N, V> {
         /// What changed.
         news: N,
     },
-    /// The queue was full, and this many changes were not put into it. A snapshot follows.
+    /// The queue was full, and this many changes were not put into it. A snapshot follows, unless the publisher has ended.
     Lagged {
         /// How many changes are missing.
         missed: u64,
@@ -36,10 +36,39 @@ pub enum FeedItem<N, V> {
 struct Queue<N, V> {
     items: VecDeque<FeedItem<N, V>>,
     capacity: usize,
-    missed: u64,
+    /// Once the queue was full: how many changes were not put into it since. Nothing is, until a new snapshot comes.
+    missed: Option<u64>,
     resync_asked: bool,
     ended: bool,
     abandoned: bool,
+}
+
+impl<N, V> Queue<N, V> {
+    fn is_full(&self) -> bool {
+        self.items.len() >= self.capacity
+    }
+
+    /// Takes a snapshot in without growing beyond the capacity, however often one comes.
+    fn take_snapshot(&mut self, snapshot: FeedItem<N, V>) {
+        let is_full = self.is_full();
+        match self.missed {
+            // The reader has asked, so it has read everything and there is room.
+            Some(missed) if self.resync_asked => {
+                if missed > 0 {
+                    self.items.push_back(FeedItem::Lagged { missed });
+                }
+                self.items.push_back(snapshot);
+                self.missed = None;
+                self.resync_asked = false;
+            }
+            Some(_) => {}
+            None => match self.items.back_mut() {
+                Some(last @ FeedItem::Snapshot { .. }) => *last = snapshot,
+                Some(_) if is_full => self.missed = Some(0),
+                Some(_) | None => self.items.push_back(snapshot),
+            },
+        }
+    }
 }
 
 struct Shared<N, V> {
@@ -87,7 +116,7 @@ pub(crate) fn feed<N, V>(
     let queue = Queue {
         items: VecDeque::new(),
         capacity: capacity.max(2),
-        missed: 0,
+        missed: None,
         resync_asked: false,
         ended: false,
         abandoned: false,
@@ -100,24 +129,20 @@ impl<N, V> FeedSender<N, V> {
     /// Puts a change into the queue, or counts it as missed.
     pub(crate) fn change(&self, number: u64, news: N) {
         let mut queue = self.shared.lock();
-        if queue.missed > 0 || queue.items.len() >= queue.capacity {
-            queue.missed += 1;
-        } else {
-            queue.items.push_back(FeedItem::Change { number, news });
+        match queue.missed {
+            Some(missed) => queue.missed = Some(missed + 1),
+            None if queue.is_full() => queue.missed = Some(1),
+            None => queue.items.push_back(FeedItem::Change { number, news }),
         }
         drop(queue);
         self.shared.filled.notify_one();
     }
 
-    /// Puts a snapshot into the queue, after word of what was missed.
+    /// Puts a snapshot into the queue, after word of what was missed. Where there is no room, the reader asks for a new one
+    /// when it gets there.
     pub(crate) fn snapshot(&self, number: u64, view: V) {
         let mut queue = self.shared.lock();
-        if queue.missed > 0 {
-            let missed = std::mem::take(&mut queue.missed);
-            queue.items.push_back(FeedItem::Lagged { missed });
-        }
-        queue.resync_asked = false;
-        queue.items.push_back(FeedItem::Snapshot { number, view });
+        queue.take_snapshot(FeedItem::Snapshot { number, view });
         drop(queue);
         self.shared.filled.notify_one();
     }
@@ -125,6 +150,12 @@ impl<N, V> FeedSender<N, V> {
     /// Whether changes are missing and the reader has asked for a snapshot.
     pub(crate) fn is_behind(&self) -> bool {
         self.shared.lock().resync_asked
+    }
+
+    /// Whether a snapshot that nobody asked for would be of use: who is behind will ask for one.
+    pub(crate) fn takes_snapshots(&self) -> bool {
+        let queue = self.shared.lock();
+        queue.missed.is_none() || queue.resync_asked
     }
 
     /// Whether nobody reads any more.
@@ -179,9 +210,10 @@ impl<N, V> Subscription<N, V> {
             return Look::Item(item);
         }
         if queue.ended {
-            return Look::Ended;
+            let missed = queue.missed.take().filter(|missed| *missed > 0);
+            return missed.map_or(Look::Ended, |missed| Look::Item(FeedItem::Lagged { missed }));
         }
-        if queue.missed > 0 && !queue.resync_asked {
+        if queue.missed.is_some() && !queue.resync_asked {
             queue.resync_asked = true;
             return Look::Behind;
         }

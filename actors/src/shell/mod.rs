@@ -17,12 +17,15 @@
 //! 1. Effects leave in order. Behind a *gate* nothing leaves before its write is on disk; the mailbox goes on meanwhile, and
 //!    later effects queue behind.
 //! 2. When a write fails, everything behind its gate is answered with [`AskError::NotDurable`], the machine is rebuilt from
-//!    its store, and a [`Notice`] says so. Questions that no step had answered yet are asked again.
+//!    its store, and a [`Notice`] says so. What no step had answered yet is asked again, in the order in which it came, also
+//!    if it was told and nobody waits for an answer: so a machine answers everything that is said to it, sooner or later. A
+//!    request to end keeps its place among the questions.
 //! 3. Calls never hold the mailbox. They come back with their key, and calls of a former life of the machine do not come
 //!    back at all.
 //! 4. A panic in a step is caught: its asker gets [`AskError::Crashed`], the input goes to the dead letters, what was
 //!    written before settles, the machine is rebuilt, the budget is charged. Mailbox and address stay valid. When the budget
-//!    is spent the actor ends with [`Ending::BudgetSpent`] and its parent decides.
+//!    is spent the actor ends with [`Ending::BudgetSpent`] and its parent decides. A panic over the view is a crash as well,
+//!    and one in the store is a failed write or load; only [`Doing::published`] may not panic, since news would be lost.
 //! 5. Mailbox order holds under overload: one message too many is refused at the door with [`AskError::Busy`], and nothing
 //!    that was taken is overtaken.
 //! 6. Everything has a limit: messages in flight ([`Address::vacant`]), calls ([`Settings`]), unread news
@@ -32,16 +35,17 @@
 //! A machine's life, as the shell sees it:
 //!
 //! ```text
-//!           ┌────────────────────────────── pause ◄─────────────┐
-//!           ▼                                                   │ write failed
-//!  start ► loading ── image ──► running ──────────────────────► ┤
-//!           ▲                    │   │ panic                    │
-//!           │                    │   └────► settling ── budget ─┴──► ended (budget spent)
-//!           │                    │              │ writes settled
-//!           │                    ▼              │
-//!           └────────────── stop: ended         │
-//!           └───────────────────────────────────┘
+//!  start ──► loading ─── image ──► running ─── stop ──► ended
+//!             ▲  ▲ │               │     │
+//!             │  │ │ cannot read   │     │
+//!             │  │ ▼         panic │     │ write failed
+//!             │  pause             ▼     ▼
+//!             │    ▲               settling: what was written before is waited for
+//!             │    └─ write failed ──┤
+//!             └────── panic ─────────┘
 //! ```
+//!
+//! A panic and a failed load charge the budget; the one that is too many ends the actor.
 //!
 //! A host program can run machines of its own in the same way; `examples/own_actor.rs` shows one.
 

@@ -81,6 +81,15 @@ impl<M: Machine> Outbox<M> {
         self.items.retain(|item| !matches!(item, Item::Call { .. }));
     }
 
+    /// Takes everything out that waits behind the gate of this write, and the gate.
+    pub(crate) fn take_behind(&mut self, sequence: u64) -> VecDeque<Item<M>> {
+        let is_gate = |item: &Item<M>| matches!(item, Item::Gate(gate) if *gate == sequence);
+        let place = self.items.iter().position(is_gate).unwrap_or(self.items.len());
+        let behind = self.items.split_off(place);
+        self.gates -= behind.iter().filter(|item| matches!(item, Item::Gate(_))).count();
+        behind
+    }
+
     /// Takes everything out that will never leave.
     pub(crate) fn take_all(&mut self) -> VecDeque<Item<M>> {
         self.gates = 0;

@@ -1,12 +1,14 @@
 //! Crashes, failed writes, and the way back: how a machine is given up and built again from its store.
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 
 use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, WrapFuture};
+use futures_util::FutureExt;
 
-use super::actor::{Asker, Event, Phase, Shell};
-use super::address::{AskError, Letter};
+use super::actor::{AfterSettling, Asker, Event, Phase, Shell};
+use super::address::AskError;
 use super::calls::panic_message;
 use super::doing::Doing;
 use super::machine::{Input, Machine};
@@ -18,40 +20,53 @@ use super::store::Store;
 impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     pub(super) fn crashed(
         &mut self,
-        input: &Input<M>,
+        input: String,
         asker: Option<Asker<M>>,
         message: &str,
         context: &mut Context<Self>,
     ) {
         let crashes = self.door.crashes.fetch_add(1, Ordering::Relaxed) + 1;
+        let actor = self.door.name.clone();
         self.settings.notices.post(Notice::Crashed {
-            actor: self.door.name.clone(),
+            actor: actor.clone(),
             message: message.to_owned(),
             crashes,
         });
-        self.bury(format!("{input:?}"), DeadLetterCause::Crashed(message.to_owned()));
+        self.bury(input, DeadLetterCause::Crashed(message.to_owned()));
         if let Some(reply) = asker.and_then(|asker| asker.reply) {
-            let error = AskError::Crashed { actor: self.door.name.clone(), message: message.to_owned() };
-            let _ = reply.send(Err(error));
+            let _ = reply.send(Err(AskError::Crashed { actor, message: message.to_owned() }));
         }
-        self.abandon_life();
-        self.outbox.forget_calls();
-        self.phase = Phase::Settling;
-        let now = self.settings.clock.now();
-        if !self.restarts.charge(&self.settings.budget, now) {
+        self.abandon_life(AfterSettling::Load);
+        if self.restarts.charge(&self.settings.budget, self.settings.clock.now()) {
+            self.go_on_if_settled(context);
+        } else {
             self.end(Ending::BudgetSpent(message.to_owned()), context);
-        } else if !self.outbox.is_waiting() {
-            self.flush(context);
-            self.load(context);
         }
     }
 
+    /// The store told that writes of this epoch are lost: nothing that still waits for one will leave.
     pub(super) fn write_failed(&mut self, error: &str, context: &mut Context<Self>) {
+        self.failed_epoch = Some(self.ticket.epoch);
+        self.abandon_life(AfterSettling::Pause);
+        let behind = self.outbox.take_all();
+        self.refuse(behind, error);
+        self.go_on_if_settled(context);
+    }
+
+    /// The store refused its latest write: what comes behind it is refused too, and what came before it may still leave.
+    pub(super) fn write_failed_at_once(&mut self, error: &str, context: &mut Context<Self>) {
+        let behind = self.outbox.take_behind(self.ticket.sequence);
+        self.abandon_life(AfterSettling::Pause);
+        self.refuse(behind, error);
+        self.flush(context);
+        self.go_on_if_settled(context);
+    }
+
+    /// Answers everyone who waited behind a write that failed.
+    fn refuse(&mut self, behind: VecDeque<Item<M>>, error: &str) {
         let actor = self.door.name.clone();
         self.settings.notices.post(Notice::WriteFailed { actor: actor.clone(), error: error.to_owned() });
-        self.failed_epoch = Some(self.ticket.epoch);
-        self.abandon_life();
-        for item in self.outbox.take_all() {
+        for item in behind {
             match item {
                 Item::Reply { reply: Some(reply), .. } => {
                     let error = AskError::NotDurable { actor: actor.clone(), error: error.to_owned() };
@@ -67,7 +82,18 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
                 | Item::Stop(_) => {}
             }
         }
-        self.pause_before_load(context);
+    }
+
+    /// Goes back to the store as soon as nothing is on its way there any more.
+    pub(super) fn go_on_if_settled(&mut self, context: &mut Context<Self>) {
+        let Phase::Settling(next) = self.phase else { return };
+        if self.outbox.is_waiting() {
+            return;
+        }
+        match next {
+            AfterSettling::Load => self.load(context),
+            AfterSettling::Pause => self.pause_before_load(context),
+        }
     }
 
     fn pause_before_load(&mut self, context: &mut Context<Self>) {
@@ -78,8 +104,10 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     }
 
     /// Lets go of everything that belongs to the life of one machine.
-    fn abandon_life(&mut self) {
+    fn abandon_life(&mut self, next: AfterSettling) {
+        self.phase = Phase::Settling(next);
         self.effects.clear();
+        self.outbox.forget_calls();
         self.calls.abandon();
         self.timers.clear();
         self.ticket.epoch += 1;
@@ -90,10 +118,18 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             return;
         }
         self.phase = Phase::Loading;
-        let load = self.store.load().into_actor(self);
+        let store = &mut self.store;
+        let load = match std::panic::catch_unwind(AssertUnwindSafe(|| store.load())) {
+            Ok(load) => load,
+            Err(panic) => Box::pin(async move { std::panic::resume_unwind(panic) }),
+        };
+        let load = AssertUnwindSafe(load).catch_unwind().into_actor(self);
         context.spawn(load.map(|loaded, shell, context| match loaded {
-            Ok(image) => shell.rebuild(image, context),
-            Err(error) => shell.load_failed(error, context),
+            Ok(Ok(image)) => shell.rebuild(image, context),
+            Ok(Err(error)) => shell.load_failed(error, context),
+            Err(panic) => {
+                shell.load_failed(format!("the store crashed: {}", panic_message(&*panic)), context);
+            }
         }));
     }
 
@@ -114,13 +150,13 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         match std::panic::catch_unwind(AssertUnwindSafe(|| M::restore(config, image, moment))) {
             Ok(machine) => self.phase = Phase::Running(machine),
             Err(panic) => {
-                self.crashed(&Input::Resumed, None, &panic_message(&*panic), context);
+                self.crashed("what its store holds".to_owned(), None, &panic_message(&*panic), context);
                 return;
             }
         }
         let is_rebuilt = std::mem::replace(&mut self.built_before, true);
         self.door.rebuilds.fetch_add(u64::from(is_rebuilt), Ordering::Relaxed);
-        self.requeue_unfinished();
+        self.again.append(&mut self.unfinished);
         self.step(Input::Resumed, None, context);
         for reader in std::mem::take(&mut self.unattached) {
             self.attach(reader, context);
@@ -128,18 +164,16 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         // A commit that failed may have reached the disk all the same, so what readers were told may no longer hold.
         self.refresh(is_rebuilt, context);
         while matches!(self.phase, Phase::Running(_)) {
-            let Some(event) = self.deferred.pop_front() else { break };
+            let Some(event) = self.next_deferred() else { break };
             self.handle_event(event, context);
         }
     }
 
-    /// Puts what the former life had not answered in front of what waits since.
-    fn requeue_unfinished(&mut self) {
-        if let Some(mode) = self.stop_requested {
-            self.deferred.push_front(Event::Letter(Letter::Stop(mode)));
-        }
-        for (id, parked) in std::mem::take(&mut self.parked).into_iter().rev() {
-            self.deferred.push_front(Event::AskedAgain(id, parked));
+    /// What waits: first what a former life had not finished, then what came since.
+    fn next_deferred(&mut self) -> Option<Event<M>> {
+        match self.again.pop_first() {
+            Some((id, unfinished)) => Some(Event::Again(id, unfinished)),
+            None => self.deferred.pop_front(),
         }
     }
 
@@ -148,12 +182,14 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     }
 
     pub(super) fn end(&mut self, ending: Ending, context: &mut Context<Self>) {
+        self.abandon_life(AfterSettling::Load);
         self.phase = Phase::Ended;
         self.ending.set(ending);
-        self.abandon_life();
-        self.parked.clear();
+        self.unfinished.clear();
+        self.again.clear();
         self.outbox.take_all();
         self.deferred.clear();
+        self.unattached.clear();
         self.readers.clear();
         context.stop();
     }

@@ -34,6 +34,10 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             Item::Publish(news) => self.publish(&news),
             Item::Attach(reader, view) => {
                 reader.snapshot(self.published, view);
+                // Publishing lets go of those who left; where nothing is published, this does, now and then.
+                if self.readers.len().is_power_of_two() {
+                    self.readers.retain(|_, reader| !reader.is_abandoned());
+                }
                 self.readers_ever += 1;
                 self.readers.insert(self.readers_ever, reader);
             }
@@ -96,8 +100,9 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
 
     fn timers_due(&mut self, context: &mut Context<Self>) {
         let now = self.settings.clock.now();
+        let mark = self.timers.settings();
         while matches!(self.phase, Phase::Running(_)) {
-            let Some(timer) = self.timers.pop_due(now) else { break };
+            let Some(timer) = self.timers.pop_due(now, mark) else { break };
             self.step(Input::Elapsed(timer), None, context);
         }
         self.arm(context);

@@ -37,9 +37,16 @@ impl<T: Ord + Clone> Timers<T> {
         self.by_time.first().map(|(at, _, _)| *at)
     }
 
-    /// Takes the first one that is due.
-    pub(crate) fn pop_due(&mut self, now: Timestamp) -> Option<T> {
-        if self.next()? > now {
+    /// How often a timer was set so far. Marks the present in [`pop_due`](Self::pop_due).
+    pub(crate) const fn settings(&self) -> u64 {
+        self.settings
+    }
+
+    /// Takes the first one that is due, if it was set before the mark: timers that set each other anew for the same instant
+    /// must let others have their turn.
+    pub(crate) fn pop_due(&mut self, now: Timestamp, mark: u64) -> Option<T> {
+        let (at, setting, _) = self.by_time.first()?;
+        if *at > now || *setting > mark {
             return None;
         }
         let (_, _, timer) = self.by_time.pop_first()?;
@@ -69,7 +76,7 @@ mod tests {
         for name in [5, 3, 4, 1] {
             timers.start(name, at(7));
         }
-        let order: Vec<i32> = std::iter::from_fn(|| timers.pop_due(at(7))).collect();
+        let order: Vec<i32> = std::iter::from_fn(|| timers.pop_due(at(7), u64::MAX)).collect();
         assert_eq!(order, [5, 3, 4, 1]);
     }
 
@@ -78,9 +85,20 @@ mod tests {
         let mut timers = Timers::default();
         timers.start("probe", at(1));
         timers.start("probe", at(9));
-        assert_eq!(timers.pop_due(at(8)), None);
-        assert_eq!(timers.pop_due(at(9)), Some("probe"));
-        assert_eq!(timers.pop_due(at(99)), None);
+        assert_eq!(timers.pop_due(at(8), u64::MAX), None);
+        assert_eq!(timers.pop_due(at(9), u64::MAX), Some("probe"));
+        assert_eq!(timers.pop_due(at(99), u64::MAX), None);
+    }
+
+    #[test]
+    fn a_timer_that_is_set_for_this_instant_while_others_run_waits_for_the_next_turn_scl_07() {
+        let mut timers = Timers::default();
+        timers.start("probe", at(1));
+        let mark = timers.settings();
+        assert_eq!(timers.pop_due(at(1), mark), Some("probe"));
+        timers.start("probe", at(1));
+        assert_eq!(timers.pop_due(at(1), mark), None);
+        assert_eq!(timers.pop_due(at(1), timers.settings()), Some("probe"));
     }
 
     #[test]
@@ -88,7 +106,7 @@ mod tests {
         let mut timers = Timers::default();
         timers.start("probe", at(1));
         timers.cancel(&"probe");
-        assert_eq!(timers.pop_due(at(5)), None);
+        assert_eq!(timers.pop_due(at(5), u64::MAX), None);
         assert_eq!(timers.next(), None);
     }
 }

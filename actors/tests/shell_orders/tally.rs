@@ -1,0 +1,504 @@
+//! A tiny machine that keeps numbers in the order in which they came, and a disk that does what the test says.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use actix::Recipient;
+use callboard_actors::conversation;
+use callboard_actors::persister::{Settled, WriteError};
+use callboard_actors::shell::{
+    Address, AskId, CallKey, Doing, Effects, Input, Machine, Running, Settings, StopMode, Store, Ticket,
+    Written, start,
+};
+use callboard_actors::vocabulary::{Moment, RestartBudget};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use tokio::sync::Notify;
+
+// === The machine ===
+
+/// Keeps a number; the answer is its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Keep(pub(crate) u64);
+/// Keeps two numbers with one write each; the answer, given between the writes, is the place of the first.
+#[derive(Debug, Clone)]
+pub(crate) struct KeepTwo(pub(crate) u64, pub(crate) u64);
+/// Asks for all numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct All;
+/// Waits until a number is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Await(pub(crate) u64);
+/// Makes the step panic after half of its work.
+#[derive(Debug, Clone)]
+pub(crate) struct Stumble;
+/// Calls out, and then keeps a number.
+#[derive(Debug, Clone)]
+pub(crate) struct Fetch(pub(crate) u64);
+/// Keeps a number after a pause.
+#[derive(Debug, Clone)]
+pub(crate) struct KeepLater(pub(crate) u64, pub(crate) Duration);
+
+conversation! {
+    /// What is said to the tally.
+    pub(crate) enum Ask -> Answer for Tally {
+        Keep => usize,
+        KeepTwo => usize,
+        All => Vec<u64>,
+        Await => (),
+        Stumble => (),
+        Fetch => usize,
+        KeepLater => usize,
+    }
+}
+
+/// What goes wrong outside of steps, counted down: a fault happens while its count is above zero.
+#[derive(Debug, Default)]
+pub(crate) struct Mischief {
+    pub(crate) restore_panics: Cell<u32>,
+    pub(crate) view_panics: Cell<u32>,
+    pub(crate) resume_panics: Cell<u32>,
+    pub(crate) stop_panics: Cell<u32>,
+    pub(crate) call_panics: Cell<u32>,
+    pub(crate) drop_panics: Cell<u32>,
+    pub(crate) publish_panics: Cell<u32>,
+    pub(crate) stops_seen: RefCell<Vec<StopMode>>,
+    pub(crate) inputs_seen: RefCell<Vec<String>>,
+}
+
+impl Mischief {
+    fn strike(count: &Cell<u32>, what: &str) {
+        if let Some(left) = count.get().checked_sub(1) {
+            count.set(left);
+            panic!("{what} panics on purpose");
+        }
+    }
+
+    pub(crate) fn calm(&self) {
+        for count in [
+            &self.restore_panics,
+            &self.view_panics,
+            &self.resume_panics,
+            &self.stop_panics,
+            &self.call_panics,
+            &self.drop_panics,
+            &self.publish_panics,
+        ] {
+            count.set(0);
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Tally {
+    numbers: Vec<u64>,
+    waiting: Vec<(AskId, u64)>,
+    fetching: Vec<(AskId, u64)>,
+    later: Vec<(AskId, u64)>,
+    mischief: Rc<Mischief>,
+}
+
+impl Machine for Tally {
+    const KIND: &'static str = "tally";
+    type Config = Rc<Mischief>;
+    type Image = Vec<u64>;
+    type Ask = Ask;
+    type Answer = Answer;
+    type Call = u64;
+    type Outcome = ();
+    type Timer = u64;
+    type Change = u64;
+    type News = u64;
+    type View = Vec<u64>;
+
+    fn restore(mischief: &Rc<Mischief>, numbers: Vec<u64>, _: Moment) -> Self {
+        Mischief::strike(&mischief.restore_panics, "restore");
+        let mischief = Rc::clone(mischief);
+        Self { numbers, waiting: vec![], fetching: vec![], later: vec![], mischief }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        self.mischief.inputs_seen.borrow_mut().push(name_of(input));
+        match input {
+            Input::Resumed => Mischief::strike(&self.mischief.resume_panics, "resuming"),
+            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
+            Input::Returned { call, .. } => {
+                let place = self.fetching.iter().position(|(_, number)| number == call);
+                let (id, number) = self.fetching.remove(place.expect("it was asked for"));
+                let place = self.keep(number, effects);
+                effects.reply(id, Answer::Fetch(place));
+            }
+            Input::Elapsed(number) => {
+                let place = self.later.iter().position(|(_, other)| other == number);
+                let (id, number) = self.later.remove(place.expect("it was asked for"));
+                let place = self.keep(number, effects);
+                effects.reply(id, Answer::KeepLater(place));
+            }
+            Input::StopRequested(mode) => {
+                self.mischief.stops_seen.borrow_mut().push(*mode);
+                Mischief::strike(&self.mischief.stop_panics, "stopping");
+                effects.stop();
+            }
+        }
+    }
+
+    fn view(&self) -> Vec<u64> {
+        Mischief::strike(&self.mischief.view_panics, "the view");
+        self.numbers.clone()
+    }
+}
+
+fn name_of(input: &Input<Tally>) -> String {
+    match input {
+        Input::Resumed => "resumed".to_owned(),
+        Input::Asked { ask, .. } => format!("{ask:?}"),
+        Input::Returned { call, .. } => format!("returned {call}"),
+        Input::Elapsed(number) => format!("elapsed {number}"),
+        Input::StopRequested(mode) => format!("{mode:?}"),
+    }
+}
+
+impl Tally {
+    fn asked(&mut self, moment: Moment, id: AskId, ask: &Ask, effects: &mut Effects<Self>) {
+        match ask {
+            Ask::Keep(Keep(number)) => {
+                let place = self.keep(*number, effects);
+                effects.reply(id, Answer::Keep(place));
+            }
+            Ask::KeepTwo(KeepTwo(first, second)) => {
+                let place = self.keep(*first, effects);
+                effects.reply(id, Answer::KeepTwo(place));
+                self.keep(*second, effects);
+            }
+            Ask::All(All) => effects.reply(id, Answer::All(self.numbers.clone())),
+            Ask::Await(Await(number)) if self.numbers.contains(number) => {
+                effects.reply(id, Answer::Await(()));
+            }
+            Ask::Await(Await(number)) => self.waiting.push((id, *number)),
+            Ask::Stumble(Stumble) => {
+                self.keep(u64::MAX, effects);
+                effects.reply(id, Answer::Stumble(()));
+                panic!("stumbled on purpose");
+            }
+            Ask::Fetch(Fetch(number)) => {
+                self.fetching.push((id, *number));
+                effects.call(CallKey::default(), Duration::from_secs(5), *number);
+            }
+            Ask::KeepLater(KeepLater(number, pause)) => {
+                self.later.push((id, *number));
+                effects.start_timer(*number, moment.now + *pause);
+            }
+        }
+    }
+
+    fn keep(&mut self, number: u64, effects: &mut Effects<Self>) -> usize {
+        self.numbers.push(number);
+        effects.persist(number);
+        effects.publish(number);
+        for (waiter, _) in self.waiting.extract_if(.., |(_, awaited)| *awaited == number) {
+            effects.reply(waiter, Answer::Await(()));
+        }
+        self.numbers.len()
+    }
+}
+
+/// Calls take a moment.
+pub(crate) struct Hands(pub(crate) Rc<Mischief>);
+
+impl Doing<Tally> for Hands {
+    fn call(&mut self, _: u64) -> LocalBoxFuture<'static, ()> {
+        Mischief::strike(&self.0.call_panics, "calling");
+        let clumsy = Rc::clone(&self.0);
+        Box::pin(async move {
+            let is_hanging = clumsy.drop_panics.get() > 0;
+            let _clumsy = Clumsy(clumsy);
+            tokio::time::sleep(Duration::from_millis(if is_hanging { 60_000 } else { 3 })).await;
+        })
+    }
+
+    fn published(&mut self, _: &u64) {
+        Mischief::strike(&self.0.publish_panics, "publishing");
+    }
+}
+
+/// What a call has in its hands may be dropped badly.
+struct Clumsy(Rc<Mischief>);
+
+impl Drop for Clumsy {
+    fn drop(&mut self) {
+        Mischief::strike(&self.0.drop_panics, "letting go");
+    }
+}
+
+// === The disk ===
+
+/// What happens to the next write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextWrite {
+    /// It waits for [`Disk::settle`].
+    Waits,
+    /// It is on disk at once, if nothing waits before it.
+    Now,
+    /// It fails at once.
+    Fails,
+    /// The store panics.
+    Panics,
+}
+
+/// How what waits is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is on disk.
+    Written,
+    /// It is not.
+    Failed,
+    /// The commit said that it failed, and yet it is on disk.
+    FailedButWritten,
+}
+
+/// What happens to the next load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextLoad {
+    Fails,
+    Panics,
+    PanicsLater,
+}
+
+#[derive(Default)]
+struct State {
+    numbers: Vec<u64>,
+    waiting: VecDeque<(Ticket, u64)>,
+    failed_epoch: Option<u64>,
+    refused_epoch: Option<u64>,
+    settled: Option<Recipient<Settled>>,
+    writes: VecDeque<NextWrite>,
+    loads: VecDeque<NextLoad>,
+    written_after_failure: bool,
+    is_manual: bool,
+}
+
+/// A disk that settles writes when the test says so, in the way of the real persister: in order, and with nothing of an
+/// epoch after a failure in it.
+#[derive(Clone, Default)]
+pub(crate) struct Disk {
+    state: Rc<RefCell<State>>,
+    moved: Rc<Notify>,
+}
+
+impl Disk {
+    /// A disk whose writes wait for [`Disk::settle`].
+    pub(crate) fn manual() -> Self {
+        let disk = Self::default();
+        disk.state.borrow_mut().is_manual = true;
+        disk
+    }
+
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.state.borrow().numbers.clone()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.borrow().waiting.len()
+    }
+
+    pub(crate) fn next_write(&self, next: NextWrite) {
+        self.state.borrow_mut().writes.push_back(next);
+    }
+
+    pub(crate) fn next_load(&self, next: NextLoad) {
+        self.state.borrow_mut().loads.push_back(next);
+    }
+
+    /// Whether the shell handed over a write of an epoch in which one had failed at once.
+    pub(crate) fn has_written_after_failure(&self) -> bool {
+        self.state.borrow().written_after_failure
+    }
+
+    /// From now on nothing goes wrong, and writes are on disk at once.
+    pub(crate) fn calm(&self) {
+        let mut state = self.state.borrow_mut();
+        state.is_manual = false;
+        state.writes.clear();
+        state.loads.clear();
+        drop(state);
+        while self.settle(1, Outcome::Written) {}
+    }
+
+    /// Settles so many of the waiting writes, as far as they are of one epoch, as one commit. False if none waits.
+    pub(crate) fn settle(&self, count: usize, outcome: Outcome) -> bool {
+        let mut state = self.state.borrow_mut();
+        let Some((first, _)) = state.waiting.front().copied() else { return false };
+        let mut through = first.sequence;
+        for _ in 0..count.max(1) {
+            match state.waiting.front().copied() {
+                Some((ticket, number)) if ticket.epoch == first.epoch => {
+                    through = ticket.sequence;
+                    if outcome != Outcome::Failed {
+                        state.numbers.push(number);
+                    }
+                    state.waiting.pop_front();
+                }
+                Some(_) | None => break,
+            }
+        }
+        let outcome = match outcome {
+            Outcome::Written => Ok(()),
+            Outcome::Failed | Outcome::FailedButWritten => {
+                state.fail(first.epoch);
+                Err(disk_full())
+            }
+        };
+        let settled = Settled { epoch: first.epoch, through, outcome };
+        state.settled.as_ref().expect("it is open").do_send(settled);
+        drop(state);
+        self.moved.notify_waiters();
+        true
+    }
+}
+
+impl State {
+    fn fail(&mut self, epoch: u64) {
+        self.failed_epoch = self.failed_epoch.max(Some(epoch));
+        self.waiting.retain(|(ticket, _)| ticket.epoch > epoch);
+    }
+}
+
+impl Store<Tally> for Disk {
+    fn open(&mut self, settled: Recipient<Settled>) {
+        let mut state = self.state.borrow_mut();
+        state.settled = Some(settled);
+        state.failed_epoch = None;
+        state.refused_epoch = None;
+        // As with the real persister, what an earlier life handed over still reaches the disk.
+        let left: Vec<u64> = state.waiting.drain(..).map(|(_, number)| number).collect();
+        state.numbers.extend(left);
+    }
+
+    fn write(&mut self, ticket: Ticket, number: u64) -> Written {
+        let mut state = self.state.borrow_mut();
+        state.written_after_failure |= state.refused_epoch >= Some(ticket.epoch);
+        if state.failed_epoch >= Some(ticket.epoch) {
+            // Its owner is about to hear that this epoch has failed.
+            return Written::Later;
+        }
+        let calm = if state.is_manual { NextWrite::Waits } else { NextWrite::Now };
+        let next = state.writes.pop_front().unwrap_or(calm);
+        match next {
+            NextWrite::Now if state.waiting.is_empty() => {
+                state.numbers.push(number);
+                Written::Now
+            }
+            NextWrite::Now | NextWrite::Waits => {
+                state.waiting.push_back((ticket, number));
+                Written::Later
+            }
+            NextWrite::Fails => {
+                state.refused_epoch = state.refused_epoch.max(Some(ticket.epoch));
+                Written::Failed("the disk is full at once".to_owned())
+            }
+            NextWrite::Panics => {
+                state.refused_epoch = state.refused_epoch.max(Some(ticket.epoch));
+                drop(state);
+                panic!("the store panics on purpose")
+            }
+        }
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<Vec<u64>, String>> {
+        let next = self.state.borrow_mut().loads.pop_front();
+        let disk = self.clone();
+        match next {
+            Some(NextLoad::Panics) => panic!("loading panics on purpose"),
+            Some(NextLoad::PanicsLater) => {
+                Box::pin(async { panic!("loading panics on purpose, a little later") })
+            }
+            Some(NextLoad::Fails) => Box::pin(async { Err("the disk does not answer".to_owned()) }),
+            None => Box::pin(async move {
+                while disk.waiting() > 0 {
+                    disk.moved.notified().await;
+                }
+                Ok(disk.numbers())
+            }),
+        }
+    }
+}
+
+fn disk_full() -> WriteError {
+    let source = Arc::new(std::io::Error::from(std::io::ErrorKind::StorageFull));
+    WriteError::NoSpace { path: "/data/callboard.redb".into(), source }
+}
+
+// === The stage ===
+
+/// A tally at an address, with all that surrounds it.
+pub(crate) struct Stage {
+    pub(crate) tally: Address<Tally>,
+    pub(crate) running: Running,
+    pub(crate) disk: Disk,
+    pub(crate) mischief: Rc<Mischief>,
+    pub(crate) settings: Settings,
+}
+
+impl Stage {
+    pub(crate) fn new(disk: Disk, limit: usize) -> Self {
+        let budget = RestartBudget { limit: 1_000, window: Duration::from_secs(60) };
+        Self::with(disk, limit, Settings { seed: Some(7), budget, ..Settings::default() })
+    }
+
+    pub(crate) fn with(disk: Disk, limit: usize, settings: Settings) -> Self {
+        let tally = Address::vacant("tally", limit);
+        let mischief = Rc::new(Mischief::default());
+        let running = begin(&tally, &mischief, &disk, &settings);
+        Self { tally, running, disk, mischief, settings }
+    }
+
+    /// Starts another life at the same address.
+    pub(crate) fn start_again(&mut self) {
+        self.running = self.another_life();
+    }
+
+    /// Starts another life at the same address, and gives its parent's view.
+    pub(crate) fn another_life(&self) -> Running {
+        begin(&self.tally, &self.mischief, &self.disk, &self.settings)
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ending(&self) -> Option<callboard_actors::shell::Ending> {
+        self.running.ended().now_or_never()
+    }
+}
+
+fn begin(tally: &Address<Tally>, mischief: &Rc<Mischief>, disk: &Disk, settings: &Settings) -> Running {
+    start(tally, Rc::clone(mischief), Hands(Rc::clone(mischief)), disk.clone(), settings.clone())
+}
+
+/// Lets everything that can happen now happen.
+pub(crate) async fn settle_down() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+/// Runs a story on one arbiter under virtual time. Panics on purpose are not printed.
+pub(crate) fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let text = info.payload().downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| info.payload().downcast_ref::<String>().cloned());
+            if !text.is_some_and(|text| text.contains("on purpose")) {
+                loud(info);
+            }
+        }));
+    });
+    let system = actix::System::with_tokio_rt(|| {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime")
+    });
+    system.block_on(async { tell().await });
+}
