@@ -310,3 +310,135 @@ fn mounts(spec: &AllocationSpec, sockets: &Place, volumes: &Place) -> Vec<Mount>
         mount(PathBuf::from("/dev"), Path::new("/dev"), Propagation::Private),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::vocabulary::{NAME_BYTES_MAX, TaskName};
+
+    fn layout(data_dir: &str) -> Layout {
+        Layout::new(data_dir, "/run/callboard").expect("good directories")
+    }
+
+    fn spec(allocation: &str, plugin: &str, role: Role) -> AllocationSpec {
+        let name = |text| PluginName::new(text).expect("a good name");
+        let allocation = AllocationId::new(allocation).expect("a good id");
+        AllocationSpec::new(allocation, TaskName::new("plugin").expect("a good name"), name(plugin), role)
+    }
+
+    fn isolated(endpoint: &str) -> AllocationSpec {
+        let mut spec = spec("a1", "zfs", Role::Node);
+        spec.isolation = Isolation::Chroot;
+        spec.environment.insert(ENDPOINT_VARIABLE.to_owned(), endpoint.to_owned());
+        spec
+    }
+
+    fn plan(data_dir: &str, spec: &AllocationSpec) -> Plan {
+        Plan::new(&layout(data_dir), spec).expect("it can be planned")
+    }
+
+    fn names() -> impl Strategy<Value = String> {
+        prop_oneof!["[a-c]{1,3}", "[a-z0-9._-]{1,40}x", "[a-b]{180,255}"]
+    }
+
+    fn data_dirs() -> impl Strategy<Value = String> {
+        prop_oneof!["/[a-b]{1,2}", "/[a-b]{1,2}/[a-b]{1,2}", "/[a-b]{150,250}", "/csi/plugins/[a-b]{1,2}"]
+    }
+
+    proptest! {
+        #[test]
+        fn different_allocations_never_share_a_socket_sec_01(
+            one in (data_dirs(), names()),
+            other in (data_dirs(), names()),
+        ) {
+            let socket = |(data_dir, allocation): &(String, String)| {
+                plan(data_dir, &spec(allocation, "zfs", Role::Node)).context.socket
+            };
+            prop_assert_eq!(one == other, socket(&one) == socket(&other), "{:?} and {:?}", one, other);
+        }
+
+        #[test]
+        fn different_plugins_and_roles_never_share_their_volumes(
+            one in (names(), 0_usize..3),
+            other in (names(), 0_usize..3),
+        ) {
+            let volumes = |(plugin, role): &(String, usize)| {
+                plan("/data", &spec("a1", plugin, Role::ALL[*role])).volume_place.path()
+            };
+            prop_assert_eq!(one == other, volumes(&one) == volumes(&other), "{:?} and {:?}", one, other);
+        }
+
+        #[test]
+        fn the_same_spec_has_the_same_plan_and_it_always_fits_res_02(
+            data_dir in data_dirs(),
+            allocation in names(),
+            plugin in names(),
+        ) {
+            let spec = spec(&allocation, &plugin, Role::Monolith);
+            let once = plan(&data_dir, &spec);
+            prop_assert_eq!(&once, &plan(&data_dir, &spec));
+            prop_assert!(once.context.socket.as_str().len() <= SOCKET_PATH_BYTES_MAX);
+            prop_assert_eq!(once.socket_file.as_deref(), Some(SOCKET_FILE));
+        }
+    }
+
+    #[test]
+    fn the_longest_names_fit_into_the_longest_runtime_directory_sec_01() {
+        let longest = format!("/{}", "r".repeat(SOCKET_PATH_BYTES_MAX - RUNTIME_TAIL_BYTES - 1));
+        let name = "n".repeat(NAME_BYTES_MAX);
+        let layout = Layout::new("/data", &longest).expect("it just fits");
+        let planned = Plan::new(&layout, &spec(&name, &name, Role::Node)).expect("it fits");
+        assert_eq!(planned.context.socket.as_str().len(), SOCKET_PATH_BYTES_MAX);
+        assert!(matches!(Layout::new("/data", longest + "r"), Err(LayoutError::TooLong { .. })));
+    }
+
+    #[test]
+    fn directories_that_depend_on_where_one_stands_are_refused_r9() {
+        for path in ["data", "/data/../etc", ""] {
+            assert!(matches!(Layout::new(path, "/run"), Err(LayoutError::NotAbsolute { .. })), "{path:?}");
+            assert!(matches!(Layout::new("/data", path), Err(LayoutError::NotAbsolute { .. })), "{path:?}");
+        }
+        assert_eq!(layout("/data"), layout("/data//./"), "one directory has one spelling");
+    }
+
+    #[test]
+    fn an_endpoint_of_the_users_own_is_found_again_through_the_mounts_sec_04() {
+        for (endpoint, socket, file) in [
+            ("unix:///csi/own.sock", "/data/csi/plugins/a1/own.sock", Some("own.sock")),
+            ("unix:///csi/deep/own.sock", "/data/csi/plugins/a1/deep/own.sock", None),
+            ("unix:///local/csi/own.sock", "/data/csi/node/zfs/own.sock", None),
+        ] {
+            let planned = plan("/data", &isolated(endpoint));
+            assert_eq!(planned.context.socket.as_str(), socket);
+            assert_eq!(planned.socket_file.as_deref(), file, "{endpoint}");
+            assert!(planned.context.environment.is_empty(), "the user's value wins");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_that_leads_nowhere_is_refused_with_a_way_out() {
+        for (endpoint, named) in [
+            ("unix:///elsewhere/own.sock", "choose a path below /csi"),
+            ("unix:///csix/own.sock", "choose a path below /csi"),
+            ("unix:///csi/../own.sock", "'..'"),
+            ("tcp://127.0.0.1:7", "no Unix socket"),
+            ("", "empty"),
+        ] {
+            let error = Plan::new(&layout("/data"), &isolated(endpoint)).expect_err(endpoint);
+            assert!(matches!(error, PrepareError::Endpoint { .. }), "{error:?}");
+            assert!(error.to_string().contains(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_of_the_users_own_moves_the_socket_to_the_runtime_directory_sec_01() {
+        let endpoint = format!("unix:///csi/{}.sock", "s".repeat(20));
+        let data_dir = format!("/{}", "d".repeat(70));
+        let planned = plan(&data_dir, &isolated(&endpoint));
+        assert!(planned.context.socket.as_str().starts_with("/run/callboard/callboard-"));
+        assert!(planned.context.socket.as_str().ends_with(".sock"));
+        assert!(plan(&data_dir, &spec("a1", "zfs", Role::Node)).socket_place.base.starts_with(&data_dir));
+    }
+}

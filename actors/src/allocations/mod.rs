@@ -27,6 +27,9 @@ mod orders;
 
 mod actor;
 
+#[cfg(test)]
+mod scripts;
+
 pub use actor::{AllocationsMemory, default_runtime_dir, start};
 pub use messages::*;
 pub use state::{

@@ -71,6 +71,7 @@ struct Role {
     version: String,
     has_controller: bool,
     publishes: bool,
+    manifest_bytes: usize,
     acts: HashMap<&'static str, Act>,
     calls: Vec<&'static str>,
 }
@@ -87,6 +88,7 @@ impl Plugin {
             version: "1.0.0".to_owned(),
             has_controller: true,
             publishes: true,
+            manifest_bytes: 0,
             acts: HashMap::new(),
             calls: Vec::new(),
         })))
@@ -108,6 +110,11 @@ impl Plugin {
 
     pub(crate) fn has_controller(&self, has_controller: bool) {
         self.role().has_controller = has_controller;
+    }
+
+    /// Lets it send a manifest of this size.
+    pub(crate) fn has_manifest(&self, bytes: usize) {
+        self.role().manifest_bytes = bytes;
     }
 
     /// All calls since this was last asked.
@@ -191,10 +198,12 @@ impl Identity for Plugin {
     ) -> Result<Response<wire::GetPluginInfoResponse>, Status> {
         self.play("GetPluginInfo").await?;
         let role = self.role();
+        let value = "v".repeat(role.manifest_bytes.saturating_sub(1));
+        let entry = (role.manifest_bytes > 0).then(|| ("k".to_owned(), value));
         Ok(Response::new(wire::GetPluginInfoResponse {
             name: role.name.clone(),
             vendor_version: role.version.clone(),
-            manifest: HashMap::new(),
+            manifest: entry.into_iter().collect(),
         }))
     }
 

@@ -1,0 +1,12 @@
+//! The owner of the allocations and their supervisors, with real directories and sockets and plugins that listen on them,
+//! under virtual time.
+
+#[path = "../house/mod.rs"]
+mod house;
+
+mod stage;
+
+mod places;
+mod restarts;
+mod starting;
+mod stopping;

@@ -1,0 +1,134 @@
+//! The way out: routing first, files last, and nothing that is not ours (A4, SHD-04, VOL-06, S3, S4).
+
+use std::fs;
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::allocations::{
+    AllocationPhase, AllocationsNews, StopAllocation, TaskEventKind, UnknownAllocation,
+};
+use callboard_actors::instances::{CheckError, CheckNow, Dispense};
+use callboard_actors::registry::List;
+use callboard_actors::shell::{Ending, StopMode};
+use futures_util::FutureExt;
+
+use crate::house::{House, LONG, Plugin, node, story};
+use crate::stage::{Minutes, Stage, sockets_below, spec};
+
+#[test]
+fn calls_in_a_tight_loop_during_a_stop_never_meet_a_missing_file_shd_04() {
+    story(|| async {
+        let house = House::open();
+        let mut stage = Stage::in_house(&house, "data");
+        let spec = spec("a", "zfs");
+        let context = stage.prepare(&spec).await.expect("it can be prepared");
+        let plugin = Plugin::new("zfs.example");
+        let _serving = plugin.serve(&context.socket);
+        stage.started(&spec).await;
+        stage.until(&spec, AllocationPhase::Registered).await;
+        let zfs = node("zfs");
+        let dispense = Dispense { plugin: zfs.clone(), within: Duration::from_secs(5) };
+        house.instances.ask(dispense).await.expect("it runs").expect("it is healthy");
+
+        let mut stopping =
+            Box::pin(stage.allocations.ask(StopAllocation { allocation: spec.allocation.clone() }));
+        let (mut answered, mut refused) = (0, 0);
+        let stopped = loop {
+            match house.instances.ask(CheckNow { plugin: zfs.clone() }).await.expect("it runs") {
+                Ok(report) => {
+                    assert!(report.health.reason().is_none(), "{}", report.health);
+                    answered += 1;
+                }
+                Err(CheckError::NotServed { .. }) => refused += 1,
+                Err(other) => panic!("{other}"),
+            }
+            if let Some(stopped) = (&mut stopping).now_or_never() {
+                break stopped.expect("it runs").expect("it is known");
+            }
+        };
+        assert!(stopped.deregistered && stopped.remarks.is_empty(), "{stopped:?}");
+        assert!(answered + refused > 0);
+        assert!(!context.socket.as_path().exists());
+        assert!(!context.socket.as_path().parent().expect("a directory").exists());
+        assert!(house.registry.ask(List).await.expect("it runs").is_empty());
+    });
+}
+
+#[test]
+fn files_of_others_are_named_and_left_and_volumes_are_never_touched_vol_06() {
+    story(|| async {
+        let minutes = Minutes::default();
+        let mut stage = Stage::open(Rc::new(minutes.clone()));
+        let spec = spec("a", "zfs");
+        let context = stage.prepare(&spec).await.expect("it can be prepared");
+        let volumes = &context.mounts[1].host_path;
+        let staged = volumes.join("staging/default/vol1/rw");
+        fs::create_dir_all(&staged).expect("it can be made");
+        fs::write(staged.join("data"), "kept").expect("it can be written");
+        let own = context.socket.as_path().parent().expect("a directory").to_owned();
+        std::os::unix::fs::symlink(volumes, own.join("link")).expect("it can be made");
+        fs::write(own.join("core"), "kept").expect("it can be written");
+        let _serving = Plugin::new("zfs.example").serve(&context.socket);
+        stage.started(&spec).await;
+        stage.until(&spec, AllocationPhase::Registered).await;
+
+        let stopped = stage.stop(&spec).await;
+        let [remark] = &stopped.remarks[..] else { panic!("{stopped:?}") };
+        assert!(
+            remark.contains(own.to_str().expect("readable")) && remark.contains("core, link"),
+            "{remark}"
+        );
+        assert!(stage.event(TaskEventKind::StoppedWithRemarks).await.message.contains("core, link"));
+        assert_eq!(fs::read_to_string(staged.join("data")).expect("it is there"), "kept");
+        assert_eq!(fs::read_to_string(own.join("core")).expect("it is there"), "kept");
+        assert!(!context.socket.as_path().exists(), "the socket is ours and goes");
+        assert_eq!(minutes.take(), ["register", "deregister", "retired"]);
+    });
+}
+
+#[test]
+fn a_stopped_allocation_is_unknown_and_can_begin_anew() {
+    story(|| async {
+        let mut stage = Stage::open(Rc::new(Minutes::default()));
+        let spec = spec("a", "zfs");
+        let unknown = UnknownAllocation { allocation: spec.allocation.clone() };
+        let stop = || stage.allocations.ask(StopAllocation { allocation: spec.allocation.clone() });
+        assert_eq!(stop().await, Ok(Err(unknown.clone())));
+        stage.prepare(&spec).await.expect("it can be prepared");
+        let (one, two) = tokio::join!(stop(), stop());
+        assert_eq!(one, two, "both hear of the same end");
+        assert_eq!(stop().await, Ok(Err(unknown)));
+        stage.prepare(&spec).await.expect("it can be prepared");
+        assert!(stage.rest().contains(&AllocationsNews::Gone(spec.allocation.clone())), "its end was told");
+    });
+}
+
+#[test]
+fn a_shutdown_stops_all_at_once_and_leaves_no_socket_s4() {
+    story(|| async {
+        let house = House::open();
+        let mut stage = Stage::in_house(&house, "data");
+        let specs: Vec<_> = (0..20).map(|number| spec(&format!("a{number}"), "zfs")).collect();
+        let plugin = Plugin::new("zfs.example");
+        let before = tasks();
+        let mut servings = Vec::new();
+        for spec in &specs {
+            let context = stage.prepare(spec).await.expect("it can be prepared");
+            servings.push(plugin.serve(&context.socket));
+            stage.started(spec).await;
+            stage.until(spec, AllocationPhase::Registered).await;
+        }
+        let began = tokio::time::Instant::now();
+        stage.running.request_stop(StopMode::Stop);
+        assert_eq!(tokio::time::timeout(LONG, stage.running.ended()).await, Ok(Ending::Normal));
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        assert!(sockets_below(stage.directory.path()).is_empty());
+        assert!(house.registry.ask(List).await.expect("it runs").is_empty());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(tasks() <= before + servings.len(), "no task of a supervisor is left");
+    });
+}
+
+fn tasks() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
