@@ -17,6 +17,8 @@ pub mod process;
 
 pub mod agent;
 
+pub mod admin;
+
 pub mod command_line;
 pub mod duration;
 pub mod hostpath;

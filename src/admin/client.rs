@@ -1,0 +1,194 @@
+//! The asking end of the admin socket.
+
+use std::future::{Ready, ready};
+use std::io;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use callboard_actors::vocabulary::SocketPath;
+use callboard_proto::admin::v1 as wire;
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+use tonic::codegen::Service;
+use tonic::codegen::http::Uri;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Response, Status, Streaming};
+use wire::admin_client::AdminClient as WireClient;
+
+use super::error::AdminError;
+
+/// What every call claims to be addressed to.
+const AUTHORITY: &str = "http://localhost";
+/// How long an answer may take that needs nobody's end.
+const QUICK: Duration = Duration::from_secs(10);
+/// How long an end may be waited for. Every end is bounded by the host itself, well within this.
+const PATIENT: Duration = Duration::from_secs(600);
+/// Largest status that is read: ten thousand allocations fit with room to spare.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A connection to a running host.
+#[derive(Debug)]
+pub struct AdminClient {
+    socket: SocketPath,
+    client: WireClient<Channel>,
+}
+
+impl AdminClient {
+    /// Connects to the host that serves this socket.
+    ///
+    /// # Errors
+    /// [`AdminError`] says whether there is no host, no permission, or something else behind the socket.
+    pub async fn connect(socket: &SocketPath) -> Result<Self, AdminError> {
+        let stream =
+            UnixStream::connect(socket.as_path()).await.map_err(|error| not_connected(socket, error))?;
+        let channel = Endpoint::from_static(AUTHORITY).connect_with_connector(OneStream(Some(stream))).await;
+        let channel = channel.map_err(|error| protocol(socket, error.to_string()))?;
+        let client = WireClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+        Ok(Self { socket: socket.clone(), client })
+    }
+
+    /// Everything at once.
+    ///
+    /// # Errors
+    /// As all that is asked of a host.
+    pub async fn status(&mut self) -> Result<wire::GetStatusResponse, AdminError> {
+        let answer = self.client.get_status(wire::GetStatusRequest {});
+        let answer = within(QUICK, answer).await;
+        self.answered(answer)
+    }
+
+    /// The tree of actors.
+    ///
+    /// # Errors
+    /// As all that is asked of a host.
+    pub async fn tree(&mut self) -> Result<wire::TreeNode, AdminError> {
+        let answer = self.client.get_tree(wire::GetTreeRequest {});
+        let answer = within(QUICK, answer).await;
+        let root = self.answered(answer)?.root;
+        root.ok_or_else(|| protocol(&self.socket, "its tree has no root".to_owned()))
+    }
+
+    /// Starts an allocation.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when there is none of that name or it runs already.
+    pub async fn start(&mut self, name: &str) -> Result<(), AdminError> {
+        let answer = self.client.start_allocation(wire::StartAllocationRequest { name: name.to_owned() });
+        let answer = within(QUICK, answer).await;
+        self.answered(answer).map(drop)
+    }
+
+    /// Stops an allocation in order and waits for its end.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`] when there is none of that name or it does not run.
+    pub async fn stop(&mut self, name: &str) -> Result<Vec<wire::ChildEnding>, AdminError> {
+        let answer = self.client.stop_allocation(wire::StopAllocationRequest { name: name.to_owned() });
+        let answer = within(PATIENT, answer).await;
+        self.answered(answer).map(|answer| answer.report)
+    }
+
+    /// Stops the whole host in order and waits for its end.
+    ///
+    /// # Errors
+    /// As all that is asked of a host.
+    pub async fn shutdown(&mut self) -> Result<Vec<wire::ChildEnding>, AdminError> {
+        let answer = self.client.shutdown(wire::ShutdownRequest {});
+        let answer = within(PATIENT, answer).await;
+        self.answered(answer).map(|answer| answer.report)
+    }
+
+    /// The status, and then every change of it.
+    ///
+    /// # Errors
+    /// As all that is asked of a host.
+    pub async fn watch(&mut self) -> Result<Watched, AdminError> {
+        let answer = self.client.watch(wire::WatchRequest {});
+        let answer = within(QUICK, answer).await;
+        Ok(Watched { socket: self.socket.clone(), stream: self.answered(answer)? })
+    }
+
+    fn answered<T>(&self, answer: Result<Response<T>, Unanswered>) -> Result<T, AdminError> {
+        answer.map(Response::into_inner).map_err(|unanswered| match unanswered {
+            Unanswered::TimedOut(span) => AdminError::TimedOut(span),
+            Unanswered::Status(status) => refused(&self.socket, &status),
+        })
+    }
+}
+
+/// A stream of changes.
+#[derive(Debug)]
+pub struct Watched {
+    socket: SocketPath,
+    stream: Streaming<wire::WatchResponse>,
+}
+
+impl Watched {
+    /// Waits for the next answer; `None` when the host has ended the stream.
+    ///
+    /// # Errors
+    /// When the host ends while it is watched.
+    pub async fn next(&mut self) -> Result<Option<wire::WatchResponse>, AdminError> {
+        self.stream.message().await.map_err(|status| refused(&self.socket, &status))
+    }
+}
+
+enum Unanswered {
+    TimedOut(Duration),
+    Status(Box<Status>),
+}
+
+async fn within<T>(span: Duration, answer: impl Future<Output = Result<T, Status>>) -> Result<T, Unanswered> {
+    match timeout(span, answer).await {
+        Ok(answer) => answer.map_err(|status| Unanswered::Status(Box::new(status))),
+        Err(_elapsed) => Err(Unanswered::TimedOut(span)),
+    }
+}
+
+fn not_connected(socket: &SocketPath, source: io::Error) -> AdminError {
+    let path = socket.as_path().to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => AdminError::NoHost { path },
+        io::ErrorKind::ConnectionRefused => AdminError::Dead { path },
+        io::ErrorKind::PermissionDenied => {
+            AdminError::Denied { path, ours: rustix::process::geteuid().as_raw() }
+        }
+        _ => AdminError::Connect { path, source },
+    }
+}
+
+fn protocol(socket: &SocketPath, detail: String) -> AdminError {
+    AdminError::Protocol { path: socket.as_path().to_owned(), detail }
+}
+
+/// Reads a refusal. One that has a source was made on our side, from what was seen of the connection.
+fn refused(socket: &SocketPath, status: &Status) -> AdminError {
+    let text = status.message().to_owned();
+    let is_local = std::error::Error::source(status).is_some();
+    match status.code() {
+        Code::Unimplemented => protocol(socket, text),
+        _ if is_local && text.contains("protocol error") => protocol(socket, text),
+        _ if is_local => AdminError::Ended(text),
+        Code::Unavailable | Code::Cancelled => AdminError::Ended(text),
+        _ => AdminError::Refused(text),
+    }
+}
+
+/// Gives a channel its one stream. When that has ended, so has the host that was asked.
+struct OneStream(Option<UnixStream>);
+
+impl Service<Uri> for OneStream {
+    type Response = TokioIo<UnixStream>;
+    type Error = io::Error;
+    type Future = Ready<Result<Self::Response, io::Error>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _uri: Uri) -> Self::Future {
+        let ended = || io::Error::new(io::ErrorKind::NotConnected, "the connection has ended");
+        ready(self.0.take().map(TokioIo::new).ok_or_else(ended))
+    }
+}

@@ -1,0 +1,169 @@
+//! Puts a status together from what each actor shows. Pure: equal views give equal statuses.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::allocations::AllocationsView;
+use callboard_actors::instances::{InstanceReport, InstancesView};
+use callboard_actors::inventory::{InventoryView, Offer};
+use callboard_actors::registry::{Active, Entry, RegistryView, Standing};
+use callboard_actors::vocabulary::{CsiFingerprint, Health, PluginKey, Timestamp};
+use callboard_proto::admin::v1 as wire;
+
+use super::convert::unix_ms;
+use crate::agent::TaskReport;
+
+/// What every actor showed.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    pub(super) registry: RegistryView,
+    pub(super) instances: InstancesView,
+    pub(super) inventory: InventoryView,
+    pub(super) allocations: AllocationsView,
+    pub(super) tasks: Vec<TaskReport>,
+}
+
+/// All that is known of one plugin.
+#[derive(Default)]
+struct Known<'v> {
+    /// Oldest first.
+    entries: Vec<&'v Entry>,
+    active: Option<&'v Active>,
+    report: Option<&'v InstanceReport>,
+    offer: Option<&'v Offer>,
+}
+
+/// Every plugin that is registered, has an instance or is offered, in order of type and name.
+pub(super) fn plugins(views: &Views) -> Vec<wire::PluginStatus> {
+    let mut known: BTreeMap<&PluginKey, Known<'_>> = BTreeMap::new();
+    for entry in &views.registry.entries {
+        known.entry(&entry.registration.plugin).or_default().entries.push(entry);
+    }
+    for active in &views.registry.active {
+        known.entry(&active.registration.plugin).or_default().active = Some(active);
+    }
+    for report in &views.instances.reports {
+        known.entry(&report.plugin).or_default().report = Some(report);
+    }
+    for offer in &views.inventory.offers {
+        known.entry(&offer.plugin).or_default().offer = Some(offer);
+    }
+    known.into_iter().map(|(plugin, known)| known.status(plugin)).collect()
+}
+
+/// Every allocation of the configuration, in its order.
+pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
+    let books: BTreeMap<_, _> = views.allocations.allocations.iter().map(|a| (&a.allocation, a)).collect();
+    let one = |task: &TaskReport| {
+        let book = books.get(&task.allocation);
+        wire::AllocationStatus {
+            name: task.allocation.to_string(),
+            plugin: task.plugin.to_string(),
+            role: task.role.to_string(),
+            state: book.map_or_else(String::new, |book| book.phase.as_str().to_owned()),
+            health: book.map_or_else(String::new, |book| book.health.as_str().to_owned()),
+            task_state: task.phase.to_string(),
+            pid: task.pid.unwrap_or_default(),
+            restarts: task.restarts,
+            last_event: task.last_event.clone(),
+            socket: book.map_or_else(String::new, |book| book.socket.to_string()),
+            reason: book.and_then(|book| book.health.reason()).unwrap_or_default().to_owned(),
+        }
+    };
+    views.tasks.iter().map(one).collect()
+}
+
+impl Known<'_> {
+    fn status(&self, plugin: &PluginKey) -> wire::PluginStatus {
+        let (health, since) = self.health();
+        let mut status = wire::PluginStatus {
+            r#type: plugin.plugin_type.to_string(),
+            name: plugin.name.to_string(),
+            health: health.as_str().to_owned(),
+            reason: health.reason().map_or_else(|| self.awaited(), str::to_owned),
+            since_unix_ms: unix_ms(since),
+            generation: self.generation(),
+            active_allocation: self
+                .active
+                .map_or_else(String::new, |a| a.registration.allocation.to_string()),
+            standby_allocations: self.names(Standing::Confirmed),
+            provisional_allocations: self.names(Standing::Provisional),
+            restarting: self.offer.is_some_and(|offer| offer.restarting),
+            remarks: self.remarks(),
+            ..wire::PluginStatus::default()
+        };
+        if let Some(registration) = self.active.map(|active| &active.registration) {
+            status.provider = registration.provider.as_deref().unwrap_or_default().to_owned();
+            status.version = registration.version.as_deref().unwrap_or_default().to_owned();
+        }
+        if let Some(fingerprint) = self.fingerprint() {
+            describe(fingerprint, &mut status);
+        }
+        status
+    }
+
+    /// What the instance says is what routes, so it is what is shown (HLT-03).
+    fn health(&self) -> (Health, Timestamp) {
+        if let Some(report) = self.report {
+            return (report.health.clone(), report.since);
+        }
+        match (self.active, self.offer, self.entries.last()) {
+            // Its instance is about to begin.
+            (Some(active), _, _) => (Health::Starting, active.since),
+            (None, Some(offer), _) => (offer.health.clone(), offer.since),
+            (None, None, Some(entry)) => (Health::Starting, entry.since),
+            (None, None, None) => (Health::Gone, Timestamp::default()),
+        }
+    }
+
+    /// What is waited for where nothing is known to be wrong.
+    fn awaited(&self) -> String {
+        if self.report.is_some() || self.active.is_some() || self.entries.is_empty() {
+            return String::new();
+        }
+        format!("restored; waits for {} to register again", self.names(Standing::Provisional).join(", "))
+    }
+
+    fn generation(&self) -> u64 {
+        let shown = self.report.map(|report| report.generation);
+        let routed = self.active.map(|active| active.generation);
+        let offered = self.offer.map(|offer| offer.generation);
+        shown.or(routed).or(offered).map_or(0, |generation| generation.get())
+    }
+
+    fn fingerprint(&self) -> Option<&CsiFingerprint> {
+        let shown = self.report.and_then(|report| report.fingerprint.as_deref());
+        shown.or_else(|| self.offer.and_then(|offer| offer.fingerprint.as_deref()))
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let shown = self.report.map(|report| &report.remarks);
+        shown.or_else(|| self.offer.map(|offer| &offer.remarks)).cloned().unwrap_or_default()
+    }
+
+    /// The allocations of this standing other than the active one, newest first.
+    fn names(&self, standing: Standing) -> Vec<String> {
+        let active = self.active.map(|active| &active.registration.allocation);
+        let others = self.entries.iter().rev().filter(|entry| entry.standing == standing);
+        let names = others.map(|entry| &entry.registration.allocation).filter(|name| Some(*name) != active);
+        names.map(ToString::to_string).collect()
+    }
+}
+
+fn describe(fingerprint: &CsiFingerprint, status: &mut wire::PluginStatus) {
+    fn names<C: ToString>(capabilities: &[C]) -> Vec<String> {
+        capabilities.iter().map(ToString::to_string).collect()
+    }
+    status.provider = fingerprint.identity.provider.to_string();
+    status.version = fingerprint.identity.version.to_string();
+    status.plugin_capabilities = names(&fingerprint.plugin);
+    status.controller_capabilities = names(fingerprint.controller.as_deref().unwrap_or_default());
+    status.node_capabilities = names(fingerprint.node.as_deref().unwrap_or_default());
+    status.expansion = names(&fingerprint.expansion);
+    status.requires_controller = fingerprint.requires_controller();
+    status.requires_topology = fingerprint.requires_topology();
+    if let Some(info) = &fingerprint.node_info {
+        status.node_id = info.node_id.clone();
+        status.max_volumes = info.max_volumes.unwrap_or_default();
+        status.topology = info.topology.clone().unwrap_or_default().into_iter().collect();
+    }
+}

@@ -1,0 +1,75 @@
+//! From our words to the wire of the admin socket.
+
+use std::time::Duration;
+
+use callboard_actors::shell::AskError;
+use callboard_actors::supervisor::{ChildEnding, TreeNode};
+use callboard_actors::vocabulary::Timestamp;
+use callboard_proto::admin::v1 as wire;
+use tonic::Status;
+
+use crate::agent::{StopStep, TaskError};
+
+/// Milliseconds since the Unix epoch.
+pub(super) fn unix_ms(at: Timestamp) -> u64 {
+    milliseconds(at.since_epoch())
+}
+
+/// Whole milliseconds.
+pub(super) fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A tree of actors.
+pub(super) fn tree(node: TreeNode) -> wire::TreeNode {
+    wire::TreeNode {
+        name: node.name,
+        kind: node.kind,
+        state: node.state,
+        restarts: node.restarts,
+        crashes: node.crashes,
+        mailbox_depth: node.mailbox_depth.map(|depth| depth as u64),
+        message: node.message,
+        children: node.children.into_iter().map(tree).collect(),
+    }
+}
+
+/// What was stopped of a task.
+pub(super) fn step(step: &StopStep) -> wire::ChildEnding {
+    wire::ChildEnding {
+        child: step.what.clone(),
+        ending: step.ending.clone(),
+        took_ms: milliseconds(step.took),
+    }
+}
+
+/// How an actor of the host ended.
+pub(super) fn ending(child: &ChildEnding) -> wire::ChildEnding {
+    wire::ChildEnding {
+        child: format!("host/{}", child.name),
+        ending: child.ending.to_string(),
+        took_ms: milliseconds(child.took),
+    }
+}
+
+/// Why an actor did not answer.
+pub(super) fn unanswered(error: &AskError) -> Status {
+    let text = error.to_string();
+    match error {
+        AskError::Busy { .. } => Status::resource_exhausted(text),
+        AskError::NotRunning { .. } => Status::unavailable(text),
+        AskError::Crashed { .. } | AskError::NotDurable { .. } => Status::internal(text),
+    }
+}
+
+/// Why a task was neither started nor stopped.
+pub(super) fn refused(error: &TaskError) -> Status {
+    let text = error.to_string();
+    match error {
+        TaskError::Unknown { .. } => Status::not_found(text),
+        TaskError::Started { .. }
+        | TaskError::Stopping { .. }
+        | TaskError::NotRunning { .. }
+        | TaskError::HostStopping { .. } => Status::failed_precondition(text),
+    }
+}

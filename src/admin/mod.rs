@@ -1,0 +1,31 @@
+//! The admin socket: how `callboard status`, `tree`, `watch`, `start`, `stop` and `shutdown` reach a running host.
+//!
+//! ```text
+//!  command line                                host
+//!  ┌────────┐   gRPC over a Unix socket   ┌──────────┐ views  ┌ registry, instances, inventory, allocations
+//!  │ client │ ──────────────────────────► │ service  │ ─────► ┤
+//!  └────────┘   mode 0600, peer's uid     └──────────┘ asks   └ agent
+//!               asked of the kernel
+//! ```
+//!
+//! Only the user that the host runs as, and root, are answered. A dead socket is replaced, a live one is left alone, and what
+//! is not ours is not touched (SEC-02). The socket lies in the data directory; where its path would be too long there, it lies
+//! in a directory of its own below the runtime directory, and a link in the data directory tells where (SEC-01).
+
+mod place;
+
+mod client;
+mod error;
+
+mod server;
+mod service;
+mod socket;
+mod watch;
+
+mod compose;
+mod convert;
+
+pub use client::{AdminClient, Watched};
+pub use error::{AdminError, SocketError};
+pub use place::{SOCKET_FILE, find_socket, socket_path};
+pub use server::{AdminServer, ShutdownOrder, Sources, Stopped};

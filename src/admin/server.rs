@@ -1,0 +1,117 @@
+//! The serving end of the admin socket.
+
+use std::convert::Infallible;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::shell::Address;
+use callboard_actors::supervisor::ShutdownReport;
+use callboard_actors::vocabulary::{SocketPath, Timestamp};
+use callboard_proto::admin::v1::admin_server;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tonic::transport::Server;
+
+use super::error::SocketError;
+use super::service::{Service, check_peer};
+use super::socket::SocketFile;
+use crate::agent::{Agent, StopStep};
+use crate::host::Host;
+
+/// Questions of one connection that are worked on at once.
+const QUESTIONS_MAX: usize = 32;
+/// How long clients may take to go when the server ends.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How long to wait when no connection can be taken, for want of descriptors for instance.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Whom the server asks.
+#[derive(Debug)]
+pub struct Sources {
+    /// The host.
+    pub host: Host,
+    /// The agent that runs the tasks.
+    pub agent: Address<Agent>,
+    /// When this run of the host began.
+    pub started_at: Timestamp,
+    /// Where a wish to stop the host goes.
+    pub shutdown: mpsc::Sender<ShutdownOrder>,
+}
+
+/// Everything that was stopped with a host.
+#[derive(Debug, Clone)]
+pub struct Stopped {
+    /// Its tasks, in the order in which they ended.
+    pub tasks: Vec<StopStep>,
+    /// Its actors.
+    pub actors: ShutdownReport,
+}
+
+/// A wish to stop the host, and where to tell how everything ended.
+#[derive(Debug)]
+pub struct ShutdownOrder {
+    /// Takes the report.
+    pub reply: oneshot::Sender<Stopped>,
+}
+
+/// A served admin socket.
+#[derive(Debug)]
+pub struct AdminServer {
+    file: SocketFile,
+    stop: oneshot::Sender<Infallible>,
+    task: JoinHandle<Result<(), tonic::transport::Error>>,
+}
+
+impl AdminServer {
+    /// Serves a socket, on the present arbiter.
+    ///
+    /// # Errors
+    /// When the socket cannot be had: it is in use, belongs to somebody else, or the system refuses it.
+    pub fn start(path: &SocketPath, data_dir: &Path, sources: Sources) -> Result<Self, SocketError> {
+        let (file, listener) = SocketFile::listen(path, data_dir)?;
+        let service = Service { sources: Arc::new(sources) };
+        let service = admin_server::AdminServer::with_interceptor(service, check_peer);
+        let (stop, stopped) = oneshot::channel::<Infallible>();
+        let serving = Server::builder()
+            .concurrency_limit_per_connection(QUESTIONS_MAX)
+            .add_service(service)
+            // The sender is dropped to stop it.
+            .serve_with_incoming_shutdown(connections(listener), async { drop(stopped.await) });
+        tracing::info!(path = %path, "serving the admin socket");
+        Ok(Self { file, stop, task: actix_rt::spawn(serving) })
+    }
+
+    /// Takes no more connections, lets answers under way go out, and removes the socket.
+    pub async fn stop(self) {
+        let Self { file, stop, mut task } = self;
+        file.remove();
+        drop(stop);
+        match timeout(FAREWELL, &mut task).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => tracing::warn!(error = %error, "the admin socket ended"),
+            Ok(Err(error)) => tracing::warn!(error = %error, "the admin socket ended"),
+            Err(_elapsed) => task.abort(),
+        }
+    }
+}
+
+/// Connections as they come. One that cannot be taken ends nothing.
+fn connections(listener: UnixListener) -> impl Stream<Item = io::Result<UnixStream>> {
+    unfold(listener, |listener| async {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => return Some((Ok(stream), listener)),
+                Err(error) => {
+                    tracing::warn!(error = %error, "cannot take a connection on the admin socket");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    })
+}

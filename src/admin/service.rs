@@ -1,0 +1,183 @@
+//! What the admin socket answers.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use callboard_actors::shell::{Address, AskError, FeedItem, Machine};
+use callboard_actors::supervisor::TreeNode;
+use callboard_actors::vocabulary::AllocationId;
+use callboard_proto::admin::v1 as wire;
+use futures_util::Stream;
+use tokio::sync::oneshot;
+use tonic::transport::server::UdsConnectInfo;
+use tonic::{Request, Response, Status};
+
+use super::compose::{self, Views};
+use super::convert::{self, refused, unanswered};
+use super::server::{ShutdownOrder, Sources};
+use super::watch;
+use crate::agent::{Agent, ListTasks, StartTask, StopTask, TaskReport};
+
+/// Answers for a host.
+#[derive(Debug, Clone)]
+pub(super) struct Service {
+    pub(super) sources: Arc<Sources>,
+}
+
+/// Lets through whom the kernel knows as our own user, or as root.
+pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
+    let peer = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
+    let ours = rustix::process::geteuid().as_raw();
+    match peer.map(|peer| peer.uid()) {
+        Some(uid) if uid == ours || uid == 0 => Ok(request),
+        Some(uid) => {
+            tracing::warn!(uid, "refused a peer on the admin socket");
+            let text = format!("this host answers user {ours} and root, not user {uid}");
+            Err(Status::permission_denied(text))
+        }
+        None => Err(Status::permission_denied("the kernel does not say who asks")),
+    }
+}
+
+/// What an actor shows to its subscribers, as of now.
+async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, Status> {
+    let ended = || unanswered(&AskError::NotRunning { actor: address.name().to_owned() });
+    let mut subscription = address.subscribe(2).map_err(|error| unanswered(&error))?;
+    match subscription.next().await {
+        Some(FeedItem::Snapshot { view, .. }) => Ok(view),
+        // A subscription begins with a snapshot, unless its publisher ended.
+        Some(FeedItem::Change { .. } | FeedItem::Lagged { .. }) | None => Err(ended()),
+    }
+}
+
+/// Asks every actor what it shows.
+pub(super) async fn gather(sources: &Sources) -> Result<wire::GetStatusResponse, Status> {
+    let Sources { host, agent, .. } = sources;
+    let views = Views {
+        registry: view(host.registry()).await?,
+        instances: view(host.instances()).await?,
+        inventory: view(host.inventory()).await?,
+        allocations: view(host.allocations()).await?,
+        tasks: view(agent).await?,
+    };
+    Ok(wire::GetStatusResponse {
+        host: Some(host_status(sources)),
+        plugins: compose::plugins(&views),
+        allocations: compose::allocations(&views),
+    })
+}
+
+fn host_status(sources: &Sources) -> wire::HostStatus {
+    wire::HostStatus {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        data_dir: sources.host.data_dir().display().to_string(),
+        run: sources.host.run_number().get(),
+        started_at_unix_ms: convert::unix_ms(sources.started_at),
+    }
+}
+
+fn agent_node(agent: &Address<Agent>, tasks: Vec<TaskReport>) -> TreeNode {
+    let vitals = agent.vitals();
+    TreeNode {
+        name: agent.name().to_owned(),
+        kind: Agent::KIND.to_owned(),
+        state: "running".to_owned(),
+        restarts: vitals.rebuilds,
+        crashes: Some(vitals.crashes),
+        mailbox_depth: Some(vitals.mailbox_depth),
+        message: String::new(),
+        children: tasks.into_iter().map(task_node).collect(),
+    }
+}
+
+fn task_node(task: TaskReport) -> TreeNode {
+    TreeNode {
+        name: task.allocation.to_string(),
+        kind: "task".to_owned(),
+        state: task.phase.to_string(),
+        restarts: task.restarts,
+        crashes: None,
+        mailbox_depth: None,
+        message: task.last_event,
+        children: vec![],
+    }
+}
+
+fn allocation_id(name: &str) -> Result<AllocationId, Status> {
+    AllocationId::new(name).map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+#[tonic::async_trait]
+impl wire::admin_server::Admin for Service {
+    async fn get_status(
+        &self,
+        _request: Request<wire::GetStatusRequest>,
+    ) -> Result<Response<wire::GetStatusResponse>, Status> {
+        gather(&self.sources).await.map(Response::new)
+    }
+
+    async fn get_tree(
+        &self,
+        _request: Request<wire::GetTreeRequest>,
+    ) -> Result<Response<wire::GetTreeResponse>, Status> {
+        let Sources { host, agent, .. } = &*self.sources;
+        let actors = host.tree().await.map_err(|error| unanswered(&error))?;
+        let tasks = agent.ask(ListTasks).await.map_err(|error| unanswered(&error))?;
+        let root = TreeNode {
+            name: "callboard".to_owned(),
+            kind: "program".to_owned(),
+            state: "running".to_owned(),
+            restarts: 0,
+            crashes: None,
+            mailbox_depth: None,
+            message: format!("pid {}", std::process::id()),
+            children: vec![actors, agent_node(agent, tasks)],
+        };
+        Ok(Response::new(wire::GetTreeResponse { root: Some(convert::tree(root)) }))
+    }
+
+    async fn start_allocation(
+        &self,
+        request: Request<wire::StartAllocationRequest>,
+    ) -> Result<Response<wire::StartAllocationResponse>, Status> {
+        let allocation = allocation_id(&request.into_inner().name)?;
+        let answer = self.sources.agent.ask(StartTask { allocation }).await;
+        answer.map_err(|error| unanswered(&error))?.map_err(|error| refused(&error))?;
+        Ok(Response::new(wire::StartAllocationResponse {}))
+    }
+
+    async fn stop_allocation(
+        &self,
+        request: Request<wire::StopAllocationRequest>,
+    ) -> Result<Response<wire::StopAllocationResponse>, Status> {
+        let allocation = allocation_id(&request.into_inner().name)?;
+        let answer = self.sources.agent.ask(StopTask { allocation }).await;
+        let stopped = answer.map_err(|error| unanswered(&error))?.map_err(|error| refused(&error))?;
+        let report = stopped.steps.iter().map(convert::step).collect();
+        Ok(Response::new(wire::StopAllocationResponse { report }))
+    }
+
+    async fn shutdown(
+        &self,
+        _request: Request<wire::ShutdownRequest>,
+    ) -> Result<Response<wire::ShutdownResponse>, Status> {
+        let (reply, stopped) = oneshot::channel();
+        let ended = |_| Status::unavailable("the host is ending already");
+        self.sources.shutdown.send(ShutdownOrder { reply }).await.map_err(|_| ended(()))?;
+        let stopped = stopped.await.map_err(|_| ended(()))?;
+        let tasks = stopped.tasks.iter().map(convert::step);
+        let actors = stopped.actors.children.iter().map(convert::ending);
+        Ok(Response::new(wire::ShutdownResponse { report: tasks.chain(actors).collect() }))
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<wire::WatchResponse, Status>> + Send>>;
+
+    async fn watch(
+        &self,
+        _request: Request<wire::WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let watching = watch::Watching::begin(Arc::clone(&self.sources))?;
+        Ok(Response::new(Box::pin(watching.into_stream())))
+    }
+}

@@ -1,0 +1,168 @@
+//! The status and every change of it, as a stream.
+//!
+//! It is made as fast as it is read: changes that come while nobody reads are told together, and where an actor's own queue
+//! overflowed meanwhile, the reader is told so and gets a new snapshot (R6). A slow reader costs nobody anything (SCL-01).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use callboard_actors::allocations::Allocations;
+use callboard_actors::instances::Instances;
+use callboard_actors::inventory::Inventory;
+use callboard_actors::registry::Registry;
+use callboard_actors::shell::{Address, FeedItem, Machine, Subscription};
+use callboard_proto::admin::v1 as wire;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tonic::Status;
+use wire::watch_response::News;
+
+use super::convert::{milliseconds, unanswered};
+use super::server::Sources;
+use super::service::gather;
+use crate::agent::Agent;
+
+/// How many changes of one actor may wait to be looked at.
+const QUEUE: usize = 256;
+
+type Feed<M> = Subscription<<M as Machine>::News, <M as Machine>::View>;
+
+/// One reader's state.
+pub(super) struct Watching {
+    sources: Arc<Sources>,
+    registry: Feed<Registry>,
+    instances: Feed<Instances>,
+    inventory: Feed<Inventory>,
+    allocations: Feed<Allocations>,
+    agent: Feed<Agent>,
+    shown: Option<wire::GetStatusResponse>,
+    ready: VecDeque<News>,
+    number: u64,
+}
+
+fn follow<M: Machine>(address: &Address<M>) -> Result<Feed<M>, Status> {
+    address.subscribe(QUEUE).map_err(|error| unanswered(&error))
+}
+
+/// What came from one feed: whether it goes on, and how much of it was missed.
+fn missed<N, V>(item: Option<FeedItem<N, V>>, feed: &mut Subscription<N, V>) -> Result<u64, Status> {
+    let mut missed = 0;
+    let mut next = Some(item.ok_or_else(|| Status::unavailable("an actor of the host has ended"))?);
+    while let Some(item) = next {
+        if let FeedItem::Lagged { missed: some } = item {
+            missed += some;
+        }
+        next = feed.try_next();
+    }
+    Ok(missed)
+}
+
+impl Watching {
+    /// Begins to listen to everyone.
+    pub(super) fn begin(sources: Arc<Sources>) -> Result<Self, Status> {
+        Ok(Self {
+            registry: follow(sources.host.registry())?,
+            instances: follow(sources.host.instances())?,
+            inventory: follow(sources.host.inventory())?,
+            allocations: follow(sources.host.allocations())?,
+            agent: follow(&sources.agent)?,
+            sources,
+            shown: None,
+            ready: VecDeque::new(),
+            number: 0,
+        })
+    }
+
+    /// The answers, one by one. An error ends them.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<wire::WatchResponse, Status>> + Send {
+        unfold(Some(self), |watching| async {
+            let mut watching = watching?;
+            match watching.next().await {
+                Ok(response) => Some((Ok(response), Some(watching))),
+                Err(status) => Some((Err(status), None)),
+            }
+        })
+    }
+
+    async fn next(&mut self) -> Result<wire::WatchResponse, Status> {
+        while self.ready.is_empty() {
+            if self.shown.is_some() {
+                let missed = self.something_new().await?;
+                if missed > 0 {
+                    self.shown = None;
+                    self.ready.push_back(News::Lagged(wire::Lagged { missed }));
+                }
+            }
+            self.look().await?;
+        }
+        self.number += 1;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at_unix_ms = milliseconds(now);
+        Ok(wire::WatchResponse { number: self.number, at_unix_ms, news: self.ready.pop_front() })
+    }
+
+    /// Waits until an actor says something, and counts what was missed of what it said.
+    async fn something_new(&mut self) -> Result<u64, Status> {
+        tokio::select! {
+            item = self.registry.next() => missed(item, &mut self.registry),
+            item = self.instances.next() => missed(item, &mut self.instances),
+            item = self.inventory.next() => missed(item, &mut self.inventory),
+            item = self.allocations.next() => missed(item, &mut self.allocations),
+            item = self.agent.next() => missed(item, &mut self.agent),
+        }
+    }
+
+    /// Looks at everything and notes what differs from what was shown.
+    async fn look(&mut self) -> Result<(), Status> {
+        let status = gather(&self.sources).await?;
+        match self.shown.replace(status.clone()) {
+            None => self.ready.push_back(News::Snapshot(status)),
+            Some(before) => self.ready.extend(differences(&before, &status)),
+        }
+        Ok(())
+    }
+}
+
+/// What is to be told so that one who knows `before` knows `after`.
+fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
+    let has = |plugins: &[wire::PluginStatus], plugin: &wire::PluginStatus| {
+        plugins.iter().any(|other| other.r#type == plugin.r#type && other.name == plugin.name)
+    };
+    let left = before.plugins.iter().filter(|plugin| !has(&after.plugins, plugin));
+    let left = left.map(|plugin| {
+        News::PluginLeft(wire::PluginLeft { r#type: plugin.r#type.clone(), name: plugin.name.clone() })
+    });
+    let plugins = after.plugins.iter().filter(|plugin| !before.plugins.contains(plugin));
+    let plugins = plugins.cloned().map(News::PluginChanged);
+    let allocations = after.allocations.iter().filter(|allocation| !before.allocations.contains(allocation));
+    let allocations = allocations.cloned().map(News::AllocationChanged);
+    allocations.chain(plugins).chain(left).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plugin(name: &str, health: &str) -> wire::PluginStatus {
+        wire::PluginStatus { name: name.to_owned(), health: health.to_owned(), ..Default::default() }
+    }
+
+    fn status(plugins: Vec<wire::PluginStatus>) -> wire::GetStatusResponse {
+        wire::GetStatusResponse { plugins, ..Default::default() }
+    }
+
+    #[test]
+    fn only_what_differs_is_told() {
+        let before = status(vec![plugin("a", "healthy"), plugin("b", "healthy"), plugin("c", "healthy")]);
+        let after = status(vec![plugin("a", "healthy"), plugin("b", "unhealthy"), plugin("d", "starting")]);
+        let told = differences(&before, &after);
+        let expected = [
+            News::PluginChanged(plugin("b", "unhealthy")),
+            News::PluginChanged(plugin("d", "starting")),
+            News::PluginLeft(wire::PluginLeft { r#type: String::new(), name: "c".to_owned() }),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(differences(&after, &after), []);
+    }
+}
