@@ -49,6 +49,13 @@ impl Books for YesBooks {
         )
     }
 
+    fn adopt(
+        &self,
+        spec: AllocationSpec,
+    ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>> {
+        self.prepare(spec)
+    }
+
     fn started(
         &self,
         allocation: AllocationId,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use callboard_actors::shell::Address;
 use callboard_actors::supervisor::ShutdownReport;
 use callboard_actors::vocabulary::{SocketPath, Timestamp};
-use callboard_proto::admin::v1::admin_server;
+use callboard_proto::admin::v1::{self as wire, admin_server};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::net::{UnixListener, UnixStream};
@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tonic::transport::Server;
 
+use super::convert;
 use super::error::SocketError;
 use super::service::{Service, check_peer};
 use super::socket::SocketFile;
@@ -47,10 +48,19 @@ pub struct Sources {
 /// Everything that was stopped with a host.
 #[derive(Debug, Clone)]
 pub struct Stopped {
-    /// Its tasks, in the order in which they ended.
+    /// Its tasks, those of the last allocation first.
     pub tasks: Vec<StopStep>,
     /// Its actors.
     pub actors: ShutdownReport,
+}
+
+impl Stopped {
+    /// All of it for the wire: tasks, then actors.
+    #[must_use]
+    pub fn told(&self) -> Vec<wire::ChildEnding> {
+        let tasks = self.tasks.iter().map(convert::step);
+        tasks.chain(self.actors.children.iter().map(convert::ending)).collect()
+    }
 }
 
 /// A wish to stop the host, and where to tell how everything ended.

@@ -166,9 +166,7 @@ impl wire::admin_server::Admin for Service {
         let ended = |_| Status::unavailable("the host is ending already");
         self.sources.shutdown.send(ShutdownOrder { reply }).await.map_err(|_| ended(()))?;
         let stopped = stopped.await.map_err(|_| ended(()))?;
-        let tasks = stopped.tasks.iter().map(convert::step);
-        let actors = stopped.actors.children.iter().map(convert::ending);
-        Ok(Response::new(wire::ShutdownResponse { report: tasks.chain(actors).collect() }))
+        Ok(Response::new(wire::ShutdownResponse { report: stopped.told() }))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<wire::WatchResponse, Status>> + Send>>;

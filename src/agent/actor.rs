@@ -25,6 +25,11 @@ pub trait Books: 'static {
         &self,
         spec: AllocationSpec,
     ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>>;
+    /// Has the books of an allocation opened anew, whose process runs.
+    fn adopt(
+        &self,
+        spec: AllocationSpec,
+    ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>>;
     /// Says that the process runs.
     fn started(
         &self,
@@ -94,6 +99,7 @@ impl<B: Books> Doing<Agent> for Hands<B> {
             AgentCall::Survey => now(AgentOutcome::Surveyed(self.living())),
             AgentCall::AwaitEndings => Box::pin(next_endings(Rc::clone(&self.endings))),
             AgentCall::Follow { afresh } => self.books.follow(afresh).into_outcome(AgentOutcome::Followed),
+            AgentCall::Adopt(spec) => self.books.adopt(spec).into_outcome(AgentOutcome::Adopted),
             AgentCall::Prepare(spec) => self.books.prepare(spec).into_outcome(AgentOutcome::Prepared),
             // At once and not in the future, so that what the machine ordered and what there is never differ.
             AgentCall::Launch(order) => now(AgentOutcome::Launched(self.launch(order))),

@@ -161,6 +161,7 @@ impl Agent {
                 effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE);
             }
             AgentOutcome::Prepared(_)
+            | AgentOutcome::Adopted(_)
             | AgentOutcome::Launched(_)
             | AgentOutcome::Announced(_)
             | AgentOutcome::Withdrawn(_)
@@ -190,6 +191,7 @@ impl Agent {
             }
             AgentCall::Follow { .. } => effects.start_timer(AgentTimer::Follow, moment.now + RETRY_PAUSE),
             AgentCall::Prepare(_)
+            | AgentCall::Adopt(_)
             | AgentCall::Launch(_)
             | AgentCall::Announce(_)
             | AgentCall::Withdraw(_)
@@ -298,6 +300,8 @@ impl Agent {
     }
 
     fn wind_down_all(&mut self, moment: Moment, wanted: Wanted, effects: &mut Effects<Self>) {
+        // What was stopped before is no news.
+        self.tasks.iter_mut().filter(|task| task.phase.is_quiet()).for_each(|task| task.steps.clear());
         self.tasks.iter_mut().rev().for_each(|task| task.stop(moment, wanted, effects));
     }
 
@@ -324,7 +328,7 @@ impl AgentCall {
     fn allocation(&self) -> Option<&AllocationId> {
         match self {
             Self::Survey | Self::AwaitEndings | Self::Follow { .. } => None,
-            Self::Prepare(spec) => Some(&spec.allocation),
+            Self::Prepare(spec) | Self::Adopt(spec) => Some(&spec.allocation),
             Self::Launch(order) => Some(&order.allocation),
             Self::Announce(allocation)
             | Self::Withdraw(allocation)

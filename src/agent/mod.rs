@@ -35,6 +35,7 @@ mod task;
 mod state;
 
 mod actor;
+mod books;
 mod memory;
 
 #[cfg(test)]
@@ -42,6 +43,7 @@ mod scripts;
 
 pub use actor::{Books, ProcessHome, start};
 pub use behaviour::{AgentAnswer, AgentAsk};
+pub use books::HostBooks;
 pub use messages::*;
 pub use state::{
     Agent, AgentCall, AgentOptions, AgentOutcome, AgentTimer, Answered, Ended, LaunchOrder, Living, Memory,

@@ -228,6 +228,7 @@ fn tell_call(call: &AgentCall) -> Option<String> {
         AgentCall::Survey | AgentCall::AwaitEndings | AgentCall::Follow { afresh: false } => None,
         AgentCall::Follow { afresh: true } => Some("follow afresh".to_owned()),
         AgentCall::Prepare(spec) => Some(format!("prepare {}", spec.allocation)),
+        AgentCall::Adopt(spec) => Some(format!("adopt {}", spec.allocation)),
         AgentCall::Launch(order) => Some(format!(
             "launch {} {} {} {:?}",
             order.allocation,
@@ -240,6 +241,12 @@ fn tell_call(call: &AgentCall) -> Option<String> {
         AgentCall::End { allocation, grace } => Some(format!("end {allocation} within {grace:?}")),
         AgentCall::Report { allocation, how } => Some(format!("report {allocation} {how}")),
     }
+}
+
+fn context(name: &AllocationId) -> Result<TaskContext, Box<dyn Error>> {
+    let socket = SocketPath::new(format!("/{name}.sock"))?;
+    let environment = BTreeMap::from([("CSI_ENDPOINT".to_owned(), socket.to_endpoint())]);
+    Ok(TaskContext { environment, mounts: vec![], socket })
 }
 
 fn nobody() -> AskError {
@@ -299,16 +306,16 @@ impl Stage {
                 self.wait(self.now + span, told);
             }
             "prepared" => {
-                let context = TaskContext {
-                    environment: BTreeMap::from([(
-                        "CSI_ENDPOINT".to_owned(),
-                        format!("unix:///{name}.sock"),
-                    )]),
-                    mounts: vec![],
-                    socket: SocketPath::new(format!("/{name}.sock"))?,
-                };
-                let outcome = AgentOutcome::Prepared(Ok(Ok(context)));
+                let outcome = AgentOutcome::Prepared(Ok(Ok(context(name)?)));
                 self.come_back(|call| is_of(call, "prepare"), |_| outcome, told);
+            }
+            "adopted" if rest.is_empty() => {
+                let outcome = AgentOutcome::Adopted(Ok(Ok(context(name)?)));
+                self.come_back(|call| is_of(call, "adopt"), |_| outcome, told);
+            }
+            "adopted" => {
+                let outcome = AgentOutcome::Adopted(Ok(Err(PrepareError::Full { held: 10_000 })));
+                self.come_back(|call| is_of(call, "adopt"), |_| outcome, told);
             }
             "refused" => {
                 let refusal = PrepareError::Endpoint { allocation, reason: rest };

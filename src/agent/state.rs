@@ -214,6 +214,8 @@ pub enum AgentCall {
     },
     /// Has an allocation prepared.
     Prepare(AllocationSpec),
+    /// Has the books of an allocation opened anew, whose process runs.
+    Adopt(AllocationSpec),
     /// Starts a process.
     Launch(LaunchOrder),
     /// Says that the process of an allocation runs.
@@ -272,6 +274,8 @@ pub enum AgentOutcome {
     Followed(Answered<Vec<FeedItem<AllocationsNews, AllocationsView>>>),
     /// The allocation is prepared, or cannot be.
     Prepared(Answered<Result<TaskContext, PrepareError>>),
+    /// The books of the allocation are open again, or cannot be.
+    Adopted(Answered<Result<TaskContext, PrepareError>>),
     /// The process was born with this number, or was not, for this reason.
     Launched(Result<u32, String>),
     /// The books know that the process runs.

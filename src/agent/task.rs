@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use callboard_actors::allocations::{AllocationSpec, PrepareError, TaskContext};
+use callboard_actors::allocations::{AllocationSpec, PrepareError, TaskContext, UnknownAllocation};
 use callboard_actors::shell::{CallKey, CallLost, Effects};
 use callboard_actors::vocabulary::{Moment, RestartHistory, TaskName};
 
@@ -143,6 +143,7 @@ impl Task {
                     self.launched(moment, options, born, effects);
                 }
             }
+            AgentOutcome::Adopted(answer) => self.adopted(moment, answer, effects),
             AgentOutcome::Announced(answer) => self.announced(moment, answer, effects),
             AgentOutcome::Withdrawn(answer) => self.withdrawn(moment, Ok(answer), effects),
             AgentOutcome::EndAsked => {}
@@ -169,7 +170,9 @@ impl Task {
             AgentCall::Launch(_) if self.phase == Phase::Launching => {
                 self.not_started(moment, options, format!("cannot be launched: {lost}"), effects);
             }
-            AgentCall::Announce(_) | AgentCall::Report { .. } => self.retry(moment, effects),
+            AgentCall::Announce(_) | AgentCall::Adopt(_) | AgentCall::Report { .. } => {
+                self.retry(moment, effects)
+            }
             AgentCall::Withdraw(_) => self.withdrawn(moment, Err(lost), effects),
             AgentCall::End { .. } => self.end_again(effects),
             // What belongs to a phase that is over, or to no task.
@@ -244,16 +247,33 @@ impl Task {
         }
     }
 
-    fn announced<E: std::fmt::Display>(
+    fn announced(
         &mut self,
         moment: Moment,
-        answer: &Answered<Result<(), E>>,
+        answer: &Answered<Result<(), UnknownAllocation>>,
         effects: &mut Effects<Agent>,
     ) {
         match answer {
             Ok(Ok(())) => {}
-            // Its books were lost with their keeper. They cannot be opened anew for a socket in use, so the process begins anew.
-            Ok(Err(unknown)) => self.restart(moment, &unknown.to_string(), effects),
+            // Its books were lost with their keeper; it goes on beside new ones.
+            Ok(Err(_unknown)) => {
+                if matches!(self.phase, Phase::Running { .. }) {
+                    self.call(PREPARE_PATIENCE, AgentCall::Adopt(self.spec()), effects);
+                }
+            }
+            Err(_) => self.retry(moment, effects),
+        }
+    }
+
+    fn adopted(
+        &mut self,
+        moment: Moment,
+        answer: &Answered<Result<TaskContext, PrepareError>>,
+        effects: &mut Effects<Agent>,
+    ) {
+        match answer {
+            Ok(Ok(_context)) => self.announce_again(effects),
+            Ok(Err(refusal)) => self.restart(moment, &refusal.to_string(), effects),
             Err(_) => self.retry(moment, effects),
         }
     }

@@ -1,7 +1,25 @@
 //! The command line: what a person can ask of the program `callboard`.
 //!
-//! Exit codes: 0 when all went well, 1 when it did not, 2 when the command was not understood. What goes wrong is told on
-//! standard error, as one line that says what was tried on what.
+//! ```text
+//!   run                                            is a host program: config ─► host, agent, admin socket
+//!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
+//!   plugin hostpath                                is a plugin
+//!   bound                                          becomes a process of `run` (hidden)
+//! ```
+//!
+//! Exit codes: 0 when all went well, 1 when it did not, 2 when the command or a configuration was not understood. What goes
+//! wrong is told on standard error, as one line that says what was tried on what; what was asked for goes to standard
+//! output, and a reader who leaves early is no error.
+
+mod run;
+
+mod ask;
+mod target;
+
+mod json;
+mod output;
+mod show;
+mod table;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -11,6 +29,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+use self::ask::{NameArgs, PlainArgs};
+use self::run::RunArgs;
 use crate::hostpath::{self, HostpathArgs};
 use crate::process::be_bound;
 
@@ -24,6 +44,20 @@ pub struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the plugins of a configuration until told to stop
+    Run(RunArgs),
+    /// Show plugins and allocations of a running host
+    Status(PlainArgs),
+    /// Show the actors of a running host
+    Tree(PlainArgs),
+    /// Show the status of a running host, and every change of it as it happens
+    Watch(PlainArgs),
+    /// Start an allocation of a running host
+    Start(NameArgs),
+    /// Stop an allocation of a running host in order, and wait for its end
+    Stop(NameArgs),
+    /// Stop a running host in order, and wait for its end
+    Shutdown(PlainArgs),
     /// Be a plugin
     Plugin(Box<PluginArgs>),
     /// Become a command that the kernel kills when its host dies; `run` starts plugins through this
@@ -58,6 +92,13 @@ enum Plugin {
 #[must_use]
 pub fn main() -> ExitCode {
     match CommandLine::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Status(args) => ask::status(&args),
+        Command::Tree(args) => ask::tree(&args),
+        Command::Watch(args) => ask::watch(&args),
+        Command::Start(args) => ask::start(&args),
+        Command::Stop(args) => ask::stop(&args),
+        Command::Shutdown(args) => ask::shutdown(&args),
         Command::Plugin(args) => match args.plugin {
             Plugin::Hostpath(args) => be_hostpath(args),
         },
@@ -86,11 +127,17 @@ fn log_to_stderr() {
     tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter).init();
 }
 
-/// Tells an error with its causes and gives its exit code.
+/// Tells an error with its causes and gives its exit code. A cause that its error names already is not told twice.
 fn told(error: &(dyn Error + 'static), code: u8) -> ExitCode {
-    let causes: Vec<_> =
-        std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string).collect();
-    eprintln!("callboard: {}", causes.join(": "));
+    let mut text = String::new();
+    for cause in std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    for line in text.lines() {
+        output::complain(&format!("callboard: {line}"));
+    }
     ExitCode::from(code)
 }
 

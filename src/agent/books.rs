@@ -1,0 +1,72 @@
+//! The books as they are kept in production: by the allocations of the host.
+
+use callboard_actors::allocations::{
+    AdoptAllocation, AllocationSpec, AllocationStopped, Allocations, AllocationsNews, AllocationsView,
+    PrepareAllocation, PrepareError, StopAllocation, TaskContext, TaskExited, TaskStarted, UnknownAllocation,
+};
+use callboard_actors::shell::{Address, FeedItem, Follower};
+use callboard_actors::vocabulary::AllocationId;
+use futures_util::future::LocalBoxFuture;
+
+use super::actor::Books;
+use super::state::Answered;
+
+/// Speaks to the allocations of a host.
+#[derive(Debug)]
+pub struct HostBooks {
+    address: Address<Allocations>,
+    follower: Follower<Allocations>,
+}
+
+impl HostBooks {
+    /// Will speak to the allocations at this address.
+    #[must_use]
+    pub fn new(address: Address<Allocations>) -> Self {
+        Self { follower: Follower::new(address.clone()), address }
+    }
+}
+
+impl Books for HostBooks {
+    fn prepare(
+        &self,
+        spec: AllocationSpec,
+    ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>> {
+        Box::pin(self.address.ask(PrepareAllocation { spec }))
+    }
+
+    fn adopt(
+        &self,
+        spec: AllocationSpec,
+    ) -> LocalBoxFuture<'static, Answered<Result<TaskContext, PrepareError>>> {
+        Box::pin(self.address.ask(AdoptAllocation { spec }))
+    }
+
+    fn started(
+        &self,
+        allocation: AllocationId,
+    ) -> LocalBoxFuture<'static, Answered<Result<(), UnknownAllocation>>> {
+        Box::pin(self.address.ask(TaskStarted { allocation }))
+    }
+
+    fn exited(
+        &self,
+        allocation: AllocationId,
+        how: String,
+    ) -> LocalBoxFuture<'static, Answered<Result<(), UnknownAllocation>>> {
+        Box::pin(self.address.ask(TaskExited { allocation, how }))
+    }
+
+    fn stop(
+        &self,
+        allocation: AllocationId,
+    ) -> LocalBoxFuture<'static, Answered<Result<AllocationStopped, UnknownAllocation>>> {
+        Box::pin(self.address.ask(StopAllocation { allocation }))
+    }
+
+    fn follow(
+        &mut self,
+        afresh: bool,
+    ) -> LocalBoxFuture<'static, Answered<Vec<FeedItem<AllocationsNews, AllocationsView>>>> {
+        self.follower.follow(afresh)
+    }
+}

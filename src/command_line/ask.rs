@@ -1,0 +1,158 @@
+//! The commands that ask a running host.
+
+use std::io;
+use std::process::ExitCode;
+
+use callboard_proto::admin::v1 as wire;
+use clap::Args;
+use serde_json::json;
+
+use super::output::{Palette, Reader, print};
+use super::target::{TargetArgs, TargetError};
+use super::{json, show, told};
+use crate::admin::{AdminClient, AdminError};
+
+/// What can be said to a command without a name.
+#[derive(Debug, Args)]
+pub(super) struct PlainArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Print JSON with documented, stable keys
+    #[arg(long)]
+    json: bool,
+}
+
+/// What can be said to a command about one allocation.
+#[derive(Debug, Args)]
+pub(super) struct NameArgs {
+    /// The name of the allocation
+    name: String,
+
+    #[command(flatten)]
+    plain: PlainArgs,
+}
+
+/// Why a question was not answered, or the answer not written.
+#[derive(Debug, thiserror::Error)]
+enum AskError {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error("cannot write to standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl From<AdminError> for AskError {
+    fn from(error: AdminError) -> Self {
+        Self::Target(TargetError::Admin(error))
+    }
+}
+
+impl AskError {
+    const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Target(error) => error.exit_code(),
+            Self::Output(_) => 1,
+        }
+    }
+}
+
+/// Connects to the host that is meant, and lets a question be asked.
+fn ask<F>(args: &PlainArgs, question: impl FnOnce(AdminClient) -> F) -> ExitCode
+where
+    F: Future<Output = Result<(), AskError>>,
+{
+    let asked = || -> Result<(), AskError> {
+        let socket = args.target.socket()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async { question(AdminClient::connect(&socket).await?).await })
+    };
+    match asked() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => told(&error, error.exit_code()),
+    }
+}
+
+/// `callboard status`
+pub(super) fn status(args: &PlainArgs) -> ExitCode {
+    ask(args, async |mut client: AdminClient| {
+        let status = client.status().await?;
+        let text = if args.json {
+            pretty(&json::status(&status))
+        } else {
+            show::status(&status, Palette::of_stdout())
+        };
+        print(&text)?;
+        Ok(())
+    })
+}
+
+/// `callboard tree`
+pub(super) fn tree(args: &PlainArgs) -> ExitCode {
+    ask(args, async |mut client: AdminClient| {
+        let root = client.tree().await?;
+        let text =
+            if args.json { pretty(&json::tree(&root)) } else { show::tree(&root, Palette::of_stdout()) };
+        print(&text)?;
+        Ok(())
+    })
+}
+
+/// `callboard watch`
+pub(super) fn watch(args: &PlainArgs) -> ExitCode {
+    ask(args, async |mut client: AdminClient| {
+        let palette = Palette::of_stdout();
+        let mut watched = client.watch().await?;
+        while let Some(response) = watched.next().await? {
+            let text = if args.json {
+                format!("{}\n", json::watched(&response))
+            } else {
+                show::watched(&response, palette)
+            };
+            if print(&text)? == Reader::HasLeft {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// `callboard start NAME`
+pub(super) fn start(args: &NameArgs) -> ExitCode {
+    ask(&args.plain, async |mut client: AdminClient| {
+        client.start(&args.name).await?;
+        let text = if args.plain.json {
+            pretty(&json!({ "started": args.name }))
+        } else {
+            format!("allocation {} starts\n", args.name)
+        };
+        print(&text)?;
+        Ok(())
+    })
+}
+
+/// `callboard stop NAME`
+pub(super) fn stop(args: &NameArgs) -> ExitCode {
+    ask(&args.plain, async |mut client: AdminClient| {
+        let report = client.stop(&args.name).await?;
+        print(&ended(&report, args.plain.json))?;
+        Ok(())
+    })
+}
+
+/// `callboard shutdown`
+pub(super) fn shutdown(args: &PlainArgs) -> ExitCode {
+    ask(args, async |mut client: AdminClient| {
+        let report = client.shutdown().await?;
+        print(&ended(&report, args.json))?;
+        Ok(())
+    })
+}
+
+fn ended(report: &[wire::ChildEnding], is_json: bool) -> String {
+    if is_json { pretty(&json::report(report)) } else { show::report(report, Palette::of_stdout()) }
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}

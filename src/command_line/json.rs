@@ -1,0 +1,112 @@
+//! What `--json` prints. The keys are a promise: they are described in `docs/command-line.md`, and are only ever added to.
+//! What is not known is `null`, never an empty text or a zero.
+
+use std::collections::BTreeMap;
+
+use callboard_proto::admin::v1 as wire;
+use serde_json::{Value, json};
+use wire::watch_response::News;
+
+fn known(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// `status --json`
+pub(super) fn status(status: &wire::GetStatusResponse) -> Value {
+    json!({
+        "host": status.host.as_ref().map(host),
+        "plugins": status.plugins.iter().map(plugin).collect::<Vec<_>>(),
+        "allocations": status.allocations.iter().map(allocation).collect::<Vec<_>>(),
+    })
+}
+
+fn host(host: &wire::HostStatus) -> Value {
+    json!({
+        "version": host.version,
+        "pid": host.pid,
+        "data_dir": host.data_dir,
+        "run": host.run,
+        "started_at_unix_ms": host.started_at_unix_ms,
+    })
+}
+
+fn plugin(plugin: &wire::PluginStatus) -> Value {
+    let has_answered = known(&plugin.provider).is_some();
+    let has_node = known(&plugin.node_id).is_some();
+    let topology: BTreeMap<_, _> = plugin.topology.iter().collect();
+    json!({
+        "type": plugin.r#type,
+        "name": plugin.name,
+        "health": plugin.health,
+        "reason": known(&plugin.reason),
+        "since_unix_ms": plugin.since_unix_ms,
+        "generation": plugin.generation,
+        "provider": known(&plugin.provider),
+        "version": has_answered.then_some(&plugin.version),
+        "capabilities": {
+            "plugin": plugin.plugin_capabilities,
+            "controller": plugin.controller_capabilities,
+            "node": plugin.node_capabilities,
+            "expansion": plugin.expansion,
+        },
+        "node_id": known(&plugin.node_id),
+        "max_volumes": has_node.then_some(plugin.max_volumes),
+        "topology": has_node.then_some(topology),
+        "requires_controller": plugin.requires_controller,
+        "requires_topology": plugin.requires_topology,
+        "active": known(&plugin.active_allocation),
+        "standby": plugin.standby_allocations,
+        "provisional": plugin.provisional_allocations,
+        "restarting": plugin.restarting,
+        "remarks": plugin.remarks,
+    })
+}
+
+fn allocation(allocation: &wire::AllocationStatus) -> Value {
+    json!({
+        "name": allocation.name,
+        "plugin": allocation.plugin,
+        "type": allocation.role,
+        "task": allocation.task_state,
+        "pid": (allocation.pid != 0).then_some(allocation.pid),
+        "restarts": allocation.restarts,
+        "state": known(&allocation.state),
+        "health": known(&allocation.health),
+        "reason": known(&allocation.reason),
+        "last_event": allocation.last_event,
+        "socket": known(&allocation.socket),
+    })
+}
+
+/// `tree --json`
+pub(super) fn tree(node: &wire::TreeNode) -> Value {
+    json!({
+        "name": node.name,
+        "kind": node.kind,
+        "state": node.state,
+        "restarts": node.restarts,
+        "crashes": node.crashes,
+        "mailbox_depth": node.mailbox_depth,
+        "message": known(&node.message),
+        "children": node.children.iter().map(tree).collect::<Vec<_>>(),
+    })
+}
+
+/// `stop --json` and `shutdown --json`
+pub(super) fn report(report: &[wire::ChildEnding]) -> Value {
+    let ending = |child: &wire::ChildEnding| json!({ "child": child.child, "ending": child.ending, "took_ms": child.took_ms });
+    json!({ "report": report.iter().map(ending).collect::<Vec<_>>() })
+}
+
+/// One line of `watch --json`
+pub(super) fn watched(response: &wire::WatchResponse) -> Value {
+    let (news, about) = match &response.news {
+        Some(News::Snapshot(all)) => ("snapshot", status(all)),
+        Some(News::PluginChanged(changed)) => ("plugin_changed", plugin(changed)),
+        Some(News::PluginLeft(left)) => ("plugin_left", json!({ "type": left.r#type, "name": left.name })),
+        Some(News::AllocationChanged(changed)) => ("allocation_changed", allocation(changed)),
+        Some(News::Lagged(lagged)) => ("lagged", json!({ "missed": lagged.missed })),
+        None => ("unknown", Value::Null),
+    };
+    json!({ "number": response.number, "at_unix_ms": response.at_unix_ms, "news": news, "about": about })
+}

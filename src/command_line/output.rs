@@ -1,0 +1,77 @@
+//! Writing to people and pipes.
+
+use std::io::{self, IsTerminal, Write};
+
+/// Writes a text to standard output. A reader who has left is no error, and has it said so.
+///
+/// # Errors
+/// When standard output cannot be written for any other reason, a full disk for instance.
+pub(super) fn print(text: &str) -> io::Result<Reader> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(Reader::Listens),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::HasLeft),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether anybody reads what is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// As far as one can tell.
+    Listens,
+    /// Nothing more needs to be printed.
+    HasLeft,
+}
+
+/// Writes a line to standard error. Should that fail, there is nobody left to tell.
+pub(super) fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// How something is to strike the eye, where there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Faint,
+    Good,
+    Doubtful,
+    Bad,
+}
+
+/// Whether standard output shows colours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Palette {
+    is_coloured: bool,
+}
+
+impl Palette {
+    /// Colours for a terminal whose user has not forbidden them (`NO_COLOR`).
+    pub(super) fn of_stdout() -> Self {
+        let is_forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { is_coloured: !is_forbidden && io::stdout().is_terminal() }
+    }
+
+    /// No colours.
+    #[cfg(test)]
+    pub(super) const fn plain() -> Self {
+        Self { is_coloured: false }
+    }
+
+    /// The text in its tone.
+    pub(super) fn paint(self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Faint => "2",
+            Tone::Good => "32",
+            Tone::Doubtful => "33",
+            Tone::Bad => "31",
+        };
+        if self.is_coloured { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// What a plugin says may be meant for the terminal: characters that are no characters are shown as a dot.
+pub(super) fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
+}

@@ -1,0 +1,222 @@
+//! `callboard run`: a host program. It reads a configuration, starts a host, an admin socket and an agent, and ends everything
+//! in order when it is told to.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use actix_rt::System;
+use callboard_actors::allocations::default_runtime_dir;
+use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
+use callboard_actors::vocabulary::Timestamp;
+use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::output::{Palette, print};
+use super::{log_to_stderr, show, told};
+use crate::admin::{AdminServer, ShutdownOrder, SocketError, Sources, Stopped, socket_path};
+use crate::agent::{self, Agent, AgentOptions, HostBooks, ProcessHome, StopAllTasks};
+use crate::config::Config;
+use crate::host::{Host, StartError};
+use crate::process::{Binder, usual_environment};
+
+/// How many wishes to stop may wait; the first one is all it takes.
+const ORDERS_MAX: usize = 16;
+
+/// What can be said to `run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// The configuration, a TOML file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// Why a host does not run, or ran no longer.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    #[error("cannot listen for signals: {0}")]
+    Signals(#[source] std::io::Error),
+    #[error("the host gave up and was stopped: {0}")]
+    HostEnded(String),
+    #[error("the agent gave up and the host was stopped: {0}")]
+    AgentEnded(String),
+}
+
+/// Runs until told to stop.
+pub(super) fn run(args: &RunArgs) -> ExitCode {
+    let config = match Config::load(&args.config) {
+        Ok(config) => config,
+        Err(error) => return told(&error, 2),
+    };
+    log_to_stderr();
+    // On this thread, since the kernel binds processes to the thread that starts them.
+    match System::new().block_on(host(config)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => told(&error, 1),
+    }
+}
+
+/// Everything that runs.
+struct Program {
+    host: Host,
+    agent: Address<Agent>,
+    agent_running: Running,
+    server: AdminServer,
+    signals: Signals,
+    orders: mpsc::Receiver<ShutdownOrder>,
+}
+
+/// Why it ends.
+enum Cause {
+    Told,
+    Ordered(ShutdownOrder),
+    HostEnded(Ending),
+    AgentEnded(Ending),
+}
+
+async fn host(config: Config) -> Result<(), RunError> {
+    let mut program = Program::start(config).await?;
+    let cause = program.until_told().await;
+    let (replies, error) = match cause {
+        Cause::Told => (vec![], None),
+        Cause::Ordered(order) => (vec![order], None),
+        Cause::HostEnded(ending) => (vec![], Some(RunError::HostEnded(in_words(&ending)))),
+        Cause::AgentEnded(ending) => (vec![], Some(RunError::AgentEnded(in_words(&ending)))),
+    };
+    program.stop(replies).await;
+    error.map_or(Ok(()), Err)
+}
+
+fn in_words(ending: &Ending) -> String {
+    match ending {
+        Ending::Normal => "it ended by itself".to_owned(),
+        Ending::Panicked(reason) | Ending::BudgetSpent(reason) | Ending::Failed(reason) => reason.clone(),
+        Ending::Killed => "it was killed".to_owned(),
+    }
+}
+
+impl Program {
+    async fn start(config: Config) -> Result<Self, RunError> {
+        let signals = Signals::listen().map_err(RunError::Signals)?;
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
+        let host = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).start().await?;
+        let agent = Address::vacant("agent", IN_FLIGHT_MAX);
+        let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
+        let sources = Sources {
+            host: host.clone(),
+            agent: agent.clone(),
+            started_at: Timestamp::from_epoch(since_epoch),
+            shutdown,
+        };
+        // Before the first process is born, so that nothing was started when this fails.
+        let server = match serve(&config, &runtime_dir, sources) {
+            Ok(server) => server,
+            Err(error) => {
+                host.stop().await;
+                return Err(error.into());
+            }
+        };
+        tracing::info!(
+            pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
+        );
+        let agent_running = start_agent(config, &host, &agent);
+        Ok(Self { host, agent, agent_running, server, signals, orders })
+    }
+
+    async fn until_told(&mut self) -> Cause {
+        let agent_ended = self.agent_running.ended();
+        tokio::select! {
+            name = self.signals.next() => {
+                tracing::info!(signal = name, "stopping in order");
+                Cause::Told
+            }
+            Some(order) = self.orders.recv() => {
+                tracing::info!("stopping in order, as the admin socket says");
+                Cause::Ordered(order)
+            }
+            ending = self.host.ended() => Cause::HostEnded(ending),
+            ending = agent_ended => Cause::AgentEnded(ending),
+        }
+    }
+
+    /// Ends everything: tasks, then actors, then the admin socket; and says how. Being told again meanwhile changes nothing.
+    async fn stop(self, mut replies: Vec<ShutdownOrder>) {
+        let Self { host, agent, agent_running, server, mut signals, mut orders } = self;
+        let stopping = stop_all(&host, &agent, &agent_running);
+        let mut stopping = std::pin::pin!(stopping);
+        let stopped = loop {
+            tokio::select! {
+                stopped = &mut stopping => break stopped,
+                name = signals.next() => tracing::info!(signal = name, "stopping already"),
+                Some(order) = orders.recv() => replies.push(order),
+            }
+        };
+        let report = stopped.told();
+        for order in replies {
+            // Who asked may have left; the end does not depend on it.
+            let _ = order.reply.send(stopped.clone());
+        }
+        server.stop().await;
+        if let Err(error) = print(&show::report(&report, Palette::of_stdout())) {
+            tracing::warn!(error = %error, "the report of the shutdown cannot be printed");
+        }
+    }
+}
+
+fn serve(
+    config: &Config,
+    runtime_dir: &std::path::Path,
+    sources: Sources,
+) -> Result<AdminServer, SocketError> {
+    let socket = match &config.admin_socket {
+        Some(socket) => socket.clone(),
+        None => socket_path(&config.data_dir, runtime_dir)?,
+    };
+    AdminServer::start(&socket, &config.data_dir, sources)
+}
+
+fn start_agent(config: Config, host: &Host, address: &Address<Agent>) -> Running {
+    let books = HostBooks::new(host.allocations().clone());
+    let home = ProcessHome { binder: Binder::this_program(), log_dir: config.data_dir.join("logs") };
+    let Config { allocations, restart, .. } = config;
+    let options = AgentOptions { allocations, restart, environment: usual_environment() };
+    let settings = Settings { notices: host.notices().clone(), ..Settings::default() };
+    agent::start(address, options, books, home, settings)
+}
+
+async fn stop_all(host: &Host, agent: &Address<Agent>, running: &Running) -> Stopped {
+    // Nobody there means that there are no tasks: an agent that has ended took its processes with it.
+    let tasks = agent.ask(StopAllTasks).await.unwrap_or_default();
+    running.request_stop(StopMode::Stop);
+    running.ended().await;
+    Stopped { tasks, actors: host.stop().await }
+}
+
+/// The signals that ask a program to end.
+struct Signals([(Signal, &'static str); 3]);
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self([
+            (signal(SignalKind::terminate())?, "SIGTERM"),
+            (signal(SignalKind::interrupt())?, "SIGINT"),
+            (signal(SignalKind::hangup())?, "SIGHUP"),
+        ]))
+    }
+
+    /// Waits for the next one, and names it.
+    async fn next(&mut self) -> &'static str {
+        let [terminate, interrupt, hangup] = &mut self.0;
+        tokio::select! {
+            _ = terminate.0.recv() => terminate.1,
+            _ = interrupt.0.recv() => interrupt.1,
+            _ = hangup.0.recv() => hangup.1,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What people are shown.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use callboard_proto::admin::v1 as wire;
+use wire::watch_response::News;
+
+use super::output::{Palette, Tone, harmless};
+use super::table::{Cell, Table};
+
+/// `status`
+pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> String {
+    let mut text = status.host.as_ref().map(|host| head(host, palette)).unwrap_or_default();
+    text.push('\n');
+    if status.plugins.is_empty() {
+        text.push_str("no plugins\n");
+    } else {
+        text.push_str(&plugins(&status.plugins).lines(palette));
+    }
+    text.push('\n');
+    if status.allocations.is_empty() {
+        text.push_str("no allocations\n");
+    } else {
+        text.push_str(&allocations(&status.allocations).lines(palette));
+    }
+    text
+}
+
+fn head(host: &wire::HostStatus, palette: Palette) -> String {
+    let data_dir = palette.paint(Tone::Faint, &harmless(&host.data_dir));
+    let up = ago(host.started_at_unix_ms);
+    format!("callboard {}  pid {}  run {}  up {up}  {data_dir}\n", host.version, host.pid, host.run)
+}
+
+fn plugins(plugins: &[wire::PluginStatus]) -> Table {
+    let mut table =
+        Table::new(&["PLUGIN", "TYPE", "HEALTH", "FOR", "GENERATION", "PROVIDER", "ACTIVE", "STANDBY"]);
+    for plugin in plugins {
+        let health = if plugin.restarting { "restarting" } else { &plugin.health };
+        let provider = format!("{} {}", plugin.provider, plugin.version);
+        let cells = vec![
+            Cell::plain(&plugin.name),
+            Cell::plain(&plugin.r#type),
+            Cell::toned(tone(health), health),
+            Cell::plain(ago(plugin.since_unix_ms)),
+            Cell::plain(plugin.generation.to_string()),
+            Cell::plain(provider.trim()),
+            Cell::plain(&plugin.active_allocation),
+            Cell::plain(standby(plugin)),
+        ];
+        let reason = (!plugin.reason.is_empty()).then(|| plugin.reason.clone());
+        table.row(cells, reason.into_iter().chain(plugin.remarks.iter().cloned()).collect());
+    }
+    table
+}
+
+/// Who would take over, and who is known from before.
+fn standby(plugin: &wire::PluginStatus) -> String {
+    let provisional = plugin.provisional_allocations.iter().map(|name| format!("({name})"));
+    plugin.standby_allocations.iter().cloned().chain(provisional).collect::<Vec<_>>().join(" ")
+}
+
+fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
+    let mut table = Table::new(&[
+        "ALLOCATION",
+        "PLUGIN",
+        "TYPE",
+        "TASK",
+        "PID",
+        "RESTARTS",
+        "SIGNED IN",
+        "HEALTH",
+        "LAST EVENT",
+    ]);
+    for allocation in allocations {
+        let pid = if allocation.pid == 0 { String::new() } else { allocation.pid.to_string() };
+        let cells = vec![
+            Cell::plain(&allocation.name),
+            Cell::plain(&allocation.plugin),
+            Cell::plain(&allocation.role),
+            Cell::toned(tone(&allocation.task_state), &allocation.task_state),
+            Cell::plain(pid),
+            Cell::plain(allocation.restarts.to_string()),
+            Cell::toned(tone(&allocation.state), &allocation.state),
+            Cell::toned(tone(&allocation.health), &allocation.health),
+            Cell::plain(&allocation.last_event),
+        ];
+        let reason = (!allocation.reason.is_empty()).then(|| allocation.reason.clone());
+        table.row(cells, reason.into_iter().collect());
+    }
+    table
+}
+
+/// How a state strikes the eye.
+fn tone(state: &str) -> Tone {
+    match state {
+        "healthy" | "running" | "registered" => Tone::Good,
+        "unhealthy" | "failed" | "awaiting-restart" => Tone::Bad,
+        "gone" | "stopped" => Tone::Faint,
+        "" => Tone::Plain,
+        _ => Tone::Doubtful,
+    }
+}
+
+/// `stop` and `shutdown`
+pub(super) fn report(report: &[wire::ChildEnding], palette: Palette) -> String {
+    let mut table = Table::new(&["STOPPED", "TOOK", "HOW"]);
+    for child in report {
+        let took = format!("{:.3} s", Duration::from_millis(child.took_ms).as_secs_f64());
+        table.row(vec![Cell::plain(&child.child), Cell::plain(took), Cell::plain(&child.ending)], vec![]);
+    }
+    table.lines(palette)
+}
+
+/// `tree`
+pub(super) fn tree(root: &wire::TreeNode, palette: Palette) -> String {
+    let mut text = String::new();
+    branch(root, "", "", palette, &mut text);
+    text
+}
+
+/// Shows a node behind `here`, and what is below it behind `below`.
+fn branch(node: &wire::TreeNode, here: &str, below: &str, palette: Palette, text: &mut String) {
+    let state = palette.paint(state_tone(&node.state), &harmless(&node.state));
+    let mut details = Vec::new();
+    if node.restarts > 0 {
+        details.push(format!("{} restarts", node.restarts));
+    }
+    details.extend(node.crashes.filter(|crashes| *crashes > 0).map(|crashes| format!("{crashes} crashes")));
+    details
+        .extend(node.mailbox_depth.filter(|depth| *depth > 0).map(|depth| format!("{depth} in its mailbox")));
+    if !node.message.is_empty() {
+        details.push(harmless(&node.message));
+    }
+    let name = if node.kind == node.name {
+        harmless(&node.name)
+    } else {
+        format!("{} {}", node.kind, harmless(&node.name))
+    };
+    let details = palette.paint(Tone::Faint, &details.join(", "));
+    text.push_str(format!("{here}{name}  {state}  {details}").trim_end());
+    text.push('\n');
+    let last = node.children.len().saturating_sub(1);
+    for (number, child) in node.children.iter().enumerate() {
+        let (elbow, bar) = if number == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        branch(child, &format!("{below}{elbow}"), &format!("{below}{bar}"), palette, text);
+    }
+}
+
+/// The tone of a state of the tree, which may be of several words.
+fn state_tone(state: &str) -> Tone {
+    state.split(", ").map(tone).find(|tone| *tone != Tone::Good).unwrap_or(Tone::Good)
+}
+
+/// One answer of `watch`
+pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> String {
+    let at = palette.paint(Tone::Faint, &time_of_day(response.at_unix_ms));
+    match &response.news {
+        Some(News::Snapshot(all)) => format!("{}\n", status(all, palette)),
+        Some(News::PluginChanged(plugin)) => format!("{at}  {}\n", plugin_line(plugin, palette)),
+        Some(News::PluginLeft(left)) => {
+            format!(
+                "{at}  plugin {}/{}  {}\n",
+                left.r#type,
+                harmless(&left.name),
+                palette.paint(Tone::Faint, "left")
+            )
+        }
+        Some(News::AllocationChanged(allocation)) => {
+            format!("{at}  {}\n", allocation_line(allocation, palette))
+        }
+        Some(News::Lagged(lagged)) => format!("{at}  {} changes were too fast to be shown\n", lagged.missed),
+        // A host that is newer than we are may have other news.
+        None => String::new(),
+    }
+}
+
+fn plugin_line(plugin: &wire::PluginStatus, palette: Palette) -> String {
+    let health = if plugin.restarting { "restarting" } else { &plugin.health };
+    let mut line = format!(
+        "plugin {}/{}  {}  generation {}",
+        plugin.r#type,
+        harmless(&plugin.name),
+        palette.paint(tone(health), health),
+        plugin.generation
+    );
+    for (what, who) in [("active", plugin.active_allocation.clone()), ("standby", standby(plugin))] {
+        if !who.is_empty() {
+            line.push_str(&format!("  {what} {}", harmless(&who)));
+        }
+    }
+    if !plugin.reason.is_empty() {
+        line.push_str(&format!("  ({})", harmless(&plugin.reason)));
+    }
+    line
+}
+
+fn allocation_line(allocation: &wire::AllocationStatus, palette: Palette) -> String {
+    let task = palette.paint(tone(&allocation.task_state), &allocation.task_state);
+    let state = match &*allocation.state {
+        "" => String::new(),
+        state => format!("  {}", palette.paint(tone(state), state)),
+    };
+    format!("allocation {}  {task}{state}  {}", harmless(&allocation.name), harmless(&allocation.last_event))
+}
+
+/// How long ago something was, in the largest unit that says something.
+fn ago(unix_ms: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    span(now.saturating_sub(Duration::from_millis(unix_ms)))
+}
+
+fn span(span: Duration) -> String {
+    match span.as_secs() {
+        0..60 => format!("{}s", span.as_secs()),
+        60..3_600 => format!("{}m {}s", span.as_secs() / 60, span.as_secs() % 60),
+        3_600..86_400 => format!("{}h {}m", span.as_secs() / 3_600, span.as_secs() % 3_600 / 60),
+        _ => format!("{}d {}h", span.as_secs() / 86_400, span.as_secs() % 86_400 / 3_600),
+    }
+}
+
+/// The time of day, in UTC.
+fn time_of_day(unix_ms: u64) -> String {
+    let (seconds, milliseconds) = (unix_ms / 1_000 % 86_400, unix_ms % 1_000);
+    format!("{:02}:{:02}:{:02}.{milliseconds:03}Z", seconds / 3_600, seconds % 3_600 / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, state: &str, children: Vec<wire::TreeNode>) -> wire::TreeNode {
+        wire::TreeNode {
+            name: name.to_owned(),
+            kind: "actor".to_owned(),
+            state: state.to_owned(),
+            children,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_tree_shows_who_is_below_whom() {
+        let leaf = wire::TreeNode { restarts: 2, message: "fell".to_owned(), ..node("c", "waiting", vec![]) };
+        let root = node("a", "running", vec![node("b", "running", vec![leaf]), node("d", "ended", vec![])]);
+        let expected = "actor a  running\n├─ actor b  running\n│  └─ actor c  waiting  2 restarts, fell\n└─ actor d  ended\n";
+        assert_eq!(tree(&root, Palette::plain()), expected);
+    }
+
+    #[test]
+    fn spans_and_times_are_short() {
+        let spans = [5, 65, 3_700, 90_000].map(|seconds| span(Duration::from_secs(seconds)));
+        assert_eq!(spans, ["5s", "1m 5s", "1h 1m", "1d 1h"]);
+        assert_eq!(time_of_day(86_400_000 + 3_661_007), "01:01:01.007Z");
+    }
+
+    #[test]
+    fn a_plugin_without_a_name_of_its_own_yet_is_shown_with_dashes() {
+        let plugin = wire::PluginStatus {
+            name: "zfs".to_owned(),
+            r#type: "csi-node".to_owned(),
+            health: "starting".to_owned(),
+            provisional_allocations: vec!["a".to_owned()],
+            ..Default::default()
+        };
+        let lines = plugins(&[plugin]).lines(Palette::plain());
+        assert!(lines.lines().nth(1).is_some_and(|line| line.ends_with("-         -       (a)")), "{lines}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Tables for people.
+
+use super::output::{Palette, Tone, harmless};
+
+/// One cell.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl Cell {
+    /// A text in a tone; an empty one is shown as a dash, so that columns can be told apart.
+    pub(super) fn toned(tone: Tone, text: &str) -> Self {
+        let text = if text.is_empty() { "-".to_owned() } else { harmless(text) };
+        Self { text, tone }
+    }
+
+    /// A plain text.
+    pub(super) fn plain(text: impl AsRef<str>) -> Self {
+        Self::toned(Tone::Plain, text.as_ref())
+    }
+}
+
+/// A table with a head. Below a row there may be remarks, which keep to no column.
+#[derive(Debug)]
+pub(super) struct Table {
+    rows: Vec<(Vec<Cell>, Vec<String>)>,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub(super) fn new(columns: &[&str]) -> Self {
+        let head = columns.iter().map(|column| Cell::toned(Tone::Faint, column)).collect();
+        Self { rows: vec![(head, vec![])] }
+    }
+
+    /// Adds a row, and what is to be said below it.
+    pub(super) fn row(&mut self, cells: Vec<Cell>, remarks: Vec<String>) {
+        self.rows.push((cells, remarks));
+    }
+
+    /// The table as lines, each ended.
+    pub(super) fn lines(&self, palette: Palette) -> String {
+        let columns = self.rows[0].0.len();
+        let width = |column: usize| {
+            self.rows.iter().map(|(cells, _)| cells[column].text.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut lines = String::new();
+        for (cells, remarks) in &self.rows {
+            let last = cells.len() - 1;
+            for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+                lines.push_str(&palette.paint(cell.tone, &cell.text));
+                if column < last {
+                    let padding = width - cell.text.chars().count() + 2;
+                    lines.extend(std::iter::repeat_n(' ', padding));
+                }
+            }
+            lines.push('\n');
+            for remark in remarks {
+                lines.push_str(&palette.paint(Tone::Faint, &format!("  └ {}", harmless(remark))));
+                lines.push('\n');
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other_and_nothing_reaches_the_terminal_raw() {
+        let mut table = Table::new(&["NAME", "HEALTH"]);
+        table.row(vec![Cell::plain("ä-long-name"), Cell::plain("bad\u{1b}[2J")], vec!["why\n".to_owned()]);
+        table.row(vec![Cell::plain("b"), Cell::plain("")], vec![]);
+        let lines = table.lines(Palette::plain());
+        assert_eq!(lines, "NAME         HEALTH\nä-long-name  bad·[2J\n  └ why·\nb            -\n");
+    }
+}

@@ -1,0 +1,72 @@
+//! Which host is meant.
+
+use std::path::{Path, PathBuf};
+
+use callboard_actors::vocabulary::SocketPath;
+use clap::Args;
+
+use crate::admin::{AdminError, find_socket};
+use crate::config::{Config, ConfigError};
+
+/// Says which host is asked; one of these.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct TargetArgs {
+    /// The admin socket of the host
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// The data directory of the host
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// The configuration that the host runs
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Why no host can be asked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TargetError {
+    /// The configuration that should say where it is cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It is not there, or did not answer as it was asked to.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+}
+
+impl TargetError {
+    /// The exit code for it.
+    pub(super) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) => 2,
+            Self::Admin(_) => 1,
+        }
+    }
+}
+
+impl TargetArgs {
+    /// The admin socket of the host that is meant.
+    pub(super) fn socket(&self) -> Result<SocketPath, TargetError> {
+        if let Some(socket) = &self.socket {
+            return absolute(socket);
+        }
+        if let Some(data_dir) = &self.data_dir {
+            return Ok(find_socket(data_dir)?);
+        }
+        let config = self.config.clone().expect("the parser sees to it that one of the three is given");
+        let config = Config::load(&config)?;
+        match config.admin_socket {
+            Some(socket) => Ok(socket),
+            None => Ok(find_socket(&config.data_dir)?),
+        }
+    }
+}
+
+/// A path as the user means it, from where the user is.
+fn absolute(path: &Path) -> Result<SocketPath, TargetError> {
+    let failed = |source| AdminError::Connect { path: path.to_owned(), source };
+    let path = std::path::absolute(path).map_err(failed)?;
+    Ok(SocketPath::new(path.to_string_lossy()).map_err(AdminError::Path)?)
+}
