@@ -10,7 +10,7 @@ use super::messages::{
 };
 use super::state::{CheckIdentity, CheckOutcome, Image, Plugin, Registry, RegistryOptions, StoredChange};
 use crate::shell::{AskId, Effects, Input, Machine, StopMode};
-use crate::vocabulary::{Moment, Registration, Timestamp};
+use crate::vocabulary::{Moment, PluginKey, Registration, Timestamp};
 
 /// How many options a registration may carry.
 const OPTIONS_MAX: usize = 64;
@@ -115,18 +115,19 @@ impl Registry {
     ) -> Result<Registered, RegisterError> {
         self.refuse_malformed(message)?;
         let mut summary = Registered::Unchanged;
+        let (plugins, mut turn) = self.turn(now, draft);
         for key in &message.plugins {
             let registration = registration(message, key);
-            let held = self.plugins.get(key).and_then(|plugin| plugin.of(&message.allocation));
-            let Some(held) = held else {
-                self.admit(registration, now, draft);
+            let plugin = plugins.entry(key.clone()).or_default();
+            let Some(held) = plugin.members.of(&message.allocation) else {
+                turn.admit(plugin, registration);
                 summary = Registered::New;
                 continue;
             };
-            let (number, is_confirmed) = (held.number, held.confirmed_in == self.run);
+            let (number, is_confirmed) = (held.number, turn.has_confirmed(held));
             let is_changed = *held.registration != registration;
             if is_changed || !is_confirmed {
-                self.confirm(key, number, is_changed.then_some(registration), now, draft);
+                turn.confirm(key, plugin, number, is_changed.then_some(registration));
             }
             if is_changed && summary == Registered::Unchanged {
                 summary = Registered::Updated;
@@ -136,20 +137,29 @@ impl Registry {
     }
 
     fn refuse_malformed(&self, message: &Register) -> Result<(), RegisterError> {
-        let allocation = message.allocation.clone();
+        let allocation = &message.allocation;
         if message.plugins.is_empty() {
-            return Err(RegisterError::NoPlugin { allocation });
+            return Err(RegisterError::NoPlugin { allocation: allocation.clone() });
         }
-        let mut seen = BTreeSet::new();
-        if let Some(twice) = message.plugins.iter().find(|key| !seen.insert(*key)) {
-            return Err(RegisterError::PluginTwice { allocation, plugin: twice.clone() });
+        if let Some(plugin) = twice(&message.plugins).cloned() {
+            return Err(RegisterError::PluginTwice { allocation: allocation.clone(), plugin });
         }
         let entries = message.options.len();
         let bytes = message.options.iter().map(|(key, value)| key.len() + value.len()).sum();
         if entries > OPTIONS_MAX || bytes > OPTIONS_BYTES_MAX {
-            return Err(RegisterError::OptionsTooLarge { allocation, entries, bytes });
+            return Err(RegisterError::OptionsTooLarge { allocation: allocation.clone(), entries, bytes });
         }
-        let is_new = |key: &&_| self.plugins.get(*key).is_none_or(|p| p.of(&message.allocation).is_none());
+        if self.held + message.plugins.len() > self.options.registrations_max {
+            self.refuse_if_full(message)?;
+        }
+        Ok(())
+    }
+
+    fn refuse_if_full(&self, message: &Register) -> Result<(), RegisterError> {
+        let is_new = |key: &&_| {
+            let plugin = self.plugins.get(*key);
+            plugin.is_none_or(|plugin| plugin.members.of(&message.allocation).is_none())
+        };
         let more = message.plugins.iter().filter(is_new).count();
         if more > 0 && self.held + more > self.options.registrations_max {
             return Err(RegisterError::Full { held: self.held });
@@ -169,7 +179,7 @@ impl Registry {
         let plugin = self.plugins.get(&question.plugin);
         let active = plugin.and_then(|plugin| plugin.active.as_ref());
         let others = |standing| {
-            let newest_first = plugin.into_iter().flat_map(|plugin| plugin.members.values().rev());
+            let newest_first = plugin.into_iter().flat_map(|plugin| plugin.members.newest_first());
             let others =
                 newest_first.filter(|stored| active.is_none_or(|(number, _)| *number != stored.number));
             let entries = others.map(|stored| stored.entry(self.run));
@@ -184,7 +194,7 @@ impl Registry {
     }
 
     fn registration_of(&self, question: &RegistrationOf) -> Option<Entry> {
-        let stored = self.plugins.get(&question.plugin)?.of(&question.allocation)?;
+        let stored = self.plugins.get(&question.plugin)?.members.of(&question.allocation)?;
         Some(stored.entry(self.run))
     }
 
@@ -195,7 +205,8 @@ impl Registry {
         question: &WaitForPlugin,
         effects: &mut Effects<Self>,
     ) {
-        if let Some(active) = self.present(question) {
+        let plugin = self.plugins.get(&question.plugin);
+        if let Some((_, active)) = plugin.and_then(|plugin| plugin.active.clone()) {
             effects.reply(id, RegistryAnswer::WaitForPlugin(Ok(active)));
         } else if self.waiting.len() >= self.options.waiting_max {
             let error = WaitError::TooMany { waiting: self.waiting.len() };
@@ -220,7 +231,7 @@ impl Registry {
     }
 }
 
-fn registration(message: &Register, key: &crate::vocabulary::PluginKey) -> Registration {
+fn registration(message: &Register, key: &PluginKey) -> Registration {
     Registration {
         plugin: key.clone(),
         allocation: message.allocation.clone(),
@@ -229,4 +240,13 @@ fn registration(message: &Register, key: &crate::vocabulary::PluginKey) -> Regis
         version: message.version.clone(),
         options: Arc::clone(&message.options),
     }
+}
+
+/// The first plugin that is named twice.
+fn twice(plugins: &[PluginKey]) -> Option<&PluginKey> {
+    if plugins.len() < 2 {
+        return None;
+    }
+    let mut seen = BTreeSet::new();
+    plugins.iter().find(|key| !seen.insert(*key))
 }

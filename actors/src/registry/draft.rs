@@ -2,10 +2,9 @@
 //! nothing is told of a change that is not on disk.
 
 use super::behaviour::RegistryAnswer;
-use super::messages::{Active, Departure, RegistryNews, WaitForPlugin};
-use super::state::{Activation, Plugin, Registry, Stored, StoredChange};
+use super::messages::{Active, RegistryNews};
+use super::state::{Counter, Registry, Stored, StoredChange};
 use crate::shell::{AskId, Effects};
-use crate::vocabulary::{AllocationId, Generation, PluginKey, RegistrationNumber, Timestamp};
 
 #[derive(Debug, Default)]
 pub(super) struct Draft {
@@ -15,12 +14,34 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.change.put.is_empty() && self.change.delete.is_empty()
     }
 
+    /// Takes the next number, and the new ceiling along if there is one.
+    pub(super) fn number(&mut self, counter: &mut Counter) -> u64 {
+        let (number, ceiling) = counter.take();
+        self.change.ceiling = ceiling.or(self.change.ceiling);
+        number
+    }
+
+    /// Notes that this is to be told.
+    pub(super) fn tell(&mut self, news: RegistryNews) {
+        self.news.push(news);
+    }
+
+    /// Notes that these have waited for this.
+    pub(super) fn awaken(&mut self, waiters: Vec<AskId>, active: &Active) {
+        self.awakened.extend(waiters.into_iter().map(|waiter| (waiter, active.clone())));
+    }
+
+    /// Notes that the row of this registration goes.
+    pub(super) fn delete(&mut self, stored: &Stored) {
+        self.change.delete.push(stored.number);
+    }
+
     /// Notes that a row is as it is now. A row that is noted twice is written once.
-    fn put(&mut self, stored: &Stored) {
+    pub(super) fn put(&mut self, stored: &Stored) {
         match self.change.put.iter_mut().find(|row| row.number == stored.number) {
             Some(row) => *row = stored.clone(),
             None => self.change.put.push(stored.clone()),
@@ -40,127 +61,5 @@ impl Draft {
             effects.cancel_timer(super::behaviour::RegistryTimer::Waited(waiter));
             effects.reply(waiter, RegistryAnswer::WaitForPlugin(Ok(active)));
         }
-    }
-}
-
-impl Registry {
-    fn number(&mut self, draft: &mut Draft) -> u64 {
-        let (number, ceiling) = self.counter.take();
-        draft.change.ceiling = ceiling.or(draft.change.ceiling);
-        number
-    }
-
-    /// Takes a registration in that was not there.
-    pub(super) fn admit(
-        &mut self,
-        registration: crate::vocabulary::Registration,
-        now: Timestamp,
-        draft: &mut Draft,
-    ) {
-        let number = RegistrationNumber::new(self.number(draft));
-        let key = registration.plugin.clone();
-        let stored = Stored {
-            number,
-            registration: registration.into(),
-            since: now,
-            confirmed_in: self.run,
-            activation: None,
-        };
-        draft.put(&stored);
-        draft.news.push(RegistryNews::Registered(stored.entry(self.run)));
-        self.plugins.entry(key.clone()).or_default().insert(stored);
-        self.held += 1;
-        self.elect(&key, false, now, draft);
-    }
-
-    /// Notes that a registration is confirmed, perhaps with new contents.
-    pub(super) fn confirm(
-        &mut self,
-        key: &PluginKey,
-        number: RegistrationNumber,
-        contents: Option<crate::vocabulary::Registration>,
-        now: Timestamp,
-        draft: &mut Draft,
-    ) {
-        let run = self.run;
-        let Some(stored) = self.plugins.get_mut(key).and_then(|plugin| plugin.members.get_mut(&number))
-        else {
-            return;
-        };
-        let has_new_contents = contents.is_some();
-        if let Some(registration) = contents {
-            stored.registration = registration.into();
-        }
-        stored.confirmed_in = run;
-        draft.put(stored);
-        draft.news.push(RegistryNews::Updated(stored.entry(run)));
-        self.restored.settled(number);
-        self.elect(key, has_new_contents, now, draft);
-    }
-
-    /// Removes a registration, if it is there.
-    pub(super) fn dismiss(
-        &mut self,
-        key: &PluginKey,
-        allocation: &AllocationId,
-        departure: Departure,
-        now: Timestamp,
-        draft: &mut Draft,
-    ) -> bool {
-        let Some(plugin) = self.plugins.get_mut(key) else { return false };
-        let Some(stored) = plugin.remove(allocation) else { return false };
-        self.held -= 1;
-        self.restored.settled(stored.number);
-        draft.change.delete.push(stored.number);
-        draft.news.push(RegistryNews::Deregistered(stored.entry(self.run), departure));
-        self.elect(key, false, now, draft);
-        if self.plugins.get(key).is_some_and(|plugin| plugin.members.is_empty()) {
-            self.plugins.remove(key);
-        }
-        true
-    }
-
-    /// Sees to it that the active registration is the newest confirmed one (R1), and tells when it changes.
-    fn elect(&mut self, key: &PluginKey, contents_changed: bool, now: Timestamp, draft: &mut Draft) {
-        let run = self.run;
-        let Some(plugin) = self.plugins.get(key) else { return };
-        let newest = plugin.newest_confirmed(run);
-        let current = plugin.active.as_ref().map(|(number, _)| *number);
-        let is_outdated = contents_changed
-            && newest.zip(plugin.active.as_ref()).is_some_and(|(number, (_, active))| {
-                active.registration != plugin.members[&number].registration
-            });
-        if newest == current && !is_outdated {
-            return;
-        }
-        let generation = newest.map(|_| Generation::new(self.number(draft)));
-        let plugin = self.plugins.get_mut(key).expect("it was there a moment ago");
-        let to = newest.zip(generation).and_then(|(number, generation)| {
-            Self::activate(plugin, number, Activation { generation, since: now }, draft)
-        });
-        let from = std::mem::replace(&mut plugin.active, newest.zip(to.clone())).map(|(_, active)| active);
-        if let Some(active) = &to {
-            let awakened = self.waiting.come(key).into_iter().map(|waiter| (waiter, active.clone()));
-            draft.awakened.extend(awakened);
-        }
-        draft.news.push(RegistryNews::ActiveChanged { plugin: key.clone(), from, to });
-    }
-
-    fn activate(
-        plugin: &mut Plugin,
-        number: RegistrationNumber,
-        activation: Activation,
-        draft: &mut Draft,
-    ) -> Option<Active> {
-        let stored = plugin.members.get_mut(&number)?;
-        stored.activation = Some(activation);
-        draft.put(stored);
-        stored.active()
-    }
-
-    /// What is answered to somebody who waits for a plugin that is there already.
-    pub(super) fn present(&self, question: &WaitForPlugin) -> Option<Active> {
-        let (_, active) = self.plugins.get(&question.plugin)?.active.as_ref()?;
-        Some(active.clone())
     }
 }

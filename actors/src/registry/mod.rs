@@ -34,6 +34,7 @@
 mod actor;
 mod behaviour;
 mod draft;
+mod members;
 mod messages;
 mod restored;
 mod row;
@@ -41,6 +42,7 @@ mod row;
 mod scripts;
 mod state;
 mod store;
+mod turn;
 mod waiting;
 
 pub use actor::{IdentityCheck, SocketCheck, start};

@@ -92,7 +92,11 @@ impl Registry {
         let is_awaited = self.restored.unconfirmed.get(&check.number) == Some(&check.registration);
         if is_awaited && matches!(outcome, Ok(CheckOutcome::Proven)) {
             let mut draft = Draft::default();
-            self.confirm(&check.registration.plugin, check.number, None, moment.now, &mut draft);
+            let key = &check.registration.plugin;
+            let (plugins, mut turn) = self.turn(moment.now, &mut draft);
+            if let Some(plugin) = plugins.get_mut(key) {
+                turn.confirm(key, plugin, check.number, None);
+            }
             draft.leave(None, effects);
         }
         if key.attempt == self.restored.round {

@@ -1,9 +1,10 @@
 //! What the registry knows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::members::Members;
 use super::messages::{Active, Entry, RegistryView, Standing};
 use super::restored::Restored;
 use super::waiting::Waiting;
@@ -149,37 +150,21 @@ impl Counter {
 /// One plugin with everyone who serves it.
 #[derive(Debug, Default)]
 pub(super) struct Plugin {
-    /// All registrations, by number.
-    pub(super) members: BTreeMap<RegistrationNumber, Stored>,
-    /// The same by allocation.
-    pub(super) by_allocation: HashMap<AllocationId, RegistrationNumber>,
+    /// All registrations.
+    pub(super) members: Members,
     /// The active one: its number and, should it leave, what it was.
     pub(super) active: Option<(RegistrationNumber, Active)>,
 }
 
 impl Plugin {
-    pub(super) fn of(&self, allocation: &AllocationId) -> Option<&Stored> {
-        self.members.get(self.by_allocation.get(allocation)?)
-    }
-
-    pub(super) fn insert(&mut self, stored: Stored) {
-        self.by_allocation.insert(stored.registration.allocation.clone(), stored.number);
-        self.members.insert(stored.number, stored);
-    }
-
-    pub(super) fn remove(&mut self, allocation: &AllocationId) -> Option<Stored> {
-        let number = self.by_allocation.remove(allocation)?;
-        self.members.remove(&number)
-    }
-
     /// Who serves it, newest first.
     pub(super) fn allocations(&self) -> impl Iterator<Item = AllocationId> + '_ {
-        self.members.values().rev().map(|stored| stored.registration.allocation.clone())
+        self.members.newest_first().map(|stored| stored.registration.allocation.clone())
     }
 
     /// The newest confirmed registration.
     pub(super) fn newest_confirmed(&self, run: RunNumber) -> Option<RegistrationNumber> {
-        self.members.values().rev().find(|stored| stored.confirmed_in == run).map(|stored| stored.number)
+        self.members.newest_first().find(|stored| stored.confirmed_in == run).map(|stored| stored.number)
     }
 }
 
@@ -211,18 +196,18 @@ impl Registry {
                 registry.restored.expect(stored.number, Arc::clone(&stored.registration));
             }
             let key = stored.registration.plugin.clone();
-            registry.plugins.entry(key).or_default().insert(stored);
+            registry.plugins.entry(key).or_default().members.insert(stored);
         }
         for plugin in registry.plugins.values_mut() {
             let newest = plugin.newest_confirmed(image.run);
-            plugin.active = newest.and_then(|number| Some((number, plugin.members[&number].active()?)));
+            plugin.active = newest.and_then(|number| Some((number, plugin.members.get(number)?.active()?)));
         }
         registry
     }
 
     /// All registrations, oldest first.
     pub(super) fn entries(&self) -> Vec<Entry> {
-        let members = self.plugins.values().flat_map(|plugin| plugin.members.values());
+        let members = self.plugins.values().flat_map(|plugin| plugin.members.newest_first());
         let mut entries: Vec<Entry> = members.map(|stored| stored.entry(self.run)).collect();
         entries.sort_unstable_by_key(|entry| entry.number);
         entries

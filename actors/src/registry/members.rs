@@ -1,0 +1,155 @@
+//! Who serves one plugin.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::state::Stored;
+use crate::vocabulary::{AllocationId, RegistrationNumber};
+
+/// Up to so many are looked through one by one.
+const FEW_MAX: usize = 16;
+
+/// The registrations of one plugin, in order of their numbers. Almost always they are few, and then they lie side by side;
+/// should they become many, they are indexed, so that none costs more for it.
+#[derive(Debug)]
+pub(super) enum Members {
+    /// In order of number, at most [`FEW_MAX`].
+    Few(Vec<Stored>),
+    /// The same with an index by allocation.
+    Many {
+        by_number: BTreeMap<RegistrationNumber, Stored>,
+        by_allocation: HashMap<AllocationId, RegistrationNumber>,
+    },
+}
+
+impl Default for Members {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+impl Members {
+    pub(super) fn get(&self, number: RegistrationNumber) -> Option<&Stored> {
+        match self {
+            Self::Few(members) => members.iter().rfind(|stored| stored.number == number),
+            Self::Many { by_number, .. } => by_number.get(&number),
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, number: RegistrationNumber) -> Option<&mut Stored> {
+        match self {
+            Self::Few(members) => members.iter_mut().rfind(|stored| stored.number == number),
+            Self::Many { by_number, .. } => by_number.get_mut(&number),
+        }
+    }
+
+    pub(super) fn of(&self, allocation: &AllocationId) -> Option<&Stored> {
+        match self {
+            Self::Few(members) => {
+                members.iter().rfind(|stored| stored.registration.allocation == *allocation)
+            }
+            Self::Many { by_number, by_allocation } => by_number.get(by_allocation.get(allocation)?),
+        }
+    }
+
+    pub(super) fn insert(&mut self, stored: Stored) {
+        match self {
+            Self::Few(members) if members.len() < FEW_MAX => {
+                let place = members.partition_point(|other| other.number < stored.number);
+                members.insert(place, stored);
+            }
+            Self::Few(members) => {
+                let members = std::mem::take(members);
+                *self = Self::Many { by_number: BTreeMap::new(), by_allocation: HashMap::new() };
+                members.into_iter().chain([stored]).for_each(|stored| self.insert(stored));
+            }
+            Self::Many { by_number, by_allocation } => {
+                by_allocation.insert(stored.registration.allocation.clone(), stored.number);
+                by_number.insert(stored.number, stored);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, allocation: &AllocationId) -> Option<Stored> {
+        match self {
+            Self::Few(members) => {
+                let is_theirs = |stored: &Stored| stored.registration.allocation == *allocation;
+                members.iter().rposition(is_theirs).map(|place| members.remove(place))
+            }
+            Self::Many { by_number, by_allocation } => by_number.remove(&by_allocation.remove(allocation)?),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Few(members) => members.is_empty(),
+            Self::Many { by_number, .. } => by_number.is_empty(),
+        }
+    }
+
+    /// All of them, the newest first.
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = &Stored> + '_ {
+        let (few, many) = match self {
+            Self::Few(members) => (members.as_slice(), None),
+            Self::Many { by_number, .. } => (&[][..], Some(by_number)),
+        };
+        few.iter().rev().chain(many.into_iter().flat_map(|many| many.values().rev()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::vocabulary::{
+        PluginKey, PluginName, PluginType, Registration, RunNumber, SocketPath, Timestamp,
+    };
+
+    fn stored(number: u64) -> Stored {
+        let registration = Registration {
+            plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
+            allocation: AllocationId::new(format!("a{number}")).unwrap(),
+            socket: SocketPath::new("/run/csi.sock").unwrap(),
+            provider: None,
+            version: None,
+            options: Arc::new(BTreeMap::new()),
+        };
+        Stored {
+            number: RegistrationNumber::new(number),
+            registration: registration.into(),
+            since: Timestamp::default(),
+            confirmed_in: RunNumber::default(),
+            activation: None,
+        }
+    }
+
+    fn numbers(members: &Members) -> Vec<u64> {
+        members.newest_first().map(|stored| stored.number.get()).collect()
+    }
+
+    #[test]
+    fn few_and_many_members_are_kept_in_the_same_order_r2() {
+        let mut members = Members::default();
+        let mut expected = Vec::new();
+        for number in (0..100).map(|step| step * 37 % 100) {
+            members.insert(stored(number));
+            expected.push(number);
+            expected.sort_unstable_by(|a, b| b.cmp(a));
+            assert_eq!(numbers(&members), expected);
+        }
+        for number in (0..100).map(|step| step * 61 % 100) {
+            let allocation = AllocationId::new(format!("a{number}")).unwrap();
+            let one = RegistrationNumber::new(number);
+            assert_eq!(members.of(&allocation), Some(&stored(number)));
+            assert_eq!(members.get(one), Some(&stored(number)));
+            assert_eq!(members.get_mut(one), Some(&mut stored(number)));
+            assert_eq!(members.remove(&allocation), Some(stored(number)));
+            assert_eq!(members.remove(&allocation), None);
+            assert_eq!((members.of(&allocation), members.get(one)), (None, None));
+            expected.retain(|kept| *kept != number);
+            assert_eq!(numbers(&members), expected);
+        }
+        assert!(members.is_empty());
+    }
+}

@@ -1,0 +1,144 @@
+//! One message's turn at the plugins it names: who comes, who changes, who goes, and who is active after that.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::draft::Draft;
+use super::messages::{Active, Departure, RegistryNews};
+use super::restored::Restored;
+use super::state::{Activation, Counter, Plugin, Registry, Stored};
+use super::waiting::Waiting;
+use crate::vocabulary::{
+    AllocationId, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
+};
+
+/// The registry without its plugins, of which one is being changed.
+pub(super) struct Turn<'a> {
+    run: RunNumber,
+    now: Timestamp,
+    counter: &'a mut Counter,
+    held: &'a mut usize,
+    restored: &'a mut Restored,
+    waiting: &'a mut Waiting,
+    draft: &'a mut Draft,
+}
+
+impl Registry {
+    /// The plugins, and a turn that notes in the draft what becomes of them.
+    pub(super) fn turn<'a>(
+        &'a mut self,
+        now: Timestamp,
+        draft: &'a mut Draft,
+    ) -> (&'a mut HashMap<PluginKey, Plugin>, Turn<'a>) {
+        let Self { run, counter, plugins, held, restored, waiting, .. } = self;
+        (plugins, Turn { run: *run, now, counter, held, restored, waiting, draft })
+    }
+
+    /// Removes a registration, if it is there.
+    pub(super) fn dismiss(
+        &mut self,
+        key: &PluginKey,
+        allocation: &AllocationId,
+        departure: Departure,
+        now: Timestamp,
+        draft: &mut Draft,
+    ) -> bool {
+        let (plugins, mut turn) = self.turn(now, draft);
+        let Entry::Occupied(mut place) = plugins.entry(key.clone()) else { return false };
+        let is_there = turn.dismiss(key, place.get_mut(), allocation, departure);
+        if place.get().members.is_empty() {
+            place.remove();
+        }
+        is_there
+    }
+}
+
+impl Turn<'_> {
+    /// Takes a registration in that was not there.
+    pub(super) fn admit(&mut self, plugin: &mut Plugin, registration: Registration) {
+        let key = registration.plugin.clone();
+        let stored = Stored {
+            number: RegistrationNumber::new(self.draft.number(self.counter)),
+            registration: registration.into(),
+            since: self.now,
+            confirmed_in: self.run,
+            activation: None,
+        };
+        self.draft.put(&stored);
+        self.draft.tell(RegistryNews::Registered(stored.entry(self.run)));
+        plugin.members.insert(stored);
+        *self.held += 1;
+        self.elect(&key, plugin, false);
+    }
+
+    /// Whether a registration was confirmed in this run (R8).
+    pub(super) fn has_confirmed(&self, stored: &Stored) -> bool {
+        stored.confirmed_in == self.run
+    }
+
+    /// Notes that a registration is confirmed, perhaps with new contents.
+    pub(super) fn confirm(
+        &mut self,
+        key: &PluginKey,
+        plugin: &mut Plugin,
+        number: RegistrationNumber,
+        contents: Option<Registration>,
+    ) {
+        let Some(stored) = plugin.members.get_mut(number) else { return };
+        let has_new_contents = contents.is_some();
+        if let Some(registration) = contents {
+            stored.registration = registration.into();
+        }
+        stored.confirmed_in = self.run;
+        self.draft.put(stored);
+        self.draft.tell(RegistryNews::Updated(stored.entry(self.run)));
+        self.restored.settled(number);
+        self.elect(key, plugin, has_new_contents);
+    }
+
+    fn dismiss(
+        &mut self,
+        key: &PluginKey,
+        plugin: &mut Plugin,
+        allocation: &AllocationId,
+        departure: Departure,
+    ) -> bool {
+        let Some(stored) = plugin.members.remove(allocation) else { return false };
+        *self.held -= 1;
+        self.restored.settled(stored.number);
+        self.draft.delete(&stored);
+        self.draft.tell(RegistryNews::Deregistered(stored.entry(self.run), departure));
+        self.elect(key, plugin, false);
+        true
+    }
+
+    /// Sees to it that the active registration is the newest confirmed one (R1), and tells when it changes.
+    fn elect(&mut self, key: &PluginKey, plugin: &mut Plugin, contents_changed: bool) {
+        let newest = plugin.newest_confirmed(self.run);
+        let current = plugin.active.as_ref().map(|(number, _)| *number);
+        if newest == current && !(contents_changed && is_outdated(plugin)) {
+            return;
+        }
+        let to = newest.and_then(|number| self.activate(plugin, number));
+        let from = std::mem::replace(&mut plugin.active, newest.zip(to.clone())).map(|(_, active)| active);
+        if let Some(active) = &to {
+            self.draft.awaken(self.waiting.come(key), active);
+        }
+        self.draft.tell(RegistryNews::ActiveChanged { plugin: key.clone(), from, to });
+    }
+
+    fn activate(&mut self, plugin: &mut Plugin, number: RegistrationNumber) -> Option<Active> {
+        let generation = Generation::new(self.draft.number(self.counter));
+        let stored = plugin.members.get_mut(number)?;
+        stored.activation = Some(Activation { generation, since: self.now });
+        self.draft.put(stored);
+        stored.active()
+    }
+}
+
+/// Whether the active registration says something else by now.
+fn is_outdated(plugin: &Plugin) -> bool {
+    plugin.active.as_ref().is_some_and(|(number, active)| {
+        plugin.members.get(*number).is_none_or(|stored| stored.registration != active.registration)
+    })
+}
