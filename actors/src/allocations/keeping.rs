@@ -226,7 +226,7 @@ impl Allocations {
     /// Ends all supervisors at once, in a bounded time (S3).
     pub(super) fn end_all(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
         self.ending = Some(mode);
-        let patience = self.options.order_deadline();
+        let patience = self.options.shutdown_deadline();
         effects.start_timer(AllocationsTimer::Patience, moment.now + patience);
         let all: Vec<AllocationId> = self.entries.keys().cloned().collect();
         for allocation in all {

@@ -43,7 +43,12 @@ impl AllocationsOptions {
     /// How long a supervisor may take for one order before it is taken for stuck: longer than each of its own limits, which
     /// all run out first.
     pub(super) fn order_deadline(&self) -> Duration {
-        self.each.stop_deadline + 2 * self.each.directory_deadline + Duration::from_secs(5)
+        self.shutdown_deadline() + Duration::from_secs(5)
+    }
+
+    /// How long all supervisors together may take to stop, since they do it at once.
+    pub(super) fn shutdown_deadline(&self) -> Duration {
+        self.each.stop_deadline + 2 * self.each.directory_deadline
     }
 }
 

@@ -4,13 +4,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::allocations::{
-    AllocationPhase, AllocationSpec, AllocationsNews, DescribeAllocations, TaskContext, TaskEventKind,
-    TaskExited, TaskStarted,
+    AllocationPhase, AllocationSpec, AllocationsMemory, AllocationsNews, DescribeAllocations, TaskContext,
+    TaskEventKind, TaskExited, TaskStarted,
 };
 use callboard_actors::registry::{Describe, List};
+use callboard_actors::shell::{Address, Ending};
 
 use crate::house::{Act, House, Plugin, Serving, node, story};
-use crate::stage::{Minutes, Stage, spec};
+use crate::stage::{Minutes, Stage, options, spec, start_again};
 
 const ROUND: Duration = Duration::from_secs(30);
 
@@ -141,5 +142,35 @@ fn what_comes_from_many_allocations_ends_as_it_was_said_in_order() {
         assert_eq!(house.registry.ask(List).await.expect("it runs").len(), 25);
         let described = stage.allocations.ask(DescribeAllocations).await.expect("it runs");
         assert!(described.iter().all(|one| one.crashes == 0 && one.vitals.is_some()));
+    });
+}
+
+#[test]
+fn an_owner_that_was_ended_by_force_knows_what_it_owned_and_leaves_no_second_prober_reg_07() {
+    story(|| async {
+        let minutes = Minutes::default();
+        let mut stage = Stage::open(Rc::new(minutes.clone()));
+        let options = options(&stage.data_dir, &stage.runtime_dir);
+        let memory = AllocationsMemory::default();
+        let start =
+            |address: &_| start_again(address, options.clone(), Rc::new(minutes.clone()), memory.clone());
+        stage.allocations = Address::vacant("allocations", 64);
+        stage.running = start(&stage.allocations);
+        stage.news = stage.allocations.subscribe(64).expect("it runs");
+        let spec = spec("a", "zfs");
+        let plugin = Plugin::new("zfs.example");
+        let _serving = begin(&mut stage, &spec, &plugin, &mut Vec::new()).await;
+        for _ in 0..10 {
+            stage.running.kill();
+            assert_eq!(stage.running.ended().await, Ending::Killed);
+            stage.running = start(&stage.allocations);
+            stage.news = stage.allocations.subscribe(64).expect("it runs");
+            stage.until(&spec, AllocationPhase::Registered).await;
+        }
+        assert!(!minutes.take().contains(&"deregister"), "it never said goodbye");
+        plugin.take_calls();
+        tokio::time::sleep(10 * ROUND).await;
+        let probes = plugin.take_calls();
+        assert!((9..=11).contains(&probes.len()), "one probe in each of ten rounds: {probes:?}");
     });
 }

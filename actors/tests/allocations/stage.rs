@@ -144,10 +144,20 @@ pub(crate) fn start(
     options: AllocationsOptions,
     neighbours: Rc<dyn Neighbours>,
 ) -> (Address<Allocations>, Running) {
-    let settings = Settings { seed: Some(7), ..Settings::default() };
     let address = Address::vacant("allocations", 4_096);
-    let running = allocations::start(&address, options, neighbours, AllocationsMemory::default(), settings);
+    let running = start_again(&address, options, neighbours, AllocationsMemory::default());
     (address, running)
+}
+
+/// Starts the owner at an address where nobody is, with what it is to remember.
+pub(crate) fn start_again(
+    address: &Address<Allocations>,
+    options: AllocationsOptions,
+    neighbours: Rc<dyn Neighbours>,
+    memory: AllocationsMemory,
+) -> Running {
+    let settings = Settings { seed: Some(7), ..Settings::default() };
+    allocations::start(address, options, neighbours, memory, settings)
 }
 
 /// A node plugin.
