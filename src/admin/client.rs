@@ -32,6 +32,8 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct AdminClient {
     socket: SocketPath,
     client: WireClient<Channel>,
+    /// Whether a host is known to be there.
+    has_answered: bool,
 }
 
 impl AdminClient {
@@ -45,7 +47,7 @@ impl AdminClient {
         let channel = Endpoint::from_static(AUTHORITY).connect_with_connector(OneStream(Some(stream))).await;
         let channel = channel.map_err(|error| protocol(socket, error.to_string()))?;
         let client = WireClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
-        Ok(Self { socket: socket.clone(), client })
+        Ok(Self { socket: socket.clone(), client, has_answered: false })
     }
 
     /// Everything at once.
@@ -109,10 +111,19 @@ impl AdminClient {
         Ok(Watched { socket: self.socket.clone(), stream: self.answered(answer)? })
     }
 
-    fn answered<T>(&self, answer: Result<Response<T>, Unanswered>) -> Result<T, AdminError> {
-        answer.map(Response::into_inner).map_err(|unanswered| match unanswered {
-            Unanswered::TimedOut(span) => AdminError::TimedOut(span),
-            Unanswered::Status(status) => refused(&self.socket, &status),
+    fn answered<T>(&mut self, answer: Result<Response<T>, Unanswered>) -> Result<T, AdminError> {
+        let error = match answer {
+            Ok(answer) => {
+                self.has_answered = true;
+                return Ok(answer.into_inner());
+            }
+            Err(Unanswered::TimedOut(span)) => AdminError::TimedOut(span),
+            Err(Unanswered::Status(status)) => refused(&self.socket, &status),
+        };
+        Err(match error {
+            // When a connection ends before the first answer, nothing tells a host that ended from one that never was.
+            AdminError::Ended(detail) if !self.has_answered => protocol(&self.socket, detail),
+            error => error,
         })
     }
 }
@@ -165,12 +176,9 @@ fn protocol(socket: &SocketPath, detail: String) -> AdminError {
 /// Reads a refusal. One that has a source was made on our side, from what was seen of the connection.
 fn refused(socket: &SocketPath, status: &Status) -> AdminError {
     let text = status.message().to_owned();
-    let is_local = std::error::Error::source(status).is_some();
     match status.code() {
         Code::Unimplemented => protocol(socket, text),
-        _ if is_local && text.contains("protocol error") => protocol(socket, text),
-        _ if is_local => AdminError::Ended(text),
-        Code::Unavailable | Code::Cancelled => AdminError::Ended(text),
+        _ if std::error::Error::source(status).is_some() => AdminError::Ended(text),
         _ => AdminError::Refused(text),
     }
 }

@@ -89,12 +89,14 @@ pub enum AdminError {
         /// What the system said.
         source: io::Error,
     },
-    /// What answers does not speak our protocol.
-    #[error("what listens on {path} is no Callboard host of this version: {detail}")]
+    /// What listens did not answer as a host does.
+    #[error(
+        "what listens on {path} does not answer as a Callboard host of this version, or has just ended ({detail})"
+    )]
     Protocol {
         /// The socket.
         path: PathBuf,
-        /// What was wrong with it.
+        /// What was seen of that.
         detail: String,
     },
     /// The host has no such thing, or it is not in a state for what was asked.

@@ -1,0 +1,164 @@
+//! Who may use the admin socket, and whose place it takes.
+
+mod program;
+
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+
+use program::{CALLBOARD, Stage, refusal};
+
+/// A user that is neither root nor us.
+const NOBODY: u32 = 65_534;
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Runs a host that is expected to refuse; gives its last line.
+fn refused(stage: &Stage) -> String {
+    let output =
+        Command::new(CALLBOARD).args(["run", "--config"]).arg(stage.config()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8_lossy(&output.stderr).lines().last().expect("it says why").to_owned()
+}
+
+/// Asks as another user. `None` when that user cannot even run the program, which is said in the output.
+fn ask_as_nobody(stage: &Stage) -> Option<Output> {
+    let ask = |words: &[&str]| Command::new(CALLBOARD).args(words).uid(NOBODY).gid(NOBODY).output();
+    if !is_root() || !ask(&["--version"]).is_ok_and(|output| output.status.success()) {
+        eprintln!("NOT RUN: only root can ask as another user, and only where that user may run {CALLBOARD}");
+        return None;
+    }
+    let socket = stage.data_dir().join("admin.sock").display().to_string();
+    Some(ask(&["status", "--socket", &socket]).expect("it runs"))
+}
+
+#[test]
+fn the_socket_is_for_its_owner_only() {
+    let stage = Stage::new("");
+    let _host = stage.run();
+    let found = std::fs::metadata(stage.data_dir().join("admin.sock")).expect("it is there");
+    assert!(found.file_type().is_socket());
+    assert_eq!(found.permissions().mode() & 0o7777, 0o600);
+}
+
+#[test]
+fn another_user_is_kept_out_by_the_file_system_and_told_so() {
+    let stage = Stage::new("");
+    let _host = stage.run();
+    let Some(output) = ask_as_nobody(&stage) else { return };
+    let (code, said) = refusal(&output);
+    assert_eq!(code, 1);
+    assert!(said.contains("user 65534 may not use") && said.contains("as root"), "{said}");
+}
+
+#[test]
+fn another_user_is_kept_out_by_the_host_itself_where_the_file_system_does_not() {
+    let stage = Stage::new("");
+    let _host = stage.run();
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    open(stage.directory.path(), 0o755);
+    open(&stage.data_dir(), 0o755);
+    open(&stage.data_dir().join("admin.sock"), 0o666);
+    let Some(output) = ask_as_nobody(&stage) else { return };
+    let (code, said) = refusal(&output);
+    assert_eq!(code, 1);
+    assert_eq!(said, "callboard: this host answers user 0 and root, not user 65534");
+}
+
+#[test]
+fn the_socket_of_a_living_process_is_left_alone_sec_02() {
+    let stage = Stage::new("");
+    let socket = stage.directory.path().join("other.sock");
+    let _other = UnixListener::bind(&socket).expect("a socket");
+    stage.configure(&format!("admin_socket = {socket:?}"));
+    let said = refused(&stage);
+    let pid = std::process::id();
+    assert!(
+        said.contains(&format!("a process listens on {} already (pid {pid})", socket.display())),
+        "{said}"
+    );
+    assert!(UnixStream::connect(&socket).is_ok(), "it is there and answers as before");
+}
+
+#[test]
+fn the_socket_of_a_dead_process_is_replaced_sec_02() {
+    let stage = Stage::new("");
+    let socket = stage.directory.path().join("other.sock");
+    drop(UnixListener::bind(&socket).expect("a socket"));
+    stage.configure(&format!("admin_socket = {socket:?}"));
+    let host = stage.run();
+    assert!(host.json(&["status"])["host"]["pid"].is_u64(), "the data directory says where the socket is");
+}
+
+#[test]
+fn what_is_no_socket_is_not_touched() {
+    let stage = Stage::new("");
+    let file = stage.directory.path().join("precious");
+    std::fs::write(&file, "data").expect("a file");
+    stage.configure(&format!("admin_socket = {file:?}"));
+    let said = refused(&stage);
+    assert!(said.contains("is there and is no socket"), "{said}");
+    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "data");
+}
+
+#[test]
+fn what_belongs_to_another_user_is_not_touched() {
+    let stage = Stage::new("");
+    let socket = stage.directory.path().join("other.sock");
+    drop(UnixListener::bind(&socket).expect("a socket"));
+    stage.configure(&format!("admin_socket = {socket:?}"));
+    if chown(&socket, Some(NOBODY), None).is_err() {
+        eprintln!("NOT RUN: only root can give a socket to another user");
+        return;
+    }
+    let said = refused(&stage);
+    assert!(said.contains("belongs to user 65534, and this host runs as user 0"), "{said}");
+    assert_eq!(std::fs::symlink_metadata(&socket).expect("it is there").uid(), NOBODY);
+}
+
+#[test]
+fn a_directory_that_others_can_write_is_refused() {
+    let stage = Stage::new("");
+    let open = stage.directory.path().join("open");
+    std::fs::create_dir(&open).expect("a directory");
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
+    stage.configure(&format!("admin_socket = {:?}", open.join("a.sock")));
+    let said = refused(&stage);
+    assert!(said.contains("can be written by others (mode 0777)"), "{said}");
+}
+
+/// What a listener that is no host makes of whoever connects.
+fn asked_of(answer: impl Fn(UnixStream) + Send + 'static) -> String {
+    let stage = Stage::new("");
+    let socket = stage.directory.path().join("other.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    std::thread::spawn(move || listener.incoming().flatten().for_each(answer));
+    let output = Command::new(CALLBOARD).args(["status", "--socket"]).arg(&socket).output().expect("it runs");
+    let (code, said) = refusal(&output);
+    assert_eq!(code, 1);
+    said
+}
+
+const NO_HOST: &str = "does not answer as a Callboard host of this version, or has just ended";
+
+#[test]
+fn what_listens_and_speaks_another_language_is_no_host() {
+    let said = asked_of(|mut stream| {
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it listens");
+        // It stays until the other side has had enough.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    assert!(said.contains(NO_HOST), "{said}");
+}
+
+#[test]
+fn what_listens_and_hangs_up_is_no_host() {
+    let said = asked_of(drop);
+    assert!(said.contains(NO_HOST), "{said}");
+}

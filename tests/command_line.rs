@@ -1,0 +1,331 @@
+//! The command line end to end: real hosts, real plugins, and what a person sees of them.
+
+mod program;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use program::{CALLBOARD, Stage, allocation, exists, lives, pid_of, plugin, refusal, task, until_true};
+use rustix::process::Signal;
+use serde_json::Value;
+
+#[test]
+fn allocations_are_started_and_stopped_by_hand_and_take_over_from_each_other_reg_05() {
+    let blue = allocation("blue", "zfs", "monolith", &[], "");
+    let green = allocation("green", "zfs", "monolith", &["--max-volumes", "7"], "start = false");
+    let stage = Stage::new(&(blue + &green));
+    let host = stage.run();
+    let first = host.until_active("csi-node", "zfs", "blue");
+    assert_eq!(first["standby"], serde_json::json!([]));
+
+    assert!(host.ask(&["start", "green"]).status.success());
+    let second = host.until_active("csi-node", "zfs", "green");
+    assert_eq!(second["standby"], serde_json::json!(["blue"]));
+    assert_eq!(second["max_volumes"], 7);
+    assert!(second["generation"].as_u64() > first["generation"].as_u64());
+
+    let report = host.json(&["stop", "green"]);
+    let stopped: Vec<_> = report["report"].as_array().expect("a list").iter().map(|s| &s["child"]).collect();
+    assert_eq!(stopped, ["allocation/green", "process/green"], "the books first (SHD-04)");
+    let third = host.until_active("csi-node", "zfs", "blue");
+    assert!(third["generation"].as_u64() > second["generation"].as_u64());
+
+    let status = host.json(&["status"]);
+    assert_eq!(task(&status, "green")["task"], "stopped");
+    assert_eq!(task(&status, "green")["pid"], Value::Null);
+    assert_eq!(
+        host.refusal(&["start", "blue"]),
+        (1, "callboard: allocation blue is running already".to_owned())
+    );
+    assert_eq!(
+        host.refusal(&["stop", "green"]),
+        (1, "callboard: allocation green does not run: it is stopped".to_owned())
+    );
+    assert_eq!(
+        host.refusal(&["stop", "grey"]),
+        (1, "callboard: the configuration has no allocation \"grey\"".to_owned())
+    );
+}
+
+#[test]
+fn a_host_that_is_told_to_end_ends_everything_in_order_and_reports_s3_s4() {
+    let stage =
+        Stage::new(&(allocation("a", "zfs", "monolith", &[], "") + &allocation("b", "nfs", "node", &[], "")));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    let status = host.until("b", |status| task(status, "b")["state"] == "registered");
+    host.signal(Signal::TERM);
+    let (exit, printed) = host.ended();
+    assert_eq!(exit.code(), Some(0));
+    let reported: Vec<_> =
+        printed.lines().skip(1).map(|line| line.split_whitespace().next().expect("a word")).collect();
+    let expected = [
+        "allocation/b",
+        "process/b",
+        "allocation/a",
+        "process/a",
+        "host/allocations",
+        "host/inventory",
+        "host/instances",
+        "host/registry",
+        "host/persister",
+    ];
+    assert_eq!(reported, expected, "{printed}");
+    for name in ["a", "b"] {
+        assert!(!exists(pid_of(&status, name)));
+        assert!(!stage.data_dir().join("csi/plugins").join(name).exists());
+    }
+    assert!(!stage.data_dir().join("admin.sock").exists());
+}
+
+#[test]
+fn a_second_signal_while_a_host_ends_changes_nothing() {
+    let stubborn = allocation("a", "zfs", "node", &["--ignore-sigterm"], "stop_grace = \"700ms\"");
+    let stage = Stage::new(&stubborn);
+    let host = stage.run();
+    let status = host.until("a", |status| task(status, "a")["state"] == "registered");
+    host.signal(Signal::TERM);
+    until_true("it hears of it", Duration::from_secs(5), || host.log().contains("stopping in order"));
+    host.signal(Signal::INT);
+    until_true("it hears again", Duration::from_secs(5), || host.log().contains("stopping already"));
+    host.signal(Signal::TERM);
+    let (exit, printed) = host.ended();
+    assert_eq!(exit.code(), Some(0));
+    assert!(printed.contains("killed after its grace: signal 9 (SIGKILL)"), "{printed}");
+    assert!(printed.contains("host/persister"), "the report is whole: {printed}");
+    assert!(!exists(pid_of(&status, "a")));
+}
+
+#[test]
+fn a_host_that_is_killed_leaves_no_plugin_and_its_successor_takes_its_place_prc_04_sec_02() {
+    let stage = Stage::new(
+        &(allocation("a", "zfs", "monolith", &[], "") + &allocation("b", "zfs", "monolith", &[], "")),
+    );
+    let mut generation = 0;
+    for run in 1..=5 {
+        let host = stage.run();
+        let status = host.until("both", |status| {
+            ["a", "b"].iter().all(|name| task(status, name)["state"] == "registered")
+                && plugin(status, "csi-node", "zfs")["health"] == "healthy"
+        });
+        assert_eq!(status["host"]["run"], run);
+        let now = plugin(&status, "csi-node", "zfs")["generation"].as_u64().expect("a number");
+        assert!(now > generation, "generations never go back");
+        generation = now;
+        let pids = ["a", "b"].map(|name| pid_of(&status, name));
+        host.kill();
+        for pid in pids {
+            until_true("its plugins are gone", Duration::from_secs(1), || !lives(pid));
+        }
+    }
+}
+
+#[test]
+fn a_second_host_on_the_same_directory_is_refused_and_the_first_goes_on_p5() {
+    let stage = Stage::new(&allocation("a", "zfs", "node", &[], ""));
+    let host = stage.run();
+    let first = host.until_active("csi-node", "zfs", "a");
+    let output =
+        Command::new(CALLBOARD).args(["run", "--config"]).arg(stage.config()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().last().expect("it says why");
+    let pid = host.json(&["status"])["host"]["pid"].to_string();
+    assert!(last.starts_with("callboard: ") && last.contains(&pid), "it names the first: {last}");
+    assert_eq!(host.until_active("csi-node", "zfs", "a")["generation"], first["generation"]);
+}
+
+#[test]
+fn a_wrong_configuration_is_told_whole_with_exit_code_2_and_nothing_is_made() {
+    let stage = Stage::new(
+        "colour = 1\n[[allocation]]\nname = \"a\"\nplugin = \"p\"\ntype = \"nodes\"\ncommand = \"/nowhere\"\n",
+    );
+    let output =
+        Command::new(CALLBOARD).args(["run", "--config"]).arg(stage.config()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let file = stage.config().display().to_string();
+    let places: Vec<_> = said.lines().map(|line| line.replace(&file, "F")).collect();
+    assert_eq!(places.len(), 3, "{said}");
+    for (line, place) in places.iter().zip(["F:2:1: ", "F:6:8: ", "F:7:11: "]) {
+        assert!(line.starts_with(&format!("callboard: {place}")), "{line}");
+    }
+    assert!(!stage.data_dir().exists());
+}
+
+#[test]
+fn who_asks_where_no_host_runs_is_told_so_log_05() {
+    let stage = Stage::new("");
+    let ask = |words: &[&str]| Command::new(CALLBOARD).args(words).output().expect("it runs");
+    let data_dir = stage.data_dir().display().to_string();
+    let (code, said) = refusal(&ask(&["status", "--data-dir", &data_dir]));
+    assert_eq!((code, said), (1, format!("callboard: no host runs here: there is no {data_dir}/admin.sock")));
+    let host = stage.run();
+    host.kill();
+    let (code, said) = refusal(&ask(&["tree", "--data-dir", &data_dir]));
+    assert_eq!(code, 1);
+    assert!(said.contains("nobody listens on") && said.contains("the last one was killed"), "{said}");
+    let (code, said) = refusal(&ask(&["status", "--config", "/nowhere.toml"]));
+    assert_eq!(code, 2);
+    assert!(said.starts_with("callboard: cannot read configuration /nowhere.toml"), "{said}");
+    assert_eq!(ask(&["status"]).status.code(), Some(2), "a host has to be named");
+    assert_eq!(ask(&["stats"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_plugin_that_ends_by_itself_is_started_again_and_given_up_when_it_does_so_too_often_log_05() {
+    let restart = "[restart]\nattempts = 2\nwindow = \"1m\"\ndelay = \"10ms\"\n";
+    let falling = allocation("a", "zfs", "node", &["--exit-after", "50ms", "--exit-code", "3"], "");
+    let stage = Stage::new(&format!("{restart}{falling}"));
+    let host = stage.run();
+    let status = host.until("its failure", |status| task(status, "a")["task"] == "failed");
+    let a = task(&status, "a");
+    assert_eq!((&a["restarts"], &a["pid"]), (&Value::from(2), &Value::Null));
+    let event = a["last_event"].as_str().expect("a text");
+    assert!(event.contains("exit code 3") && event.contains("given up after 2 restarts"), "{event}");
+}
+
+#[test]
+fn a_plugin_that_is_never_ready_is_started_again_with_the_cause_a2() {
+    let never = allocation("a", "zfs", "node", &["--never-ready"], "health_timeout = \"500ms\"");
+    let stage = Stage::new(&format!("[restart]\ndelay = \"10ms\"\n{never}"));
+    let host = stage.run();
+    let first = host.until("its process", |status| task(status, "a")["pid"].is_u64());
+    host.until("its restart", |status| {
+        let a = task(status, "a");
+        a["restarts"].as_u64() > Some(0) && a["pid"].is_u64() && a["pid"] != task(&first, "a")["pid"]
+    });
+    assert!(host.log().contains("not ready"), "{}", host.log());
+}
+
+#[test]
+fn what_json_shows_has_the_keys_that_are_promised() {
+    let stage = Stage::new(&allocation("a", "zfs", "monolith", &["--topology", "zone=z1"], ""));
+    let host = stage.run();
+    let node = host.until_active("csi-node", "zfs", "a");
+    let status = host.json(&["status"]);
+    let keys =
+        |value: &Value| -> BTreeSet<String> { value.as_object().expect("a map").keys().cloned().collect() };
+    let set = |text: &str| -> BTreeSet<String> { text.split_whitespace().map(str::to_owned).collect() };
+    assert_eq!(keys(&status), set("host plugins allocations"));
+    assert_eq!(keys(&status["host"]), set("version pid data_dir run started_at_unix_ms"));
+    let plugin_keys = "type name health reason since_unix_ms generation provider version capabilities node_id \
+        max_volumes topology requires_controller requires_topology active standby provisional restarting remarks";
+    assert_eq!(keys(&node), set(plugin_keys));
+    assert_eq!(keys(&node["capabilities"]), set("plugin controller node expansion"));
+    let allocation_keys = "name plugin type task pid restarts state health reason last_event socket";
+    assert_eq!(keys(task(&status, "a")), set(allocation_keys));
+    let tree = host.json(&["tree"]);
+    assert_eq!(keys(&tree), set("name kind state restarts crashes mailbox_depth message children"));
+    assert_eq!(node["topology"], serde_json::json!({ "zone": "z1" }));
+    assert_eq!(node["provider"], "hostpath.callboard.example");
+    assert_eq!(plugin(&status, "csi-controller", "zfs")["node_id"], Value::Null, "a controller has no node");
+    let documented = include_str!("../docs/command-line.md");
+    for key in set(&format!(
+        "{plugin_keys} {allocation_keys} version pid data_dir run started_at_unix_ms plugin controller node expansion kind crashes mailbox_depth message children child ending took_ms number at_unix_ms news about missed"
+    )) {
+        assert!(documented.contains(&format!("`{key}`")), "docs/command-line.md does not describe {key}");
+    }
+}
+
+#[test]
+fn people_see_tables_and_a_tree() {
+    let stage = Stage::new(&allocation("a", "zfs", "monolith", &[], ""));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    let shown = |words: &[&str]| String::from_utf8(host.ask(words).stdout).expect("it is text");
+    let status = shown(&["status"]);
+    assert!(
+        status.contains("PLUGIN") && status.contains("csi-controller") && status.contains("registered"),
+        "{status}"
+    );
+    assert!(!status.contains('\u{1b}'), "no colours into a pipe");
+    let tree = shown(&["tree"]);
+    for node in ["supervisor host", "instance csi-node/zfs", "allocation a", "task a"] {
+        assert!(tree.contains(node), "{node} in {tree}");
+    }
+}
+
+#[test]
+fn changes_are_watched_as_they_happen() {
+    let stage = Stage::new(&allocation("a", "zfs", "node", &[], "start = false"));
+    let host = stage.run();
+    let mut watching = Command::new(CALLBOARD)
+        .args(["watch", "--json", "--data-dir"])
+        .arg(stage.data_dir())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(watching.stdout.take().expect("a pipe")).lines();
+    let mut next = || -> Value {
+        serde_json::from_str(&lines.next().expect("a line").expect("it is text")).expect("it is JSON")
+    };
+    assert_eq!(next()["news"], "snapshot");
+    assert!(host.ask(&["start", "a"]).status.success());
+    let mut seen = BTreeSet::new();
+    while !(seen.contains("running") && seen.contains("healthy")) {
+        let news = next();
+        for key in ["task", "health"] {
+            seen.extend(news["about"][key].as_str().map(str::to_owned));
+        }
+    }
+    host.signal(Signal::TERM);
+    assert_eq!(host.ended().0.code(), Some(0), "a watcher does not hold the end up");
+    // Its stream ends with its host, and that is told.
+    assert_eq!(watching.wait().expect("it is our child").code(), Some(1));
+}
+
+#[test]
+fn a_reader_who_leaves_early_is_no_error() {
+    let stage = Stage::new("");
+    let _host = stage.run();
+    let mut watching = Command::new(CALLBOARD)
+        .args(["status", "--data-dir"])
+        .arg(stage.data_dir())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    drop(watching.stdout.take());
+    let output = watching.wait_with_output().expect("it is our child");
+    assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""));
+}
+
+#[test]
+fn a_host_is_shut_down_over_its_socket_with_its_report() {
+    let stage = Stage::new(&allocation("a", "zfs", "node", &[], ""));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    let report = host.json(&["shutdown"]);
+    let children: Vec<_> = report["report"].as_array().expect("a list").iter().map(|s| &s["child"]).collect();
+    assert_eq!(children.first(), Some(&&Value::from("allocation/a")));
+    assert_eq!(children.last(), Some(&&Value::from("host/persister")));
+    assert_eq!(host.ended().0.code(), Some(0));
+}
+
+#[test]
+fn a_data_directory_of_two_hundred_characters_serves_plugins_and_people_sec_01() {
+    let long = Stage::new("");
+    let data_dir = long.directory.path().join("d".repeat(200));
+    let runtime = tempfile::tempdir_in("/tmp").expect("a short directory");
+    let text = format!(
+        "data_dir = {data_dir:?}\nruntime_dir = {:?}\n{}",
+        runtime.path(),
+        allocation("a", "zfs", "node", &[], "")
+    );
+    std::fs::write(long.config(), text).expect("it can be written");
+    let _host = long.begin();
+    let ask = || {
+        Command::new(CALLBOARD)
+            .args(["status", "--json", "--data-dir"])
+            .arg(&data_dir)
+            .output()
+            .expect("it runs")
+    };
+    until_true("it is healthy", program::PATIENCE, || {
+        let status: Value = serde_json::from_slice(&ask().stdout).unwrap_or_default();
+        status["plugins"].is_array() && plugin(&status, "csi-node", "zfs")["health"] == "healthy"
+    });
+}

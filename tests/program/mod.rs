@@ -1,0 +1,214 @@
+//! A real `callboard run`, as tests hold it: written a configuration, asked over its admin socket, killed when dropped.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program under test.
+pub const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
+/// Far more than anything here takes.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One allocation of a configuration.
+pub fn allocation(name: &str, plugin: &str, role: &str, arguments: &[&str], more: &str) -> String {
+    let arguments: Vec<_> = ["plugin", "hostpath", "--endpoint", "${CSI_ENDPOINT}", "--role", role]
+        .iter()
+        .chain(arguments)
+        .map(|argument| format!("{argument:?}"))
+        .collect();
+    format!(
+        "[[allocation]]\nname = {name:?}\nplugin = {plugin:?}\ntype = {role:?}\ncommand = {CALLBOARD:?}\nargs = [{}]\n{more}\n",
+        arguments.join(", ")
+    )
+}
+
+/// A directory with a configuration in it.
+pub struct Stage {
+    /// Goes with everything in it.
+    pub directory: TempDir,
+}
+
+impl Stage {
+    pub fn new(configuration: &str) -> Self {
+        let stage = Self { directory: tempfile::tempdir().expect("a temporary directory") };
+        stage.configure(configuration);
+        stage
+    }
+
+    /// Writes the configuration; the data directory is set already.
+    pub fn configure(&self, configuration: &str) {
+        let text = format!("data_dir = {:?}\n{configuration}", self.data_dir());
+        std::fs::write(self.config(), text).expect("it can be written");
+    }
+
+    pub fn data_dir(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.directory.path().join("host.toml")
+    }
+
+    /// Starts a host and waits until it answers.
+    pub fn run(&self) -> Program<'_> {
+        let program = self.begin();
+        let began = Instant::now();
+        while !program.ask(&["status"]).status.success() {
+            assert!(began.elapsed() < PATIENCE, "the host does not answer: {}", program.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        program
+    }
+
+    /// Starts a host.
+    pub fn begin(&self) -> Program<'_> {
+        let file = |name: &str| std::fs::File::create(self.directory.path().join(name)).expect("a file");
+        let child = Command::new(CALLBOARD)
+            .args(["run", "--config"])
+            .arg(self.config())
+            .stdin(Stdio::null())
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .spawn()
+            .expect("it starts");
+        Program { stage: self, child }
+    }
+}
+
+/// A running host program.
+pub struct Program<'s> {
+    stage: &'s Stage,
+    child: Child,
+}
+
+impl Drop for Program<'_> {
+    fn drop(&mut self) {
+        // One that has ended already takes no signal.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Program<'_> {
+    /// Asks it something, by its data directory.
+    pub fn ask(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(CALLBOARD);
+        command.args(words).arg("--data-dir").arg(self.stage.data_dir());
+        command.stdin(Stdio::null()).output().expect("it runs")
+    }
+
+    /// Asks it something and reads the JSON that comes.
+    pub fn json(&self, words: &[&str]) -> Value {
+        let output = self.ask(&[words, &["--json"]].concat());
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("it is JSON")
+    }
+
+    /// Asks it something that it refuses; gives the exit code and the one line that says why.
+    pub fn refusal(&self, words: &[&str]) -> (i32, String) {
+        refusal(&self.ask(words))
+    }
+
+    /// Waits until its status is as wished.
+    pub fn until(&self, what: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
+        let began = Instant::now();
+        loop {
+            let status = self.json(&["status"]);
+            if is_wished(&status) {
+                return status;
+            }
+            assert!(began.elapsed() < PATIENCE, "{what} does not come: {status:#}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until this allocation is the active one of a plugin, and healthy.
+    pub fn until_active(&self, plugin_type: &str, name: &str, allocation: &str) -> Value {
+        let what = format!("{allocation} as the active one of {plugin_type}/{name}");
+        let status = self.until(&what, |status| {
+            let plugin = plugin(status, plugin_type, name);
+            plugin["active"] == allocation && plugin["health"] == "healthy"
+        });
+        plugin(&status, plugin_type, name).clone()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("it is our child and not reaped");
+    }
+
+    pub fn kill(mut self) {
+        self.signal(Signal::KILL);
+        let status = self.child.wait().expect("it is our child");
+        assert_eq!(status.signal(), Some(9));
+    }
+
+    /// Waits for its end; gives its exit status and what it printed.
+    pub fn ended(mut self) -> (ExitStatus, String) {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                let printed = std::fs::read_to_string(self.stage.directory.path().join("stdout"));
+                return (status, printed.expect("it is there"));
+            }
+            assert!(began.elapsed() < PATIENCE, "the host does not end: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// What it wrote to standard error.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.stage.directory.path().join("stderr")).expect("it is there")
+    }
+}
+
+/// The exit code and the one line that says why.
+pub fn refusal(output: &Output) -> (i32, String) {
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    assert_eq!(said.lines().count(), 1, "one clear sentence: {said}");
+    (output.status.code().expect("it ends by itself"), said)
+}
+
+/// One plugin of a status, or null.
+pub fn plugin<'v>(status: &'v Value, plugin_type: &str, name: &str) -> &'v Value {
+    let plugins = status["plugins"].as_array().expect("a list");
+    plugins.iter().find(|p| p["type"] == plugin_type && p["name"] == name).unwrap_or(&Value::Null)
+}
+
+/// One allocation of a status, or null.
+pub fn task<'v>(status: &'v Value, name: &str) -> &'v Value {
+    let allocations = status["allocations"].as_array().expect("a list");
+    allocations.iter().find(|a| a["name"] == name).unwrap_or(&Value::Null)
+}
+
+/// The process of an allocation.
+pub fn pid_of(status: &Value, name: &str) -> u64 {
+    task(status, name)["pid"].as_u64().expect("it runs")
+}
+
+/// Whether there is such a process, be it a zombie.
+pub fn exists(pid: u64) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Whether such a process lives: a zombie of somebody else does not.
+pub fn lives(pid: u64) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
+}
+
+/// Waits until something holds.
+pub fn until_true(what: &str, within: Duration, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < within, "{what} within {within:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
