@@ -9,7 +9,8 @@ use crate::shell::{AskId, Effects};
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     change: StoredChange,
-    news: Vec<RegistryNews>,
+    comings_and_goings: Vec<RegistryNews>,
+    elections: Vec<RegistryNews>,
     awakened: Vec<(AskId, Active)>,
 }
 
@@ -25,9 +26,14 @@ impl Draft {
         number
     }
 
-    /// Notes that this is to be told.
+    /// Notes that this is to be told: who is active comes behind all registrations of the message.
     pub(super) fn tell(&mut self, news: RegistryNews) {
-        self.news.push(news);
+        match news {
+            RegistryNews::Registered(_) | RegistryNews::Updated(_) | RegistryNews::Deregistered(..) => {
+                self.comings_and_goings.push(news);
+            }
+            RegistryNews::ActiveChanged { .. } => self.elections.push(news),
+        }
     }
 
     /// Notes that these have waited for this.
@@ -56,7 +62,8 @@ impl Draft {
         if let Some((id, answer)) = asker {
             effects.reply(id, answer);
         }
-        self.news.into_iter().for_each(|news| effects.publish(news));
+        let news = self.comings_and_goings.into_iter().chain(self.elections);
+        news.for_each(|news| effects.publish(news));
         for (waiter, active) in self.awakened {
             effects.cancel_timer(super::behaviour::RegistryTimer::Waited(waiter));
             effects.reply(waiter, RegistryAnswer::WaitForPlugin(Ok(active)));

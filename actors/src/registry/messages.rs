@@ -34,7 +34,7 @@ pub enum Registered {
     New,
     /// It was there with other contents.
     Updated,
-    /// It was there with these contents; nothing was published.
+    /// It was there with these contents. Nothing was published, unless it was restored and is hereby confirmed (R8).
     Unchanged,
 }
 

@@ -15,6 +15,9 @@ use crate::vocabulary::{Attempt, Moment, Registration, RegistrationNumber};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between rounds.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How much of its grace a restored registration has at least after each rebuild of the registry, so that a disk that is
+/// full when the grace ends does not make it rebuild all the time.
+const LEAST_GRACE: Duration = Duration::from_secs(5);
 /// How many registrations leave with one write when the grace is over.
 const DROPPED_AT_ONCE: usize = 512;
 
@@ -25,9 +28,16 @@ pub(super) struct Restored {
     queue: VecDeque<RegistrationNumber>,
     running: usize,
     round: Attempt,
+    /// How much is left of the grace.
+    grace: Duration,
 }
 
 impl Restored {
+    pub(super) fn with_grace(grace: Duration, run_age: Duration) -> Self {
+        let left = grace.saturating_sub(run_age).max(LEAST_GRACE.min(grace));
+        Self { grace: left, ..Self::default() }
+    }
+
     pub(super) fn expect(&mut self, number: RegistrationNumber, registration: Arc<Registration>) {
         self.unconfirmed.insert(number, registration);
     }
@@ -48,7 +58,7 @@ impl Registry {
         if self.restored.unconfirmed.is_empty() {
             return;
         }
-        effects.start_timer(RegistryTimer::GraceOver, moment.now + self.options.restore_grace);
+        effects.start_timer(RegistryTimer::GraceOver, moment.now + self.restored.grace);
         self.next_round(moment, effects);
     }
 

@@ -35,6 +35,7 @@ struct Stage {
     rows: BTreeMap<RegistrationNumber, Stored>,
     ceiling: u64,
     run: RunNumber,
+    run_began: Timestamp,
     now: Timestamp,
     asked: u64,
     waiting: BTreeMap<AskId, (Timestamp, WaitForPlugin)>,
@@ -46,13 +47,14 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let options = RegistryOptions { registrations_max: 5, waiting_max: 2, ..RegistryOptions::default() };
-        let image = Image { stored: vec![], ceiling: 0, run: RunNumber::new(1) };
+        let image = Image { run: RunNumber::new(1), ..Image::default() };
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
         Self {
             registry: Registry::restore(&options, image, Moment { now, random: 0 }),
             rows: BTreeMap::new(),
             ceiling: 0,
             run: RunNumber::new(1),
+            run_began: now,
             now,
             asked: 0,
             waiting: BTreeMap::new(),
@@ -82,7 +84,8 @@ impl Stage {
 
     fn rebuild(&mut self, told: &mut String) {
         let stored = self.rows.values().cloned().collect();
-        let image = Image { stored, ceiling: self.ceiling, run: self.run };
+        let run_age = self.now.since(self.run_began);
+        let image = Image { stored, ceiling: self.ceiling, run: self.run, run_age };
         self.registry = Registry::restore(&self.registry.options.clone(), image, self.moment());
         self.timers.clear();
         self.checks.clear();
@@ -202,6 +205,7 @@ impl Runner for Stage {
             "crash" => self.rebuild(&mut told),
             "restart" => {
                 self.run = self.run.next();
+                self.run_began = self.now;
                 self.waiting.clear();
                 self.rebuild(&mut told);
             }

@@ -100,6 +100,8 @@ pub struct Image {
     pub ceiling: u64,
     /// The present run of the host.
     pub run: RunNumber,
+    /// How long this run has lasted: what was restored at its beginning has had so much of its grace (R8).
+    pub run_age: Duration,
 }
 
 /// Asks whether the plugin of a restored registration still answers where it did, under the name it had (R8).
@@ -188,7 +190,7 @@ impl Registry {
             counter: Counter::starting_at(image.ceiling),
             plugins: HashMap::new(),
             held: image.stored.len(),
-            restored: Restored::default(),
+            restored: Restored::with_grace(options.restore_grace, image.run_age),
             waiting: Waiting::default(),
         };
         for stored in image.stored {

@@ -3,13 +3,17 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
+use tokio::time::Instant;
 
 use super::row::{COUNTER_KEY, CounterRow, RegistrationRow, key};
 use super::state::{Image, Registry, Stored, StoredChange};
-use crate::persister::{Damaged, OpenLedger, Operation, Owner, Persister, Settled, Write};
+use crate::persister::{
+    Damaged, Loaded, OpenLedger, Operation, Owner, Persister, Quarantined, Record, Settled, Write,
+};
 use crate::shell::{Notice, Notices, Store, Ticket, Written};
 use crate::vocabulary::{RegistrationNumber, RunNumber};
 
@@ -21,13 +25,15 @@ pub const OWNER: Owner = Owner("registry");
 pub struct DurableStore {
     persister: Persister,
     notices: Notices,
+    begun: Instant,
 }
 
 impl DurableStore {
-    /// A store on this database. Damaged records that are found on loading are posted as notices (RES-08).
+    /// A store on this database, made when the run of the host begins. Damaged records that are found on loading are posted
+    /// as notices (RES-08).
     #[must_use]
-    pub const fn new(persister: Persister, notices: Notices) -> Self {
-        Self { persister, notices }
+    pub fn new(persister: Persister, notices: Notices) -> Self {
+        Self { persister, notices, begun: Instant::now() }
     }
 
     fn post(notices: &Notices, damaged: Vec<Damaged>) {
@@ -61,20 +67,33 @@ impl Store<Registry> for DurableStore {
     fn load(&mut self) -> LocalBoxFuture<'static, Result<Image, String>> {
         let rows = self.persister.load::<RegistrationRow>();
         let counter = self.persister.load::<CounterRow>();
-        let run = self.persister.run();
+        let persister = self.persister.clone();
         let notices = self.notices.clone();
+        let run_age = self.begun.elapsed();
         Box::pin(async move {
             let rows = rows.await.map_err(|error| error.to_string())?;
             let counter = counter.await.map_err(|error| error.to_string())?;
-            let is_counter_lost = !counter.damaged.is_empty();
+            let run = persister.run();
+            let safe = if is_lost(&counter, &persister).await? { run.get() << RUN_SHIFT } else { 0 };
             Self::post(&notices, rows.damaged);
             Self::post(&notices, counter.damaged);
             let stored: Vec<Stored> = rows.rows.into_iter().map(|(_, row)| row.0).collect();
             let written = counter.rows.into_iter().map(|(_, row)| row.ceiling).max().unwrap_or(0);
-            let safe = if is_counter_lost { run.get() << RUN_SHIFT } else { 0 };
-            Ok(Image { ceiling: written.max(beyond(&stored)).max(safe), stored, run })
+            Ok(Image { ceiling: written.max(beyond(&stored)).max(safe), stored, run, run_age })
         })
     }
+}
+
+/// Whether there was a counter and it could not be read, now or earlier: it stays lost until a new one is written.
+async fn is_lost(counter: &Loaded<CounterRow>, persister: &Persister) -> Result<bool, String> {
+    if !counter.rows.is_empty() {
+        return Ok(false);
+    }
+    if !counter.damaged.is_empty() {
+        return Ok(true);
+    }
+    let quarantine = persister.load::<Quarantined>().await.map_err(|error| error.to_string())?;
+    Ok(quarantine.rows.iter().any(|(_, row)| row.table == CounterRow::TABLE.0))
 }
 
 /// Should the counter's record have been lost, numbers go on from the run number shifted by this: no earlier run can have
@@ -102,6 +121,7 @@ struct Kept {
     stored: BTreeMap<RegistrationNumber, Stored>,
     ceiling: u64,
     run: RunNumber,
+    begun: Option<Instant>,
 }
 
 impl MemoryStore {
@@ -109,6 +129,7 @@ impl MemoryStore {
     pub fn begin_run(&self) {
         let mut kept = self.kept.borrow_mut();
         kept.run = kept.run.next();
+        kept.begun = Some(Instant::now());
     }
 }
 
@@ -126,7 +147,8 @@ impl Store<Registry> for MemoryStore {
     fn load(&mut self) -> LocalBoxFuture<'static, Result<Image, String>> {
         let kept = self.kept.borrow();
         let stored = kept.stored.values().cloned().collect();
-        let image = Image { stored, ceiling: kept.ceiling, run: kept.run };
+        let run_age = kept.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
+        let image = Image { stored, ceiling: kept.ceiling, run: kept.run, run_age };
         Box::pin(std::future::ready(Ok(image)))
     }
 }

@@ -1,0 +1,344 @@
+//! The registry on the real database.
+
+use std::path::Path;
+use std::time::Duration;
+
+use callboard_actors::persister::{Options, Persister};
+use callboard_actors::registry::{COUNTER_TABLE, DurableStore, REGISTRATION_TABLE, Registered};
+use callboard_actors::shell::{AskError, Notice, StopMode};
+use callboard_actors::vocabulary::Generation;
+use futures_util::FutureExt;
+use redb::{Database, ReadableTable, TableDefinition};
+use rustix::io::Errno;
+
+use crate::disk::{Cut, Disk, Fault, Unsynced};
+use crate::stage::{House, register, settle_down, story, told};
+
+const ZFS: &str = "csi-node/zfs";
+
+/// One run of a host on a data directory.
+struct Run {
+    house: House,
+    persister: Persister,
+    notices: callboard_actors::shell::Notices,
+}
+
+impl Run {
+    async fn begin(data_dir: &Path) -> Self {
+        Self::on(Persister::open(Options::new(data_dir)).await.expect("it opens"))
+    }
+
+    fn on(persister: Persister) -> Self {
+        let notices = callboard_actors::shell::Notices::default();
+        let house = House::on(DurableStore::new(persister.clone(), notices.clone()));
+        Self { house, persister, notices }
+    }
+
+    async fn end(self) {
+        self.house.running.request_stop(StopMode::Detach);
+        self.house.running.ended().await;
+        self.persister.close().await.expect("it closes");
+    }
+
+    async fn generation(&self, key: &str) -> Generation {
+        self.house.describe(key).await.active.expect("somebody serves it").generation
+    }
+}
+
+/// Changes the bytes of every record of a table behind the persister's back.
+fn tamper(data_dir: &Path, table: &str, mut change: impl FnMut(&[u8], &mut Vec<u8>)) {
+    let database = Database::open(data_dir.join("callboard.redb")).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let definition: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(table);
+        let mut table = transaction.open_table(definition).unwrap();
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = table
+            .iter()
+            .unwrap()
+            .map(|row| row.map(|(key, bytes)| (key.value().to_vec(), bytes.value().to_vec())).unwrap())
+            .collect();
+        assert!(!rows.is_empty(), "there is something to damage");
+        for (key, mut bytes) in rows {
+            change(&key, &mut bytes);
+            table.insert(key.as_slice(), bytes.as_slice()).unwrap();
+        }
+    }
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn reg_01_the_order_of_registrations_is_that_of_the_database_whoever_comes_back_first() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let run = Run::begin(directory.path()).await;
+        for id in ["a", "b", "c"] {
+            run.house.register(id, &[ZFS]).await;
+        }
+        let before = run.generation(ZFS).await;
+        run.end().await;
+
+        let run = Run::begin(directory.path()).await;
+        for id in ["c", "a", "b"] {
+            assert_eq!(run.house.register(id, &[ZFS]).await, Registered::Unchanged);
+            assert_eq!(run.house.active(ZFS).await.as_deref(), Some("c"));
+        }
+        assert_eq!(run.house.listed().await, ["a", "b", "c"]);
+        assert!(run.generation(ZFS).await > before, "a new instance has a new generation");
+        run.house.deregister("c", &[ZFS]).await;
+        assert_eq!(run.house.active(ZFS).await.as_deref(), Some("b"));
+        run.end().await;
+    });
+}
+
+#[test]
+fn p3_a_full_disk_refuses_and_leaves_nothing_and_when_it_has_room_again_all_works() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let disk = Disk::default();
+        let run = Run::on(disk.open(directory.path()).await.unwrap());
+        run.house.register("a", &[ZFS]).await;
+        let mut feed = run.house.subscribe().await;
+        disk.fail(Fault::Writes(Errno::NOSPC));
+        for _ in 0..20 {
+            let refused = run.house.registry.ask(register("b", &[ZFS])).await;
+            assert!(matches!(&refused, Err(AskError::NotDurable { .. })), "{refused:?}");
+            assert_eq!(run.house.active(ZFS).await.as_deref(), Some("a"));
+            assert_eq!(run.house.listed().await, ["a"]);
+        }
+        let news = told(&mut feed);
+        assert!(news.iter().all(|news| news == "snapshot"), "{news:?}");
+        disk.mend();
+        assert_eq!(run.house.register("b", &[ZFS]).await, Registered::New);
+        assert_eq!(told(&mut feed), ["b came", "csi-node/zfs: a -> b"]);
+        run.end().await;
+        let run = Run::on(disk.open(directory.path()).await.unwrap());
+        assert_eq!(run.house.listed().await, ["a", "b"]);
+    });
+}
+
+#[test]
+fn reg_02_a_monolith_whose_write_fails_leaves_no_role_and_one_that_succeeds_has_both() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        const MONOLITH: [&str; 2] = ["csi-controller/zfs", "csi-node/zfs"];
+        let disk = Disk::default();
+        let run = Run::on(disk.open(directory.path()).await.unwrap());
+        assert!(run.house.listed().await.is_empty());
+        disk.fail(Fault::Writes(Errno::NOSPC));
+        assert!(run.house.registry.ask(register("m", &MONOLITH)).await.is_err());
+        assert!(run.house.listed().await.is_empty());
+        disk.mend();
+        run.house.register("m", &MONOLITH).await;
+        disk.fail(Fault::Writes(Errno::NOSPC));
+        assert!(run.house.registry.ask(crate::stage::deregister("m", &MONOLITH)).await.is_err());
+        assert_eq!(run.house.listed().await, ["m", "m"], "a goodbye that failed takes none away");
+        disk.mend();
+        run.house.deregister("m", &MONOLITH).await;
+        assert!(run.house.listed().await.is_empty());
+        run.end().await;
+        let run = Run::on(disk.open(directory.path()).await.unwrap());
+        assert!(run.house.listed().await.is_empty());
+    });
+}
+
+#[test]
+fn p3_a_commit_that_fails_at_its_sync_is_refused_and_what_the_disk_holds_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let disk = Disk::default();
+        let run = Run::on(disk.open(directory.path()).await.unwrap());
+        run.house.register("a", &[ZFS]).await;
+        disk.fail(Fault::Syncs(Errno::IO));
+        assert!(run.house.registry.ask(register("b", &[ZFS])).await.is_err());
+        disk.mend();
+        let listed = run.house.listed().await;
+        assert!(listed == ["a"] || listed == ["a", "b"], "{listed:?}");
+        run.house.register("c", &[ZFS]).await;
+        let listed = run.house.listed().await;
+        run.end().await;
+        let run = Run::on(disk.open(directory.path()).await.unwrap());
+        assert_eq!(run.house.listed().await, listed);
+    });
+}
+
+#[test]
+fn p4_wherever_the_power_is_cut_whoever_was_told_yes_is_there_afterwards_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        for sync in 3..24 {
+            let disk = Disk::default();
+            let run = Run::on(disk.open(directory.path()).await.unwrap());
+            disk.cut_at(Cut::AtSync(sync));
+            let mut acknowledged = Vec::new();
+            for number in 0..12 {
+                let id = format!("a{number:02}");
+                let asked = run.house.registry.ask(register(&id, &[ZFS]));
+                match tokio::time::timeout(Duration::from_secs(5), asked).await {
+                    Ok(Ok(Ok(_))) => acknowledged.push(id),
+                    Ok(_) | Err(_) => break,
+                }
+            }
+            run.house.running.kill();
+            // It cannot be closed in order, since its disk has no power.
+            let _ = run.persister.close().await;
+            drop(run);
+            for unsynced in [Unsynced::Nothing, Unsynced::Everything, Unsynced::Some(sync)] {
+                let after = Run::on(disk.after_the_cut(unsynced).open(directory.path()).await.unwrap());
+                let listed = after.house.listed().await;
+                assert!(listed.starts_with(&acknowledged), "{acknowledged:?} of {listed:?}");
+                assert!(listed.len() <= acknowledged.len() + 1, "{listed:?} after {acknowledged:?}");
+                after.end().await;
+            }
+        }
+    });
+}
+
+#[test]
+fn res_08_a_damaged_registration_is_set_aside_with_a_notice_and_all_others_are_there() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let run = Run::begin(directory.path()).await;
+        for id in ["a", "b", "c"] {
+            run.house.register(id, &[ZFS]).await;
+        }
+        run.end().await;
+        let mut place = 0;
+        tamper(directory.path(), REGISTRATION_TABLE.0, |_, bytes| {
+            place += 1;
+            if place == 2 {
+                bytes[9] ^= 1;
+            }
+        });
+
+        let run = Run::begin(directory.path()).await;
+        assert_eq!(run.house.listed().await, ["a", "c"]);
+        let notices = run.notices.recent();
+        assert!(
+            matches!(&notices[..], [Notice::Quarantined { table, .. }] if table == REGISTRATION_TABLE.0),
+            "{notices:?}"
+        );
+        assert_eq!(run.house.register("b", &[ZFS]).await, Registered::New, "its owner signs in anew");
+        run.house.register("c", &[ZFS]).await;
+        assert_eq!(run.house.active(ZFS).await.as_deref(), Some("b"), "and is the newest now");
+        run.end().await;
+        let run = Run::begin(directory.path()).await;
+        assert_eq!(run.notices.recent(), [], "it is not reported again");
+    });
+}
+
+/// Hands out generations, the last of them to a plugin that leaves no trace, and damages the record of the counter.
+async fn lose_the_counter(data_dir: &Path) -> Generation {
+    let run = Run::begin(data_dir).await;
+    run.house.register("a", &[ZFS]).await;
+    for id in ["b", "c", "d"] {
+        run.house.register(id, &["csi-node/nfs"]).await;
+    }
+    let last = run.generation("csi-node/nfs").await;
+    for id in ["b", "c", "d"] {
+        run.house.deregister(id, &["csi-node/nfs"]).await;
+    }
+    run.end().await;
+    tamper(data_dir, COUNTER_TABLE.0, |_, bytes| bytes.truncate(bytes.len() - 1));
+    last
+}
+
+#[test]
+fn res_08_a_damaged_counter_never_lets_a_generation_repeat() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let last = lose_the_counter(directory.path()).await;
+        let run = Run::begin(directory.path()).await;
+        run.house.register("e", &["csi-node/nfs"]).await;
+        assert!(run.generation("csi-node/nfs").await > last);
+        let notices = run.notices.recent();
+        assert!(matches!(&notices[..], [Notice::Quarantined { .. }]), "{notices:?}");
+        run.end().await;
+    });
+}
+
+#[test]
+fn res_08_a_counter_that_was_lost_in_a_run_that_counted_nothing_is_still_known_to_be_lost_in_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let last = lose_the_counter(directory.path()).await;
+        let run = Run::begin(directory.path()).await;
+        run.house.listed().await;
+        run.end().await;
+        let run = Run::begin(directory.path()).await;
+        run.house.register("e", &["csi-node/nfs"]).await;
+        let generation = run.generation("csi-node/nfs").await;
+        assert!(generation > last, "{generation} was handed out before {last}");
+        run.end().await;
+    });
+}
+
+#[test]
+fn res_08_a_counter_that_was_lost_is_still_known_to_be_lost_when_the_machine_is_rebuilt() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let last = lose_the_counter(directory.path()).await;
+        let run = Run::begin(directory.path()).await;
+        run.house.listed().await;
+        // The actor is started again by its supervisor, on the same database.
+        run.house.running.kill();
+        run.house.running.ended().await;
+        let run = Run::on(run.persister);
+        run.house.register("e", &["csi-node/nfs"]).await;
+        let generation = run.generation("csi-node/nfs").await;
+        assert!(generation > last, "{generation} was handed out before {last}");
+        run.end().await;
+    });
+}
+
+// === Two lives of one actor on one database ===
+
+#[test]
+fn what_a_killed_registry_handed_over_is_on_disk_before_the_next_one_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let mut run = Run::begin(directory.path()).await;
+        for round in 0..20 {
+            run.house.listed().await;
+            let steps = run.house.registry.vitals().steps;
+            let mut asked = run.house.registry.ask(register(&format!("a{round:02}"), &[ZFS]));
+            // The step is taken and its write handed over, but nobody has been answered.
+            while run.house.registry.vitals().steps == steps {
+                tokio::task::yield_now().await;
+            }
+            assert!((&mut asked).now_or_never().is_none());
+            run.house.running.kill();
+            run.house.running.ended().await;
+            run = Run::on(run.persister);
+            assert_eq!(run.house.listed().await.len(), round + 1);
+            assert_eq!(run.house.active(ZFS).await, Some(format!("a{round:02}")), "in the same run");
+        }
+        run.end().await;
+    });
+}
+
+#[test]
+fn a_write_of_the_last_life_that_fails_late_takes_nothing_of_the_next_life_along() {
+    let directory = tempfile::tempdir().unwrap();
+    story(|| async {
+        let disk = Disk::default();
+        let mut run = Run::on(disk.open(directory.path()).await.unwrap());
+        run.house.register("a", &[ZFS]).await;
+        for round in 0..10 {
+            disk.fail(Fault::Writes(Errno::NOSPC));
+            let _unanswered = run.house.registry.ask(register("lost", &[ZFS]));
+            settle_down().await;
+            let _unanswered = run.house.registry.ask(register("lost-too", &[ZFS]));
+            run.house.running.kill();
+            run.house.running.ended().await;
+            disk.mend();
+            run = Run::on(run.persister);
+            let id = format!("b{round}");
+            assert_eq!(run.house.register(&id, &[ZFS]).await, Registered::New);
+            assert_eq!(run.house.active(ZFS).await, Some(id));
+        }
+        let listed = run.house.listed().await;
+        run.end().await;
+        let run = Run::on(disk.open(directory.path()).await.unwrap());
+        assert_eq!(run.house.listed().await, listed);
+    });
+}

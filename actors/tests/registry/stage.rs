@@ -1,0 +1,187 @@
+//! What the stories need: a registry on a store that outlives it, plugins that answer or not, and time.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use callboard_actors::registry::{
+    self, Active, CheckOutcome, Deregister, Deregistered, Describe, Description, IdentityCheck, List,
+    MemoryStore, Register, Registered, Registry, RegistryNews, RegistryOptions, RegistryView,
+};
+use callboard_actors::shell::{Address, FeedItem, Running, Settings, Store, Subscription};
+use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, Registration, SocketPath};
+use futures_util::future::LocalBoxFuture;
+
+/// How long the stories let a restored registration wait for its owner.
+pub(crate) const GRACE: Duration = Duration::from_secs(60);
+
+pub(crate) type Feed = Subscription<RegistryNews, RegistryView>;
+
+pub(crate) fn plugin(text: &str) -> PluginKey {
+    let (plugin_type, name) = text.split_once('/').expect("TYPE/NAME");
+    PluginKey::new(plugin_type.parse().expect("a type"), PluginName::new(name).expect("a name"))
+}
+
+pub(crate) fn allocation(id: &str) -> AllocationId {
+    AllocationId::new(id).expect("an id")
+}
+
+/// An allocation signs in for these plugins, at its own socket.
+pub(crate) fn register(id: &str, plugins: &[&str]) -> Register {
+    Register {
+        plugins: plugins.iter().copied().map(plugin).collect(),
+        allocation: allocation(id),
+        socket: SocketPath::new(format!("/run/{id}/csi.sock")).expect("a path"),
+        provider: Some("zfs.example".into()),
+        version: Some("1.0".into()),
+        options: Arc::new(BTreeMap::new()),
+    }
+}
+
+pub(crate) fn deregister(id: &str, plugins: &[&str]) -> Deregister {
+    Deregister { plugins: plugins.iter().copied().map(plugin).collect(), allocation: allocation(id) }
+}
+
+/// Who of the restored plugins answers under its name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Company(Rc<RefCell<BTreeSet<AllocationId>>>);
+
+impl Company {
+    pub(crate) fn answers(&self, id: &str) {
+        self.0.borrow_mut().insert(allocation(id));
+    }
+}
+
+impl IdentityCheck for Company {
+    fn check(&mut self, registration: Arc<Registration>) -> LocalBoxFuture<'static, CheckOutcome> {
+        let company = Rc::clone(&self.0);
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            if company.borrow().contains(&registration.allocation) {
+                CheckOutcome::Proven
+            } else {
+                CheckOutcome::NotProven("nobody listens".to_owned())
+            }
+        })
+    }
+}
+
+/// A registry in its surroundings.
+pub(crate) struct House {
+    pub(crate) registry: Address<Registry>,
+    pub(crate) running: Running,
+    pub(crate) settings: Settings,
+    pub(crate) company: Company,
+}
+
+impl House {
+    pub(crate) fn on(store: impl Store<Registry>) -> Self {
+        Self::with(store, 1_024, Company::default())
+    }
+
+    pub(crate) fn with(store: impl Store<Registry>, limit: usize, company: Company) -> Self {
+        let registry = Address::vacant("registry", limit);
+        let settings = Settings { seed: Some(7), ..Settings::default() };
+        let options = RegistryOptions { restore_grace: GRACE, ..RegistryOptions::default() };
+        let running = registry::start(&registry, options, company.clone(), store, settings.clone());
+        Self { registry, running, settings, company }
+    }
+
+    /// The host is killed, and its next run begins on the same store.
+    pub(crate) async fn next_run(self, store: &MemoryStore) -> Self {
+        self.running.kill();
+        self.running.ended().await;
+        store.begin_run();
+        Self::with(store.clone(), 1_024, self.company)
+    }
+
+    pub(crate) async fn register(&self, id: &str, plugins: &[&str]) -> Registered {
+        self.registry.ask(register(id, plugins)).await.expect("it runs").expect("it is well formed")
+    }
+
+    pub(crate) async fn deregister(&self, id: &str, plugins: &[&str]) -> Deregistered {
+        self.registry.ask(deregister(id, plugins)).await.expect("it runs")
+    }
+
+    pub(crate) async fn describe(&self, key: &str) -> Description {
+        self.registry.ask(Describe { plugin: plugin(key) }).await.expect("it runs")
+    }
+
+    /// The allocation that work is routed to.
+    pub(crate) async fn active(&self, key: &str) -> Option<String> {
+        self.describe(key).await.active.map(|active| name_of(&active))
+    }
+
+    /// All allocations, in the order of their registrations.
+    pub(crate) async fn listed(&self) -> Vec<String> {
+        let entries = self.registry.ask(List).await.expect("it runs");
+        entries.iter().map(|entry| entry.registration.allocation.to_string()).collect()
+    }
+
+    /// A subscriber that has read its first snapshot.
+    pub(crate) async fn subscribe(&self) -> Feed {
+        let mut feed = self.registry.subscribe(1_024).expect("it runs");
+        assert!(matches!(feed.next().await, Some(FeedItem::Snapshot { .. })));
+        feed
+    }
+}
+
+pub(crate) fn name_of(active: &Active) -> String {
+    active.registration.allocation.to_string()
+}
+
+/// The news that are there, as short sentences.
+pub(crate) fn told(feed: &mut Feed) -> Vec<String> {
+    let short = |active: &Option<Active>| active.as_ref().map_or("nobody".to_owned(), name_of);
+    std::iter::from_fn(|| feed.try_next())
+        .map(|item| match item {
+            FeedItem::Snapshot { .. } => "snapshot".to_owned(),
+            FeedItem::Lagged { missed } => format!("missed {missed}"),
+            FeedItem::Change { news, .. } => match news {
+                RegistryNews::Registered(entry) => format!("{} came", entry.registration.allocation),
+                RegistryNews::Updated(entry) => format!("{} changed", entry.registration.allocation),
+                RegistryNews::Deregistered(entry, why) => {
+                    format!("{} left: {why:?}", entry.registration.allocation)
+                }
+                RegistryNews::ActiveChanged { plugin, from, to } => {
+                    format!("{plugin}: {} -> {}", short(&from), short(&to))
+                }
+            },
+        })
+        .collect()
+}
+
+/// Lets everything that can happen now happen.
+pub(crate) async fn settle_down() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+/// Lets virtual time pass.
+pub(crate) async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+/// Runs a story on one arbiter under virtual time. Panics on purpose are not printed.
+pub(crate) fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let is_on_purpose =
+                info.payload().downcast_ref::<&str>().is_some_and(|text| text.contains("on purpose"));
+            if !is_on_purpose {
+                loud(info);
+            }
+        }));
+    });
+    let system = actix::System::with_tokio_rt(|| {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime")
+    });
+    system.block_on(async { tell().await });
+}
