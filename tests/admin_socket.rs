@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-use program::{CALLBOARD, Stage, refusal};
+use program::{CALLBOARD, PATIENCE, Stage, refusal, until_true};
 
 /// A user that is neither root nor us.
 const NOBODY: u32 = 65_534;
@@ -161,4 +161,21 @@ fn what_listens_and_speaks_another_language_is_no_host() {
 fn what_listens_and_hangs_up_is_no_host() {
     let said = asked_of(drop);
     assert!(said.contains(NO_HOST), "{said}");
+}
+
+#[test]
+fn clients_that_forget_to_leave_take_a_bounded_number_of_descriptors() {
+    let stage = Stage::new("");
+    let host = stage.run();
+    let pid = host.json(&["status"])["host"]["pid"].to_string();
+    let descriptors = || std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors").count();
+    let before = descriptors();
+    let socket = stage.data_dir().join("admin.sock");
+    // The kernel's queue is as long as the number of places, so all of these connect and half of them wait.
+    let idle: Vec<_> = (0..120).map(|_| UnixStream::connect(&socket).expect("there is room")).collect();
+    until_true("all places are taken", PATIENCE, || descriptors() >= before + 60);
+    assert!(descriptors() <= before + 70, "{} descriptors", descriptors());
+    drop(idle);
+    until_true("all places are free again", PATIENCE, || descriptors() <= before + 5);
+    assert!(host.ask(&["status"]).status.success());
 }

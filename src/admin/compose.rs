@@ -167,3 +167,118 @@ fn describe(fingerprint: &CsiFingerprint, status: &mut wire::PluginStatus) {
         status.topology = info.topology.clone().unwrap_or_default().into_iter().collect();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use callboard_actors::vocabulary::{
+        AllocationId, Generation, PluginName, PluginType, Registration, RegistrationNumber, SocketPath,
+    };
+
+    use super::*;
+
+    fn key(name: &str) -> PluginKey {
+        PluginKey::new(PluginType::CsiNode, PluginName::new(name).expect("a good name"))
+    }
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_epoch(Duration::from_secs(seconds))
+    }
+
+    fn entry(plugin: &str, allocation: &str, number: u64, standing: Standing) -> Entry {
+        let registration = Arc::new(Registration {
+            plugin: key(plugin),
+            allocation: AllocationId::new(allocation).expect("a good name"),
+            socket: SocketPath::new("/s.sock").expect("a good path"),
+            provider: Some("zfs.example".into()),
+            version: None,
+            options: Arc::default(),
+        });
+        Entry { number: RegistrationNumber::new(number), registration, standing, since: at(number) }
+    }
+
+    fn active(entry: &Entry, generation: u64) -> Active {
+        let registration = Arc::clone(&entry.registration);
+        Active { generation: Generation::new(generation), registration, since: entry.since }
+    }
+
+    fn report(entry: &Entry, generation: u64, health: Health) -> InstanceReport {
+        InstanceReport {
+            plugin: entry.registration.plugin.clone(),
+            allocation: entry.registration.allocation.clone(),
+            socket: entry.registration.socket.clone(),
+            generation: Generation::new(generation),
+            health,
+            since: at(50),
+            fingerprint: None,
+            remarks: vec!["odd".to_owned()],
+        }
+    }
+
+    #[test]
+    fn standby_comes_newest_first_and_what_is_not_confirmed_stands_apart_r1_r8() {
+        let entries = vec![
+            entry("zfs", "a", 1, Standing::Provisional),
+            entry("zfs", "b", 2, Standing::Confirmed),
+            entry("zfs", "c", 3, Standing::Provisional),
+            entry("zfs", "d", 4, Standing::Confirmed),
+            entry("zfs", "e", 5, Standing::Confirmed),
+        ];
+        let registry = RegistryView { active: vec![active(&entries[4], 9)], entries };
+        let plugins = plugins(&Views { registry, ..Views::default() });
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!(zfs.active_allocation, "e");
+        assert_eq!(zfs.standby_allocations, ["d", "b"]);
+        assert_eq!(zfs.provisional_allocations, ["c", "a"]);
+        assert_eq!((&*zfs.health, zfs.generation, &*zfs.provider), ("starting", 9, "zfs.example"));
+    }
+
+    #[test]
+    fn what_the_instance_says_is_what_is_shown_hlt_03() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let unhealthy = Health::Unhealthy { reason: "no pool".to_owned() };
+        let views = Views {
+            registry: RegistryView { active: vec![active(&entry, 9)], entries: vec![entry.clone()] },
+            instances: InstancesView {
+                reports: vec![report(&entry, 9, unhealthy)],
+                ..InstancesView::default()
+            },
+            ..Views::default()
+        };
+        let plugins = plugins(&views);
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!((&*zfs.health, &*zfs.reason), ("unhealthy", "no pool"));
+        assert_eq!((zfs.since_unix_ms, &zfs.remarks[..]), (50_000, &["odd".to_owned()][..]));
+    }
+
+    #[test]
+    fn what_waits_to_be_confirmed_says_for_whom_r8() {
+        let entries = vec![entry("zfs", "a", 1, Standing::Provisional)];
+        let registry = RegistryView { entries, active: vec![] };
+        let plugins = plugins(&Views { registry, ..Views::default() });
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!((&*zfs.health, &*zfs.reason), ("starting", "restored; waits for a to register again"));
+    }
+
+    #[test]
+    fn a_plugin_whose_successor_is_awaited_is_shown_from_the_books_hlt_08() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let offer = Offer {
+            plugin: key("zfs"),
+            allocation: entry.registration.allocation.clone(),
+            generation: Generation::new(9),
+            health: Health::Gone,
+            since: at(60),
+            fingerprint: None,
+            restarting: true,
+            remarks: vec![],
+        };
+        let inventory = InventoryView { offers: vec![offer], first: None };
+        let plugins = plugins(&Views { inventory, ..Views::default() });
+        let [zfs] = &plugins[..] else { panic!("one plugin") };
+        assert_eq!((&*zfs.health, zfs.restarting, zfs.generation), ("gone", true, 9));
+        assert_eq!((&*zfs.active_allocation, &*zfs.reason), ("", ""));
+    }
+}

@@ -17,6 +17,7 @@ mod place;
 mod client;
 mod error;
 
+mod connections;
 mod server;
 mod service;
 mod socket;

@@ -1,7 +1,6 @@
 //! The serving end of the admin socket.
 
 use std::convert::Infallible;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +9,12 @@ use callboard_actors::shell::Address;
 use callboard_actors::supervisor::ShutdownReport;
 use callboard_actors::vocabulary::{SocketPath, Timestamp};
 use callboard_proto::admin::v1::{self as wire, admin_server};
-use futures_util::Stream;
-use futures_util::stream::unfold;
-use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tonic::transport::Server;
 
+use super::connections::connections;
 use super::convert;
 use super::error::SocketError;
 use super::service::{Service, check_peer};
@@ -29,8 +26,6 @@ use crate::host::Host;
 const QUESTIONS_MAX: usize = 32;
 /// How long clients may take to go when the server ends.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long to wait when no connection can be taken, for want of descriptors for instance.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Whom the server asks.
 #[derive(Debug)]
@@ -109,19 +104,4 @@ impl AdminServer {
             Err(_elapsed) => task.abort(),
         }
     }
-}
-
-/// Connections as they come. One that cannot be taken ends nothing.
-fn connections(listener: UnixListener) -> impl Stream<Item = io::Result<UnixStream>> {
-    unfold(listener, |listener| async {
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => return Some((Ok(stream), listener)),
-                Err(error) => {
-                    tracing::warn!(error = %error, "cannot take a connection on the admin socket");
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    })
 }

@@ -12,12 +12,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// The program under test.
-pub const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
+pub(crate) const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// Far more than anything here takes.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One allocation of a configuration.
-pub fn allocation(name: &str, plugin: &str, role: &str, arguments: &[&str], more: &str) -> String {
+pub(crate) fn allocation(name: &str, plugin: &str, role: &str, arguments: &[&str], more: &str) -> String {
     let arguments: Vec<_> = ["plugin", "hostpath", "--endpoint", "${CSI_ENDPOINT}", "--role", role]
         .iter()
         .chain(arguments)
@@ -30,34 +30,34 @@ pub fn allocation(name: &str, plugin: &str, role: &str, arguments: &[&str], more
 }
 
 /// A directory with a configuration in it.
-pub struct Stage {
+pub(crate) struct Stage {
     /// Goes with everything in it.
-    pub directory: TempDir,
+    pub(crate) directory: TempDir,
 }
 
 impl Stage {
-    pub fn new(configuration: &str) -> Self {
+    pub(crate) fn new(configuration: &str) -> Self {
         let stage = Self { directory: tempfile::tempdir().expect("a temporary directory") };
         stage.configure(configuration);
         stage
     }
 
     /// Writes the configuration; the data directory is set already.
-    pub fn configure(&self, configuration: &str) {
+    pub(crate) fn configure(&self, configuration: &str) {
         let text = format!("data_dir = {:?}\n{configuration}", self.data_dir());
         std::fs::write(self.config(), text).expect("it can be written");
     }
 
-    pub fn data_dir(&self) -> PathBuf {
+    pub(crate) fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    pub fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.directory.path().join("host.toml")
     }
 
     /// Starts a host and waits until it answers.
-    pub fn run(&self) -> Program<'_> {
+    pub(crate) fn run(&self) -> Program<'_> {
         let program = self.begin();
         let began = Instant::now();
         while !program.ask(&["status"]).status.success() {
@@ -68,7 +68,7 @@ impl Stage {
     }
 
     /// Starts a host.
-    pub fn begin(&self) -> Program<'_> {
+    pub(crate) fn begin(&self) -> Program<'_> {
         let file = |name: &str| std::fs::File::create(self.directory.path().join(name)).expect("a file");
         let child = Command::new(CALLBOARD)
             .args(["run", "--config"])
@@ -83,7 +83,7 @@ impl Stage {
 }
 
 /// A running host program.
-pub struct Program<'s> {
+pub(crate) struct Program<'s> {
     stage: &'s Stage,
     child: Child,
 }
@@ -98,26 +98,26 @@ impl Drop for Program<'_> {
 
 impl Program<'_> {
     /// Asks it something, by its data directory.
-    pub fn ask(&self, words: &[&str]) -> Output {
+    pub(crate) fn ask(&self, words: &[&str]) -> Output {
         let mut command = Command::new(CALLBOARD);
         command.args(words).arg("--data-dir").arg(self.stage.data_dir());
         command.stdin(Stdio::null()).output().expect("it runs")
     }
 
     /// Asks it something and reads the JSON that comes.
-    pub fn json(&self, words: &[&str]) -> Value {
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
         let output = self.ask(&[words, &["--json"]].concat());
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("it is JSON")
     }
 
     /// Asks it something that it refuses; gives the exit code and the one line that says why.
-    pub fn refusal(&self, words: &[&str]) -> (i32, String) {
+    pub(crate) fn refusal(&self, words: &[&str]) -> (i32, String) {
         refusal(&self.ask(words))
     }
 
     /// Waits until its status is as wished.
-    pub fn until(&self, what: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn until(&self, what: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();
         loop {
             let status = self.json(&["status"]);
@@ -130,7 +130,7 @@ impl Program<'_> {
     }
 
     /// Waits until this allocation is the active one of a plugin, and healthy.
-    pub fn until_active(&self, plugin_type: &str, name: &str, allocation: &str) -> Value {
+    pub(crate) fn until_active(&self, plugin_type: &str, name: &str, allocation: &str) -> Value {
         let what = format!("{allocation} as the active one of {plugin_type}/{name}");
         let status = self.until(&what, |status| {
             let plugin = plugin(status, plugin_type, name);
@@ -139,19 +139,19 @@ impl Program<'_> {
         plugin(&status, plugin_type, name).clone()
     }
 
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).expect("it is our child and not reaped");
     }
 
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.signal(Signal::KILL);
         let status = self.child.wait().expect("it is our child");
         assert_eq!(status.signal(), Some(9));
     }
 
     /// Waits for its end; gives its exit status and what it printed.
-    pub fn ended(mut self) -> (ExitStatus, String) {
+    pub(crate) fn ended(mut self) -> (ExitStatus, String) {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
@@ -164,48 +164,48 @@ impl Program<'_> {
     }
 
     /// What it wrote to standard error.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.stage.directory.path().join("stderr")).expect("it is there")
     }
 }
 
 /// The exit code and the one line that says why.
-pub fn refusal(output: &Output) -> (i32, String) {
+pub(crate) fn refusal(output: &Output) -> (i32, String) {
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     assert_eq!(said.lines().count(), 1, "one clear sentence: {said}");
     (output.status.code().expect("it ends by itself"), said)
 }
 
 /// One plugin of a status, or null.
-pub fn plugin<'v>(status: &'v Value, plugin_type: &str, name: &str) -> &'v Value {
+pub(crate) fn plugin<'v>(status: &'v Value, plugin_type: &str, name: &str) -> &'v Value {
     let plugins = status["plugins"].as_array().expect("a list");
     plugins.iter().find(|p| p["type"] == plugin_type && p["name"] == name).unwrap_or(&Value::Null)
 }
 
 /// One allocation of a status, or null.
-pub fn task<'v>(status: &'v Value, name: &str) -> &'v Value {
+pub(crate) fn task<'v>(status: &'v Value, name: &str) -> &'v Value {
     let allocations = status["allocations"].as_array().expect("a list");
     allocations.iter().find(|a| a["name"] == name).unwrap_or(&Value::Null)
 }
 
 /// The process of an allocation.
-pub fn pid_of(status: &Value, name: &str) -> u64 {
+pub(crate) fn pid_of(status: &Value, name: &str) -> u64 {
     task(status, name)["pid"].as_u64().expect("it runs")
 }
 
 /// Whether there is such a process, be it a zombie.
-pub fn exists(pid: u64) -> bool {
+pub(crate) fn exists(pid: u64) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// Whether such a process lives: a zombie of somebody else does not.
-pub fn lives(pid: u64) -> bool {
+pub(crate) fn lives(pid: u64) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
 }
 
 /// Waits until something holds.
-pub fn until_true(what: &str, within: Duration, holds: impl Fn() -> bool) {
+pub(crate) fn until_true(what: &str, within: Duration, holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(began.elapsed() < within, "{what} within {within:?}");
