@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use tracing::warn;
 
 /// A host that holds a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,17 @@ impl fmt::Display for Holder {
 /// A lock that is held until this is dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// Releases the lock, and not only our descriptor of it: a process that is just being started has a copy of every
+    /// descriptor until it becomes another program, and would hold the lock for so long.
+    fn drop(&mut self) {
+        if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
+            warn!(error = %error, "the lock of the data directory is released only when its file is closed");
+        }
+    }
 }
 
 /// What became of an attempt to lock.
@@ -81,7 +92,7 @@ pub(super) fn lock(path: &Path, holder: Holder) -> io::Result<Locking> {
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(holder.text().as_bytes())?;
-    Ok(Locking::Held(Lock { _file: file }))
+    Ok(Locking::Held(Lock { file }))
 }
 
 /// Seconds since the Unix epoch, written as a date and time of UTC.

@@ -1,0 +1,145 @@
+//! The stage on which hosts and plugins are played end to end: real hosts, real plugin processes, real sockets, real time.
+//!
+//! Nothing here sleeps and hopes: every wait is for news, or for something that can be looked at, and has a deadline.
+
+#![allow(dead_code, unused_imports, reason = "each test program uses another part of this")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod process;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use callboard::actors::allocation::AllocationOptions;
+use callboard::actors::instances::{Dispense, DispenseError, Dispensed, InstancesOptions};
+use callboard::actors::inventory::InventoryOptions;
+use callboard::actors::registry::{Describe, Description, RegistryOptions};
+use callboard::actors::vocabulary::{AllocationId, Backoff, PluginKey, PluginName, PluginType};
+use callboard::host::{Host, HostBuilder};
+use tempfile::TempDir;
+
+pub(crate) use process::{Task, children_of_this};
+pub(crate) use watch::Watch;
+
+/// More time than anything here takes on the slowest machine: when it is over, something is broken.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// How often something is looked at that tells no news.
+pub(crate) const PAUSE: Duration = Duration::from_millis(5);
+
+pub(crate) fn node(name: &str) -> PluginKey {
+    PluginKey::new(PluginType::CsiNode, PluginName::new(name).unwrap())
+}
+
+pub(crate) fn controller(name: &str) -> PluginKey {
+    PluginKey::new(PluginType::CsiController, PluginName::new(name).unwrap())
+}
+
+pub(crate) fn id(name: &str) -> AllocationId {
+    AllocationId::new(name).unwrap()
+}
+
+/// A machine on which hosts come and go: a data directory, a runtime directory, and room for more.
+pub(crate) struct Stage {
+    directory: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.path("data")
+    }
+
+    /// A host that is as patient as hosts are by default, but goes its rounds more often.
+    pub(crate) fn builder(&self) -> HostBuilder {
+        Host::builder(self.data_dir())
+            .runtime_dir(self.directory.path())
+            .instances(instances())
+            .allocation(allocation())
+            .registry(registry())
+            .inventory(InventoryOptions { restart_grace: Duration::from_secs(5), ..Default::default() })
+    }
+
+    pub(crate) async fn host(&self) -> Host {
+        self.builder().start().await.unwrap()
+    }
+
+    /// All socket files below the data directory and the runtime directory.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        find_sockets(self.directory.path(), &mut found);
+        found.sort();
+        found
+    }
+}
+
+fn find_sockets(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let (path, kind) = entry.map(|entry| (entry.path(), entry.file_type().unwrap())).unwrap();
+        if kind.is_dir() {
+            find_sockets(&path, found);
+        } else if std::os::unix::fs::FileTypeExt::is_socket(&kind) {
+            found.push(path);
+        }
+    }
+}
+
+pub(crate) fn instances() -> InstancesOptions {
+    let mut options = InstancesOptions::default();
+    options.limits.round = Duration::from_millis(500);
+    options.limits.call_deadline = Duration::from_secs(2);
+    options.limits.backoff = Backoff {
+        first: Duration::from_millis(50),
+        longest: Duration::from_millis(500),
+        ..Backoff::default()
+    };
+    options
+}
+
+pub(crate) fn allocation() -> AllocationOptions {
+    AllocationOptions {
+        round: Duration::from_millis(500),
+        call_deadline: Duration::from_secs(2),
+        ..AllocationOptions::default()
+    }
+}
+
+pub(crate) fn registry() -> RegistryOptions {
+    RegistryOptions { restore_grace: Duration::from_secs(4), ..RegistryOptions::default() }
+}
+
+/// Looks again and again until something is so.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so().await {
+        assert!(began.elapsed() < LONG, "not within {LONG:?}: {what}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+pub(crate) async fn describe(host: &Host, plugin: &PluginKey) -> Description {
+    host.registry().ask(Describe { plugin: plugin.clone() }).await.unwrap()
+}
+
+/// Who is active, and who stands by in which order.
+pub(crate) async fn order(host: &Host, plugin: &PluginKey) -> (Option<String>, Vec<String>) {
+    let described = describe(host, plugin).await;
+    let name = |allocation: &AllocationId| allocation.as_str().to_owned();
+    let active = described.active.map(|active| name(&active.registration.allocation));
+    (active, described.standby.iter().map(|entry| name(&entry.registration.allocation)).collect())
+}
+
+pub(crate) async fn dispense(
+    host: &Host,
+    plugin: &PluginKey,
+    within: Duration,
+) -> Result<Dispensed, DispenseError> {
+    host.instances().ask(Dispense { plugin: plugin.clone(), within }).await.unwrap()
+}

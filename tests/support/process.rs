@@ -1,0 +1,145 @@
+//! Plugins in processes of their own, played as the tasks of allocations.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use callboard::actors::allocations::{
+    AllocationSpec, AllocationStopped, PrepareAllocation, PrepareError, StopAllocation, TaskContext,
+    TaskExited, TaskStarted,
+};
+use callboard::actors::vocabulary::{PluginName, Role, TaskName};
+use callboard::host::Host;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{LONG, PAUSE, Stage, id};
+
+/// An allocation whose task is the reference plugin. Its process is killed when this is dropped.
+pub(crate) struct Task {
+    pub(crate) spec: AllocationSpec,
+    pub(crate) arguments: Vec<String>,
+    log: PathBuf,
+    process: Option<Child>,
+}
+
+impl Task {
+    pub(crate) fn new(stage: &Stage, allocation: &str, plugin: &str, role: Role) -> Self {
+        let task = TaskName::new("plugin").unwrap();
+        let spec = AllocationSpec::new(id(allocation), task, PluginName::new(plugin).unwrap(), role);
+        let log = stage.path(&format!("{allocation}.log"));
+        Self { spec, arguments: vec![format!("--role={}", role.as_str())], log, process: None }
+    }
+
+    /// What else its plugin is told at its next start.
+    pub(crate) fn with(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        self
+    }
+
+    pub(crate) async fn prepare(&self, host: &Host) -> Result<TaskContext, PrepareError> {
+        host.allocations().ask(PrepareAllocation { spec: self.spec.clone() }).await.unwrap()
+    }
+
+    /// Prepares it, starts its process, and says so.
+    pub(crate) async fn start(&mut self, host: &Host) {
+        let context = self.prepare(host).await.unwrap();
+        self.spawn(&context);
+        self.say_started(host).await;
+    }
+
+    pub(crate) fn spawn(&mut self, context: &TaskContext) {
+        assert!(self.process.is_none(), "it runs already");
+        let log = File::options().create(true).append(true).open(&self.log).unwrap();
+        let process = Command::new(env!("CARGO_BIN_EXE_callboard"))
+            .args(["plugin", "hostpath"])
+            .args(&self.arguments)
+            .envs(&context.environment)
+            .env("RUST_LOG", "callboard=debug")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.process = Some(process);
+    }
+
+    pub(crate) async fn say_started(&self, host: &Host) {
+        let allocation = self.spec.allocation.clone();
+        host.allocations().ask(TaskStarted { allocation }).await.unwrap().unwrap();
+    }
+
+    pub(crate) async fn say_exited(&self, host: &Host, how: &str) {
+        let exited = TaskExited { allocation: self.spec.allocation.clone(), how: how.to_owned() };
+        host.allocations().ask(exited).await.unwrap().unwrap();
+    }
+
+    /// Kills its process, reaps it, and says so.
+    pub(crate) async fn kill(&mut self, host: &Host) {
+        self.signal(Signal::KILL);
+        self.end().await;
+        self.say_exited(host, "signal 9").await;
+    }
+
+    /// Stops it in order: first the allocation, then the process.
+    pub(crate) async fn stop(&mut self, host: &Host) -> AllocationStopped {
+        let stop = StopAllocation { allocation: self.spec.allocation.clone() };
+        let stopped = host.allocations().ask(stop).await.unwrap().unwrap();
+        if self.process.is_some() {
+            self.signal(Signal::TERM);
+            self.end().await;
+        }
+        stopped
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(self.process.as_ref().unwrap()), signal).unwrap();
+    }
+
+    /// Waits until its process has ended.
+    pub(crate) async fn end(&mut self) -> ExitStatus {
+        let mut process = self.process.take().unwrap();
+        let began = Instant::now();
+        loop {
+            if let Some(status) = process.try_wait().unwrap() {
+                return status;
+            }
+            if began.elapsed() > LONG {
+                process.kill().unwrap();
+                panic!("it does not end: {}", self.said());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Everything it has written.
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// How often it was called, over all its lives.
+    pub(crate) fn calls(&self, rpc: &str) -> usize {
+        let called = format!("rpc={rpc}");
+        let lines = self.said();
+        lines.lines().filter(|line| line.contains("called") && line.contains(&called)).count()
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// The processes whose parent this process is, zombies too.
+pub(crate) fn children_of_this() -> usize {
+    let mut count = 0;
+    for thread in fs::read_dir("/proc/self/task").unwrap() {
+        let children = fs::read_to_string(thread.unwrap().path().join("children")).unwrap_or_default();
+        count += children.split_whitespace().count();
+    }
+    count
+}

@@ -1,0 +1,57 @@
+//! Feeds, read with a deadline; when it is over, all that was heard is told.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use callboard::actors::shell::{Address, FeedItem, Machine, Subscription};
+
+use super::LONG;
+
+/// How many items may wait unread: enough that no test lags behind.
+const UNREAD: usize = 100_000;
+
+/// A listener to one actor's news.
+pub(crate) struct Watch<N, V> {
+    subscription: Subscription<N, V>,
+    heard: Vec<String>,
+}
+
+impl<N: Debug + Clone, V: Debug> Watch<N, V> {
+    pub(crate) fn on<M: Machine<News = N, View = V>>(address: &Address<M>) -> Self {
+        Self { subscription: address.subscribe(UNREAD).unwrap(), heard: Vec::new() }
+    }
+
+    /// Waits for news that are picked. Snapshots are passed over.
+    pub(crate) async fn until<T>(&mut self, what: &str, mut pick: impl FnMut(&N) -> Option<T>) -> T {
+        loop {
+            let next = tokio::time::timeout(LONG, self.subscription.next()).await;
+            let Ok(item) = next else { panic!("not within {LONG:?}: {what}\n{}", self.heard.join("\n")) };
+            let Some(item) = item else { panic!("it ended before: {what}\n{}", self.heard.join("\n")) };
+            self.heard.push(format!("{item:?}"));
+            if let FeedItem::Change { news, .. } = &item
+                && let Some(picked) = pick(news)
+            {
+                return picked;
+            }
+        }
+    }
+
+    /// All news since the last that was read.
+    pub(crate) fn so_far(&mut self) -> Vec<N> {
+        let mut news = Vec::new();
+        while let Some(item) = self.subscription.try_next() {
+            self.heard.push(format!("{item:?}"));
+            if let FeedItem::Change { news: change, .. } = item {
+                news.push(change);
+            }
+        }
+        news
+    }
+
+    /// All news from now until so much time has passed.
+    pub(crate) async fn during(&mut self, time: Duration) -> Vec<N> {
+        self.so_far();
+        tokio::time::sleep(time).await;
+        self.so_far()
+    }
+}
