@@ -129,8 +129,8 @@ async fn a_monolith_comes_and_goes_with_both_its_halves_reg_02() {
             &left[..],
             [
                 RegistryNews::Deregistered(..),
-                RegistryNews::ActiveChanged { to: None, .. },
                 RegistryNews::Deregistered(..),
+                RegistryNews::ActiveChanged { to: None, .. },
                 RegistryNews::ActiveChanged { to: None, .. },
             ]
         ),

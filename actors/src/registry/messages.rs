@@ -210,7 +210,7 @@ pub enum Departure {
     NotConfirmed,
 }
 
-/// What subscribers are told. A message to the registry gives its news plugin by plugin: its registration first, then who is
+/// What subscribers are told. Each message to the registry gives its news in this order: registrations first, then who is
 /// active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistryNews {
