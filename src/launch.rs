@@ -224,7 +224,7 @@ fn inventory_child(options: &Options, cast: &Cast, settings: &Settings) -> Child
 
 fn allocations_child(options: &Options, layout: Layout, cast: &Cast, settings: &Settings) -> Child {
     let settings = settings.clone();
-    let options = AllocationsOptions { each: options.allocation.clone(), ..AllocationsOptions::new(layout) };
+    let options = AllocationsOptions { each: options.allocation, ..AllocationsOptions::new(layout) };
     let address = cast.allocations.clone();
     let neighbours =
         Rc::new(Addresses { registry: cast.registry.clone(), instances: cast.instances.clone() });

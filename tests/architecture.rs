@@ -134,7 +134,7 @@ fn rust_files(below: &Path) -> Vec<PathBuf> {
 /// The code of a file: without comments, and without the tests at its end.
 fn production_code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
-    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -144,7 +144,7 @@ fn below_root(path: &Path) -> String {
 }
 
 fn is_test_file(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == "scripts.rs" || name == "tests.rs")
+    path.file_name().is_some_and(|name| matches!(name.to_str(), Some("scripts.rs" | "tests.rs" | "stage.rs")))
         || path.components().any(|part| part.as_os_str() == "tests")
 }
 
@@ -259,11 +259,25 @@ fn no_file_is_too_long_to_read_in_one_sitting() {
     for below in ["src", "actors/src", "proto/src", "examples"] {
         for file in rust_files(&root().join(below)) {
             let text = fs::read_to_string(&file).unwrap();
-            let production = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            let production = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
             let lines = production.lines().count();
             if !is_test_file(&file) && lines > FILE_LINES_MAX {
                 complaints
                     .push(format!("{} has {lines} lines; {FILE_LINES_MAX} are allowed", below_root(&file)));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn production_code_does_not_unwrap() {
+    let mut complaints = Vec::new();
+    for below in ["src", "actors/src", "proto/src"] {
+        for file in rust_files(&root().join(below)).into_iter().filter(|file| !is_test_file(file)) {
+            let code = production_code(&file);
+            if code.contains(".unwrap()") {
+                complaints.push(format!("{} must say with expect() why it cannot fail", below_root(&file)));
             }
         }
     }

@@ -1,7 +1,5 @@
 //! Data directories that no host can use: each is refused with a clear error, and not a byte of it is changed.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! Allocations of one plugin come, go and follow each other on a whole host, with real plugin processes.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::collections::BTreeMap;

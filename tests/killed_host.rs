@@ -5,8 +5,6 @@
 //! life would ask, in which order. Writes reach the disk in that order, so what a later life finds must be exactly what
 //! the first so many questions of the life before lead to: at least those that were answered, at most those that were asked.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};

@@ -3,7 +3,6 @@
 //! Nothing here sleeps and hopes: every wait is for news, or for something that can be looked at, and has a deadline.
 
 #![allow(dead_code, unused_imports, reason = "each test program uses another part of this")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod process;
 mod watch;

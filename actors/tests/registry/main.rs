@@ -1,7 +1,5 @@
 //! The registry, proven from outside: the real actor on its shell and a store, in stories and by chance.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 #[allow(dead_code, reason = "the persister's own tests need more of it")]
 #[path = "../persister/disk.rs"]
 mod disk;
