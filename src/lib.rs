@@ -17,11 +17,16 @@ pub mod process;
 
 pub mod agent;
 
+mod timeline;
+
 pub mod admin;
+
+mod demo;
 
 pub mod command_line;
 pub mod duration;
 pub mod hostpath;
+mod output;
 
 /// The code of the README compiles.
 #[cfg(doctest)]

@@ -105,10 +105,20 @@ impl AdminClient {
     ///
     /// # Errors
     /// As all that is asked of a host.
-    pub async fn watch(&mut self) -> Result<Watched, AdminError> {
+    pub async fn watch(&mut self) -> Result<Told<wire::WatchResponse>, AdminError> {
         let answer = self.client.watch(wire::WatchRequest {});
         let answer = within(QUICK, answer).await;
-        Ok(Watched { socket: self.socket.clone(), stream: self.answered(answer)? })
+        Ok(Told { socket: self.socket.clone(), stream: self.answered(answer)? })
+    }
+
+    /// Who says what to whom, from now on.
+    ///
+    /// # Errors
+    /// As all that is asked of a host.
+    pub async fn timeline(&mut self) -> Result<Told<wire::Said>, AdminError> {
+        let answer = self.client.timeline(wire::TimelineRequest {});
+        let answer = within(QUICK, answer).await;
+        Ok(Told { socket: self.socket.clone(), stream: self.answered(answer)? })
     }
 
     fn answered<T>(&mut self, answer: Result<Response<T>, Unanswered>) -> Result<T, AdminError> {
@@ -128,19 +138,19 @@ impl AdminClient {
     }
 }
 
-/// A stream of changes.
+/// What a host goes on telling.
 #[derive(Debug)]
-pub struct Watched {
+pub struct Told<T> {
     socket: SocketPath,
-    stream: Streaming<wire::WatchResponse>,
+    stream: Streaming<T>,
 }
 
-impl Watched {
-    /// Waits for the next answer; `None` when the host has ended the stream.
+impl<T> Told<T> {
+    /// Waits for the next piece; `None` when the host has ended the stream. Giving up this future loses nothing.
     ///
     /// # Errors
-    /// When the host ends while it is watched.
-    pub async fn next(&mut self) -> Result<Option<wire::WatchResponse>, AdminError> {
+    /// When the host ends meanwhile.
+    pub async fn next(&mut self) -> Result<Option<T>, AdminError> {
         self.stream.message().await.map_err(|status| refused(&self.socket, &status))
     }
 }

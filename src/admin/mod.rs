@@ -26,7 +26,7 @@ mod watch;
 mod compose;
 mod convert;
 
-pub use client::{AdminClient, Watched};
+pub use client::{AdminClient, Told};
 pub use error::{AdminError, SocketError};
 pub use place::{SOCKET_FILE, find_socket, socket_path};
 pub use server::{AdminServer, ShutdownOrder, Sources, Stopped};

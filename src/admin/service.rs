@@ -7,8 +7,9 @@ use callboard_actors::shell::{Address, AskError, FeedItem, Machine};
 use callboard_actors::supervisor::TreeNode;
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1 as wire;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use tokio::sync::oneshot;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
@@ -17,6 +18,7 @@ use super::convert::{self, refused, unanswered};
 use super::server::{ShutdownOrder, Sources};
 use super::watch;
 use crate::agent::{Agent, ListTasks, StartTask, StopTask, TaskReport};
+use crate::timeline;
 
 /// Answers for a host.
 #[derive(Debug, Clone)]
@@ -177,5 +179,16 @@ impl wire::admin_server::Admin for Service {
     ) -> Result<Response<Self::WatchStream>, Status> {
         let watching = watch::Watching::begin(Arc::clone(&self.sources))?;
         Ok(Response::new(Box::pin(watching.into_stream())))
+    }
+
+    type TimelineStream = Pin<Box<dyn Stream<Item = Result<wire::Said, Status>> + Send>>;
+
+    async fn timeline(
+        &self,
+        _request: Request<wire::TimelineRequest>,
+    ) -> Result<Response<Self::TimelineStream>, Status> {
+        let Sources { host, agent, .. } = &*self.sources;
+        let lines = timeline::follow(host.clone(), agent);
+        Ok(Response::new(Box::pin(ReceiverStream::new(lines).map(Ok))))
     }
 }

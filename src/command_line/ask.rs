@@ -2,15 +2,17 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use callboard_proto::admin::v1 as wire;
 use clap::Args;
 use serde_json::json;
 
-use super::output::{Palette, Reader, print};
 use super::target::{TargetArgs, TargetError};
 use super::{json, show, told};
 use crate::admin::{AdminClient, AdminError};
+use crate::output::{Palette, Reader, print};
+use crate::timeline::Page;
 
 /// What can be said to a command without a name.
 #[derive(Debug, Args)]
@@ -31,6 +33,17 @@ pub(super) struct NameArgs {
 
     #[command(flatten)]
     plain: PlainArgs,
+}
+
+/// What can be said to `watch`.
+#[derive(Debug, Args)]
+pub(super) struct WatchArgs {
+    #[command(flatten)]
+    plain: PlainArgs,
+
+    /// Show who says what to whom instead of the status
+    #[arg(long)]
+    timeline: bool,
 }
 
 /// Why a question was not answered, or the answer not written.
@@ -99,22 +112,65 @@ pub(super) fn tree(args: &PlainArgs) -> ExitCode {
 }
 
 /// `callboard watch`
-pub(super) fn watch(args: &PlainArgs) -> ExitCode {
-    ask(args, async |mut client: AdminClient| {
-        let palette = Palette::of_stdout();
-        let mut watched = client.watch().await?;
-        while let Some(response) = watched.next().await? {
-            let text = if args.json {
-                format!("{}\n", json::watched(&response))
-            } else {
-                show::watched(&response, palette)
-            };
-            if print(&text)? == Reader::HasLeft {
-                break;
-            }
-        }
-        Ok(())
+pub(super) fn watch(args: &WatchArgs) -> ExitCode {
+    let WatchArgs { plain, timeline } = args;
+    ask(plain, async |client: AdminClient| match (*timeline, plain.json) {
+        (false, is_json) => watch_status(client, is_json).await,
+        (true, false) => watch_timeline(client).await,
+        (true, true) => watch_timeline_in_json(client).await,
     })
+}
+
+async fn watch_status(mut client: AdminClient, is_json: bool) -> Result<(), AskError> {
+    let palette = Palette::of_stdout();
+    let mut watched = client.watch().await?;
+    while let Some(response) = watched.next().await? {
+        let text = if is_json {
+            format!("{}\n", json::watched(&response))
+        } else {
+            show::watched(&response, palette)
+        };
+        if print(&text)? == Reader::HasLeft {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn watch_timeline(mut client: AdminClient) -> Result<(), AskError> {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began_at_unix_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
+    let mut page = Page::new(Palette::of_stdout(), began_at_unix_ms);
+    let mut told = client.timeline().await?;
+    loop {
+        let text = tokio::select! {
+            biased;
+            said = told.next() => match said? {
+                Some(said) => page.say(said),
+                None => break,
+            },
+            () = page.patience() => page.release_all(),
+        };
+        if let Some(text) = text
+            && print(&format!("{text}\n"))? == Reader::HasLeft
+        {
+            return Ok(());
+        }
+    }
+    if let Some(text) = page.release_all() {
+        print(&format!("{text}\n"))?;
+    }
+    Ok(())
+}
+
+async fn watch_timeline_in_json(mut client: AdminClient) -> Result<(), AskError> {
+    let mut told = client.timeline().await?;
+    while let Some(said) = told.next().await? {
+        if print(&format!("{}\n", json::said(&said)))? == Reader::HasLeft {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// `callboard start NAME`

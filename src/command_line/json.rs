@@ -110,3 +110,17 @@ pub(super) fn watched(response: &wire::WatchResponse) -> Value {
     };
     json!({ "number": response.number, "at_unix_ms": response.at_unix_ms, "news": news, "about": about })
 }
+
+/// One line of `watch --timeline --json`
+pub(super) fn said(said: &wire::Said) -> Value {
+    json!({
+        "number": said.number,
+        "at_unix_ms": said.at_unix_ms,
+        "from": said.from,
+        "to": said.to,
+        "message": said.message,
+        "plugin": known(&said.plugin),
+        "allocation": known(&said.allocation),
+        "generation": (said.generation > 0).then_some(said.generation),
+    })
+}

@@ -3,6 +3,7 @@
 //! ```text
 //!   run                                            is a host program: config ─► host, agent, admin socket
 //!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
+//!   demo                                           plays the life of a plugin on real processes
 //!   plugin hostpath                                is a plugin
 //!   bound                                          becomes a process of `run` (hidden)
 //! ```
@@ -17,7 +18,6 @@ mod ask;
 mod target;
 
 mod json;
-mod output;
 mod show;
 mod table;
 
@@ -29,9 +29,11 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use self::ask::{NameArgs, PlainArgs};
+use self::ask::{NameArgs, PlainArgs, WatchArgs};
 use self::run::RunArgs;
+use crate::demo::{self, DemoArgs};
 use crate::hostpath::{self, HostpathArgs};
+use crate::output;
 use crate::process::be_bound;
 
 /// Supervises the plugins of a node: they sign in, fail over and stop in order.
@@ -51,13 +53,15 @@ enum Command {
     /// Show the actors of a running host
     Tree(PlainArgs),
     /// Show the status of a running host, and every change of it as it happens
-    Watch(PlainArgs),
+    Watch(WatchArgs),
     /// Start an allocation of a running host
     Start(NameArgs),
     /// Stop an allocation of a running host in order, and wait for its end
     Stop(NameArgs),
     /// Stop a running host in order, and wait for its end
     Shutdown(PlainArgs),
+    /// See the life of a storage plugin on real processes, in under a minute
+    Demo(DemoArgs),
     /// Be a plugin
     Plugin(Box<PluginArgs>),
     /// Become a command that the kernel kills when its host dies; `run` starts plugins through this
@@ -99,6 +103,7 @@ pub fn main() -> ExitCode {
         Command::Start(args) => ask::start(&args),
         Command::Stop(args) => ask::stop(&args),
         Command::Shutdown(args) => ask::shutdown(&args),
+        Command::Demo(args) => play_demo(&args),
         Command::Plugin(args) => match args.plugin {
             Plugin::Hostpath(args) => be_hostpath(args),
         },
@@ -106,6 +111,14 @@ pub fn main() -> ExitCode {
             let error = be_bound(parent, &command);
             told(&error, error.exit_code())
         }
+    }
+}
+
+/// Plays the demo, on this thread, since the kernel binds processes to the thread that starts them.
+fn play_demo(args: &DemoArgs) -> ExitCode {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(demo::run(args)),
+        Err(error) => told(&error, 1),
     }
 }
 

@@ -13,12 +13,12 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::output::{Palette, print};
 use super::{log_to_stderr, show, told};
 use crate::admin::{AdminServer, ShutdownOrder, SocketError, Sources, Stopped, socket_path};
 use crate::agent::{self, Agent, AgentOptions, HostBooks, ProcessHome, StopAllTasks};
 use crate::config::Config;
 use crate::host::{Host, StartError};
+use crate::output::{Palette, print};
 use crate::process::{Binder, usual_environment};
 
 /// How many wishes to stop may wait; the first one is all it takes.

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use callboard_proto::admin::v1 as wire;
 use wire::watch_response::News;
 
-use super::output::{Palette, Tone, harmless};
 use super::table::{Cell, Table};
+use crate::output::{Palette, Tone, harmless};
 
 /// `status`
 pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> String {

@@ -1,6 +1,6 @@
 //! Tables for people.
 
-use super::output::{Palette, Tone, harmless};
+use crate::output::{Palette, Tone, harmless};
 
 /// One cell.
 #[derive(Debug, Clone)]

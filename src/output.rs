@@ -1,4 +1,4 @@
-//! Writing to people and pipes.
+//! Writing to people and pipes: the words, and how they are to strike the eye.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 ///
 /// # Errors
 /// When standard output cannot be written for any other reason, a full disk for instance.
-pub(super) fn print(text: &str) -> io::Result<Reader> {
+pub(crate) fn print(text: &str) -> io::Result<Reader> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(Reader::Listens),
@@ -17,7 +17,7 @@ pub(super) fn print(text: &str) -> io::Result<Reader> {
 
 /// Whether anybody reads what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(crate) enum Reader {
     /// As far as one can tell.
     Listens,
     /// Nothing more needs to be printed.
@@ -25,15 +25,16 @@ pub(super) enum Reader {
 }
 
 /// Writes a line to standard error. Should that fail, there is nobody left to tell.
-pub(super) fn complain(line: &str) {
+pub(crate) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// How something is to strike the eye, where there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     Plain,
     Faint,
+    Strong,
     Good,
     Doubtful,
     Bad,
@@ -41,37 +42,49 @@ pub(super) enum Tone {
 
 /// Whether standard output shows colours.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Palette {
+pub(crate) struct Palette {
     is_coloured: bool,
 }
 
 impl Palette {
     /// Colours for a terminal whose user has not forbidden them (`NO_COLOR`).
-    pub(super) fn of_stdout() -> Self {
+    pub(crate) fn of_stdout() -> Self {
         let is_forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { is_coloured: !is_forbidden && io::stdout().is_terminal() }
     }
 
     /// No colours.
     #[cfg(test)]
-    pub(super) const fn plain() -> Self {
+    pub(crate) const fn plain() -> Self {
         Self { is_coloured: false }
     }
 
+    /// Colours, whoever looks.
+    #[cfg(test)]
+    pub(crate) const fn coloured() -> Self {
+        Self { is_coloured: true }
+    }
+
     /// The text in its tone.
-    pub(super) fn paint(self, tone: Tone, text: &str) -> String {
+    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Plain => return text.to_owned(),
             Tone::Faint => "2",
+            Tone::Strong => "1",
             Tone::Good => "32",
             Tone::Doubtful => "33",
             Tone::Bad => "31",
         };
+        self.paint_as(code, text)
+    }
+
+    /// The text in this colour, given as a terminal knows it: `36` for cyan.
+    pub(crate) fn paint_as(self, code: &str, text: &str) -> String {
         if self.is_coloured { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
 
 /// What a plugin says may be meant for the terminal: characters that are no characters are shown as a dot.
-pub(super) fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
 }

@@ -1,0 +1,44 @@
+//! The process of the active allocation is killed.
+
+use super::{Parts, in_order};
+use crate::demo::check::Look;
+use crate::demo::error::DemoError;
+use crate::demo::house::PLUGIN;
+use crate::demo::stage::{Scene, Stage};
+use crate::demo::witness::Witness;
+
+pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoError> {
+    let Parts { newer, older } = parts;
+    stage.chapter(
+        "A plugin is killed",
+        &format!(
+            "The process of {newer} is killed with SIGKILL: {older} takes over. {newer} is restarted after a pause of a second,\n\
+             and is active again when it has registered."
+        ),
+    )?;
+    stage.step();
+    let pid = stage.scene.board.pid(newer).ok_or(DemoError::StepFailed)?;
+    let restarts = stage.scene.board.restarts(newer);
+    stage.you(&format!("process {newer}"), &format!("SIGKILL (process {pid})"))?;
+    Witness::of(newer, pid)?.kill()?;
+
+    let takeover = format!("active: {newer} → {older}");
+    let process = format!("process {newer}");
+    let taken_over = [
+        ("you", process.as_str(), "SIGKILL"),
+        (process.as_str(), "agent", "process ended: signal 9"),
+        ("registry", "everyone", &takeover),
+    ];
+    let expected = format!("{older} takes over when {newer}'s process has ended");
+    stage.until(&expected, |scene| in_order(&scene.said, &taken_over)).await?;
+
+    let expected = format!("{newer} was restarted and is active again, {older} stands by");
+    let is_back = |scene: &Scene| {
+        let board = &scene.board;
+        let (now, count) = (board.pid(newer), board.restarts(newer));
+        let is_new = now.is_some_and(|now| now != pid) && count == restarts + 1;
+        let process = now.map_or("no process".to_owned(), |now| format!("process {now}"));
+        board.serves(PLUGIN, newer, &[older]).and(Look::new(is_new, format!("{process}, restarts {count}")))
+    };
+    stage.until(&expected, is_back).await
+}

@@ -1,0 +1,102 @@
+//! The chapters of the demo, in the order in which they are played.
+
+mod interleaved;
+mod takeover;
+
+mod killed_plugin;
+mod late_plugin;
+
+mod killed_host;
+
+mod ordered_end;
+
+use callboard_proto::admin::v1::Said;
+
+use super::check::Look;
+use super::error::DemoError;
+use super::house::{BLUE, GREEN};
+use super::stage::Stage;
+
+/// Who plays which part. It is not known before the first chapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parts {
+    /// The newest of the two that are ready at once.
+    pub(super) newer: &'static str,
+    /// The other one.
+    pub(super) older: &'static str,
+}
+
+impl Parts {
+    fn with_newer(newer: &str) -> Option<Self> {
+        match newer {
+            BLUE => Some(Self { newer: BLUE, older: GREEN }),
+            GREEN => Some(Self { newer: GREEN, older: BLUE }),
+            _ => None,
+        }
+    }
+}
+
+/// Plays everything.
+pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
+    let parts = interleaved::play(stage).await?;
+    takeover::play(stage, parts).await?;
+    killed_plugin::play(stage, parts).await?;
+    late_plugin::play(stage, parts).await?;
+    killed_host::play(stage, parts).await?;
+    ordered_end::play(stage).await
+}
+
+/// The place of the first line, from `start` on, that one said to another and that begins like this.
+fn position(said: &[Said], start: usize, from: &str, to: &str, message: &str) -> Option<usize> {
+    let is_it = |line: &Said| line.from == from && line.to == to && line.message.starts_with(message);
+    said.iter().skip(start).position(is_it).map(|at| at + start)
+}
+
+/// Whether lines stand in the timeline in this order; each is given as who spoke, to whom, and how it begins.
+fn in_order(said: &[Said], lines: &[(&str, &str, &str)]) -> Look {
+    let mut found = Vec::new();
+    for (from, to, message) in lines {
+        let start = found.last().map_or(0, |last| last + 1);
+        match position(said, start, from, to, message) {
+            Some(at) => found.push(at),
+            None => return Look::new(false, format!("no \"{from} → {to}: {message}\" after line {start}")),
+        }
+    }
+    let (first, last) =
+        (found.first().copied().unwrap_or_default(), found.last().copied().unwrap_or_default());
+    let took_ms = said[last].at_unix_ms.saturating_sub(said[first].at_unix_ms);
+    let messages: Vec<_> = lines.iter().map(|(_, _, message)| *message).collect();
+    Look::new(true, format!("{}, within {took_ms} ms", messages.join(", then ")))
+}
+
+/// Whether generations have grown.
+fn grown(before: [u64; 2], now: [u64; 2]) -> Look {
+    let holds = before.iter().zip(now).all(|(before, now)| *before < now);
+    let told = |[controller, node]: [u64; 2]| format!("controller @{controller}, node @{node}");
+    Look::new(holds, format!("{}, then {}", told(before), told(now)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(from: &str, to: &str, message: &str) -> Said {
+        Said { from: from.to_owned(), to: to.to_owned(), message: message.to_owned(), ..Said::default() }
+    }
+
+    #[test]
+    fn lines_in_another_order_are_not_in_order() {
+        let said = [line("a", "b", "Deregister"), line("b", "everyone", "active: a → c")];
+        let (first, second) = (("a", "b", "Deregister"), ("b", "everyone", "active: a"));
+        assert!(in_order(&said, &[first, second]).holds);
+        let look = in_order(&said, &[second, first]);
+        assert_eq!(look, Look::new(false, "no \"a → b: Deregister\" after line 2"));
+    }
+
+    #[test]
+    fn generations_have_grown_only_if_both_have() {
+        assert!(grown([1, 2], [3, 4]).holds);
+        assert!(!grown([1, 2], [3, 2]).holds);
+        assert!(!grown([1, 2], [0, 0]).holds);
+    }
+}

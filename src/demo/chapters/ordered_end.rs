@@ -1,0 +1,58 @@
+//! Everything ends in order.
+
+use callboard_proto::admin::v1::ChildEnding;
+
+use crate::demo::check::Look;
+use crate::demo::error::DemoError;
+use crate::demo::host::told;
+use crate::demo::stage::Stage;
+
+pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
+    stage.chapter(
+        "The ordered end",
+        "The host is asked to end. Allocations leave the books before their processes are ended, consumers end before\n\
+         what they rest on, and the database is closed last. Everything ends within its deadline and is reported.",
+    )?;
+    stage.witness_all()?;
+    stage.step();
+    let report = stage.shut_down().await?;
+    for ending in &report {
+        stage
+            .print(&format!("           {:<24} {}  ({} ms)", ending.child, ending.ending, ending.took_ms))?;
+    }
+    stage
+        .check(
+            "the report names every part, processes after their registrations, the database last",
+            ordered(&report),
+        )
+        .await?;
+
+    let host = stage.hang_up()?;
+    let ended = host.ended().await.map_or("it has not ended".to_owned(), told);
+    stage
+        .check("the host has ended by itself, in good order", Look::new(ended == "exit code 0", ended))
+        .await?;
+    let look = stage.all_ended().await;
+    stage.check("no plugin process is left", look).await?;
+    let sockets = stage.house.sockets()?;
+    let seen = match sockets.as_slice() {
+        [] => "none".to_owned(),
+        left => left.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+    };
+    stage.check("no socket is left", Look::new(sockets.is_empty(), seen)).await
+}
+
+/// Whether the report has everything, in the order in which it has to end.
+fn ordered(report: &[ChildEnding]) -> Look {
+    let position = |name: &str| report.iter().position(|ending| ending.child.ends_with(name));
+    let each_in_order = ["blue", "green", "late"].iter().all(|allocation| {
+        let books = position(&format!("allocation/{allocation}"));
+        let process = position(&format!("process/{allocation}"));
+        matches!((books, process), (Some(books), Some(process)) if books < process)
+    });
+    let is_last = report.last().is_some_and(|ending| ending.child.ends_with("persister"));
+    let first = report.first().map_or("nothing", |ending| ending.child.as_str());
+    let last = report.last().map_or("nothing", |ending| ending.child.as_str());
+    let seen = format!("{} parts, first {first}, last {last}", report.len());
+    Look::new(each_in_order && is_last, seen)
+}

@@ -1,0 +1,116 @@
+//! The host of the demo: a real `callboard run` in a process of its own.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use callboard_proto::admin::v1::{Said, WatchResponse};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::error::DemoError;
+use super::house::House;
+use super::witness::Witness;
+use crate::admin::{AdminClient, AdminError, Told};
+
+/// How long a host may take to serve its admin socket.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How often it is looked for meanwhile.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// How long a host that was killed, or has said goodbye, may take to be gone.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A process of `callboard run`. It is killed when this is dropped, and by the kernel when the demo dies.
+#[derive(Debug)]
+pub(super) struct HostProcess {
+    child: Child,
+    witness: Witness,
+}
+
+impl HostProcess {
+    /// Starts it. With `verbose` its log goes to standard error, else to a file.
+    pub(super) fn start(house: &House, verbose: bool) -> Result<Self, DemoError> {
+        let failed = |source| DemoError::Start { program: house.program.clone(), source };
+        let child = command(house, verbose)?.spawn().map_err(failed)?;
+        let witness = Witness::of("host", child.id().unwrap_or_default())?;
+        Ok(Self { child, witness })
+    }
+
+    /// Its process.
+    pub(super) const fn witness(&self) -> &Witness {
+        &self.witness
+    }
+
+    /// Waits until it has ended, and says how.
+    pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
+        timeout(END_PATIENCE, self.child.wait()).await.ok()?.ok()
+    }
+
+    /// Looks for the admin socket until it is served, or the host has ended.
+    pub(super) async fn connect(&mut self, house: &House) -> Result<Wire, DemoError> {
+        let given_up = Instant::now() + START_PATIENCE;
+        loop {
+            match AdminClient::connect(house.socket()).await {
+                Ok(client) => return Wire::open(client).await,
+                Err(AdminError::NoHost { .. } | AdminError::Dead { .. }) => {}
+                Err(error) => return Err(asked("connect to the host")(error)),
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(DemoError::HostEnded { how: told(status), log: house.log_end() });
+            }
+            if Instant::now() >= given_up {
+                return Err(DemoError::HostSilent { patience: START_PATIENCE, log: house.log_end() });
+            }
+            sleep(LOOK_PAUSE).await;
+        }
+    }
+}
+
+/// What the host tells us.
+#[derive(Debug)]
+pub(super) struct Wire {
+    /// Its status and every change of it.
+    pub(super) watch: Told<WatchResponse>,
+    /// Who says what to whom.
+    pub(super) timeline: Told<Said>,
+}
+
+impl Wire {
+    async fn open(mut client: AdminClient) -> Result<Self, DemoError> {
+        let watch = client.watch().await.map_err(asked("watch the host"))?;
+        let timeline = client.timeline().await.map_err(asked("follow the timeline of the host"))?;
+        Ok(Self { watch, timeline })
+    }
+}
+
+fn command(house: &House, verbose: bool) -> Result<Command, DemoError> {
+    let log = if verbose {
+        Stdio::inherit()
+    } else {
+        let failed = |source| DemoError::File { what: "write", path: house.log(), source };
+        File::options().create(true).append(true).open(house.log()).map_err(failed)?.into()
+    };
+    let mut command = Command::new(&house.program);
+    // Bound to us by the kernel: whatever becomes of the demo, its host does not outlive it, and the plugins not their host.
+    command.arg("bound").arg("--parent").arg(std::process::id().to_string()).arg("--");
+    command.arg(&house.program).arg("run").arg("--config").arg(house.config());
+    // In a group of its own, so that Ctrl-C reaches the demo alone, which then ends the host.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0).kill_on_drop(true);
+    Ok(command)
+}
+
+/// How a process ended, in words.
+pub(super) fn told(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// Makes an error of what was tried and has no answer.
+pub(super) fn asked(what: &str) -> impl FnOnce(AdminError) -> DemoError {
+    let what = what.to_owned();
+    move |source| DemoError::Asked { what, source }
+}

@@ -1,0 +1,167 @@
+//! `callboard demo`: the life of a storage plugin on real processes, in a temporary directory, in under a minute.
+//!
+//! ```text
+//!   chapters ── start, stop, shut down ──► admin socket of a real `callboard run` ──► plugin processes
+//!      ▲                                        │ its status and every change
+//!      │ scene: board, timeline                 │ its timeline
+//!      └──────────────── stage ◄────────────────┘
+//! ```
+//!
+//! Nothing here can do more than a person at a terminal: it starts a host, asks its admin socket, and kills processes. Each
+//! chapter says what is about to happen, shows the timeline, and checks what came of it. Waiting is always for something
+//! that the host tells, within a deadline.
+//!
+//! The host is bound to the demo by the kernel, and the plugins to their host: however the demo ends, nothing is left.
+
+mod host;
+mod house;
+mod witness;
+
+mod board;
+mod check;
+mod stage;
+
+mod chapters;
+
+mod error;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
+
+use self::chapters::play;
+use self::check::Tally;
+use self::error::DemoError;
+use self::house::House;
+use self::stage::Stage;
+use crate::duration::parse_duration;
+use crate::output::{Palette, Tone, complain, print};
+
+/// What can be told to the demo.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DemoArgs {
+    /// Keep the temporary directory with its configuration, database and logs
+    #[arg(long)]
+    pub(crate) keep: bool,
+
+    /// Show what the host and its plugins log
+    #[arg(long)]
+    pub(crate) verbose: bool,
+
+    /// Give up when it has taken this long
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    pub(crate) limit: Duration,
+}
+
+/// How the demo came out.
+#[derive(Debug)]
+enum Ending {
+    /// It was played to its end.
+    Played(Result<(), DemoError>),
+    /// It took too long.
+    TookTooLong,
+    /// Somebody does not want to see the rest.
+    Interrupted,
+}
+
+/// Plays the demo. The exit code is 0 only if every check holds and it was played to its end in time.
+///
+/// # Panics
+/// Outside of a tokio runtime with time and I/O.
+pub(crate) async fn run(args: &DemoArgs) -> ExitCode {
+    let began = Instant::now();
+    let palette = Palette::of_stdout();
+    let house = match House::build(args.keep) {
+        Ok(house) => house,
+        Err(error) => return failed(&error.to_string(), 1),
+    };
+    let kept = args.keep.then(|| house.path().to_owned());
+    let mut stage = Stage::new(house, palette, args.verbose);
+    let ending = bounded(&mut stage, args.limit).await;
+    let tally = stage.tally;
+    stage.clear().await;
+    let (text, code) = verdict(&ending, tally, began.elapsed(), args.limit);
+    let kept = kept.map_or_else(String::new, |path| format!("\nKept: {}\n", path.display()));
+    let told = match code {
+        0 => print(&format!("{kept}\n{}\n", palette.paint(Tone::Good, &text))),
+        _ => print(&kept),
+    };
+    match (told, code) {
+        (Err(error), _) => failed(&DemoError::Output(error).to_string(), 1),
+        (Ok(_), 0) => ExitCode::SUCCESS,
+        (Ok(_), code) => failed(&text, code),
+    }
+}
+
+fn failed(text: &str, code: u8) -> ExitCode {
+    complain(&format!("callboard: {text}"));
+    ExitCode::from(code)
+}
+
+/// Plays until the end, the limit, or an interruption.
+async fn bounded(stage: &mut Stage, limit: Duration) -> Ending {
+    let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    let (mut interrupt, mut terminate) = match (interrupt, terminate) {
+        (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
+        (Err(source), _) | (_, Err(source)) => return Ending::Played(Err(DemoError::Signals(source))),
+    };
+    tokio::select! {
+        biased;
+        _ = interrupt.recv() => Ending::Interrupted,
+        _ = terminate.recv() => Ending::Interrupted,
+        played = timeout(limit, play(stage)) => played.map_or(Ending::TookTooLong, Ending::Played),
+    }
+}
+
+/// What is said in the end, and the exit code.
+fn verdict(ending: &Ending, tally: Tally, took: Duration, limit: Duration) -> (String, u8) {
+    let Tally { held, failed } = tally;
+    match ending {
+        Ending::Played(Ok(())) if failed == 0 => {
+            (format!("All {held} checks hold, in {:.1} s.", took.as_secs_f64()), 0)
+        }
+        Ending::Played(Ok(()) | Err(DemoError::StepFailed)) => {
+            (format!("{failed} of {} checks did not hold", held + failed), 1)
+        }
+        Ending::Played(Err(error)) => (format!("the demo cannot go on: {error}"), 1),
+        Ending::TookTooLong => {
+            (format!("the demo was not over within {limit:?}, after {held} checks that held"), 1)
+        }
+        Ending::Interrupted => ("the demo was interrupted; everything it started has ended".to_owned(), 130),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOK: Duration = Duration::from_secs(12);
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn judged(ending: Ending, held: usize, failed: usize) -> (String, u8) {
+        verdict(&ending, Tally { held, failed }, TOOK, LIMIT)
+    }
+
+    #[test]
+    fn all_is_well_only_when_it_was_played_to_its_end_and_every_check_held() {
+        assert_eq!(judged(Ending::Played(Ok(())), 30, 0), ("All 30 checks hold, in 12.0 s.".to_owned(), 0));
+    }
+
+    #[test]
+    fn one_check_that_does_not_hold_is_a_failure_wherever_it_stands() {
+        let expected = ("1 of 30 checks did not hold".to_owned(), 1);
+        assert_eq!(judged(Ending::Played(Ok(())), 29, 1), expected);
+        assert_eq!(judged(Ending::Played(Err(DemoError::StepFailed)), 29, 1), expected);
+    }
+
+    #[test]
+    fn what_cannot_go_on_takes_too_long_or_is_interrupted_is_a_failure() {
+        let lost = DemoError::StreamEnded { stream: "timeline" };
+        assert_eq!(judged(Ending::Played(Err(lost)), 3, 0).1, 1);
+        assert_eq!(judged(Ending::TookTooLong, 3, 0).1, 1);
+        assert_eq!(judged(Ending::Interrupted, 3, 0).1, 130);
+    }
+}

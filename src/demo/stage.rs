@@ -1,0 +1,346 @@
+//! The stage: where chapters act and see what comes of it.
+
+use std::future::Future;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use callboard_proto::admin::v1::watch_response::News;
+use callboard_proto::admin::v1::{ChildEnding, Said};
+use tokio::time::{Instant, timeout};
+
+use super::board::Board;
+use super::check::{Check, Look, Tally};
+use super::error::DemoError;
+use super::host::{HostProcess, Wire, asked, told};
+use super::house::House;
+use super::witness::Witness;
+use crate::admin::{AdminClient, AdminError};
+use crate::output::{Palette, Reader, Tone, print};
+use crate::timeline::Page;
+
+/// How long anything may take that is waited for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeline is shown to its end before a chapter draws conclusions: until nothing has come for so long.
+const QUIET: Duration = Duration::from_millis(80);
+/// But no longer than this.
+const QUIET_AT_LAST: Duration = Duration::from_millis(600);
+
+/// What can be seen.
+#[derive(Debug, Default)]
+pub(super) struct Scene {
+    /// What the host shows.
+    pub(super) board: Board,
+    /// The timeline since the step began.
+    pub(super) said: Vec<Said>,
+}
+
+/// Where chapters act.
+#[derive(Debug)]
+pub(super) struct Stage {
+    /// Where everything lies.
+    pub(super) house: House,
+    /// What can be seen.
+    pub(super) scene: Scene,
+    /// Every plugin process that was ever seen.
+    pub(super) witnesses: Vec<Witness>,
+    /// How the checks came out so far.
+    pub(super) tally: Tally,
+    host: Option<HostProcess>,
+    wire: Option<Wire>,
+    page: Page,
+    palette: Palette,
+    verbose: bool,
+    chapters: usize,
+}
+
+impl Stage {
+    pub(super) fn new(house: House, palette: Palette, verbose: bool) -> Self {
+        Self {
+            house,
+            scene: Scene::default(),
+            witnesses: Vec::new(),
+            tally: Tally::default(),
+            host: None,
+            wire: None,
+            page: Page::new(palette, now_unix_ms()),
+            palette,
+            verbose,
+            chapters: 0,
+        }
+    }
+
+    /// Begins a chapter: its title, and what is about to happen.
+    pub(super) fn chapter(&mut self, title: &str, what: &str) -> Result<(), DemoError> {
+        self.chapters += 1;
+        let title = self.palette.paint(Tone::Strong, &format!("{}. {title}", self.chapters));
+        self.print(&format!("\n{title}\n   {}\n", what.replace('\n', "\n   ")))
+    }
+
+    /// Starts the host, and begins to see and hear it.
+    pub(super) async fn start_host(&mut self) -> Result<(), DemoError> {
+        self.scene = Scene::default();
+        let host = self.host.insert(HostProcess::start(&self.house, self.verbose)?);
+        let message = format!("run as process {}", host.witness().pid);
+        self.you("host", &message)?;
+        let host = self.host.as_mut().ok_or(DemoError::NoHost)?;
+        self.wire = Some(host.connect(&self.house).await?);
+        Ok(())
+    }
+
+    /// Stops listening to the host, whose end is expected from now on.
+    pub(super) fn hang_up(&mut self) -> Result<&mut HostProcess, DemoError> {
+        self.wire = None;
+        self.host.as_mut().ok_or(DemoError::NoHost)
+    }
+
+    /// Begins a step: what was said before does not count for it.
+    pub(super) fn step(&mut self) {
+        self.scene.said.clear();
+    }
+
+    /// Starts an allocation, as `callboard start` does.
+    pub(super) async fn start(&mut self, allocation: &str) -> Result<(), DemoError> {
+        let socket = self.house.socket().clone();
+        let answer = async { AdminClient::connect(&socket).await?.start(allocation).await };
+        self.ask(&format!("start {allocation}"), answer).await
+    }
+
+    /// Starts two allocations at the same time.
+    pub(super) async fn start_both(&mut self, first: &str, second: &str) -> Result<(), DemoError> {
+        let socket = self.house.socket().clone();
+        let start = async |name| AdminClient::connect(&socket).await?.start(name).await;
+        let answer = async { tokio::try_join!(start(first), start(second)) };
+        self.ask(&format!("start {first} and {second}"), answer).await.map(drop)
+    }
+
+    /// Stops an allocation, as `callboard stop` does, and waits until it has ended.
+    pub(super) async fn stop(&mut self, allocation: &str) -> Result<(), DemoError> {
+        let socket = self.house.socket().clone();
+        let answer = async { AdminClient::connect(&socket).await?.stop(allocation).await };
+        self.ask(&format!("stop {allocation}"), answer).await.map(drop)
+    }
+
+    /// Asks the agent for something, and shows what is said meanwhile.
+    async fn ask<T>(
+        &mut self,
+        what: &str,
+        answer: impl Future<Output = Result<T, AdminError>>,
+    ) -> Result<T, DemoError> {
+        self.you("agent", what)?;
+        let mut answer = std::pin::pin!(answer);
+        loop {
+            let answered = tokio::select! {
+                biased;
+                answered = &mut answer => answered,
+                next = self.next() => {
+                    next?;
+                    continue;
+                }
+            };
+            return match answered {
+                Ok(answer) => Ok(answer),
+                Err(error) => Err(self.broken(what, error).await),
+            };
+        }
+    }
+
+    /// Stops the host, as `callboard shutdown` does, waits until it has ended, and gives its report.
+    pub(super) async fn shut_down(&mut self) -> Result<Vec<ChildEnding>, DemoError> {
+        self.you("host", "shut down")?;
+        let socket = self.house.socket().clone();
+        let answer = async { AdminClient::connect(&socket).await?.shutdown().await };
+        let report = self.until_ended(answer).await?;
+        self.wire = None;
+        report.map_err(asked("shut the host down"))
+    }
+
+    /// Shows a line of our own in the timeline.
+    pub(super) fn you(&mut self, to: &str, message: &str) -> Result<(), DemoError> {
+        self.heard(Said {
+            at_unix_ms: now_unix_ms(),
+            from: "you".to_owned(),
+            to: to.to_owned(),
+            message: message.to_owned(),
+            ..Said::default()
+        })
+    }
+
+    /// Shows what is said until the host has nothing more to say, while it is asked to end.
+    async fn until_ended<T>(&mut self, work: impl Future<Output = T>) -> Result<T, DemoError> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut work => {
+                    self.release()?;
+                    return Ok(result);
+                }
+                line = self.next_line() => match line? {
+                    Some(said) => self.heard(said)?,
+                    None => {
+                        self.release()?;
+                        return Ok(work.await);
+                    }
+                },
+            }
+        }
+    }
+
+    async fn next_line(&mut self) -> Result<Option<Said>, DemoError> {
+        let wire = self.wire.as_mut().ok_or(DemoError::NoHost)?;
+        // A stream that breaks now has ended: so does its host.
+        Ok(wire.timeline.next().await.unwrap_or_default())
+    }
+
+    /// Waits until a look shows what is expected, and notes the check. What comes next rests on it: if it does not hold in
+    /// time, the play is over.
+    pub(super) async fn until(
+        &mut self,
+        expected: &str,
+        look: impl Fn(&Scene) -> Look,
+    ) -> Result<(), DemoError> {
+        let given_up = Instant::now() + PATIENCE;
+        while !look(&self.scene).holds {
+            match tokio::time::timeout_at(given_up, self.next()).await {
+                Ok(next) => next?,
+                Err(_elapsed) => break,
+            }
+        }
+        let look = look(&self.scene);
+        let holds = look.holds;
+        self.check(expected, look).await?;
+        if holds { Ok(()) } else { Err(DemoError::StepFailed) }
+    }
+
+    /// Notes a check, after everything that was said has been shown.
+    pub(super) async fn check(&mut self, expected: &str, look: Look) -> Result<(), DemoError> {
+        self.settle().await?;
+        let check = Check { expected: expected.to_owned(), look };
+        self.tally.count(&check);
+        let shown = check.shown(self.palette);
+        self.print(&shown)
+    }
+
+    /// Witnesses all plugin processes that run now.
+    pub(super) fn witness_all(&mut self) -> Result<(), DemoError> {
+        for (name, pid) in self.scene.board.processes() {
+            if !self.witnesses.iter().any(|witness| witness.pid == pid) {
+                self.witnesses.push(Witness::of(&name, pid)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every plugin process that was ever seen has ended; those that have not are named.
+    pub(super) async fn all_ended(&self) -> Look {
+        let given_up = Instant::now() + PATIENCE;
+        let mut left = Vec::new();
+        for witness in &self.witnesses {
+            if !witness.ends_within(given_up.saturating_duration_since(Instant::now())).await {
+                left.push(format!("process {} of {}", witness.pid, witness.name));
+            }
+        }
+        match left.is_empty() {
+            true => Look::new(true, format!("all {} that were seen have ended", self.witnesses.len())),
+            false => Look::new(false, format!("still there: {}", left.join(", "))),
+        }
+    }
+
+    /// Shows what is still on its way, until it is quiet.
+    pub(super) async fn settle(&mut self) -> Result<(), DemoError> {
+        let at_last = Instant::now() + QUIET_AT_LAST;
+        while self.wire.is_some() && Instant::now() < at_last {
+            match timeout(QUIET, self.next()).await {
+                Ok(next) => next?,
+                Err(_elapsed) => break,
+            }
+        }
+        self.release()
+    }
+
+    /// Takes in and shows the next thing that the host tells.
+    async fn next(&mut self) -> Result<(), DemoError> {
+        let Some(wire) = &mut self.wire else { return Err(DemoError::NoHost) };
+        tokio::select! {
+            biased;
+            line = wire.timeline.next() => match line {
+                Ok(Some(said)) => self.heard(said)?,
+                Ok(None) => return Err(self.lost("timeline").await),
+                Err(error) => return Err(self.broken("follow the timeline of the host", error).await),
+            },
+            news = wire.watch.next() => match news {
+                Ok(Some(response)) => self.shown(response.news)?,
+                Ok(None) => return Err(self.lost("news").await),
+                Err(error) => return Err(self.broken("watch the host", error).await),
+            },
+            () = self.page.patience() => self.release()?,
+        }
+        Ok(())
+    }
+
+    fn shown(&mut self, news: Option<News>) -> Result<(), DemoError> {
+        if let Some(news) = news {
+            self.scene.board.hear(news);
+            self.witness_all()?;
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, said: Said) -> Result<(), DemoError> {
+        self.scene.said.push(said.clone());
+        match self.page.say(said) {
+            Some(text) => self.print(&text),
+            None => Ok(()),
+        }
+    }
+
+    fn release(&mut self) -> Result<(), DemoError> {
+        match self.page.release_all() {
+            Some(text) => self.print(&text),
+            None => Ok(()),
+        }
+    }
+
+    /// Why a stream has ended: mostly because the host has.
+    async fn lost(&mut self, stream: &'static str) -> DemoError {
+        match self.post_mortem().await {
+            Some(error) => error,
+            None => DemoError::StreamEnded { stream },
+        }
+    }
+
+    async fn broken(&mut self, what: &str, error: AdminError) -> DemoError {
+        match self.post_mortem().await {
+            Some(error) => error,
+            None => asked(what)(error),
+        }
+    }
+
+    async fn post_mortem(&mut self) -> Option<DemoError> {
+        let host = self.hang_up().ok()?;
+        let status = timeout(Duration::from_secs(1), host.ended()).await.ok()??;
+        Some(DemoError::HostEnded { how: told(status), log: self.house.log_end() })
+    }
+
+    /// Ends what still runs, and waits until it has ended. The directory goes with the house.
+    pub(super) async fn clear(mut self) {
+        if let Ok(host) = self.hang_up() {
+            // If it cannot be killed it has ended.
+            let _ = host.witness().kill();
+            host.ended().await;
+        }
+        self.all_ended().await;
+    }
+
+    /// Prints a line. When nobody reads any more, there is nobody to play for.
+    pub(super) fn print(&self, text: &str) -> Result<(), DemoError> {
+        match print(&format!("{text}\n")).map_err(DemoError::Output)? {
+            Reader::Listens => Ok(()),
+            Reader::HasLeft => Err(DemoError::ReaderLeft),
+        }
+    }
+}
+
+fn now_unix_ms() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,127 @@
+//! The lines of the agent, who runs the processes.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::vocabulary::AllocationId;
+
+use super::line::{Line, Voice};
+use super::merge::Rank;
+use super::retell::Retell;
+use crate::agent::{AgentNews, TaskPhase, TaskReport};
+
+/// Retells what the agent says.
+#[derive(Debug, Default)]
+pub(super) struct AgentTeller {
+    known: BTreeMap<AllocationId, TaskReport>,
+}
+
+impl Retell for AgentTeller {
+    type News = AgentNews;
+    type View = Vec<TaskReport>;
+
+    fn begin(&mut self, view: &Vec<TaskReport>) -> Vec<(Rank, Line)> {
+        self.known = view.iter().map(|task| (task.allocation.clone(), task.clone())).collect();
+        Vec::new()
+    }
+
+    fn retell(&mut self, news: &AgentNews) -> Vec<(Rank, Line)> {
+        let AgentNews::TaskChanged(task) = news;
+        let before = self.known.insert(task.allocation.clone(), task.clone());
+        let told = told(task, before.as_ref());
+        told.into_iter().map(|(rank, line)| (rank, line.of_allocation(&task.allocation))).collect()
+    }
+}
+
+/// The line for where a task has got to, if there is something new about it.
+fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<(Rank, Line)> {
+    let process = Voice::Process(task.allocation.clone());
+    let allocation = Voice::Allocation(task.allocation.clone());
+    let is_same_phase = before.is_some_and(|before| (before.phase, before.pid) == (task.phase, task.pid));
+    let is_same_event = before.is_some_and(|before| before.last_event == task.last_event);
+    let was_stopping = before.is_some_and(|before| before.phase == TaskPhase::Stopping);
+    let event = task.last_event.as_str();
+    let told = match task.phase {
+        TaskPhase::Stopping | TaskPhase::Waiting if is_same_phase && is_same_event => return None,
+        TaskPhase::Starting | TaskPhase::Running | TaskPhase::Stopped | TaskPhase::Failed
+            if is_same_phase =>
+        {
+            return None;
+        }
+        TaskPhase::Starting => (Rank::Order, Line::new(Voice::Agent, allocation, "prepare to be started")),
+        TaskPhase::Running => {
+            let message = task.pid.map_or("run".to_owned(), |pid| format!("run as process {pid}"));
+            (Rank::Run, Line::new(Voice::Agent, process, message))
+        }
+        // It leaves the books first, and its process is ended then.
+        TaskPhase::Stopping if was_stopping => (Rank::End, Line::new(Voice::Agent, process, event)),
+        TaskPhase::Stopping => (Rank::Order, Line::new(Voice::Agent, allocation, "stop")),
+        // Its process has ended first, and it is decided then when it starts again.
+        TaskPhase::Waiting if is_same_phase => {
+            let decided = event.rsplit("; ").next().unwrap_or_default();
+            let message = format!("{} {decided}", task.allocation);
+            (Rank::Run, Line::new(Voice::Agent, Voice::Everyone, message))
+        }
+        TaskPhase::Waiting => (Rank::Order, Line::new(process, Voice::Agent, event)),
+        TaskPhase::Stopped => (Rank::End, Line::new(process, Voice::Agent, event)),
+        TaskPhase::Failed => (Rank::End, Line::new(Voice::Agent, Voice::Everyone, event)),
+    };
+    Some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::vocabulary::{PluginName, Role, Timestamp};
+
+    use super::*;
+
+    fn report(phase: TaskPhase, pid: Option<u32>, event: &str) -> TaskReport {
+        TaskReport {
+            allocation: AllocationId::new("blue").unwrap(),
+            plugin: PluginName::new("zfs").unwrap(),
+            role: Role::Monolith,
+            phase,
+            since: Timestamp::default(),
+            pid,
+            restarts: 0,
+            last_event: event.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_task_is_told_once_for_each_turn_it_takes() {
+        let mut teller = AgentTeller::default();
+        let mut lines = Vec::new();
+        for (phase, pid, event) in [
+            (TaskPhase::Starting, None, "preparing"),
+            (TaskPhase::Starting, None, "launching"),
+            (TaskPhase::Running, Some(7), "process 7 runs"),
+            (TaskPhase::Running, Some(7), "healthy"),
+            (TaskPhase::Waiting, None, "process ended: signal 9"),
+            (TaskPhase::Waiting, None, "process ended: signal 9; starts again in 1.0 s"),
+            (TaskPhase::Starting, None, "preparing"),
+            (TaskPhase::Running, Some(8), "process 8 runs"),
+            (TaskPhase::Stopping, Some(8), "deregistering"),
+            (TaskPhase::Stopping, Some(8), "ending process 8"),
+            (TaskPhase::Stopped, None, "stopped: exit code 0"),
+        ] {
+            let told = teller.retell(&AgentNews::TaskChanged(report(phase, pid, event)));
+            lines.extend(
+                told.iter().map(|(_, line)| format!("{} → {}: {}", line.from, line.to, line.message)),
+            );
+        }
+        assert_eq!(
+            lines,
+            [
+                "agent → allocation blue: prepare to be started",
+                "agent → process blue: run as process 7",
+                "process blue → agent: process ended: signal 9",
+                "agent → everyone: blue starts again in 1.0 s",
+                "agent → allocation blue: prepare to be started",
+                "agent → process blue: run as process 8",
+                "agent → allocation blue: stop",
+                "agent → process blue: ending process 8",
+                "process blue → agent: stopped: exit code 0",
+            ]
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Follows the feeds of all actors and makes one stream of lines of them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use callboard_actors::allocations::Allocations;
+use callboard_actors::instances::Instances;
+use callboard_actors::inventory::Inventory;
+use callboard_actors::registry::Registry;
+use callboard_actors::shell::{Address, Clock, Machine, Subscription};
+use callboard_proto::admin::v1::Said;
+use tokio::sync::mpsc;
+
+use super::agent::AgentTeller;
+use super::allocations::AllocationsTeller;
+use super::instances::InstancesTeller;
+use super::inventory::InventoryTeller;
+use super::line::Line;
+use super::merge::{Rank, merge};
+use super::registry::RegistryTeller;
+use super::retell::{Retell, missing, retell};
+use crate::agent::Agent;
+use crate::host::Host;
+
+/// How many items of one feed may wait.
+const FEED_CAPACITY: usize = 1_024;
+/// How many lines may wait for the one who reads.
+const LINES_CAPACITY: usize = 1_024;
+/// How soon to subscribe again to an actor that does not run just now.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Begins a timeline of a host and of the agent that runs its processes, here and now. It ends with the host, or when nobody reads it any more.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+#[must_use]
+pub(crate) fn follow(host: Host, agent: &Address<Agent>) -> mpsc::Receiver<Said> {
+    let (sender, receiver) = mpsc::channel(LINES_CAPACITY);
+    let mut readers = Readers::new(&host, agent);
+    tokio::spawn(async move {
+        let mut telling = Telling { sender, clock: Clock::system(), number: 0, missed: 0 };
+        loop {
+            let goes_on = tokio::select! {
+                biased;
+                () = readers.heard() => true,
+                () = telling.abandoned() => return,
+                _ = host.ended() => false,
+            };
+            readers.take_all();
+            telling.tell(readers.merged());
+            if !goes_on {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// The reading ends of all feeds.
+struct Readers {
+    agent: Reader<Agent, AgentTeller>,
+    allocations: Reader<Allocations, AllocationsTeller>,
+    registry: Reader<Registry, RegistryTeller>,
+    instances: Reader<Instances, InstancesTeller>,
+    inventory: Reader<Inventory, InventoryTeller>,
+}
+
+impl Readers {
+    fn new(host: &Host, agent: &Address<Agent>) -> Self {
+        Self {
+            agent: Reader::new(agent),
+            allocations: Reader::new(host.allocations()),
+            registry: Reader::new(host.registry()),
+            instances: Reader::new(host.instances()),
+            inventory: Reader::new(host.inventory()),
+        }
+    }
+
+    /// Waits until one of them has something to say.
+    async fn heard(&mut self) {
+        tokio::select! {
+            biased;
+            () = self.agent.heard() => {}
+            () = self.allocations.heard() => {}
+            () = self.registry.heard() => {}
+            () = self.instances.heard() => {}
+            () = self.inventory.heard() => {}
+        }
+    }
+
+    fn take_all(&mut self) {
+        self.agent.take();
+        self.allocations.take();
+        self.registry.take();
+        self.instances.take();
+        self.inventory.take();
+    }
+
+    fn merged(&mut self) -> Vec<Line> {
+        merge(vec![
+            std::mem::take(&mut self.agent.lines),
+            std::mem::take(&mut self.allocations.lines),
+            std::mem::take(&mut self.registry.lines),
+            std::mem::take(&mut self.instances.lines),
+            std::mem::take(&mut self.inventory.lines),
+        ])
+    }
+}
+
+/// The reading end of one feed.
+struct Reader<M: Machine, R> {
+    address: Address<M>,
+    subscription: Option<Subscription<M::News, M::View>>,
+    teller: R,
+    lines: VecDeque<(Rank, Line)>,
+}
+
+impl<M, R> Reader<M, R>
+where
+    M: Machine,
+    R: Retell<News = M::News, View = M::View> + Default,
+{
+    /// Subscribes at once, so that nothing is missed from here on.
+    fn new(address: &Address<M>) -> Self {
+        let subscription = address.subscribe(FEED_CAPACITY).ok();
+        Self { address: address.clone(), subscription, teller: R::default(), lines: VecDeque::new() }
+    }
+
+    /// Waits for an item. Giving up this future loses nothing.
+    async fn heard(&mut self) {
+        loop {
+            if let Some(subscription) = &mut self.subscription {
+                if let Some(item) = subscription.next().await {
+                    self.lines.extend(retell(&mut self.teller, &item));
+                    return;
+                }
+                self.subscription = None;
+            }
+            tokio::time::sleep(PAUSE).await;
+            self.subscription = self.address.subscribe(FEED_CAPACITY).ok();
+        }
+    }
+
+    /// Takes what is there now.
+    fn take(&mut self) {
+        let Some(subscription) = &mut self.subscription else { return };
+        while let Some(item) = subscription.try_next() {
+            self.lines.extend(retell(&mut self.teller, &item));
+        }
+    }
+}
+
+/// The writing end of the timeline.
+struct Telling {
+    sender: mpsc::Sender<Said>,
+    clock: Clock,
+    number: u64,
+    missed: u64,
+}
+
+impl Telling {
+    async fn abandoned(&self) {
+        self.sender.closed().await;
+    }
+
+    /// Hands lines over, and counts those for which there is no room.
+    fn tell(&mut self, lines: Vec<Line>) {
+        for line in lines {
+            if self.missed > 0 && self.hand_over(missing(self.missed)) {
+                self.missed = 0;
+            }
+            if self.missed > 0 || !self.hand_over(line) {
+                self.missed += 1;
+            }
+        }
+    }
+
+    fn hand_over(&mut self, line: Line) -> bool {
+        let is_taken = self.sender.try_send(line.said(self.number + 1, self.clock.now())).is_ok();
+        self.number += u64::from(is_taken);
+        is_taken
+    }
+}

@@ -1,0 +1,120 @@
+//! The lines of the instances.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
+use callboard_actors::vocabulary::{Generation, Health, PluginKey};
+
+use super::line::{Line, Voice};
+use super::merge::Rank;
+use super::retell::Retell;
+
+/// Retells what the instances say.
+#[derive(Debug, Default)]
+pub(super) struct InstancesTeller {
+    known: BTreeMap<PluginKey, (Generation, Health)>,
+}
+
+impl Retell for InstancesTeller {
+    type News = InstancesNews;
+    type View = InstancesView;
+
+    fn begin(&mut self, view: &InstancesView) -> Vec<(Rank, Line)> {
+        let known =
+            |report: &InstanceReport| (report.plugin.clone(), (report.generation, report.health.clone()));
+        self.known = view.reports.iter().map(known).collect();
+        Vec::new()
+    }
+
+    fn retell(&mut self, news: &InstancesNews) -> Vec<(Rank, Line)> {
+        let lines = match news {
+            // The disk has told of each of them.
+            InstancesNews::Expected(_) => Vec::new(),
+            InstancesNews::Reported(report) => self.reported(report),
+            InstancesNews::Left(report) => {
+                self.known.remove(&report.plugin);
+                let message = "the connection is closed";
+                vec![of(report, Line::new(Voice::Instances, Voice::Everyone, message))]
+            }
+            InstancesNews::Settled => {
+                vec![Line::new(
+                    Voice::Instances,
+                    Voice::Everyone,
+                    "all that was known before is accounted for",
+                )]
+            }
+        };
+        lines.into_iter().map(|line| (Rank::Instances, line)).collect()
+    }
+}
+
+impl InstancesTeller {
+    /// Tells of a new generation, and of a health that is not as it was.
+    fn reported(&mut self, report: &InstanceReport) -> Vec<Line> {
+        let now = (report.generation, report.health.clone());
+        let before = self.known.insert(report.plugin.clone(), now);
+        let is_same_generation =
+            before.as_ref().is_some_and(|(generation, _)| *generation == report.generation);
+        if is_same_generation && before.is_some_and(|(_, health)| health == report.health) {
+            return Vec::new();
+        }
+        let process = Voice::Process(report.allocation.clone());
+        let begun = Line::new(Voice::Instances, process.clone(), "who are you, and what can you do?");
+        let answered = match &report.health {
+            Health::Starting => None,
+            Health::Healthy => Some(match &report.fingerprint {
+                Some(fingerprint) => {
+                    format!("healthy: {} {}", fingerprint.identity.provider, fingerprint.identity.version)
+                }
+                None => "healthy".to_owned(),
+            }),
+            Health::Unhealthy { reason } => Some(format!("unhealthy: {reason}")),
+            Health::Gone => {
+                let message = "goodbye: nothing is routed to you any more";
+                return vec![of(report, Line::new(Voice::Instances, process, message))];
+            }
+        };
+        let answered = answered.map(|message| Line::new(process, Voice::Instances, message));
+        let begun = (!is_same_generation).then_some(begun);
+        begun.into_iter().chain(answered).map(|line| of(report, line)).collect()
+    }
+}
+
+fn of(report: &InstanceReport, line: Line) -> Line {
+    line.of_plugin(&report.plugin).of_allocation(&report.allocation).of_generation(report.generation)
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::vocabulary::{AllocationId, PluginName, PluginType, SocketPath, Timestamp};
+
+    use super::*;
+
+    fn report(generation: u64, health: Health) -> InstancesNews {
+        InstancesNews::Reported(InstanceReport {
+            plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
+            allocation: AllocationId::new("blue").unwrap(),
+            socket: SocketPath::new("/run/a.sock").unwrap(),
+            generation: Generation::new(generation),
+            health,
+            since: Timestamp::default(),
+            fingerprint: None,
+            remarks: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_generation_begins_and_answers_and_a_repetition_is_not_told() {
+        let mut teller = InstancesTeller::default();
+        let mut told = |news: InstancesNews| -> Vec<String> {
+            teller.retell(&news).iter().map(|(_, line)| line.message.clone()).collect()
+        };
+        let nothing = Vec::<String>::new();
+        assert_eq!(told(report(2, Health::Starting)), ["who are you, and what can you do?"]);
+        assert_eq!(told(report(2, Health::Starting)), nothing);
+        assert_eq!(told(report(2, Health::Healthy)), ["healthy"]);
+        let unhealthy = Health::Unhealthy { reason: "Probe: refused".to_owned() };
+        assert_eq!(told(report(2, unhealthy)), ["unhealthy: Probe: refused"]);
+        assert_eq!(told(report(4, Health::Healthy)), ["who are you, and what can you do?", "healthy"]);
+    }
+}

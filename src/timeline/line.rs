@@ -1,0 +1,109 @@
+//! One line of the timeline.
+
+use std::fmt;
+
+use callboard_actors::vocabulary::{AllocationId, Generation, PluginKey, Timestamp};
+use callboard_proto::admin::v1 as wire;
+
+/// Who speaks, or is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Voice {
+    /// Whoever types commands.
+    You,
+    /// Who runs the processes of the configuration.
+    Agent,
+    /// The supervisor of one allocation.
+    Allocation(AllocationId),
+    /// The process of one allocation.
+    Process(AllocationId),
+    /// Who knows who is registered and who is active.
+    Registry,
+    /// Who talks to the active ones.
+    Instances,
+    /// Who knows what this node offers.
+    Inventory,
+    /// All subscribers.
+    Everyone,
+    /// The database.
+    Disk,
+    /// The timeline itself, when there is something to say of it.
+    Timeline,
+}
+
+impl fmt::Display for Voice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::You => f.pad("you"),
+            Self::Agent => f.pad("agent"),
+            Self::Allocation(allocation) => f.pad(&format!("allocation {allocation}")),
+            Self::Process(allocation) => f.pad(&format!("process {allocation}")),
+            Self::Registry => f.pad("registry"),
+            Self::Instances => f.pad("instances"),
+            Self::Inventory => f.pad("inventory"),
+            Self::Everyone => f.pad("everyone"),
+            Self::Disk => f.pad("disk"),
+            Self::Timeline => f.pad("timeline"),
+        }
+    }
+}
+
+/// One thing that one said to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Who spoke.
+    pub(super) from: Voice,
+    /// To whom.
+    pub(super) to: Voice,
+    /// What was said.
+    pub(super) message: String,
+    /// About which plugin.
+    pub(super) plugin: Option<PluginKey>,
+    /// About which allocation.
+    pub(super) allocation: Option<AllocationId>,
+    /// About which generation.
+    pub(super) generation: Option<Generation>,
+}
+
+impl Line {
+    /// A line about nothing in particular.
+    #[must_use]
+    pub(super) fn new(from: Voice, to: Voice, message: impl Into<String>) -> Self {
+        Self { from, to, message: message.into(), plugin: None, allocation: None, generation: None }
+    }
+
+    /// The same line, about a plugin.
+    #[must_use]
+    pub(super) fn of_plugin(mut self, plugin: &PluginKey) -> Self {
+        self.plugin = Some(plugin.clone());
+        self
+    }
+
+    /// The same line, about an allocation.
+    #[must_use]
+    pub(super) fn of_allocation(mut self, allocation: &AllocationId) -> Self {
+        self.allocation = Some(allocation.clone());
+        self
+    }
+
+    /// The same line, about a generation.
+    #[must_use]
+    pub(super) const fn of_generation(mut self, generation: Generation) -> Self {
+        self.generation = Some(generation);
+        self
+    }
+
+    /// The line as it travels: the `number`th of its stream, heard of at this instant.
+    #[must_use]
+    pub(super) fn said(self, number: u64, at: Timestamp) -> wire::Said {
+        wire::Said {
+            number,
+            at_unix_ms: u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX),
+            from: self.from.to_string(),
+            to: self.to.to_string(),
+            message: self.message,
+            plugin: self.plugin.map(|plugin| plugin.to_string()).unwrap_or_default(),
+            allocation: self.allocation.map(|allocation| allocation.to_string()).unwrap_or_default(),
+            generation: self.generation.unwrap_or_default().get(),
+        }
+    }
+}

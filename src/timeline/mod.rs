@@ -1,0 +1,31 @@
+//! The timeline: who said what to whom, as one list of lines in mailbox order.
+//!
+//! ```text
+//!  agent        feed ──► retold ─┐
+//!  allocations  feed ──► retold ─┤
+//!  registry     feed ──► retold ─┼─► merged ──► followed: a stream of lines ──► admin socket ──► page: columns for people
+//!  instances    feed ──► retold ─┤
+//!  inventory    feed ──► retold ─┘
+//! ```
+//!
+//! Each actor's own news keep their order. News of different actors that are there at the same time are put in the order in
+//! which things take their course, so that a cause stands before its consequence.
+//!
+//! Whoever reads is never waited for: one who is too slow misses lines and is told how many (R6).
+
+mod line;
+mod merge;
+mod retell;
+
+mod agent;
+mod allocations;
+mod instances;
+mod inventory;
+mod registry;
+
+mod follow;
+
+mod page;
+
+pub(crate) use follow::follow;
+pub(crate) use page::Page;

@@ -1,0 +1,179 @@
+//! The lines of the registry.
+
+use std::collections::BTreeSet;
+
+use callboard_actors::registry::{Active, Departure, Entry, RegistryNews, RegistryView, Standing};
+use callboard_actors::vocabulary::{PluginKey, RegistrationNumber};
+
+use super::line::{Line, Voice};
+use super::merge::Rank;
+use super::retell::Retell;
+
+/// Retells what the registry says.
+#[derive(Debug, Default)]
+pub(super) struct RegistryTeller {
+    /// Which registrations were restored and have not been confirmed yet.
+    provisional: BTreeSet<RegistrationNumber>,
+}
+
+impl Retell for RegistryTeller {
+    type News = RegistryNews;
+    type View = RegistryView;
+
+    fn begin(&mut self, view: &RegistryView) -> Vec<(Rank, Line)> {
+        let restored = view.entries.iter().filter(|entry| entry.standing == Standing::Provisional);
+        let known = std::mem::take(&mut self.provisional);
+        let mut lines = Vec::new();
+        for entry in restored {
+            self.provisional.insert(entry.number);
+            if !known.contains(&entry.number) {
+                let message = "restored in its place, not confirmed yet";
+                lines.push((Rank::First, of(entry, Line::new(Voice::Disk, Voice::Registry, message))));
+            }
+        }
+        lines
+    }
+
+    fn retell(&mut self, news: &RegistryNews) -> Vec<(Rank, Line)> {
+        let line = match news {
+            RegistryNews::Registered(entry) => asked(entry, "Register"),
+            RegistryNews::Updated(entry) => {
+                // Its owner has registered again, or a look at its socket has proved it (R8); the news does not say which.
+                let was_provisional = self.provisional.remove(&entry.number);
+                if was_provisional && entry.standing == Standing::Confirmed {
+                    of(entry, Line::new(Voice::Registry, Voice::Everyone, "confirmed, in its old place"))
+                } else {
+                    asked(entry, "Register (with other contents)")
+                }
+            }
+            RegistryNews::Deregistered(entry, departure) => {
+                self.provisional.remove(&entry.number);
+                left(entry, *departure)
+            }
+            RegistryNews::ActiveChanged { plugin, from, to } => {
+                active_changed(plugin, from.as_ref(), to.as_ref())
+            }
+        };
+        vec![(Rank::Registry, line)]
+    }
+}
+
+fn of(entry: &Entry, line: Line) -> Line {
+    line.of_plugin(&entry.registration.plugin).of_allocation(&entry.registration.allocation)
+}
+
+fn asked(entry: &Entry, message: &str) -> Line {
+    let allocation = Voice::Allocation(entry.registration.allocation.clone());
+    of(entry, Line::new(allocation, Voice::Registry, message))
+}
+
+fn left(entry: &Entry, departure: Departure) -> Line {
+    match departure {
+        Departure::Deregistered => asked(entry, "Deregister"),
+        Departure::NotConfirmed => {
+            let message = "dropped: nobody confirmed it";
+            of(entry, Line::new(Voice::Registry, Voice::Everyone, message))
+        }
+    }
+}
+
+fn active_changed(plugin: &PluginKey, from: Option<&Active>, to: Option<&Active>) -> Line {
+    let name = |active: Option<&Active>| match active {
+        Some(active) => active.registration.allocation.to_string(),
+        None => "nobody".to_owned(),
+    };
+    let message = match (from, to) {
+        (Some(from), Some(to)) if from.registration.allocation == to.registration.allocation => {
+            format!("active: {}, as registered anew", name(Some(to)))
+        }
+        (from, to) => format!("active: {} → {}", name(from), name(to)),
+    };
+    let line = Line::new(Voice::Registry, Voice::Everyone, message).of_plugin(plugin);
+    match to {
+        Some(to) => line.of_allocation(&to.registration.allocation).of_generation(to.generation),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use callboard_actors::vocabulary::{
+        AllocationId, Generation, PluginName, PluginType, Registration, SocketPath, Timestamp,
+    };
+
+    use super::*;
+
+    fn registration(allocation: &str) -> Arc<Registration> {
+        Arc::new(Registration {
+            plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
+            allocation: AllocationId::new(allocation).unwrap(),
+            socket: SocketPath::new("/run/a.sock").unwrap(),
+            provider: None,
+            version: None,
+            options: Arc::default(),
+        })
+    }
+
+    fn entry(allocation: &str, number: u64, standing: Standing) -> Entry {
+        Entry {
+            number: RegistrationNumber::new(number),
+            registration: registration(allocation),
+            standing,
+            since: Timestamp::default(),
+        }
+    }
+
+    fn active(allocation: &str, generation: u64) -> Active {
+        Active {
+            generation: Generation::new(generation),
+            registration: registration(allocation),
+            since: Timestamp::default(),
+        }
+    }
+
+    fn told(lines: &[(Rank, Line)]) -> Vec<String> {
+        lines.iter().map(|(_, line)| format!("{} → {}: {}", line.from, line.to, line.message)).collect()
+    }
+
+    #[test]
+    fn who_comes_back_confirms_a_registration_and_keeps_its_place() {
+        let mut teller = RegistryTeller::default();
+        let view = RegistryView { entries: vec![entry("a", 1, Standing::Provisional)], active: vec![] };
+        assert_eq!(told(&teller.begin(&view)), ["disk → registry: restored in its place, not confirmed yet"]);
+        assert_eq!(told(&teller.begin(&view)), Vec::<String>::new(), "a second snapshot repeats nothing");
+        let confirmed = RegistryNews::Updated(entry("a", 1, Standing::Confirmed));
+        let expected = "registry → everyone: confirmed, in its old place";
+        assert_eq!(told(&teller.retell(&confirmed)), [expected]);
+        let expected = "allocation a → registry: Register (with other contents)";
+        assert_eq!(told(&teller.retell(&confirmed)), [expected]);
+    }
+
+    #[test]
+    fn a_takeover_is_told_to_everyone_with_its_generation() {
+        let mut teller = RegistryTeller::default();
+        let plugin = registration("a").plugin.clone();
+        let mut tell = |from: Option<Active>, to: Option<Active>| {
+            let news = RegistryNews::ActiveChanged { plugin: plugin.clone(), from, to };
+            let lines = teller.retell(&news);
+            (lines[0].1.message.clone(), lines[0].1.generation.map(Generation::get))
+        };
+        assert_eq!(tell(None, Some(active("a", 2))), ("active: nobody → a".to_owned(), Some(2)));
+        assert_eq!(tell(Some(active("a", 2)), Some(active("b", 4))), ("active: a → b".to_owned(), Some(4)));
+        let anew = ("active: b, as registered anew".to_owned(), Some(5));
+        assert_eq!(tell(Some(active("b", 4)), Some(active("b", 5))), anew);
+        assert_eq!(tell(Some(active("b", 5)), None), ("active: b → nobody".to_owned(), None));
+    }
+
+    #[test]
+    fn who_leaves_says_so_and_who_never_came_back_is_dropped() {
+        let mut teller = RegistryTeller::default();
+        let left = RegistryNews::Deregistered(entry("a", 1, Standing::Confirmed), Departure::Deregistered);
+        assert_eq!(told(&teller.retell(&left)), ["allocation a → registry: Deregister"]);
+        let dropped =
+            RegistryNews::Deregistered(entry("a", 1, Standing::Provisional), Departure::NotConfirmed);
+        let expected = "registry → everyone: dropped: nobody confirmed it";
+        assert_eq!(told(&teller.retell(&dropped)), [expected]);
+    }
+}

@@ -1,0 +1,196 @@
+//! The demo, played from beginning to end on real processes, and broken off in every way.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Longer than the demo may take, so that what ends late is told by the demo itself.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The titles of the chapters.
+const CHAPTERS: [&str; 7] = [
+    "1. Two allocations sign in, interleaved",
+    "2. Takeover, both ways",
+    "3. A plugin is killed",
+    "4. A plugin is not ready for a while",
+    "5. The host is killed",
+    "6. The host comes back, and its allocations in the wrong order",
+    "7. The ordered end",
+];
+
+/// A demo that is being played, with a directory for temporary files of its own.
+struct Demo {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    seen: Vec<String>,
+    temporary: TempDir,
+}
+
+impl Demo {
+    fn play(arguments: &[&str]) -> Self {
+        let temporary = TempDir::new().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_callboard"))
+            .arg("demo")
+            .args(arguments)
+            .env("TMPDIR", temporary.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (send, lines) = mpsc::channel();
+        thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        Self { child, lines, seen: Vec::new(), temporary }
+    }
+
+    /// Waits for a line that holds this text, and gives it.
+    fn line_with(&mut self, text: &str) -> String {
+        let given_up = Instant::now() + PATIENCE;
+        loop {
+            let line = self.lines.recv_timeout(given_up - Instant::now());
+            let line = line.unwrap_or_else(|_| panic!("no line with {text:?} in:\n{}", self.seen.join("\n")));
+            self.seen.push(line.clone());
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end: how it ended, what it printed, and what it complained of.
+    fn ended(&mut self) -> (ExitStatus, String, String) {
+        let given_up = Instant::now() + PATIENCE;
+        while let Ok(line) = self.lines.recv_timeout(given_up - Instant::now()) {
+            self.seen.push(line);
+        }
+        let mut complaints = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+        let status = self.child.wait().unwrap();
+        (status, self.seen.join("\n"), complaints)
+    }
+
+    /// Whether the directory for temporary files is as empty as before.
+    fn left_nothing(&self) {
+        let left: Vec<_> =
+            fs::read_dir(self.temporary.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+        self.all_processes_end();
+    }
+
+    /// Waits until every process that the demo has told of has ended. The kernel tells us nothing of them, so they are
+    /// looked for.
+    fn all_processes_end(&self) {
+        let given_up = Instant::now() + PATIENCE;
+        let processes = process_numbers(&self.seen);
+        while !processes.iter().all(|pid| is_gone(*pid)) {
+            assert!(Instant::now() < given_up, "left of {processes:?}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Every process that the demo says was started.
+fn process_numbers(lines: &[String]) -> Vec<u32> {
+    let number = |line: &String| line.split_once("run as process ")?.1.split(' ').next()?.parse().ok();
+    lines.iter().filter_map(number).collect()
+}
+
+/// Whether a process has ended; one that nobody has reaped yet has.
+fn is_gone(pid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")) else {
+        return true;
+    };
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
+}
+
+#[test]
+fn the_demo_plays_every_chapter_every_check_holds_and_nothing_is_left() {
+    let began = Instant::now();
+    let mut demo = Demo::play(&[]);
+    let (status, output, complaints) = demo.ended();
+    assert!(status.success(), "{status}\n{output}\n{complaints}");
+    assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
+    let mut rest = output.as_str();
+    for chapter in CHAPTERS {
+        let at =
+            rest.find(chapter).unwrap_or_else(|| panic!("no chapter {chapter:?} in its place:\n{output}"));
+        rest = &rest[at..];
+    }
+    assert!(output.matches('✓').count() >= 20, "{output}");
+    assert!(!output.contains('✗') && !output.contains('\u{1b}'), "{output}");
+    assert!(process_numbers(&demo.seen).len() >= 10, "{output}");
+    demo.left_nothing();
+}
+
+#[test]
+fn a_demo_that_takes_too_long_fails_and_leaves_nothing() {
+    let mut demo = Demo::play(&["--limit", "700ms"]);
+    let (status, output, complaints) = demo.ended();
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(complaints.contains("was not over within 700ms"), "{complaints}");
+    demo.left_nothing();
+}
+
+#[test]
+fn a_demo_whose_host_dies_unexpectedly_says_so_fails_and_leaves_nothing() {
+    let mut demo = Demo::play(&[]);
+    let line = demo.line_with("→ host");
+    let pid = process_numbers(&[line]).pop().expect("the first line tells the process of the host");
+    demo.line_with("2. Takeover");
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    let (status, output, complaints) = demo.ended();
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(complaints.contains("the host has ended by itself (signal 9)"), "{complaints}");
+    demo.left_nothing();
+}
+
+#[test]
+fn a_demo_that_is_interrupted_ends_everything_it_has_started() {
+    let mut demo = Demo::play(&[]);
+    demo.line_with("3. A plugin is killed");
+    demo.signal(Signal::INT);
+    let (status, output, complaints) = demo.ended();
+    assert_eq!(status.code(), Some(130), "{output}\n{complaints}");
+    demo.left_nothing();
+}
+
+#[test]
+fn a_demo_that_is_killed_takes_its_host_and_the_plugins_along() {
+    let mut demo = Demo::play(&[]);
+    demo.line_with("2. Takeover");
+    demo.signal(Signal::KILL);
+    let (status, ..) = demo.ended();
+    assert!(!status.success());
+    let processes = process_numbers(&demo.seen);
+    assert!(processes.len() >= 3, "{processes:?}");
+    demo.all_processes_end();
+}
+
+#[test]
+fn a_demo_that_is_to_keep_its_directory_keeps_it() {
+    let mut demo = Demo::play(&["--keep", "--limit", "1ms"]);
+    let (status, output, _) = demo.ended();
+    assert_eq!(status.code(), Some(1));
+    let kept = output.lines().find_map(|line| line.strip_prefix("Kept: ")).expect("it says where");
+    assert!(fs::read_to_string(Path::new(kept).join("host.toml")).unwrap().contains("name = \"blue\""));
+}
