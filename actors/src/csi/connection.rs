@@ -35,6 +35,10 @@ const AUTHORITY: &str = "http://localhost";
 /// is never in doubt between two clocks (LOG-05).
 const GRACE: Duration = Duration::from_secs(1);
 
+/// Largest set of headers that is read, in bytes: an error's message is one of them, and plugins put the whole output of a
+/// command there. A plugin that is told of less than it wants to say breaks the call off instead, and its code is lost.
+const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
+
 /// Limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -224,7 +228,7 @@ fn asked<W>(question: W, deadline: Duration) -> Request<W> {
 async fn connect(endpoint: &SocketPath) -> Result<Channel, Cause> {
     let stream = UnixStream::connect(endpoint.as_path());
     let stream = stream.await.map_err(|error| not_connected(endpoint, &error))?;
-    let localhost = Endpoint::from_static(AUTHORITY);
+    let localhost = Endpoint::from_static(AUTHORITY).http2_max_header_list_size(HEADERS_BYTES_MAX);
     let channel = localhost.connect_with_connector(OneStream(Some(stream)));
     channel.await.map_err(|error| Cause::Disconnected { detail: told(&error) })
 }

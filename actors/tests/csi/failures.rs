@@ -121,6 +121,17 @@ async fn a_plugin_cannot_flood_a_log_with_its_message_c021() {
 }
 
 #[tokio::test]
+async fn a_status_with_the_whole_output_of_a_command_keeps_its_code_c011_c041() {
+    let place = Place::new();
+    let probe = Reply::Fail(Status::failed_precondition("no such module\n".repeat(8_000)));
+    place.serve(Plugin { probe, ..Plugin::default() });
+    let connection = place.dial().await;
+    let error = connection.probe(LONG).await.expect_err("it fails");
+    assert_eq!(error.code(), Some(Code::FailedPrecondition), "{error}");
+    assert!(error.to_string().len() < 900, "{error}");
+}
+
+#[tokio::test]
 async fn a_status_of_one_mebibyte_is_an_error_like_any_other_c011() {
     let place = Place::new();
     let probe = Reply::Fail(Status::internal("x".repeat(1 << 20)));
