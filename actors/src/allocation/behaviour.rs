@@ -51,7 +51,7 @@ impl Machine for Allocation {
                 self.returned(moment, key.attempt, call, outcome, effects);
             }
             Input::Elapsed(timer) => self.elapsed(moment, *timer, effects),
-            Input::StopRequested(StopMode::Stop) => self.begin_stopping(None, moment, effects),
+            Input::StopRequested(StopMode::Stop) => self.stop_with_host(moment, effects),
             // Everything stays as it is for the next start of the host.
             Input::StopRequested(StopMode::Detach) => effects.stop(),
         }

@@ -171,6 +171,9 @@ impl Allocation {
             (Phase::Stopping(Stopping { stage: Stage::Deregistering, .. }), Standing::Out) => {
                 self.retire(effects);
             }
+            (Phase::Stopping(Stopping { stage: Stage::Owing, .. }), Standing::Out) => {
+                self.enter(Phase::Ended, "stopped", effects);
+            }
             // Nobody waits for the registry here.
             (
                 Phase::Prepared

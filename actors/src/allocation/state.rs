@@ -240,14 +240,23 @@ pub(super) struct Stopping {
     pub(super) askers: Vec<AskId>,
     pub(super) stage: Stage,
     pub(super) report: AllocationStopped,
+    /// Whether the host itself stops: then what could not be done is left to its next start.
+    pub(super) is_last: bool,
 }
 
 /// How far stopping has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Deregistering,
-    Retiring { attempt: Attempt },
-    Removing { attempt: Attempt },
+    Retiring {
+        attempt: Attempt,
+    },
+    Removing {
+        attempt: Attempt,
+    },
+    /// All that is left to do is the deregistration that was not possible in time: as long as the registry knows of us, work
+    /// is routed to a plugin that is gone.
+    Owing,
 }
 
 /// What the registry is to know of us, and what it does know. One message is under way at a time, so that none overtakes.

@@ -1,11 +1,14 @@
 //! The way out, always in this order (A4, SHD-04): deregister, so that nothing new is sent; wait for calls in flight; then
-//! remove the socket and its directory. Each step is bounded, and what it could not do becomes a remark.
+//! remove the socket and its directory. Each step is bounded, and what it could not do becomes a remark. A deregistration
+//! that was not possible in time is pursued further, unless the host itself stops.
 
 use std::time::Duration;
 
 use super::messages::{AllocationAnswer, AllocationStopped, TaskEventKind};
 use super::neighbours::RetiredOutcome;
-use super::state::{Allocation, AllocationCall, AllocationTimer, Event, Phase, Stage, Stopping, Wish};
+use super::state::{
+    Allocation, AllocationCall, AllocationTimer, Event, Phase, Stage, Standing, Stopping, Wish,
+};
 use crate::instances::AwaitRetiredError;
 use crate::shell::{AskError, AskId, CallLost, Effects};
 use crate::vocabulary::{Attempt, Health, Moment};
@@ -21,17 +24,33 @@ impl Allocation {
         effects: &mut Effects<Self>,
     ) {
         if let Phase::Stopping(stopping) = &mut self.phase {
-            stopping.askers.extend(asker);
+            match (asker, stopping.stage) {
+                (Some(id), Stage::Owing) => {
+                    effects.reply(id, AllocationAnswer::SignOff(stopping.report.clone()));
+                }
+                (asker, _) => stopping.askers.extend(asker),
+            }
             return;
         }
         self.refuse_preparing(effects);
         let report = AllocationStopped { deregistered: false, remarks: Vec::new() };
         let askers = asker.into_iter().collect();
-        let stopping = Stopping { askers, stage: Stage::Deregistering, report };
+        let stopping = Stopping { askers, stage: Stage::Deregistering, report, is_last: false };
         self.enter(Phase::Stopping(stopping), "stopping; deregistering first", effects);
         let deadline = self.config.options.stop_deadline;
         effects.start_timer(AllocationTimer::StopDeadline, moment.now + deadline);
         self.want(Wish::Out, moment, effects);
+    }
+
+    /// The host itself stops: nothing is owed any more, since its next start drops what nobody confirms (R8).
+    pub(super) fn stop_with_host(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        self.begin_stopping(None, moment, effects);
+        if let Phase::Stopping(stopping) = &mut self.phase {
+            stopping.is_last = true;
+        }
+        if self.stage() == Some(Stage::Owing) {
+            self.enter(Phase::Ended, "stopped", effects);
+        }
     }
 
     /// Waits until nobody talks to the plugin any more.
@@ -43,7 +62,7 @@ impl Allocation {
                 self.set_stage(Stage::Retiring { attempt });
             }
             // That stage is over.
-            Phase::Stopping(Stopping { stage: Stage::Removing { .. }, .. })
+            Phase::Stopping(Stopping { stage: Stage::Removing { .. } | Stage::Owing, .. })
             | Phase::Prepared
             | Phase::Waiting(_)
             | Phase::Registering
@@ -125,8 +144,8 @@ impl Allocation {
                 self.remark(format!("calls in flight to the plugin did not end within {deadline:?}"));
                 self.remove_directory(effects);
             }
-            // The removal has a deadline of its own; and who is not stopping needs no patience.
-            Some(Stage::Removing { .. }) | None => {}
+            // The removal has a deadline of its own, what is owed has none; and who is not stopping needs no patience.
+            Some(Stage::Removing { .. } | Stage::Owing) | None => {}
         }
     }
 
@@ -141,13 +160,18 @@ impl Allocation {
         if stopping.stage != (Stage::Removing { attempt }) {
             return;
         }
-        let mut report = stopping.report.clone();
-        report.remarks.extend_from_slice(left);
+        stopping.report.remarks.extend_from_slice(left);
+        let (report, is_last) = (stopping.report.clone(), stopping.is_last);
         for id in std::mem::take(&mut stopping.askers) {
             effects.reply(id, AllocationAnswer::SignOff(report.clone()));
         }
-        self.enter(Phase::Ended, "stopped", effects);
         self.health = Health::Gone;
+        if is_last || self.sign_in.standing == Standing::Out {
+            self.enter(Phase::Ended, "stopped", effects);
+        } else {
+            self.last_event = "stopped, but for its registration; trying to deregister it".to_owned();
+            self.set_stage(Stage::Owing);
+        }
         if !report.remarks.is_empty() {
             let message = format!("stopped, with remarks: {}", report.remarks.join("; "));
             self.event(Event { kind: TaskEventKind::StoppedWithRemarks, message });

@@ -198,23 +198,53 @@ impl Allocations {
         let is_asked_for = entry.orders.iter().any(|(_, order)| *order == Order::Stop);
         if is_asked_for && entry.leaving == Leaving::Stopping(None) {
             // Its report is on its way, or it was asked too late for one.
-            effects.start_timer(AllocationsTimer::Farewell(allocation.clone()), moment.now + FAREWELL);
+            self.bid_farewell(allocation, moment, effects);
             return;
         }
         self.let_go(allocation, effects);
     }
 
+    /// Waits a moment for what is still missing of the report and the ending of a supervisor.
+    pub(super) fn bid_farewell(
+        &self,
+        allocation: &AllocationId,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        effects.start_timer(AllocationsTimer::Farewell(allocation.clone()), moment.now + FAREWELL);
+    }
+
     pub(super) fn farewell(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
-        let has_ended =
-            self.entries.get(allocation).is_some_and(|entry| entry.supervisor == Supervisor::Ended);
-        if has_ended {
-            self.let_go(allocation, effects);
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        match (&entry.supervisor, &entry.leaving) {
+            (Supervisor::Ended, _) => self.let_go(allocation, effects),
+            // It has put everything away and goes on for what it owes to the registry.
+            (
+                Supervisor::Running | Supervisor::Pausing | Supervisor::GivenUp(_),
+                Leaving::Stopping(Some(report)),
+            ) => {
+                entry.orders.retain(|(id, order)| {
+                    let is_stop = *order == Order::Stop;
+                    if is_stop {
+                        effects.reply(*id, AllocationsAnswer::StopAllocation(Ok(report.clone())));
+                    }
+                    !is_stop
+                });
+            }
+            (
+                Supervisor::Running | Supervisor::Pausing | Supervisor::GivenUp(_),
+                Leaving::No | Leaving::Stopping(None) | Leaving::Refused(..),
+            ) => {}
         }
     }
 
     fn let_go(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.remove(allocation) else { return };
-        effects.persist(AllocationsChange::Forget(allocation.clone()));
+        effects.cancel_timer(AllocationsTimer::Farewell(allocation.clone()));
+        // An owner that is started after a detached one takes up what this one leaves in place.
+        if self.ending != Some(StopMode::Detach) || matches!(entry.leaving, Leaving::Refused(..)) {
+            effects.persist(AllocationsChange::Forget(allocation.clone()));
+        }
         if self.ending != Some(StopMode::Detach) {
             effects.publish(AllocationsNews::Gone(allocation.clone()));
         }

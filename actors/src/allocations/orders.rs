@@ -168,9 +168,10 @@ impl Allocations {
                 let Some((id, order)) = entry.orders.remove(at) else { return };
                 noted(id, &order, effects);
             }
-            // Whoever asked hears it when the supervisor has ended.
+            // Whoever asked hears it when the supervisor has ended, which takes a moment or, should it owe something, long.
             OrderAnswer::Stopped(report) => {
                 entry.leaving = Leaving::Stopping(Some(report.clone()));
+                self.bid_farewell(allocation, moment, effects);
                 self.conclude(allocation, moment, effects);
             }
         }

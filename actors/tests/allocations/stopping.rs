@@ -1,16 +1,20 @@
 //! The way out: routing first, files last, and nothing that is not ours (A4, SHD-04, VOL-06, S3, S4).
 
+use std::cell::Cell;
 use std::fs;
 use std::rc::Rc;
 use std::time::Duration;
 
+use callboard_actors::allocation::{Neighbours, RegisterOutcome, RetiredOutcome};
 use callboard_actors::allocations::{
-    AllocationPhase, AllocationsNews, StopAllocation, TaskEventKind, UnknownAllocation,
+    AllocationPhase, AllocationsNews, PrepareError, StopAllocation, TaskEventKind, UnknownAllocation,
 };
-use callboard_actors::instances::{CheckError, CheckNow, Dispense};
-use callboard_actors::registry::List;
-use callboard_actors::shell::{Ending, StopMode};
+use callboard_actors::instances::{AwaitRetired, CheckError, CheckNow, Dispense, HealthOf};
+use callboard_actors::registry::{Deregister, Deregistered, List, Register};
+use callboard_actors::shell::{AskError, Ending, StopMode};
+use callboard_actors::vocabulary::Health;
 use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
 
 use crate::house::{House, LONG, Plugin, node, story};
 use crate::stage::{Minutes, Stage, sockets_below, spec};
@@ -100,6 +104,78 @@ fn a_stopped_allocation_is_unknown_and_can_begin_anew() {
         assert_eq!(stop().await, Ok(Err(unknown)));
         stage.prepare(&spec).await.expect("it can be prepared");
         assert!(stage.rest().contains(&AllocationsNews::Gone(spec.allocation.clone())), "its end was told");
+    });
+}
+
+/// Neighbours whose registry cannot write for a while.
+struct BadDisk {
+    others: Minutes,
+    is_bad: Rc<Cell<bool>>,
+}
+
+impl Neighbours for BadDisk {
+    fn register(&self, message: Register) -> LocalBoxFuture<'static, RegisterOutcome> {
+        self.others.register(message)
+    }
+
+    fn deregister(&self, message: Deregister) -> LocalBoxFuture<'static, Result<Deregistered, AskError>> {
+        if self.is_bad.get() {
+            let (actor, error) = ("registry".to_owned(), "no space left on device".to_owned());
+            return Box::pin(async { Err(AskError::NotDurable { actor, error }) });
+        }
+        self.others.deregister(message)
+    }
+
+    fn health_of(&self, message: HealthOf) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>> {
+        self.others.health_of(message)
+    }
+
+    fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome> {
+        self.others.await_retired(message)
+    }
+}
+
+#[test]
+fn a_stop_that_the_disk_keeps_from_deregistering_is_made_good_when_it_can_write_again_p3_a4() {
+    story(|| async {
+        let (minutes, is_bad) = (Minutes::default(), Rc::new(Cell::new(false)));
+        let mut stage = Stage::open(Rc::new(BadDisk { others: minutes.clone(), is_bad: Rc::clone(&is_bad) }));
+        let specs = [spec("a", "zfs"), spec("b", "zfs")];
+        let plugin = Plugin::new("zfs.example");
+        let mut servings = Vec::new();
+        for spec in &specs {
+            let context = stage.prepare(spec).await.expect("it can be prepared");
+            servings.push(plugin.serve(&context.socket));
+            stage.started(spec).await;
+            stage.until(spec, AllocationPhase::Registered).await;
+        }
+        is_bad.set(true);
+        for spec in &specs {
+            let began = tokio::time::Instant::now();
+            let stopped = stage.stop(spec).await;
+            assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+            let [remark] = &stopped.remarks[..] else { panic!("{stopped:?}") };
+            assert!(!stopped.deregistered && remark.contains("no space left"), "{remark}");
+        }
+        assert!(sockets_below(stage.directory.path()).is_empty(), "the rest is put away");
+        let again = stage.prepare(&specs[0]).await;
+        assert!(matches!(again, Err(PrepareError::Stopping { .. })), "{again:?}");
+
+        minutes.take();
+        is_bad.set(false);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(minutes.take(), ["deregister", "deregister"]);
+        assert!(stage.list().await.is_empty());
+        stage.prepare(&specs[0]).await.expect("it can begin anew");
+
+        // A host that stops does not wait for the disk twice.
+        stage.started(&specs[0]).await;
+        is_bad.set(true);
+        stage.stop(&specs[0]).await;
+        let began = tokio::time::Instant::now();
+        stage.running.request_stop(StopMode::Stop);
+        assert_eq!(tokio::time::timeout(LONG, stage.running.ended()).await, Ok(Ending::Normal));
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     });
 }
 
