@@ -1,12 +1,12 @@
 //! What the owner of the allocations does: it holds the actors of the supervisors.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use futures_util::future::LocalBoxFuture;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::Notify;
 
 use super::messages::{AllocationReported, AllocationsNews};
 use super::state::{
@@ -39,14 +39,12 @@ pub fn start(
     memory: AllocationsMemory,
     settings: Settings,
 ) -> Running {
-    let (ended, endings) = mpsc::unbounded_channel();
     let hands = Hands {
         address: address.clone(),
         neighbours,
         held: Rc::default(),
         settings: settings.clone(),
-        ended,
-        endings: Rc::new(Mutex::new(endings)),
+        endings: Rc::default(),
     };
     let settings = Settings { calls_running_max: CALLS_MAX, calls_waiting_max: CALLS_MAX, ..settings };
     start_actor(address, options, hands, memory, settings)
@@ -81,8 +79,39 @@ struct Hands {
     neighbours: Rc<dyn Neighbours>,
     held: AllHeld,
     settings: Settings,
-    ended: mpsc::UnboundedSender<SupervisorEnded>,
-    endings: Rc<Mutex<mpsc::UnboundedReceiver<SupervisorEnded>>>,
+    endings: Rc<Endings>,
+}
+
+/// Endings that the machine has not heard of yet.
+#[derive(Default)]
+struct Endings {
+    queue: RefCell<VecDeque<SupervisorEnded>>,
+    arrived: Notify,
+}
+
+impl Endings {
+    fn add(&self, ended: SupervisorEnded) {
+        self.queue.borrow_mut().push_back(ended);
+        self.arrived.notify_one();
+    }
+
+    /// Forgets the ending of a life that begins anew: it would be taken for the end of the new one.
+    fn forget(&self, allocation: &AllocationId, life: Attempt) {
+        self.queue.borrow_mut().retain(|ended| (&ended.allocation, ended.life) != (allocation, life));
+    }
+
+    async fn next(&self) -> Vec<SupervisorEnded> {
+        loop {
+            let mut queue = self.queue.borrow_mut();
+            let some = queue.len().min(ENDINGS_AT_ONCE);
+            let ended: Vec<_> = queue.drain(..some).collect();
+            drop(queue);
+            if !ended.is_empty() {
+                return ended;
+            }
+            self.arrived.notified().await;
+        }
+    }
 }
 
 impl Doing<Allocations> for Hands {
@@ -126,6 +155,7 @@ impl Hands {
         if self.held.borrow().get(&id).is_some_and(|held| held.life == life) {
             return;
         }
+        self.endings.forget(&id, life);
         let address = Address::vacant(format!("allocation {id}"), SUPERVISOR_IN_FLIGHT_MAX);
         let seed = self.settings.seed.map(|seed| seed.wrapping_add(life.get()));
         let settings = Settings { seed, ..self.settings.clone() };
@@ -140,7 +170,7 @@ impl Hands {
     }
 
     fn watch(&self, allocation: AllocationId, life: Attempt, running: &Running) {
-        let (ending, tell) = (running.ended(), self.ended.clone());
+        let (ending, endings) = (running.ended(), Rc::clone(&self.endings));
         let held = Rc::clone(&self.held);
         actix_rt::spawn(async move {
             let ending = ending.await;
@@ -148,21 +178,13 @@ impl Hands {
             if held.get(&allocation).is_some_and(|held| held.life == life) {
                 held.remove(&allocation);
             }
-            // An owner that is gone needs no word of endings.
-            let _ = tell.send(SupervisorEnded { allocation, life, ending });
+            endings.add(SupervisorEnded { allocation, life, ending });
         });
     }
 
     fn await_endings(&self) -> LocalBoxFuture<'static, AllocationsOutcome> {
         let endings = Rc::clone(&self.endings);
-        Box::pin(async move {
-            let mut endings = endings.lock().await;
-            let mut ended = Vec::new();
-            if endings.recv_many(&mut ended, ENDINGS_AT_ONCE).await == 0 {
-                std::future::pending::<()>().await;
-            }
-            AllocationsOutcome::Ended(ended)
-        })
+        Box::pin(async move { AllocationsOutcome::Ended(endings.next().await) })
     }
 
     /// Does something with a supervisor, if this life of it is still there. One that has ended is heard of by its ending.
@@ -260,5 +282,56 @@ impl Store<Allocations> for AllocationsMemory {
     fn load(&mut self) -> LocalBoxFuture<'static, Result<AllocationsImage, String>> {
         let image = self.0.borrow().clone();
         Box::pin(std::future::ready(Ok(image)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::allocation::{Addresses, AllocationOptions, AllocationSpec, Layout, Plan, Task};
+    use crate::vocabulary::{Health, PluginName, Role, TaskName};
+
+    fn hands() -> Hands {
+        let neighbours = Addresses {
+            registry: Address::vacant("registry", 1),
+            instances: Address::vacant("instances", 1),
+        };
+        Hands {
+            address: Address::vacant("allocations", 1),
+            neighbours: Rc::new(neighbours),
+            held: Rc::default(),
+            settings: Settings::default(),
+            endings: Rc::default(),
+        }
+    }
+
+    fn config(id: &AllocationId) -> AllocationConfig {
+        let task = TaskName::new("plugin").expect("a good name");
+        let plugin = PluginName::new("zfs").expect("a good name");
+        let spec = AllocationSpec::new(id.clone(), task, plugin, Role::Node);
+        let layout = Layout::new("/nowhere", Path::new("/run")).expect("good directories");
+        let plan = Plan::new(&layout, &spec).expect("it can be planned");
+        let options = AllocationOptions::default();
+        AllocationConfig { spec, plan, options, task: Task::NotStarted, health: Health::Starting }
+    }
+
+    #[test]
+    fn an_ending_that_a_rebuilt_owner_has_not_heard_of_is_not_taken_for_that_of_the_new_supervisor_a5() {
+        actix::System::new().block_on(async {
+            let mut hands = hands();
+            let (id, life) = (AllocationId::new("a").expect("a good id"), Attempt::new(1));
+            hands.start(life, config(&id));
+            hands.with(&id, life, |held| held.running.kill());
+            while hands.with(&id, life, |_| ()).is_some() {
+                tokio::task::yield_now().await;
+            }
+            hands.start(life, config(&id));
+            assert!(hands.with(&id, life, |_| ()).is_some(), "it lives again");
+            let told = tokio::time::timeout(Duration::from_millis(20), hands.await_endings()).await;
+            assert!(told.is_err(), "it lives, and is said to have ended: {told:?}");
+        });
     }
 }
