@@ -4,7 +4,6 @@
 //! which they need each other, and stopped in reverse: allocations say goodbye while registry and instances still hear it,
 //! and the database is closed when nobody writes any more (S2).
 
-use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,10 +25,10 @@ use tokio::sync::{Notify, watch};
 
 use crate::host::{Host, Parts, StartError, describe_allocations, describe_instances};
 
-/// How long allocations may take to say goodbye: each is bounded by itself, and all do it at once.
-const ALLOCATIONS_STOP_DEADLINE: Duration = Duration::from_secs(30);
-/// How long instances may take to retire.
-const INSTANCES_STOP_DEADLINE: Duration = Duration::from_secs(10);
+/// How much longer a child may take to end than what it waits for itself.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+/// How long the database may take to bring to disk what was handed over.
+const PERSISTER_STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a start may take: a large database is read in this time.
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -123,11 +122,12 @@ fn children(
     cast: &Cast,
     settings: &Settings,
 ) -> Vec<Child> {
-    // The registry finds the present database here, should it have been opened anew.
-    let present = Rc::new(RefCell::new(database.clone()));
+    let run = database.run();
+    let (tell, present) = watch::channel(None);
+    let store = DurableStore::following(present, run, settings.notices.clone());
     vec![
-        persister_child(options, database, Rc::clone(&present)),
-        registry_child(options, &cast.registry, present, settings),
+        persister_child(options, database, tell),
+        registry_child(options, &cast.registry, store, settings),
         instances_child(options, cast, settings),
         inventory_child(options, cast, settings),
         allocations_child(options, layout, cast, settings),
@@ -139,35 +139,38 @@ fn spec(name: &str, stop_deadline: Duration) -> ChildSpec {
 }
 
 /// The database is open already when the supervisor starts, so that what is wrong with it is the host's own error. It is
-/// opened anew if it has to be started again.
-fn persister_child(options: &Options, database: Persister, present: Rc<RefCell<Persister>>) -> Child {
-    let seen = Rc::clone(&present);
+/// opened anew if it has to be started again, and `tell` says to the registry which one is open at present.
+fn persister_child(options: &Options, database: Persister, tell: watch::Sender<Option<Persister>>) -> Child {
+    let seen = tell.subscribe();
     let options = options.clone();
     let mut opened = Some(database);
-    let child = Child::new(spec("persister", Duration::from_secs(10)), move || {
-        let (opened, present, options) = (opened.take(), Rc::clone(&present), options.clone());
+    let child = Child::new(spec("persister", PERSISTER_STOP_DEADLINE), move || {
+        let (opened, tell, options) = (opened.take(), tell.clone(), options.clone());
         async move {
             let database = match opened {
                 Some(database) => database,
                 None => open(&options).await.map_err(|error| error.to_string())?,
             };
-            *present.borrow_mut() = database.clone();
-            Ok(hold_open(database))
+            Ok(hold_open(database, tell))
         }
     });
     child.described_by(move || {
-        let vitals = Vitals { mailbox_depth: seen.borrow().depth(), ..Vitals::default() };
+        let mailbox_depth = seen.borrow().as_ref().map_or(0, Persister::depth);
+        let vitals = Vitals { mailbox_depth, ..Vitals::default() };
         std::future::ready(Some(ChildDescription { vitals, children: Vec::new() }))
     })
 }
 
 /// Keeps the database open until it is asked to stop, then closes it behind everything that was handed over.
-fn hold_open(database: Persister) -> Running {
+fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> Running {
     let stop = Rc::new(Notify::new());
     let stopped = Rc::clone(&stop);
     let (tell, ended) = watch::channel(None);
+    present.send_replace(Some(database.clone()));
     let task = actix_rt::spawn(async move {
         stopped.notified().await;
+        // Whoever wants to read from now on waits for the next one.
+        present.send_replace(None);
         let ending = match database.close().await {
             Ok(()) => Ending::Normal,
             Err(error) => Ending::Failed(error.to_string()),
@@ -181,15 +184,14 @@ fn hold_open(database: Persister) -> Running {
 fn registry_child(
     options: &Options,
     address: &Address<Registry>,
-    present: Rc<RefCell<Persister>>,
+    store: DurableStore,
     settings: &Settings,
 ) -> Child {
     let (options, settings) = (options.registry.clone(), settings.clone());
     let (seated, asked) = (address.clone(), address.clone());
     let child = Child::new(spec("registry", Duration::from_secs(5)), move || {
-        let store = DurableStore::new(present.borrow().clone(), settings.notices.clone());
         let check = SocketCheck { deadline: options.check_deadline };
-        let running = registry::start(&seated, options.clone(), check, store, settings.clone());
+        let running = registry::start(&seated, options.clone(), check, store.clone(), settings.clone());
         std::future::ready(Ok(running))
     });
     // It is up when it has read its records and answers.
@@ -204,7 +206,9 @@ fn registry_child(
 fn instances_child(options: &Options, cast: &Cast, settings: &Settings) -> Child {
     let (options, settings) = (options.instances, settings.clone());
     let (address, registry) = (cast.instances.clone(), cast.registry.clone());
-    let child = Child::new(spec("instances", INSTANCES_STOP_DEADLINE), move || {
+    // Whoever has not retired by then is killed, which is over at once.
+    let stop_deadline = options.retire_deadline + STOP_MARGIN;
+    let child = Child::new(spec("instances", stop_deadline), move || {
         let running = instances::start(&address, registry.clone(), options, settings.clone());
         std::future::ready(Ok(running))
     });
@@ -229,7 +233,8 @@ fn allocations_child(options: &Options, layout: Layout, cast: &Cast, settings: &
     let neighbours =
         Rc::new(Addresses { registry: cast.registry.clone(), instances: cast.instances.clone() });
     let memory = AllocationsMemory::default();
-    let child = Child::new(spec("allocations", ALLOCATIONS_STOP_DEADLINE), move || {
+    let stop_deadline = options.shutdown_deadline() + STOP_MARGIN;
+    let child = Child::new(spec("allocations", stop_deadline), move || {
         let (options, neighbours) = (options.clone(), neighbours.clone());
         let running = allocations::start(&address, options, neighbours, memory.clone(), settings.clone());
         std::future::ready(Ok(running))

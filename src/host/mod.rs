@@ -110,6 +110,13 @@ impl Host {
         &self.parts.data_dir
     }
 
+    /// The root of all actors: `DescribeTree`, `RestartChild`, subscriptions. To end the host, use [`stop`](Self::stop) or
+    /// [`detach`](Self::detach).
+    #[must_use]
+    pub fn supervisor(&self) -> &Address<Supervisor> {
+        &self.parts.supervisor
+    }
+
     /// All actors as a tree, with their states, restarts and mailbox depths.
     ///
     /// # Errors

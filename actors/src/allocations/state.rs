@@ -46,8 +46,10 @@ impl AllocationsOptions {
         self.shutdown_deadline() + Duration::from_secs(5)
     }
 
-    /// How long all supervisors together may take to stop, since they do it at once.
-    pub(super) fn shutdown_deadline(&self) -> Duration {
+    /// How long all supervisors together may take to stop, since they do it at once. Whoever stops their owner should be
+    /// patient for a little longer.
+    #[must_use]
+    pub fn shutdown_deadline(&self) -> Duration {
         self.each.stop_deadline + 2 * self.each.directory_deadline
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::row::{COUNTER_KEY, CounterRow, RegistrationRow, key};
@@ -20,10 +21,18 @@ use crate::vocabulary::{RegistrationNumber, RunNumber};
 /// Whose writes these are.
 pub const OWNER: Owner = Owner("registry");
 
+/// The database as it is open now; `None` while it is closed to be opened again.
+pub type PresentDatabase = watch::Receiver<Option<Persister>>;
+
 /// Keeps registrations in the database.
 #[derive(Debug, Clone)]
 pub struct DurableStore {
-    persister: Persister,
+    present: PresentDatabase,
+    /// The run of the host, however often the database is opened in it: a registration that was confirmed stays so.
+    run: RunNumber,
+    /// The database that was loaded from last, and that is written to.
+    used: Rc<RefCell<Option<Persister>>>,
+    settled: Option<Recipient<Settled>>,
     notices: Notices,
     begun: Instant,
 }
@@ -33,7 +42,17 @@ impl DurableStore {
     /// as notices (RES-08).
     #[must_use]
     pub fn new(persister: Persister, notices: Notices) -> Self {
-        Self { persister, notices, begun: Instant::now() }
+        let run = persister.run();
+        // Nobody will ever open another one, and what was put in first can be read without its sender.
+        let (_, present) = watch::channel(Some(persister));
+        Self::following(present, run, notices)
+    }
+
+    /// A store on a database that may be closed and opened again while this run of the host goes on. Loading waits until it
+    /// is open.
+    #[must_use]
+    pub fn following(present: PresentDatabase, run: RunNumber, notices: Notices) -> Self {
+        Self { present, run, used: Rc::default(), settled: None, notices, begun: Instant::now() }
     }
 
     fn post(notices: &Notices, damaged: Vec<Damaged>) {
@@ -46,7 +65,7 @@ impl DurableStore {
 
 impl Store<Registry> for DurableStore {
     fn open(&mut self, settled: Recipient<Settled>) {
-        self.persister.open_ledger(OpenLedger { owner: OWNER, settled });
+        self.settled = Some(settled);
     }
 
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
@@ -60,26 +79,40 @@ impl Store<Registry> for DurableStore {
             put.into_iter().map(|stored| Operation::put(key(stored.number), &RegistrationRow(stored))),
         );
         let Ticket { epoch, sequence } = ticket;
-        self.persister.write(Write { owner: OWNER, epoch, sequence, operations });
-        Written::Later
+        match &*self.used.borrow() {
+            Some(persister) => {
+                persister.write(Write { owner: OWNER, epoch, sequence, operations });
+                Written::Later
+            }
+            None => Written::Failed("nothing was read from the database yet".to_owned()),
+        }
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<Image, String>> {
-        let rows = self.persister.load::<RegistrationRow>();
-        let counter = self.persister.load::<CounterRow>();
-        let persister = self.persister.clone();
-        let notices = self.notices.clone();
-        let run_age = self.begun.elapsed();
+        let Self { mut present, run, used, settled, notices, begun } = self.clone();
         Box::pin(async move {
+            let persister = match present.wait_for(Option::is_some).await {
+                Ok(persister) => persister.clone(),
+                Err(_) => None,
+            };
+            let persister = persister.ok_or("the database is closed and will not be opened again")?;
+            if let Some(settled) = settled {
+                persister.open_ledger(OpenLedger { owner: OWNER, settled });
+            }
+            let rows = persister.load::<RegistrationRow>();
+            let counter = persister.load::<CounterRow>();
+            used.replace(Some(persister.clone()));
             let rows = rows.await.map_err(|error| error.to_string())?;
             let counter = counter.await.map_err(|error| error.to_string())?;
-            let run = persister.run();
-            let safe = if is_lost(&counter, &persister).await? { run.get() << RUN_SHIFT } else { 0 };
+            // Each opening has a number of its own, so this one was never used before either.
+            let opening = persister.run();
+            let safe = if is_lost(&counter, &persister).await? { opening.get() << RUN_SHIFT } else { 0 };
             Self::post(&notices, rows.damaged);
             Self::post(&notices, counter.damaged);
             let stored: Vec<Stored> = rows.rows.into_iter().map(|(_, row)| row.0).collect();
             let written = counter.rows.into_iter().map(|(_, row)| row.ceiling).max().unwrap_or(0);
-            Ok(Image { ceiling: written.max(beyond(&stored)).max(safe), stored, run, run_age })
+            let ceiling = written.max(beyond(&stored)).max(safe);
+            Ok(Image { ceiling, stored, run, run_age: begun.elapsed() })
         })
     }
 }
