@@ -18,6 +18,9 @@ use super::memory::Remembered;
 use super::state::{Agent, AgentCall, AgentOptions, AgentOutcome, Answered, Ended, LaunchOrder, Living};
 use crate::process::{Binder, LogSpec, Process, ProcessSpec, launch};
 
+/// Calls that are under way all the time: for endings, and for what the allocations say.
+const LISTENING_CALLS: usize = 2;
+
 /// What the agent says to the allocations: to those who keep the books of plugins' workloads.
 pub trait Books: 'static {
     /// Has an allocation prepared for its next start.
@@ -71,8 +74,11 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     // Everything may begin or stop at once, with a call or two for each task.
-    let calls_waiting_max = settings.calls_waiting_max.max(4 * options.allocations.len());
-    let settings = Settings { calls_waiting_max, ..settings };
+    // A plugin that is slow to say goodbye may keep no other from being stopped or started.
+    let calls_max = 4 * options.allocations.len() + LISTENING_CALLS;
+    let calls_running_max = settings.calls_running_max.max(calls_max);
+    let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
+    let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
     let hands = Hands { books, home, processes: Rc::default(), endings: Rc::default() };
     shell::start(address, options, hands, Remembered::default(), settings)
 }
