@@ -100,12 +100,16 @@ impl Endings {
         self.queue.borrow_mut().retain(|ended| (&ended.allocation, ended.life) != (allocation, life));
     }
 
+    fn take(&self) -> Vec<SupervisorEnded> {
+        let mut queue = self.queue.borrow_mut();
+        let some = queue.len().min(ENDINGS_AT_ONCE);
+        queue.drain(..some).collect()
+    }
+
+    /// Waits until there are some.
     async fn next(&self) -> Vec<SupervisorEnded> {
         loop {
-            let mut queue = self.queue.borrow_mut();
-            let some = queue.len().min(ENDINGS_AT_ONCE);
-            let ended: Vec<_> = queue.drain(..some).collect();
-            drop(queue);
+            let ended = self.take();
             if !ended.is_empty() {
                 return ended;
             }
