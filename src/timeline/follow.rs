@@ -15,7 +15,7 @@ use super::agent::AgentTeller;
 use super::allocations::AllocationsTeller;
 use super::instances::InstancesTeller;
 use super::inventory::InventoryTeller;
-use super::line::Line;
+use super::line::{Line, Voice};
 use super::merge::{Rank, merge};
 use super::registry::RegistryTeller;
 use super::retell::{Retell, missing, retell};
@@ -39,6 +39,7 @@ pub(crate) fn follow(host: Host, agent: &Address<Agent>) -> mpsc::Receiver<Said>
     let mut readers = Readers::new(&host, agent);
     tokio::spawn(async move {
         let mut telling = Telling { sender, clock: Clock::system(), number: 0, missed: 0 };
+        telling.tell(vec![Line::new(Voice::Timeline, Voice::You, "this is what is said from now on")]);
         loop {
             let goes_on = tokio::select! {
                 biased;
@@ -179,5 +180,29 @@ impl Telling {
         let is_taken = self.sender.try_send(line.said(self.number + 1, self.clock.now())).is_ok();
         self.number += u64::from(is_taken);
         is_taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(count: usize) -> Vec<Line> {
+        (0..count).map(|number| Line::new(Voice::Agent, Voice::Everyone, format!("line {number}"))).collect()
+    }
+
+    #[test]
+    fn one_who_reads_too_slowly_is_told_how_much_was_missed_and_nobody_waits_for_him_scl_01() {
+        let (sender, mut receiver) = mpsc::channel(3);
+        let mut telling = Telling { sender, clock: Clock::system(), number: 0, missed: 0 };
+        telling.tell(lines(5));
+        let mut read = || receiver.try_recv().map(|said| (said.number, said.message)).ok();
+        assert_eq!(read(), Some((1, "line 0".to_owned())));
+        assert_eq!((read(), read()).1, Some((3, "line 2".to_owned())));
+        assert_eq!(read(), None);
+        telling.tell(lines(1));
+        let missed = "2 lines are missing here: too much was said at once".to_owned();
+        assert_eq!(read(), Some((4, missed)));
+        assert_eq!(read(), Some((5, "line 0".to_owned())));
     }
 }

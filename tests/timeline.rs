@@ -1,0 +1,112 @@
+//! The timeline of a real host, as it is told over the admin socket.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod program;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use program::{CALLBOARD, Stage, allocation};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Somebody who watches the timeline.
+struct Watcher {
+    child: Child,
+    lines: Box<dyn Iterator<Item = String>>,
+    said: Vec<Value>,
+}
+
+impl Watcher {
+    /// Begins to watch, and waits until nothing is missed from here on.
+    fn of(stage: &Stage) -> Self {
+        let mut child = Command::new(CALLBOARD)
+            .args(["watch", "--timeline", "--json", "--data-dir"])
+            .arg(stage.data_dir())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut watcher = Self { child, lines: Box::new(lines), said: Vec::new() };
+        watcher.until("timeline", "you", "this is what is said from now on");
+        watcher
+    }
+
+    /// Reads until one says this to another.
+    fn until(&mut self, from: &str, to: &str, message: &str) {
+        loop {
+            let line = self.lines.next().unwrap_or_else(|| panic!("no {message:?} in {:#?}", self.said));
+            let said: Value = serde_json::from_str(&line).unwrap();
+            let is_it = said["from"] == from && said["to"] == to;
+            let is_it = is_it && said["message"].as_str().unwrap().starts_with(message);
+            self.said.push(said);
+            if is_it {
+                return;
+            }
+        }
+    }
+
+    /// The place of what one said to another.
+    fn place(&self, from: &str, to: &str, message: &str) -> usize {
+        let is_it = |said: &Value| {
+            said["from"] == from && said["to"] == to && said["message"].as_str().unwrap().starts_with(message)
+        };
+        self.said.iter().position(is_it).unwrap_or_else(|| panic!("no {message:?} in {:#?}", self.said))
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_cause_stands_before_its_consequence_from_the_start_of_a_plugin_to_its_end() {
+    let stage = Stage::new(&allocation("a", "zfs", "node", &[], "start = false"));
+    let host = stage.run();
+    let mut watcher = Watcher::of(&stage);
+    assert!(host.ask(&["start", "a"]).status.success());
+    watcher.until("process a", "instances", "healthy");
+    assert!(host.ask(&["stop", "a"]).status.success());
+    watcher.until("process a", "agent", "stopped");
+
+    let course = [
+        ("agent", "allocation a", "prepare to be started"),
+        ("allocation a", "agent", "prepared"),
+        ("agent", "process a", "run as process"),
+        ("process a", "allocation a", "ready"),
+        ("allocation a", "registry", "Register"),
+        ("registry", "everyone", "active: nobody → a"),
+        ("instances", "process a", "who are you"),
+        ("process a", "instances", "healthy"),
+        ("agent", "allocation a", "stop"),
+        ("allocation a", "registry", "Deregister"),
+        ("registry", "everyone", "active: a → nobody"),
+        ("instances", "process a", "goodbye"),
+        ("allocation a", "agent", "out of the books"),
+        ("agent", "process a", "ending process"),
+        ("process a", "agent", "stopped"),
+    ];
+    let places = course.map(|(from, to, message)| watcher.place(from, to, message));
+    assert!(places.is_sorted(), "{places:?} in {:#?}", watcher.said);
+
+    let numbers: Vec<_> = watcher.said.iter().map(|said| said["number"].as_u64().unwrap()).collect();
+    assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "{numbers:?}");
+    let active = &watcher.said[watcher.place("registry", "everyone", "active: nobody → a")];
+    assert_eq!((&active["plugin"], &active["allocation"]), (&"csi-node/zfs".into(), &"a".into()));
+    assert!(active["generation"].is_u64(), "{active}");
+}
+
+#[test]
+fn who_watches_does_not_hold_up_the_end_of_the_host() {
+    let stage = Stage::new(&allocation("a", "zfs", "monolith", &[], "start = true"));
+    let host = stage.run();
+    let mut watcher = Watcher::of(&stage);
+    host.signal(Signal::TERM);
+    assert_eq!(host.ended().0.code(), Some(0));
+    watcher.child.wait().unwrap();
+}
