@@ -46,7 +46,7 @@ mod turn;
 mod waiting;
 
 pub use actor::{IdentityCheck, SocketCheck, start};
-pub use behaviour::{RegistryAnswer, RegistryAsk};
+pub use behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 pub use messages::*;
 pub use row::{COUNTER_TABLE, REGISTRATION_TABLE};
 pub use state::{

@@ -1,8 +1,13 @@
 //! The registry, proven from outside: the real actor on its shell and a store, in stories and by chance.
 
+mod audience;
+mod chance;
 #[allow(dead_code, reason = "the persister's own tests need more of it")]
 #[path = "../persister/disk.rs"]
 mod disk;
 mod durable;
+mod faulty;
+mod fragile;
+mod model;
 mod stage;
 mod stories;

@@ -1,0 +1,124 @@
+//! The registry's own machine, with a fuse: when it has burnt down, the step that is being taken panics after all of its
+//! work is done and before any of it has left.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use callboard_actors::registry::{
+    CheckIdentity, CheckOutcome, Deregister, Describe, IdentityCheck, Image, List, Register, RegistrationOf,
+    Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions, RegistryTimer, RegistryView,
+    StoredChange, WaitForPlugin,
+};
+use callboard_actors::shell::{Doing, Effect, Effects, Ending, Input, Machine, Message};
+use callboard_actors::vocabulary::Moment;
+use futures_util::future::LocalBoxFuture;
+
+use crate::stage::Company;
+
+/// What a fragile registry is born with.
+#[derive(Debug, Clone)]
+pub(crate) struct Birth {
+    pub(crate) options: RegistryOptions,
+    /// How many steps are left; 0 for no fuse.
+    pub(crate) fuse: Rc<Cell<u32>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fragile {
+    registry: Registry,
+    fuse: Rc<Cell<u32>>,
+}
+
+impl Machine for Fragile {
+    const KIND: &'static str = "fragile registry";
+    type Config = Birth;
+    type Image = Image;
+    type Ask = RegistryAsk;
+    type Answer = RegistryAnswer;
+    type Call = CheckIdentity;
+    type Outcome = CheckOutcome;
+    type Timer = RegistryTimer;
+    type Change = StoredChange;
+    type News = RegistryNews;
+    type View = RegistryView;
+
+    fn restore(birth: &Birth, image: Image, moment: Moment) -> Self {
+        Self { registry: Registry::restore(&birth.options, image, moment), fuse: Rc::clone(&birth.fuse) }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        let mut inner = Effects::default();
+        self.registry.step(moment, &same(input), &mut inner);
+        inner.drain().for_each(|effect| pass_on(effect, effects));
+        let left = self.fuse.get();
+        self.fuse.set(left.saturating_sub(1));
+        assert_ne!(left, 1, "the fuse has burnt down, on purpose");
+    }
+
+    fn view(&self) -> RegistryView {
+        self.registry.view()
+    }
+}
+
+fn same(input: &Input<Fragile>) -> Input<Registry> {
+    match input {
+        Input::Resumed => Input::Resumed,
+        Input::Asked { id, asked_at, ask } => {
+            let ask = match ask {
+                RegistryAsk::Register(message) => RegistryAsk::Register(message.clone()),
+                RegistryAsk::Deregister(message) => RegistryAsk::Deregister(message.clone()),
+                RegistryAsk::List(message) => RegistryAsk::List(*message),
+                RegistryAsk::Describe(message) => RegistryAsk::Describe(message.clone()),
+                RegistryAsk::RegistrationOf(message) => RegistryAsk::RegistrationOf(message.clone()),
+                RegistryAsk::WaitForPlugin(message) => RegistryAsk::WaitForPlugin(message.clone()),
+            };
+            Input::Asked { id: *id, asked_at: *asked_at, ask }
+        }
+        Input::Returned { key, call, outcome } => {
+            Input::Returned { key: *key, call: call.clone(), outcome: outcome.clone() }
+        }
+        Input::Elapsed(timer) => Input::Elapsed(*timer),
+        Input::StopRequested(mode) => Input::StopRequested(*mode),
+    }
+}
+
+fn pass_on(effect: Effect<Registry>, effects: &mut Effects<Fragile>) {
+    match effect {
+        Effect::Persist(change) => effects.persist(change),
+        Effect::Reply(id, answer) => effects.reply(id, answer),
+        Effect::Publish(news) => effects.publish(news),
+        Effect::Call { key, deadline, call } => effects.call(key, deadline, call),
+        Effect::StartTimer(timer, at) => effects.start_timer(timer, at),
+        Effect::CancelTimer(timer) => effects.cancel_timer(timer),
+        Effect::Stop(Ending::Normal) => effects.stop(),
+        Effect::Stop(ending) => effects.fail(format!("{ending:?}")),
+    }
+}
+
+macro_rules! same_messages {
+    ($($message:ty),*) => {
+        $(impl Message<Fragile> for $message {
+            type Reply = <$message as Message<Registry>>::Reply;
+
+            fn into_ask(self) -> RegistryAsk {
+                Message::<Registry>::into_ask(self)
+            }
+
+            fn from_answer(answer: RegistryAnswer) -> Option<Self::Reply> {
+                <$message as Message<Registry>>::from_answer(answer)
+            }
+        })*
+    };
+}
+
+same_messages!(Register, Deregister, List, Describe, RegistrationOf, WaitForPlugin);
+
+/// Asks the company of the stage who they are.
+pub(crate) struct Hands(pub(crate) Company);
+
+impl Doing<Fragile> for Hands {
+    fn call(&mut self, call: CheckIdentity) -> LocalBoxFuture<'static, CheckOutcome> {
+        self.0.check(Arc::clone(&call.registration))
+    }
+}
