@@ -45,7 +45,8 @@ pub(super) enum AfterSettling {
 
 /// Something that came in, as long as it has not been handled.
 pub(super) enum Event<M: Machine> {
-    Letter(Letter<M>),
+    /// Somebody handed this in, then.
+    Letter(Letter<M>, Timestamp),
     Again(AskId, Unfinished<M>),
     Returned(Returned<M>),
 }
@@ -150,8 +151,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
 
     pub(super) fn handle_event(&mut self, event: Event<M>, context: &mut Context<Self>) {
         match event {
-            Event::Letter(Letter::Ask { ask, reply, permit }) => {
-                let asked_at = self.settings.clock.now();
+            Event::Letter(Letter::Ask { ask, reply, permit }, asked_at) => {
                 let asker = Asker { reply, permit: Some(permit) };
                 let id = self.next_id();
                 self.step(Input::Asked { id, asked_at, ask }, Some(asker), context);
@@ -160,13 +160,13 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
                 let asker = Asker { reply, permit: None };
                 self.step(Input::Asked { id, asked_at, ask }, Some(asker), context);
             }
-            Event::Letter(Letter::Stop(mode)) => {
+            Event::Letter(Letter::Stop(mode), _) => {
                 let id = self.next_id();
                 self.stop(id, mode, context);
             }
             Event::Again(id, Unfinished::Stop(mode)) => self.stop(id, mode, context),
-            Event::Letter(Letter::Subscribe(reader)) => self.attach(reader, context),
-            Event::Letter(Letter::Resync) => self.refresh(false, context),
+            Event::Letter(Letter::Subscribe(reader), _) => self.attach(reader, context),
+            Event::Letter(Letter::Resync, _) => self.refresh(false, context),
             Event::Returned(returned) => self.returned(returned, context),
         }
     }
@@ -331,7 +331,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Letter<M>> for Shell<M, D, S>
     type Result = ();
 
     fn handle(&mut self, letter: Letter<M>, context: &mut Context<Self>) {
-        self.accept(Event::Letter(letter), context);
+        let now = self.settings.clock.now();
+        self.accept(Event::Letter(letter, now), context);
     }
 }
 

@@ -467,7 +467,7 @@ async fn tell(answering: [bool; 4], steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_the_registry_is_what_a_plain_list_would_be(

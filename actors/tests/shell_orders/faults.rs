@@ -6,7 +6,7 @@ use callboard_actors::shell::{AskError, Ending, FeedItem, Notice, Settings, Stop
 use callboard_actors::vocabulary::RestartBudget;
 
 use crate::tally::{
-    All, Await, Disk, Fetch, Keep, KeepLater, KeepTwo, NextLoad, NextWrite, Outcome, Stage, Stumble,
+    All, AskedAt, Await, Disk, Fetch, Keep, KeepLater, KeepTwo, NextLoad, NextWrite, Outcome, Stage, Stumble,
     settle_down, story,
 };
 
@@ -130,6 +130,18 @@ fn hands_that_panic_over_a_call_lose_the_call_only() {
         stage.mischief.call_panics.set(1);
         assert_eq!(stage.tally.ask(Fetch(1)).await, Ok(1));
         assert_eq!(stage.tally.vitals().crashes, 0);
+    });
+}
+
+#[test]
+fn what_waits_for_a_rebuild_was_asked_when_it_was_handed_in() {
+    story(|| async {
+        let stage = Stage::new(Disk::default(), 8);
+        (0..5).for_each(|_| stage.disk.next_load(NextLoad::Fails));
+        let before = stage.settings.clock.now();
+        let asked_at = stage.tally.ask(AskedAt).await.expect("an answer");
+        assert!(stage.settings.clock.now().since(before) > Duration::from_millis(100), "it took a while");
+        assert!(asked_at.since(before) < Duration::from_millis(2), "{:?} later", asked_at.since(before));
     });
 }
 

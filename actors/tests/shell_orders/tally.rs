@@ -13,7 +13,7 @@ use callboard_actors::shell::{
     Address, AskId, CallKey, Doing, Effects, Input, Machine, Running, Settings, StopMode, Store, Ticket,
     Written, start,
 };
-use callboard_actors::vocabulary::{Moment, RestartBudget};
+use callboard_actors::vocabulary::{Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Notify;
@@ -41,6 +41,9 @@ pub(crate) struct Fetch(pub(crate) u64);
 /// Keeps a number after a pause.
 #[derive(Debug, Clone)]
 pub(crate) struct KeepLater(pub(crate) u64, pub(crate) Duration);
+/// Asks when this was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct AskedAt;
 
 conversation! {
     /// What is said to the tally.
@@ -52,6 +55,7 @@ conversation! {
         Stumble => (),
         Fetch => usize,
         KeepLater => usize,
+        AskedAt => Timestamp,
     }
 }
 
@@ -124,7 +128,7 @@ impl Machine for Tally {
         self.mischief.inputs_seen.borrow_mut().push(name_of(input));
         match input {
             Input::Resumed => Mischief::strike(&self.mischief.resume_panics, "resuming"),
-            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
+            Input::Asked { id, asked_at, ask } => self.asked(moment, *id, *asked_at, ask, effects),
             Input::Returned { call, .. } => {
                 let place = self.fetching.iter().position(|(_, number)| number == call);
                 let (id, number) = self.fetching.remove(place.expect("it was asked for"));
@@ -162,7 +166,14 @@ fn name_of(input: &Input<Tally>) -> String {
 }
 
 impl Tally {
-    fn asked(&mut self, moment: Moment, id: AskId, ask: &Ask, effects: &mut Effects<Self>) {
+    fn asked(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        asked_at: Timestamp,
+        ask: &Ask,
+        effects: &mut Effects<Self>,
+    ) {
         match ask {
             Ask::Keep(Keep(number)) => {
                 let place = self.keep(*number, effects);
@@ -173,6 +184,7 @@ impl Tally {
                 effects.reply(id, Answer::KeepTwo(place));
                 self.keep(*second, effects);
             }
+            Ask::AskedAt(AskedAt) => effects.reply(id, Answer::AskedAt(asked_at)),
             Ask::All(All) => effects.reply(id, Answer::All(self.numbers.clone())),
             Ask::Await(Await(number)) if self.numbers.contains(number) => {
                 effects.reply(id, Answer::Await(()));
