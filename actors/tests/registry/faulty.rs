@@ -108,10 +108,10 @@ impl Disk {
         let Some((first, _)) = state.waiting.front() else { return false };
         let (epoch, mut through) = (first.epoch, first.sequence);
         for _ in 0..count.max(1) {
-            let Some((ticket, change)) = state.waiting.pop_front_if(|(ticket, _)| ticket.epoch == epoch)
-            else {
+            if state.waiting.front().is_none_or(|(ticket, _)| ticket.epoch != epoch) {
                 break;
-            };
+            }
+            let Some((ticket, change)) = state.waiting.pop_front() else { break };
             through = ticket.sequence;
             if outcome != Outcome::Failed {
                 state.apply(change);
