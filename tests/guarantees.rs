@@ -1,0 +1,64 @@
+//! Every promise in `docs/guarantees.md` is held by tests and scripts that exist, and no promised id is missing.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The failure cases and rules that must be proven.
+const IDS: &[&str] = &[
+    "REG-01", "REG-02", "REG-03", "REG-04", "REG-05", "REG-06", "REG-07", "REG-08", "REG-10", "RES-01",
+    "RES-06", "RES-08", "HLT-01", "HLT-02", "HLT-03", "HLT-04", "HLT-06", "HLT-08", "SHD-04", "SEC-01",
+    "SEC-02", "SEC-03", "SCL-01", "SCL-02", "SCL-06", "SCL-07", "SCL-08", "LOG-05", "R1", "R2", "R3", "R4",
+    "R5", "R6", "R7", "R8", "R9", "A1", "A2", "A3", "A4", "A5", "I1", "I2", "I3", "I4", "I5", "I6", "I7",
+    "N1", "N2", "P1", "P2", "P3", "P4", "P5", "P6", "S1", "S2", "S3", "S4", "C146",
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(below: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(below).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files(&path, found) } else { found.push(path) }
+    }
+}
+
+/// The names of all functions of the tree, and of all message scripts.
+fn names() -> BTreeSet<String> {
+    let mut found = Vec::new();
+    for below in ["src", "tests", "actors/src", "actors/tests", "proto/src", "proto/tests"] {
+        files(&root().join(below), &mut found);
+    }
+    let mut names = BTreeSet::new();
+    for path in found {
+        if path.components().any(|part| part.as_os_str() == "scripts") {
+            names.extend(path.file_name().and_then(|name| name.to_str()).map(str::to_owned));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let functions = text.lines().filter_map(|line| line.trim_start().split_once("fn "));
+            names.extend(functions.filter_map(|(_, rest)| rest.split('(').next()).map(str::to_owned));
+        }
+    }
+    names
+}
+
+#[test]
+fn every_test_and_script_that_a_guarantee_names_exists() {
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let names = names();
+    let quoted = page.split('`').skip(1).step_by(2);
+    let named: Vec<&str> =
+        quoted.filter(|text| text.matches('_').count() >= 2 && !text.contains(' ')).collect();
+    assert!(named.len() > 80, "the page is not what it was: {} names", named.len());
+    let missing: Vec<&str> = named.into_iter().filter(|name| !names.contains(*name)).collect();
+    assert!(missing.is_empty(), "docs/guarantees.md names what does not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn every_promised_id_stands_among_the_guarantees() {
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let words: BTreeSet<&str> = page.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
+    let missing: Vec<&&str> = IDS.iter().filter(|id| !words.contains(**id)).collect();
+    assert!(missing.is_empty(), "docs/guarantees.md says nothing of {missing:?}");
+}
