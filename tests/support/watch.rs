@@ -48,9 +48,8 @@ impl<N: Debug + Clone, V: Debug> Watch<N, V> {
         news
     }
 
-    /// All news from now until so much time has passed.
+    /// All news since the last that was read, until so much time has passed.
     pub(crate) async fn during(&mut self, time: Duration) -> Vec<N> {
-        self.so_far();
         tokio::time::sleep(time).await;
         self.so_far()
     }

@@ -11,9 +11,9 @@ use super::neighbours::Neighbours;
 use super::paths::Plan;
 use super::state::{Allocation, AllocationCall, AllocationConfig, AllocationOutcome};
 use crate::csi::{Answer, CallError, Cause, Connection, Limits, Rpc, SocketFile};
-use crate::instances::{AwaitRetired, HealthOf};
+use crate::instances::AwaitRetired;
 use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_actor};
-use crate::vocabulary::{AllocationId, RestartBudget, SocketPath};
+use crate::vocabulary::{AllocationId, PluginKey, RestartBudget, SocketPath};
 
 /// Starts the supervisor of one allocation at a vacant address. It tells `told` what it has to tell, without missing a word.
 ///
@@ -27,6 +27,7 @@ pub fn start(
 ) -> Running {
     let hands = Hands {
         allocation: config.spec.allocation.clone(),
+        plugins: config.spec.plugins(),
         plan: config.plan.clone(),
         call_deadline: config.options.call_deadline,
         neighbours,
@@ -38,6 +39,7 @@ pub fn start(
 
 struct Hands {
     allocation: AllocationId,
+    plugins: Vec<PluginKey>,
     plan: Plan,
     call_deadline: Duration,
     neighbours: Rc<dyn Neighbours>,
@@ -61,7 +63,7 @@ impl Doing<Allocation> for Hands {
                 Box::pin(async move { AllocationOutcome::Deregistered(answer.await) })
             }
             AllocationCall::AskHealth => {
-                let answer = self.neighbours.health_of(HealthOf { allocation: self.allocation.clone() });
+                let answer = self.neighbours.health_of(self.allocation.clone(), self.plugins.clone());
                 Box::pin(async move { AllocationOutcome::Health(answer.await) })
             }
             AllocationCall::AwaitRetired => {

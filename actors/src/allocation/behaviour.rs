@@ -69,7 +69,7 @@ impl Allocation {
         match self.config.task {
             Task::NotStarted => {}
             Task::Running => self.begin_waiting(moment, effects),
-            Task::Exited => self.end_of_task("the task has ended".to_owned(), moment, effects),
+            Task::Exited => self.end_of_task("the task has ended".to_owned(), effects),
             Task::Leaving => self.begin_stopping(None, moment, effects),
         }
     }
@@ -77,7 +77,7 @@ impl Allocation {
     fn asked(&mut self, moment: Moment, id: AskId, ask: &AllocationAsk, effects: &mut Effects<Self>) {
         match ask {
             AllocationAsk::MakeReady(MakeReady { listener }) => {
-                self.make_ready(id, *listener, moment, effects);
+                self.make_ready(id, *listener, effects);
             }
             AllocationAsk::NoteStart(NoteStart) => {
                 if self.is_in_service() {
@@ -87,7 +87,7 @@ impl Allocation {
             }
             AllocationAsk::NoteExit(NoteExit { how }) => {
                 if self.is_in_service() {
-                    self.end_of_task(format!("the task ended: {how}"), moment, effects);
+                    self.end_of_task(format!("the task ended: {how}"), effects);
                 }
                 effects.reply(id, AllocationAnswer::NoteExit(()));
             }
@@ -173,14 +173,14 @@ impl Allocation {
 
     // === Preparing (A1) ===
 
-    fn make_ready(&mut self, id: AskId, listener: Listener, moment: Moment, effects: &mut Effects<Self>) {
+    fn make_ready(&mut self, id: AskId, listener: Listener, effects: &mut Effects<Self>) {
         if !self.is_in_service() {
             let stopping = PrepareError::Stopping { allocation: self.config.spec.allocation.clone() };
             effects.reply(id, AllocationAnswer::MakeReady(Err(stopping)));
             return;
         }
         if !matches!(self.phase, Phase::Prepared) {
-            self.end_of_task("the task is about to be started again".to_owned(), moment, effects);
+            self.end_of_task("the task is about to be started again".to_owned(), effects);
         }
         let deadline = self.config.options.directory_deadline;
         let attempt = self.call(AllocationCall::MakeDirectories(listener), deadline, effects);
@@ -211,10 +211,10 @@ impl Allocation {
     // === Between the parts ===
 
     /// The task does not run: whatever it was at is over, and its registration leaves.
-    fn end_of_task(&mut self, event: String, moment: Moment, effects: &mut Effects<Self>) {
+    fn end_of_task(&mut self, event: String, effects: &mut Effects<Self>) {
         self.enter(Phase::Prepared, event, effects);
         self.health = Health::Gone;
-        self.want(Wish::Out, moment, effects);
+        self.want(Wish::Out, effects);
     }
 
     /// Leaves the present phase, with its timers, for another.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::state::Allocation;
 use crate::conversation;
-use crate::vocabulary::{AllocationId, Health, PluginName, Role, SocketPath, TaskName, Timestamp};
+use crate::vocabulary::{AllocationId, Health, PluginKey, PluginName, Role, SocketPath, TaskName, Timestamp};
 
 /// How a workload sees the file system: decides which path `CSI_ENDPOINT` names (A1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,13 @@ impl AllocationSpec {
             isolation: Isolation::None,
             environment: BTreeMap::new(),
         }
+    }
+
+    /// The plugins that it serves: a monolith is two.
+    #[must_use]
+    pub fn plugins(&self) -> Vec<PluginKey> {
+        let types = self.role.plugin_types();
+        types.iter().map(|kind| PluginKey::new(*kind, self.plugin.clone())).collect()
     }
 }
 

@@ -1,11 +1,13 @@
 //! Whom the supervisor of an allocation talks to: the registry, and the supervisor of the instances.
 
-use futures_util::future::LocalBoxFuture;
+use futures_util::future::{LocalBoxFuture, try_join, try_join_all};
 
 use crate::instances::{AwaitRetired, AwaitRetiredError, HealthOf, Instances};
-use crate::registry::{Deregister, Deregistered, Register, RegisterError, Registered, Registry};
+use crate::registry::{
+    Deregister, Deregistered, Describe, Description, Register, RegisterError, Registered, Registry,
+};
 use crate::shell::{Address, AskError};
-use crate::vocabulary::Health;
+use crate::vocabulary::{AllocationId, Health, PluginKey};
 
 /// What came of a [`Register`].
 pub type RegisterOutcome = Result<Result<Registered, RegisterError>, AskError>;
@@ -22,8 +24,13 @@ pub trait Neighbours: 'static {
     /// Deregisters them.
     fn deregister(&self, message: Deregister) -> LocalBoxFuture<'static, Result<Deregistered, AskError>>;
 
-    /// The health of each instance that talks to an allocation; none if none does.
-    fn health_of(&self, message: HealthOf) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>>;
+    /// The health of each of these plugins of an allocation whose instance talks to it, or is about to; none if another
+    /// allocation is active.
+    fn health_of(
+        &self,
+        allocation: AllocationId,
+        plugins: Vec<PluginKey>,
+    ) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>>;
 
     /// Waits until no instance talks to an allocation any more.
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome>;
@@ -47,15 +54,30 @@ impl Neighbours for Addresses {
         Box::pin(self.registry.ask(message))
     }
 
-    fn health_of(&self, message: HealthOf) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>> {
-        let asked = self.instances.ask(message);
+    fn health_of(
+        &self,
+        allocation: AllocationId,
+        plugins: Vec<PluginKey>,
+    ) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>> {
+        let describe = |plugin: &PluginKey| self.registry.ask(Describe { plugin: plugin.clone() });
+        let described = try_join_all(plugins.iter().map(describe).collect::<Vec<_>>());
+        let reported = self.instances.ask(HealthOf { allocation: allocation.clone() });
         Box::pin(async move {
-            let reports = asked.await?;
-            Ok(reports.into_iter().map(|report| report.health).collect())
+            let (described, reports) = try_join(described, reported).await?;
+            let reported: Vec<&PluginKey> = reports.iter().map(|report| &report.plugin).collect();
+            let active = described.iter().filter(|described| is_active(described, &allocation));
+            // Those who are active already and whose instance has not been heard of are only just beginning.
+            let beginning = active.filter(|described| !reported.contains(&&described.plugin)).count();
+            let healths = reports.iter().map(|report| report.health.clone());
+            Ok(healths.chain(std::iter::repeat_n(Health::Starting, beginning)).collect())
         })
     }
 
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome> {
         Box::pin(self.instances.ask(message))
     }
+}
+
+fn is_active(described: &Description, allocation: &AllocationId) -> bool {
+    described.active.as_ref().is_some_and(|active| active.registration.allocation == *allocation)
 }

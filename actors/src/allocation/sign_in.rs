@@ -10,7 +10,7 @@ use super::state::{
 };
 use crate::registry::{Deregister, Deregistered, Register};
 use crate::shell::{AskError, Effects};
-use crate::vocabulary::{Attempt, BackoffState, Health, Identity, Moment, PluginKey};
+use crate::vocabulary::{Attempt, BackoffState, Identity, Moment};
 
 impl Default for SignIn {
     fn default() -> Self {
@@ -38,14 +38,14 @@ impl SignIn {
 
 impl Allocation {
     /// Changes what the registry is to know, and sees to it.
-    pub(super) fn want(&mut self, wish: Wish, moment: Moment, effects: &mut Effects<Self>) {
+    pub(super) fn want(&mut self, wish: Wish, effects: &mut Effects<Self>) {
         self.sign_in.wish = wish;
         self.sign_in.trouble = None;
         self.sign_in.pauses.reset();
         self.sign_in.is_pausing = false;
         effects.cancel_timer(AllocationTimer::Registry);
         self.pursue_wish(effects);
-        self.wish_granted(moment, effects);
+        self.wish_granted(effects);
     }
 
     /// Sends the next message to the registry, if one is needed and none is under way.
@@ -57,7 +57,7 @@ impl Allocation {
             Wish::LeaveAlone => return,
             Wish::In(identity) => AllocationCall::Register(self.register(identity)),
             Wish::Out => AllocationCall::Deregister(Deregister {
-                plugins: self.plugins(),
+                plugins: self.config.spec.plugins(),
                 allocation: self.config.spec.allocation.clone(),
             }),
         };
@@ -69,18 +69,13 @@ impl Allocation {
 
     fn register(&self, identity: &Identity) -> Register {
         Register {
-            plugins: self.plugins(),
+            plugins: self.config.spec.plugins(),
             allocation: self.config.spec.allocation.clone(),
             socket: self.config.plan.context.socket.clone(),
             provider: Some(Arc::clone(&identity.provider)),
             version: Some(Arc::clone(&identity.version)),
             options: Arc::default(),
         }
-    }
-
-    fn plugins(&self) -> Vec<PluginKey> {
-        let types = self.config.spec.role.plugin_types();
-        types.iter().map(|kind| PluginKey::new(*kind, self.config.spec.plugin.clone())).collect()
     }
 
     pub(super) fn registered(
@@ -91,7 +86,7 @@ impl Allocation {
         effects: &mut Effects<Self>,
     ) {
         match outcome {
-            Ok(Ok(_)) => self.registry_answered(attempt, false, moment, effects),
+            Ok(Ok(_)) => self.registry_answered(attempt, false, effects),
             Ok(Err(refusal)) => self.registry_failed(attempt, refusal.to_string(), moment, effects),
             Err(error) => self.registry_failed(attempt, error.to_string(), moment, effects),
         }
@@ -105,19 +100,13 @@ impl Allocation {
         effects: &mut Effects<Self>,
     ) {
         match outcome {
-            Ok(Deregistered::Removed(_)) => self.registry_answered(attempt, true, moment, effects),
-            Ok(Deregistered::NotRegistered) => self.registry_answered(attempt, false, moment, effects),
+            Ok(Deregistered::Removed(_)) => self.registry_answered(attempt, true, effects),
+            Ok(Deregistered::NotRegistered) => self.registry_answered(attempt, false, effects),
             Err(error) => self.registry_failed(attempt, error.to_string(), moment, effects),
         }
     }
 
-    fn registry_answered(
-        &mut self,
-        attempt: Attempt,
-        is_removed: bool,
-        moment: Moment,
-        effects: &mut Effects<Self>,
-    ) {
+    fn registry_answered(&mut self, attempt: Attempt, is_removed: bool, effects: &mut Effects<Self>) {
         let under_way = &mut self.sign_in.under_way;
         let Some((_, done)) = under_way.take_if(|(current, _)| *current == attempt) else { return };
         self.sign_in.standing = match done {
@@ -130,7 +119,7 @@ impl Allocation {
             stopping.report.deregistered = true;
         }
         self.pursue_wish(effects);
-        self.wish_granted(moment, effects);
+        self.wish_granted(effects);
     }
 
     /// The message may or may not have been taken: it is sent again after a pause.
@@ -157,7 +146,7 @@ impl Allocation {
     }
 
     /// Goes on with what waited for the registry.
-    fn wish_granted(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn wish_granted(&mut self, effects: &mut Effects<Self>) {
         if !self.sign_in.is_settled() {
             return;
         }
@@ -165,8 +154,7 @@ impl Allocation {
             (Phase::Registering, Standing::In(identity)) => {
                 let event = format!("registered as {} {}", identity.provider, identity.version);
                 self.enter(Phase::Registered(Watch::default()), event.trim(), effects);
-                self.take_health(Health::Healthy, event.trim().to_owned());
-                self.next_round(moment, effects);
+                self.begin_round(effects);
             }
             (Phase::Stopping(Stopping { stage: Stage::Deregistering, .. }), Standing::Out) => {
                 self.retire(effects);

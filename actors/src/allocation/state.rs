@@ -232,6 +232,8 @@ pub(super) struct Errand {
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub(super) under_way: Option<Attempt>,
+    /// Pauses between rounds until the plugin is known to be healthy or not.
+    pub(super) looks: BackoffState,
 }
 
 /// The way out (A4).

@@ -39,7 +39,7 @@ impl Allocation {
         self.enter(Phase::Stopping(stopping), "stopping; deregistering first", effects);
         let deadline = self.config.options.stop_deadline;
         effects.start_timer(AllocationTimer::StopDeadline, moment.now + deadline);
-        self.want(Wish::Out, moment, effects);
+        self.want(Wish::Out, effects);
     }
 
     /// The host itself stops: nothing is owed any more, since its next start drops what nobody confirms (R8).

@@ -33,7 +33,7 @@ impl Allocation {
         let is_taken_up = self.told.is_none() && self.config.health == Health::Healthy;
         self.health = if is_taken_up { Health::Healthy } else { Health::Starting };
         if matches!(self.sign_in.wish, Wish::In(_)) {
-            self.want(Wish::Out, moment, effects);
+            self.want(Wish::Out, effects);
         }
         let timeout = self.config.spec.health_timeout;
         effects.start_timer(AllocationTimer::HealthTimeout, moment.now + timeout);
@@ -145,7 +145,7 @@ impl Allocation {
     fn heard(&mut self, answer: &Result<Answer, CallError>, moment: Moment, effects: &mut Effects<Self>) {
         let setback = match answer {
             Ok(Answer::Probe(Readiness::Ready)) => return self.ask(Rpc::PluginInfo, moment, effects),
-            Ok(Answer::PluginInfo(identity)) => return self.ready(identity.clone(), moment, effects),
+            Ok(Answer::PluginInfo(identity)) => return self.ready(identity.clone(), effects),
             Ok(Answer::Probe(Readiness::NotReady)) => Setback {
                 class: Class::Unclear,
                 cause: "the plugin answers that it is not ready yet (C039)".to_owned(),
@@ -231,10 +231,10 @@ impl Allocation {
         self.health = Health::Unhealthy { reason: reason.to_owned() };
     }
 
-    fn ready(&mut self, identity: Identity, moment: Moment, effects: &mut Effects<Self>) {
+    fn ready(&mut self, identity: Identity, effects: &mut Effects<Self>) {
         let event = format!("{} {} is ready; registering it", identity.provider, identity.version);
         self.enter(Phase::Registering, event.trim(), effects);
-        self.want(Wish::In(identity), moment, effects);
+        self.want(Wish::In(identity), effects);
     }
 }
 

@@ -1,17 +1,25 @@
-//! After registration (A3): rounds at a low rate.
+//! After registration (A3): rounds at a low rate, frequent ones until the plugin is known to be healthy or not.
 //!
 //! The instance of an active plugin probes it already, and what it sees is the truth for everyone (HLT-03), so a round asks
-//! for that. Only a plugin that no instance talks to, because another allocation is active, is probed from here.
+//! for that: a plugin is called healthy when its instance has read everything (HLT-01). Only a plugin that no instance talks
+//! to, because another allocation is active, is probed from here.
 
-use super::state::{Allocation, AllocationCall, AllocationTimer, Phase};
+use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing};
 use crate::csi::{Answer, CallError, Readiness, Rpc};
 use crate::shell::{AskError, Effects};
 use crate::vocabulary::{Attempt, Health, Moment};
 
 impl Allocation {
-    pub(super) fn next_round(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+    fn next_round(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let Phase::Registered(watch) = &mut self.phase else { return };
         let options = &self.config.options;
-        let pause = moment.spread(options.round, options.round_jitter_percent);
+        let pause = match self.health {
+            // What becomes of it is known soon, and awaited.
+            Health::Starting => watch.looks.failed(&options.probe_pauses, moment),
+            Health::Healthy | Health::Unhealthy { .. } | Health::Gone => {
+                moment.spread(options.round, options.round_jitter_percent)
+            }
+        };
         effects.start_timer(AllocationTimer::Round, moment.now + pause);
     }
 
@@ -99,7 +107,17 @@ impl Allocation {
 
     fn conclude(&mut self, health: &Health) {
         match health {
-            Health::Healthy => self.take_health(Health::Healthy, "healthy again".to_owned()),
+            Health::Healthy => {
+                let event = match (&self.health, &self.sign_in.standing) {
+                    (Health::Starting, Standing::In(identity)) => {
+                        format!("healthy as {} {}", identity.provider, identity.version).trim().to_owned()
+                    }
+                    (Health::Starting | Health::Healthy | Health::Unhealthy { .. } | Health::Gone, _) => {
+                        "healthy again".to_owned()
+                    }
+                };
+                self.take_health(Health::Healthy, event);
+            }
             Health::Unhealthy { reason } => self.take_health(health.clone(), format!("unhealthy: {reason}")),
             // An instance that is just beginning knows no better than we do.
             Health::Starting | Health::Gone => {}

@@ -100,7 +100,11 @@ fn a_task_that_outlived_its_host_is_adopted_with_its_socket_s3() {
         assert_eq!(adopted, Ok(context), "it has what it was started with (RES-02)");
         stage.started(&spec).await;
         stage.until(&spec, AllocationPhase::Registered).await;
-        assert_eq!(minutes.take(), ["register"], "and its place in the order of registrations (R2)");
+        assert_eq!(
+            minutes.take(),
+            ["register", "health"],
+            "and its place in the order of registrations (R2)"
+        );
     });
 }
 

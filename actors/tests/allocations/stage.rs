@@ -14,10 +14,10 @@ use callboard_actors::allocations::{
     PrepareAllocation, PrepareError, StopAllocation, TaskContext, TaskEvent, TaskEventKind, TaskExited,
     TaskStarted,
 };
-use callboard_actors::instances::{AwaitRetired, HealthOf};
+use callboard_actors::instances::AwaitRetired;
 use callboard_actors::registry::{Deregister, Deregistered, Register, Registered};
 use callboard_actors::shell::{Address, AskError, FeedItem, Running, Settings, Subscription};
-use callboard_actors::vocabulary::{Health, PluginName, Role, SocketPath, TaskName};
+use callboard_actors::vocabulary::{AllocationId, Health, PluginKey, PluginName, Role, SocketPath, TaskName};
 use futures_util::future::LocalBoxFuture;
 use tempfile::TempDir;
 use tokio::net::UnixListener;
@@ -223,7 +223,11 @@ impl Neighbours for Minutes {
         Box::pin(async { Ok(Deregistered::Removed(message.plugins)) })
     }
 
-    fn health_of(&self, _: HealthOf) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>> {
+    fn health_of(
+        &self,
+        _: AllocationId,
+        _: Vec<PluginKey>,
+    ) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>> {
         self.note("health");
         Box::pin(async { Ok(Vec::new()) })
     }

@@ -86,7 +86,7 @@ fn files_of_others_are_named_and_left_and_volumes_are_never_touched_vol_06() {
         assert_eq!(fs::read_to_string(staged.join("data")).expect("it is there"), "kept");
         assert_eq!(fs::read_to_string(own.join("core")).expect("it is there"), "kept");
         assert!(!context.socket.as_path().exists(), "the socket is ours and goes");
-        assert_eq!(minutes.take(), ["register", "deregister", "retired"]);
+        assert_eq!(minutes.take(), ["register", "health", "deregister", "retired"]);
     });
 }
 
