@@ -15,7 +15,7 @@ use super::machine::{AskId, Effect, Effects, Input, Machine, StopMode};
 use super::notice::DeadLetterCause;
 use super::outbox::{Item, Outbox};
 use super::spawn::{EndingCell, Settings};
-use super::store::{Store, Ticket, Written};
+use super::store::{Store, Ticket, Written, first_epoch};
 use super::timers::Timers;
 use crate::persister::Settled;
 use crate::vocabulary::{BackoffState, Moment, RestartHistory, Timestamp};
@@ -92,6 +92,8 @@ pub(crate) struct Shell<M: Machine, D, S> {
     pub(super) ticket: Ticket,
     pub(super) restarts: RestartHistory,
     pub(super) rebuild_pauses: BackoffState,
+    /// What settles of earlier epochs belongs to a former actor.
+    pub(super) first_epoch: u64,
     pub(super) failed_epoch: Option<u64>,
     pub(super) built_before: bool,
 }
@@ -105,6 +107,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         settings: Settings,
         ending: EndingCell,
     ) -> Self {
+        let first_epoch = first_epoch();
         Self {
             config,
             door: address.door(),
@@ -126,7 +129,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             again: BTreeMap::new(),
             asked: 0,
             deferred: VecDeque::new(),
-            ticket: Ticket { epoch: 0, sequence: 0 },
+            ticket: Ticket { epoch: first_epoch, sequence: 0 },
+            first_epoch,
             restarts: RestartHistory::default(),
             rebuild_pauses: BackoffState::default(),
             failed_epoch: None,
@@ -348,7 +352,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Settled> for Shell<M, D, S> {
     type Result = ();
 
     fn handle(&mut self, settled: Settled, context: &mut Context<Self>) {
-        if matches!(self.phase, Phase::Ended) {
+        if matches!(self.phase, Phase::Ended) || settled.epoch < self.first_epoch {
             return;
         }
         match settled.outcome {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use callboard_actors::shell::{AskError, Ending, FeedItem, Notice, Settings, StopMode};
 use callboard_actors::vocabulary::RestartBudget;
 
+use futures_util::FutureExt;
+
 use crate::tally::{
     All, AskedAt, Await, Disk, Fetch, Keep, KeepLater, KeepTwo, NextLoad, NextWrite, Outcome, Stage, Stumble,
     settle_down, story,
@@ -448,6 +450,30 @@ fn the_seat_of_the_next_life_is_not_taken_away_by_the_end_of_the_last_one() {
         stage.start_again();
         settle_down().await;
         assert_eq!(stage.tally.ask(All).await, Ok(vec![1]));
+    });
+}
+
+#[test]
+fn a_write_of_the_last_life_opens_no_gate_of_the_next_one() {
+    story(|| async {
+        let mut stage = Stage::new(Disk::manual(), 8);
+        let later = stage.tally.ask(KeepLater(1, Duration::from_millis(5)));
+        settle_down().await;
+        // An impatient parent again: the last life is not even asked to end, and writes once more.
+        let last = stage.another_life();
+        let last = std::mem::replace(&mut stage.running, last);
+        tokio::time::sleep(Duration::from_millis(9)).await;
+        assert_eq!(stage.disk.waiting(), 1, "the last life wrote");
+        let mut kept = stage.tally.ask(Keep(2));
+        settle_down().await;
+        stage.disk.settle(1, Outcome::Written);
+        settle_down().await;
+        assert!((&mut kept).now_or_never().is_none(), "its own write is still on its way");
+        stage.disk.settle(1, Outcome::Written);
+        assert!(kept.await.is_ok());
+        last.kill();
+        last.ended().await;
+        assert!(later.await.is_err());
     });
 }
 
