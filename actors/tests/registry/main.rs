@@ -9,5 +9,9 @@ mod durable;
 mod faulty;
 mod fragile;
 mod model;
+#[allow(dead_code, reason = "the tests of calls need more of it")]
+#[path = "../csi/plugin.rs"]
+mod plugin;
+mod sockets;
 mod stage;
 mod stories;
