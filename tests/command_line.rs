@@ -122,6 +122,28 @@ fn a_host_that_is_killed_leaves_no_plugin_and_its_successor_takes_its_place_prc_
     }
 }
 
+/// A shell that does not become the plugin but waits for it: killing the shell leaves the plugin alone.
+#[test]
+fn what_a_wrapper_started_ends_with_a_host_that_is_killed_prc_04() {
+    let script = format!("{CALLBOARD} plugin hostpath --role node; echo over");
+    let stage = Stage::new(&format!(
+        "[[allocation]]\nname = \"a\"\nplugin = \"zfs\"\ntype = \"node\"\ncommand = [\"/bin/sh\", \"-c\", {script:?}]\n"
+    ));
+    for _ in 0..3 {
+        let host = stage.run();
+        host.until_active("csi-node", "zfs", "a");
+        let wrapper = pid_of(&host.json(&["status"]), "a");
+        let children = std::fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children"));
+        let children: Vec<u64> =
+            children.expect("a list").split_whitespace().map(|pid| pid.parse().expect("a number")).collect();
+        assert_eq!(children.len(), 1, "the plugin is a child of its wrapper");
+        host.kill();
+        for pid in [wrapper, children[0]] {
+            until_true("nothing is left", Duration::from_secs(5), || !lives(pid));
+        }
+    }
+}
+
 #[test]
 fn a_second_host_on_the_same_directory_is_refused_and_the_first_goes_on_p5() {
     let stage = Stage::new(&allocation("a", "zfs", "node", &[], ""));

@@ -34,7 +34,7 @@ use self::run::RunArgs;
 use crate::demo::{self, DemoArgs};
 use crate::hostpath::{self, HostpathArgs};
 use crate::output;
-use crate::process::be_bound;
+use crate::process::{be_bound, keep};
 
 /// Supervises the plugins of a node: they sign in, fail over and stop in order.
 #[derive(Debug, Parser)]
@@ -67,6 +67,9 @@ enum Command {
     /// Become a command that the kernel kills when its host dies; `run` starts plugins through this
     #[command(hide = true)]
     Bound(BoundArgs),
+    /// End what is left of a host's process groups when it has ended; `run` starts its keeper itself
+    #[command(hide = true)]
+    Keeper,
 }
 
 #[derive(Debug, Args)]
@@ -74,6 +77,10 @@ struct BoundArgs {
     /// The process id of the host
     #[arg(long, value_name = "PID")]
     parent: u32,
+
+    /// The tag of the host's keeper
+    #[arg(long)]
+    tag: Option<String>,
 
     /// The command and its arguments
     #[arg(last = true, required = true)]
@@ -107,10 +114,14 @@ pub fn main() -> ExitCode {
         Command::Plugin(args) => match args.plugin {
             Plugin::Hostpath(args) => be_hostpath(args),
         },
-        Command::Bound(BoundArgs { parent, command }) => {
-            let error = be_bound(parent, &command);
+        Command::Bound(BoundArgs { parent, tag, command }) => {
+            let error = be_bound(parent, tag.as_deref(), &command);
             told(&error, error.exit_code())
         }
+        Command::Keeper => match keep() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => told(&error, 1),
+        },
     }
 }
 

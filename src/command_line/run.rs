@@ -19,7 +19,7 @@ use crate::agent::{self, Agent, AgentOptions, HostBooks, ProcessHome, StopAllTas
 use crate::config::Config;
 use crate::host::{Host, StartError};
 use crate::output::{Palette, print};
-use crate::process::{Binder, usual_environment};
+use crate::process::{Binder, Keeper, usual_environment};
 
 /// How many wishes to stop may wait; the first one is all it takes.
 const ORDERS_MAX: usize = 16;
@@ -41,6 +41,8 @@ enum RunError {
     Socket(#[from] SocketError),
     #[error("cannot listen for signals: {0}")]
     Signals(#[source] std::io::Error),
+    #[error("cannot start the keeper of the host's process groups: {0}")]
+    Keeper(#[source] std::io::Error),
     #[error("the host gave up and was stopped: {0}")]
     HostEnded(String),
     #[error("the agent gave up and the host was stopped: {0}")]
@@ -68,6 +70,7 @@ struct Program {
     agent_running: Running,
     server: AdminServer,
     signals: Signals,
+    keeper: Keeper,
     orders: mpsc::Receiver<ShutdownOrder>,
 }
 
@@ -103,6 +106,7 @@ fn in_words(ending: &Ending) -> String {
 impl Program {
     async fn start(config: Config) -> Result<Self, RunError> {
         let signals = Signals::listen().map_err(RunError::Signals)?;
+        let keeper = Keeper::start().map_err(RunError::Keeper)?;
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let host = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).start().await?;
@@ -125,8 +129,8 @@ impl Program {
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
-        let agent_running = start_agent(config, &host, &agent);
-        Ok(Self { host, agent, agent_running, server, signals, orders })
+        let agent_running = start_agent(config, &host, &agent, &keeper);
+        Ok(Self { host, agent, agent_running, server, signals, keeper, orders })
     }
 
     async fn until_told(&mut self) -> Cause {
@@ -147,7 +151,7 @@ impl Program {
 
     /// Ends everything: tasks, then actors, then the admin socket; and says how. Being told again meanwhile changes nothing.
     async fn stop(self, mut replies: Vec<ShutdownOrder>) {
-        let Self { host, agent, agent_running, server, mut signals, mut orders } = self;
+        let Self { host, agent, agent_running, server, mut signals, keeper, mut orders } = self;
         let stopping = stop_all(&host, &agent, &agent_running);
         let mut stopping = std::pin::pin!(stopping);
         let stopped = loop {
@@ -163,6 +167,7 @@ impl Program {
             let _ = order.reply.send(stopped.clone());
         }
         server.stop().await;
+        keeper.release();
         if let Err(error) = print(&show::report(&report, Palette::of_stdout())) {
             tracing::warn!(error = %error, "the report of the shutdown cannot be printed");
         }
@@ -181,9 +186,10 @@ fn serve(
     AdminServer::start(&socket, &config.data_dir, sources)
 }
 
-fn start_agent(config: Config, host: &Host, address: &Address<Agent>) -> Running {
+fn start_agent(config: Config, host: &Host, address: &Address<Agent>, keeper: &Keeper) -> Running {
     let books = HostBooks::new(host.allocations().clone());
-    let home = ProcessHome { binder: Binder::this_program(), log_dir: config.data_dir.join("logs") };
+    let binder = Binder::this_program().kept_by(keeper);
+    let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };
     let Config { allocations, restart, .. } = config;
     let options = AgentOptions { allocations, restart, environment: usual_environment() };
     let settings = Settings { notices: host.notices().clone(), ..Settings::default() };

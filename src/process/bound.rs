@@ -9,6 +9,8 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
+use super::keeper::{self, Keeper};
+
 /// The subcommand of our program that [`be_bound`] is reached by.
 const SUBCOMMAND: &str = "bound";
 
@@ -16,25 +18,37 @@ const SUBCOMMAND: &str = "bound";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binder {
     program: PathBuf,
+    tag: Option<String>,
 }
 
 impl Binder {
     /// Binds by the program that runs, which has to be `callboard`: the very same one, even if its file has been replaced.
     #[must_use]
     pub fn this_program() -> Self {
-        Self { program: PathBuf::from("/proc/self/exe") }
+        Self { program: PathBuf::from("/proc/self/exe"), tag: None }
     }
 
     /// Binds by this `callboard`, for a host program that is another one.
     #[must_use]
     pub fn program(path: impl Into<PathBuf>) -> Self {
-        Self { program: path.into() }
+        Self { program: path.into(), tag: None }
+    }
+
+    /// Marks the processes, so that this keeper ends what they leave when the host is killed.
+    #[must_use]
+    pub fn kept_by(mut self, keeper: &Keeper) -> Self {
+        self.tag = Some(keeper.tag().to_owned());
+        self
     }
 
     /// The command that becomes `program`, bound to this process.
     pub(super) fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg(SUBCOMMAND).arg("--parent").arg(std::process::id().to_string()).arg("--").arg(program);
+        command.arg(SUBCOMMAND).arg("--parent").arg(std::process::id().to_string());
+        if let Some(tag) = &self.tag {
+            command.arg("--tag").arg(tag);
+        }
+        command.arg("--").arg(program);
         command
     }
 }
@@ -82,12 +96,13 @@ impl BoundError {
     }
 }
 
-/// Binds this process to its parent, which has to be `parent`, and becomes the command. Returns only if that fails.
+/// Binds this process to its parent, which has to be `parent`, and becomes the command, marked with the tag of its keeper if
+/// it has one. Returns only if that fails.
 ///
 /// The binding survives the `exec`. Asking first and looking at the parent afterwards leaves no gap: if the parent dies before
 /// the look, the look sees it; if it dies after, the kernel kills us.
 #[must_use]
-pub fn be_bound(parent: u32, command: &[OsString]) -> BoundError {
+pub fn be_bound(parent: u32, tag: Option<&str>, command: &[OsString]) -> BoundError {
     let Some((program, arguments)) = command.split_first() else { return BoundError::NoCommand };
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return BoundError::Refused { source: error.into() };
@@ -96,6 +111,7 @@ pub fn be_bound(parent: u32, command: &[OsString]) -> BoundError {
     if actual.and_then(|pid| u32::try_from(pid).ok()) != Some(parent) {
         return BoundError::Orphaned { parent, command: program.clone() };
     }
-    let source = Command::new(program).args(arguments).exec();
+    let marks = tag.map(|tag| (keeper::MARK, keeper::mark(tag, std::process::id())));
+    let source = Command::new(program).args(arguments).envs(marks).exec();
     BoundError::NotExecuted { command: program.clone(), source }
 }

@@ -15,13 +15,15 @@
 //! No process is signalled but an unreaped child of ours, so that no number that has passed to somebody else is ever hit.
 //! What a process writes goes to a log file of bounded size. Its environment is what its spec says and nothing else.
 //!
-//! What the kernel enforces ends with the process itself: children that it made are killed by us when it ends, but not when
-//! the host is killed with SIGKILL, and a program with set-user-id or file capabilities loses the binding.
+//! What the kernel enforces ends with the process itself. What that process made is ended with its group: by its owner when it
+//! ends, and by the host's *keeper* when the host is killed. A program with set-user-id bits or file capabilities loses the
+//! binding; a keeper that runs as root ends it too.
 
 mod spec;
 
 mod bound;
 mod ending;
+mod keeper;
 mod launch;
 mod log;
 mod owner;
@@ -29,6 +31,7 @@ mod tail;
 
 pub use bound::{Binder, BoundError, be_bound};
 pub use ending::{EndedBy, ProcessEnding, ProcessExit};
+pub use keeper::{Keeper, keep};
 pub use launch::{LaunchError, launch};
 pub use log::LogSpec;
 pub use owner::Process;

@@ -1,0 +1,132 @@
+//! The keeper: a process beside the host that ends what a killed host leaves of its plugins' process groups.
+//!
+//! The kernel kills a plugin's own process with its host, but not what that process made: a shell that wraps the plugin dies
+//! and the plugin lives on. So the host starts a keeper with a pipe to it. When the host ends, however that comes about, the
+//! kernel closes the pipe, and the keeper kills what still belongs to the host's process groups.
+//!
+//! Nobody else's process is ever hit: a process is ours only if its environment carries the mark with this host's random tag
+//! *and* it still is in the group that the mark names; and the signal goes through a descriptor of the very process that was
+//! looked at. What left its group on purpose, such as a mount helper in a session of its own, is let live, as in an orderly
+//! stop.
+
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_signal, setsid};
+
+/// The subcommand of our program that [`keep`] is reached by.
+const SUBCOMMAND: &str = "keeper";
+/// The variable that marks a process: the host's tag, a colon, and the number of its process group.
+pub(super) const MARK: &str = "CALLBOARD_BOUND";
+/// How often at most the keeper looks for processes; each look finds what was forked since the one before.
+const LOOKS_MAX: usize = 250;
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The host's end of its keeper.
+#[derive(Debug)]
+pub struct Keeper {
+    tag: String,
+    pipe: ChildStdin,
+    child: Child,
+}
+
+impl Keeper {
+    /// Starts the keeper of this host.
+    ///
+    /// # Errors
+    /// When the system gives no randomness, no process or no pipe.
+    pub fn start() -> io::Result<Self> {
+        let tag = random_tag()?;
+        let mut child = Command::new("/proc/self/exe")
+            .arg(SUBCOMMAND)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let mut pipe = child.stdin.take().ok_or_else(|| io::Error::other("it has no pipe"))?;
+        writeln!(pipe, "{tag}")?;
+        Ok(Self { tag, pipe, child })
+    }
+
+    /// The tag that marks this host's processes.
+    #[must_use]
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Lets the keeper go, in an orderly end: it looks once more, and ends.
+    pub fn release(self) {
+        let Self { pipe, mut child, .. } = self;
+        drop(pipe);
+        if let Err(error) = child.wait() {
+            tracing::warn!(error = %error, "the keeper of the process groups cannot be waited for");
+        }
+    }
+}
+
+fn random_tag() -> io::Result<String> {
+    let mut random = [0; 16];
+    io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut random)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Is the keeper: reads its host's tag, waits for the end of the host, and kills what is left of its process groups.
+///
+/// # Errors
+/// When no tag comes, or the list of processes cannot be read.
+pub fn keep() -> io::Result<()> {
+    // A session of its own: what ends the host, such as a key in its terminal, must not end its keeper.
+    setsid()?;
+    let mut input = io::stdin().lock();
+    let mut tag = String::new();
+    input.read_line(&mut tag)?;
+    let tag = tag.trim();
+    if tag.len() != 32 {
+        return Err(io::Error::other("no tag of a host came; `callboard run` starts its keeper itself"));
+    }
+    io::copy(&mut input, &mut io::sink())?;
+    for _ in 0..LOOKS_MAX {
+        let left = processes_of(tag)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        left.into_iter().for_each(|pid| kill(pid, tag));
+        std::thread::sleep(PAUSE);
+    }
+    Err(io::Error::other("some processes of the host's groups cannot be ended"))
+}
+
+/// Every process that is marked with this tag and still in the group that its mark names.
+fn processes_of(tag: &str) -> io::Result<Vec<Pid>> {
+    let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Ok(numbers.filter_map(Pid::from_raw).filter(|pid| is_ours(*pid, tag)).collect())
+}
+
+fn is_ours(pid: Pid, tag: &str) -> bool {
+    // A process that has ended meanwhile, or is somebody else's, cannot be read and is not ours.
+    let path = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("environ");
+    let Ok(environment) = fs::read(path) else { return false };
+    let Ok(group) = getpgid(Some(pid)) else { return false };
+    let mark = mark(tag, group.as_raw_nonzero().get().unsigned_abs());
+    environment.split(|byte| *byte == 0).any(|entry| entry == format!("{MARK}={mark}").as_bytes())
+}
+
+/// The mark of a process in this group.
+pub(super) fn mark(tag: &str, group: u32) -> String {
+    format!("{tag}:{group}")
+}
+
+fn kill(pid: Pid, tag: &str) {
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    // Looked at again behind the descriptor: from here on the number cannot pass to another process unnoticed.
+    if is_ours(pid, tag) {
+        // One that has ended already needs no signal.
+        let _ = pidfd_send_signal(&process, Signal::KILL);
+    }
+}
