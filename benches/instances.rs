@@ -1,0 +1,149 @@
+//! Memory of an idle instance: an actor that has read its plugin over a connection of its own and waits for its next round.
+//! Against the bare connections, each dialled and used once, to the same plugin in the same run.
+//!
+//! The plugin is one real process that serves them all, so that what is counted is the host's side alone.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::csi::{Connection, Limits};
+use callboard_actors::instances::{self, InstancesNews, InstancesOptions};
+use callboard_actors::registry::{self, MemoryStore, Register, RegistryOptions};
+use callboard_actors::shell::{Address, FeedItem, IN_FLIGHT_MAX, Settings, StopMode};
+use callboard_actors::vocabulary::{AllocationId, Health, PluginKey, PluginName, PluginType, SocketPath};
+
+use support::Pace;
+use support::disk::directory;
+use support::memory::resident_bytes;
+use support::rig::NobodyAnswers;
+
+/// Longer than any dial or call takes with this many at once.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn main() {
+    support::run("instances: resident memory of the host per idle instance, KiB", measure);
+}
+
+async fn measure(pace: Pace) {
+    let place = directory();
+    let socket = SocketPath::new(place.path().join("csi.sock").display().to_string()).expect("it is short");
+    let mut plugin = plugin(socket.as_path()).await;
+    let sizes = pace.choose([1_000, 2_000, 5_000, 10_000], [10, 20, 30, 40]);
+
+    let before = resident_kib();
+    let mut connections = Vec::new();
+    for _ in 0..sizes[0] {
+        let connection = Connection::dial(&socket, Limits::default()).await.expect("it listens");
+        connection.probe(PATIENCE).await.expect("it answers");
+        connections.push(connection);
+    }
+    let each_connection = (resident_kib() - before) / connections.len() as f64;
+    println!("a bare connection, used once: {each_connection:.1} KiB");
+
+    println!("instances | KiB per instance | of which beside its connection | KiB for each further one");
+    let stage = Stage::start(socket);
+    // The bare connections are held until the end: what they gave back would be used again by the first instances.
+    let base = resident_kib();
+    let (mut held, mut last) = (0, base);
+    for size in sizes {
+        stage.grow(held, size).await;
+        let now = resident_kib();
+        let each = (now - base) / size as f64;
+        let further = (now - last) / (size - held) as f64;
+        println!("{size} | {each:.1} | {:.1} | {further:.1}", each - each_connection);
+        (held, last) = (size, now);
+    }
+    drop(connections);
+    stage.end().await;
+    plugin.kill().expect("it runs");
+    plugin.wait().expect("it is ours");
+}
+
+/// A registry and the supervisor of the instances, as a host starts them.
+struct Stage {
+    registry: Address<registry::Registry>,
+    instances: Address<instances::Instances>,
+    socket: SocketPath,
+}
+
+impl Stage {
+    fn start(socket: SocketPath) -> Self {
+        let registry = Address::vacant("registry", IN_FLIGHT_MAX);
+        let store = MemoryStore::default();
+        registry::start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
+        let instances = Address::vacant("instances", IN_FLIGHT_MAX);
+        let mut options = InstancesOptions::default();
+        options.limits.call_deadline = PATIENCE;
+        // Nobody is probed while memory is measured: idle means waiting for the next round.
+        options.limits.round = Duration::from_secs(3_600);
+        instances::start(&instances, registry.clone(), options, Settings::default());
+        Self { registry, instances, socket }
+    }
+
+    /// Registers further plugins, all served by the one process, and waits until each instance is healthy.
+    async fn grow(&self, from: usize, to: usize) {
+        let mut feed = self.instances.subscribe(1 << 16).expect("it runs");
+        for number in from..to {
+            self.registry
+                .ask(register(number, &self.socket))
+                .await
+                .expect("it runs")
+                .expect("it is well formed");
+        }
+        let mut healthy = 0;
+        while healthy < to - from {
+            match feed.next().await.expect("it runs") {
+                FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
+                    healthy += usize::from(report.health == Health::Healthy);
+                    assert!(report.health.reason().is_none(), "{}", report.health);
+                }
+                FeedItem::Change { .. } | FeedItem::Snapshot { .. } => {}
+                FeedItem::Lagged { missed } => panic!("{missed} reports were missed"),
+            }
+        }
+    }
+
+    async fn end(self) {
+        self.instances.request_stop(StopMode::Stop).expect("it runs");
+        self.registry.request_stop(StopMode::Stop).expect("it runs");
+    }
+}
+
+fn register(number: usize, socket: &SocketPath) -> Register {
+    let name = PluginName::new(format!("plugin-{number}")).expect("it is a name");
+    Register {
+        plugins: vec![PluginKey::new(PluginType::CsiNode, name)],
+        allocation: AllocationId::new(format!("allocation-{number}")).expect("it is an id"),
+        socket: socket.clone(),
+        provider: None,
+        version: None,
+        options: Arc::new(BTreeMap::new()),
+    }
+}
+
+/// Starts the reference plugin and waits until it answers.
+async fn plugin(socket: &Path) -> Child {
+    let child = Command::new(env!("CARGO_BIN_EXE_callboard"))
+        .args(["plugin", "hostpath", "--role", "node", "--endpoint"])
+        .arg(format!("unix://{}", socket.display()))
+        .env("RUST_LOG", "error")
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("the program starts");
+    let begun = std::time::Instant::now();
+    let endpoint = SocketPath::new(socket.display().to_string()).expect("it is short");
+    while Connection::dial(&endpoint, Limits::default()).await.is_err() {
+        assert!(begun.elapsed() < PATIENCE, "the plugin does not listen");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    child
+}
+
+fn resident_kib() -> f64 {
+    resident_bytes() as f64 / 1_024.0
+}
