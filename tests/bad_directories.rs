@@ -2,11 +2,370 @@
 
 mod support;
 
-use std::process::Command;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use support::Stage;
+use callboard::actors::allocations::{
+    AdoptAllocation, AllocationPhase, AllocationSpec, AllocationsNews, ListAllocations, TaskEventKind,
+    TaskStarted,
+};
+use callboard::actors::persister::OpenError;
+use callboard::actors::registry::{List, Register, Registered};
+use callboard::actors::vocabulary::{PluginName, Role, SocketPath, TaskName};
+use callboard::host::{Host, StartError};
+use redb::{Database, TableDefinition};
+
+use support::{LONG, Stage, Task, Watch, dispense, id, node, until};
+
+/// The database file in a data directory.
+const DATABASE: &str = "callboard.redb";
+
+/// Tries to start a host that must be refused.
+async fn refusal(data_dir: &Path) -> OpenError {
+    match Host::builder(data_dir).start().await {
+        Err(StartError::Database(error)) => error,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("a host must not start in {}", data_dir.display()),
+    }
+}
+
+/// Everything at and below a path: kind and mode, and what is in files and links.
+fn picture(path: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let Ok(metadata) = fs::symlink_metadata(path) else { return found };
+    let content = match metadata.file_type() {
+        kind if kind.is_file() => fs::read(path).unwrap(),
+        kind if kind.is_symlink() => fs::read_link(path).unwrap().into_os_string().into_encoded_bytes(),
+        _ => Vec::new(),
+    };
+    found.insert(path.to_owned(), (metadata.mode(), content));
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            found.extend(picture(&entry.unwrap().path()));
+        }
+    }
+    // The lock file says who looked at the directory last, and nothing else.
+    found.retain(|path, _| !path.ends_with("callboard.lock"));
+    found
+}
+
+/// Checks that a host is refused with these words, and that it has changed nothing.
+async fn refused_and_unchanged(data_dir: &Path, words: &[&str]) -> OpenError {
+    let before = picture(data_dir);
+    let error = refusal(data_dir).await;
+    let told = error.to_string();
+    println!("{told}");
+    for word in words {
+        assert!(told.contains(word), "{word:?} is missing in: {told}");
+    }
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(picture(data_dir) == before, "something was changed in {}", data_dir.display());
+    error
+}
+
+/// Lets a host register fifty allocations in the data directory of this stage, and end.
+async fn use_directory(stage: &Stage) {
+    let host = stage.host().await;
+    for number in 0..50 {
+        let register = Register {
+            plugins: vec![node("zfs")],
+            allocation: id(&format!("a{number}")),
+            socket: SocketPath::new("/nowhere/csi.sock").unwrap(),
+            provider: None,
+            version: None,
+            options: Arc::default(),
+        };
+        assert_eq!(host.registry().ask(register).await.unwrap(), Ok(Registered::New));
+    }
+    host.detach().await;
+}
+
+/// A file system of four megabytes, unmounted in the end.
+struct Mounted<'a>(&'a Path);
+
+impl<'a> Mounted<'a> {
+    /// Says so if this user may not mount one.
+    fn at(path: &'a Path) -> Option<Self> {
+        fs::create_dir_all(path).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs"]).arg(path).stderr(Stdio::null());
+        if mount.status().is_ok_and(|status| status.success()) {
+            return Some(Self(path));
+        }
+        println!("NOT RUN: mounting a file system needs root and the right to mount");
+        None
+    }
+
+    fn is_read_only_now(&self) -> bool {
+        let status = Command::new("mount").args(["-o", "remount,ro"]).arg(self.0).status();
+        status.is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        // Processes that are just being started beside hold it busy for a moment: lazily, it goes when they let go.
+        let _ = Command::new("umount").arg("-l").arg(self.0).status();
+    }
+}
+
+/// Who nobody is.
+const NOBODY: u32 = 65_534;
+
+/// Plays on a thread that has no special rights: root's thread gives up its own, and all that it starts is nobody's.
+fn as_nobody<F: Future<Output = ()>>(play: impl FnOnce() -> F + Send + 'static) {
+    let thread = std::thread::spawn(move || {
+        if rustix::process::geteuid().is_root() {
+            rustix::thread::set_thread_groups(&[]).unwrap();
+            rustix::thread::set_thread_gid(rustix::process::Gid::from_raw(NOBODY)).unwrap();
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(NOBODY)).unwrap();
+        }
+        actix::System::new().block_on(play());
+    });
+    thread.join().unwrap();
+}
+
+// === Refused ===
+
+#[actix::test]
+async fn a_file_in_the_place_of_a_data_directory_is_refused() {
+    let stage = Stage::new();
+    fs::write(stage.data_dir(), "precious").unwrap();
+    refused_and_unchanged(&stage.data_dir(), &["not a directory", stage.data_dir().to_str().unwrap()]).await;
+    assert_eq!(fs::read(stage.data_dir()).unwrap(), b"precious");
+}
+
+#[test]
+fn a_directory_that_is_not_ours_to_write_is_refused() {
+    let stage = Stage::new();
+    let (outer, data_dir) = (stage.path(""), stage.data_dir());
+    fs::set_permissions(&outer, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(&data_dir).unwrap();
+    fs::write(data_dir.join("precious"), "kept").unwrap();
+    // Root's own directory, which others may read; without root, one that we may only read ourselves.
+    fs::set_permissions(&data_dir, fs::Permissions::from_mode(0o555)).unwrap();
+    let tried = data_dir.clone();
+    as_nobody(move || async move {
+        let error = refused_and_unchanged(&tried, &["Permission denied", tried.to_str().unwrap()]).await;
+        assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+    });
+    assert_eq!(fs::read_dir(&data_dir).unwrap().count(), 1);
+    fs::set_permissions(&data_dir, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[actix::test]
+async fn a_directory_that_is_read_only_is_refused_with_a_database_or_without() {
+    let stage = Stage::new();
+    let data_dir = stage.data_dir();
+    let Some(mounted) = Mounted::at(&data_dir) else { return };
+    use_directory(&stage).await;
+    assert!(mounted.is_read_only_now());
+    for path in [data_dir.clone(), data_dir.join("below")] {
+        let error = refused_and_unchanged(&path, &["Read-only file system", "name another"]).await;
+        assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+    }
+}
+
+#[actix::test]
+async fn a_directory_that_is_full_is_refused_until_there_is_room() {
+    let stage = Stage::new();
+    let data_dir = stage.data_dir();
+    let Some(_mounted) = Mounted::at(&data_dir) else { return };
+    let ballast = data_dir.join("ballast");
+    fs::write(&ballast, vec![1; 8 << 20]).unwrap_err();
+    let error = refused_and_unchanged(&data_dir, &["no space is left", "free some"]).await;
+    assert!(error.is_transient());
+    fs::remove_file(&ballast).unwrap();
+    use_directory(&stage).await;
+}
+
+#[actix::test]
+async fn a_used_directory_that_became_full_loses_nothing_p3() {
+    let stage = Stage::new();
+    let data_dir = stage.data_dir();
+    let Some(_mounted) = Mounted::at(&data_dir) else { return };
+    use_directory(&stage).await;
+    let ballast = data_dir.join("ballast");
+    fs::write(&ballast, vec![1; 8 << 20]).unwrap_err();
+    match stage.builder().start().await {
+        Ok(host) => {
+            println!("it opens");
+            assert_eq!(host.registry().ask(List).await.unwrap().len(), 50);
+            host.detach().await;
+        }
+        Err(error) => println!("{error}"),
+    }
+    fs::remove_file(&ballast).unwrap();
+    let host = stage.host().await;
+    assert_eq!(host.registry().ask(List).await.unwrap().len(), 50);
+    host.stop().await;
+}
+
+#[actix::test]
+async fn a_damaged_database_is_refused_and_left_for_whoever_repairs_it_res_08() {
+    let stage = Stage::new();
+    use_directory(&stage).await;
+    let (data_dir, file) = (stage.data_dir(), stage.data_dir().join(DATABASE));
+    let whole = fs::read(&file).unwrap();
+    let zeroed = [vec![0; 4_096], whole[4_096..].to_vec()].concat();
+    for damaged in [b"this is no database".to_vec(), Vec::new(), zeroed, whole[..whole.len() / 2].to_vec()] {
+        fs::write(&file, damaged).unwrap();
+        let error = refused_and_unchanged(&data_dir, &["damaged", "move it away", DATABASE]).await;
+        assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+    }
+    fs::write(&file, whole).unwrap();
+    let host = stage.host().await;
+    assert_eq!(host.registry().ask(List).await.unwrap().len(), 50);
+    host.stop().await;
+}
+
+#[actix::test]
+async fn a_database_of_a_later_version_is_refused_and_not_touched_p2() {
+    let stage = Stage::new();
+    use_directory(&stage).await;
+    make_newer(&stage.data_dir().join(DATABASE));
+    let error = refused_and_unchanged(&stage.data_dir(), &["schema", "run the version that wrote it"]).await;
+    assert!(matches!(error, OpenError::Newer { .. }), "{error:?}");
+}
+
+/// Writes facts of another schema into a file, as a later version would: checksum and schema first, and then whatever.
+fn make_newer(file: &Path) {
+    let mut rest = u32::MAX.to_le_bytes().to_vec();
+    rest.extend_from_slice(b"facts that nobody here knows");
+    let facts = [crc32fast::hash(&rest).to_le_bytes().as_slice(), &rest].concat();
+    let table: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+    let database = Database::open(file).unwrap();
+    let transaction = database.begin_write().unwrap();
+    for copy in ["first", "second"] {
+        transaction.open_table(table).unwrap().insert(copy, facts.as_slice()).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+/// A process that is ended with its holder.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[actix::test]
+async fn a_directory_in_which_another_process_is_a_host_is_refused_and_names_it_p5() {
+    let stage = Stage::new();
+    let data_dir = stage.data_dir();
+    let config = stage.path("callboard.toml");
+    fs::write(&config, format!("data_dir = {data_dir:?}\n")).unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    run.args(["run", "--config"]).arg(&config).stdout(Stdio::null()).stderr(Stdio::null());
+    let first = Killed(run.spawn().unwrap());
+    until("the first host runs", async || data_dir.join("admin.sock").exists()).await;
+    let holder = format!("process {}", first.0.id());
+    let error = refused_and_unchanged(&data_dir, &[&holder, "stop that host first"]).await;
+    assert!(error.is_transient());
+    drop(first);
+    stage.host().await.stop().await;
+}
+
+// === Allowed ===
+
+#[actix::test]
+async fn a_directory_a_plugin_and_allocations_of_two_hundred_characters_work_sec_01() {
+    let stage = Stage::new();
+    let (data_dir, name) = (stage.path(&"d".repeat(200)), "n".repeat(200));
+    let host = Host::builder(&data_dir).runtime_dir(stage.path("")).start().await.unwrap();
+    let mut tasks = ["1", "2"].map(|number| {
+        let mut task = Task::new(&stage, number, &name, Role::Monolith);
+        task.spec.allocation = id(&format!("{}-{number}", "a".repeat(198)));
+        task
+    });
+    let mut sockets = Vec::new();
+    for task in &mut tasks {
+        task.start(&host).await;
+        until("it is handed out", async || {
+            let dispensed = dispense(&host, &node(&name), LONG).await.unwrap();
+            let is_it = dispensed.allocation == task.spec.allocation;
+            if is_it {
+                sockets.push(dispensed.socket);
+            }
+            is_it
+        })
+        .await;
+    }
+    assert_ne!(sockets[0], sockets[1]);
+    for task in &mut tasks {
+        assert!(task.stop(&host).await.remarks.is_empty());
+    }
+    host.stop().await;
+    assert!(stage.sockets().is_empty());
+}
+
+#[test]
+fn a_plugin_whose_socket_belongs_to_someone_else_is_refused_within_a_second_sec_03() {
+    if !rustix::process::geteuid().is_root() {
+        println!("NOT RUN: a socket of someone else needs root");
+        return;
+    }
+    let stage = Stage::new();
+    let (data_dir, run, theirs) = (stage.data_dir(), stage.path("run"), stage.path("theirs"));
+    for (directory, owner) in [(&stage.path(""), 0), (&data_dir, NOBODY), (&run, NOBODY), (&theirs, 0)] {
+        fs::create_dir_all(directory).unwrap();
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+        chown(directory, Some(owner), Some(owner)).unwrap();
+    }
+    let socket = theirs.join("csi.sock");
+    let mut plugin = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    plugin.args(["plugin", "hostpath", "--endpoint"]).arg(&socket).stderr(Stdio::null());
+    let _plugin = Killed(plugin.spawn().unwrap());
+    let began = Instant::now();
+    while !socket.exists() {
+        assert!(began.elapsed() < LONG);
+        std::thread::sleep(support::PAUSE);
+    }
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o755)).unwrap();
+    as_nobody(move || async move {
+        let host = Host::builder(&data_dir).runtime_dir(&run).start().await.unwrap();
+        refused_socket(&host, &socket).await;
+        host.stop().await;
+        assert!(socket.exists(), "what is not ours is left where it is");
+    });
+}
+
+async fn refused_socket(host: &Host, socket: &Path) {
+    let mut allocations = Watch::on(host.allocations());
+    let (task, plugin) = (TaskName::new("plugin").unwrap(), PluginName::new("zfs").unwrap());
+    let mut spec = AllocationSpec::new(id("a"), task, plugin, Role::Node);
+    spec.environment.insert("CSI_ENDPOINT".to_owned(), format!("unix://{}", socket.display()));
+    host.allocations().ask(AdoptAllocation { spec }).await.unwrap().unwrap();
+    let began = Instant::now();
+    host.allocations().ask(TaskStarted { allocation: id("a") }).await.unwrap().unwrap();
+    let refused = |news: &AllocationsNews| match news {
+        AllocationsNews::Task(event) if event.kind == TaskEventKind::SocketRefused => {
+            Some(event.message.clone())
+        }
+        _ => None,
+    };
+    let told = allocations.until("the refusal", refused).await;
+    println!("{told}");
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    let us = format!("we are {NOBODY}:");
+    for word in ["permission denied", socket.to_str().unwrap(), "0:0", "mode 0755", &us] {
+        assert!(told.contains(word), "{word:?} is missing in: {told}");
+    }
+    let listed = host.allocations().ask(ListAllocations).await.unwrap();
+    assert_eq!(listed[0].phase, AllocationPhase::AwaitingRestart);
+    assert_eq!(listed[0].last_event, told);
+}
+
+// === Free again ===
 
 /// Starts processes as fast as it can, on a thread of its own, until it is dropped.
 struct Spawner {

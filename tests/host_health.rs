@@ -1,7 +1,5 @@
 //! What a host says of the health of its plugins, and that what it says is what it does. Real plugin processes throughout.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::sync::Arc;

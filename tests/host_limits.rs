@@ -1,7 +1,5 @@
 //! What a host costs, and that nothing grows: waiting holds up nobody, and lives that have ended leave nothing behind.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::fs;
