@@ -9,10 +9,10 @@ use callboard_actors::allocation::{Neighbours, RegisterOutcome, RetiredOutcome};
 use callboard_actors::allocations::{
     AllocationPhase, AllocationsNews, PrepareError, StopAllocation, TaskEventKind, UnknownAllocation,
 };
-use callboard_actors::instances::{AwaitRetired, CheckError, CheckNow, Dispense, HealthOf};
+use callboard_actors::instances::{AwaitRetired, CheckError, CheckNow, Dispense};
 use callboard_actors::registry::{Deregister, Deregistered, List, Register};
 use callboard_actors::shell::{AskError, Ending, StopMode};
-use callboard_actors::vocabulary::Health;
+use callboard_actors::vocabulary::{AllocationId, Health, PluginKey};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
@@ -126,8 +126,12 @@ impl Neighbours for BadDisk {
         self.others.deregister(message)
     }
 
-    fn health_of(&self, message: HealthOf) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>> {
-        self.others.health_of(message)
+    fn health_of(
+        &self,
+        allocation: AllocationId,
+        plugins: Vec<PluginKey>,
+    ) -> LocalBoxFuture<'static, Result<Vec<Health>, AskError>> {
+        self.others.health_of(allocation, plugins)
     }
 
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome> {
