@@ -4,6 +4,9 @@ mod support;
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use callboard::actors::allocations::AdoptAllocation;
@@ -176,7 +179,7 @@ async fn ten_thousand_registrations_that_came_and_went_leave_nothing_behind_scl_
         socket: callboard::actors::vocabulary::SocketPath::new("/nowhere/csi.sock").unwrap(),
         provider: None,
         version: None,
-        options: std::sync::Arc::default(),
+        options: Arc::default(),
     };
     let mut base = None;
     for hundred in 0..100 {
@@ -242,4 +245,40 @@ async fn plugins_that_are_killed_a_hundred_times_leave_a_socket_for_each_that_li
     assert_eq!(stage.sockets(), Vec::<PathBuf>::new());
     assert_eq!(host.notices().recent(), []);
     host.stop().await;
+}
+
+/// Starts processes as fast as it can, on a thread of its own, until it is dropped.
+struct Spawner {
+    is_over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Spawner {
+    fn begin() -> Self {
+        let is_over = Arc::<AtomicBool>::default();
+        let told = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            while !told.load(Ordering::Relaxed) {
+                Command::new("true").status().unwrap();
+            }
+        });
+        Self { is_over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Spawner {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+#[actix::test]
+async fn a_directory_is_free_once_its_host_has_stopped_whatever_is_just_being_started_p5() {
+    let _alone = alone().await;
+    let stage = Stage::new();
+    let _spawners = [Spawner::begin(), Spawner::begin(), Spawner::begin()];
+    for _ in 0..30 {
+        stage.host().await.stop().await;
+    }
 }
