@@ -145,6 +145,37 @@ fn what_a_wrapper_started_ends_with_a_host_that_is_killed_prc_04() {
 }
 
 #[test]
+fn a_secret_of_a_plugins_environment_reaches_the_plugin_and_is_nowhere_on_disk_p6_c025() {
+    const CANARY: &str = "canary-7c1e2a90";
+    let stage =
+        Stage::new(&allocation("a", "zfs", "node", &[], &format!("env = {{ POOL_KEY = {CANARY:?} }}")));
+    let host = stage.run();
+    host.until_active("csi-node", "zfs", "a");
+    let status = host.json(&["status"]);
+    let environment = std::fs::read(format!("/proc/{}/environ", pid_of(&status, "a"))).expect("it runs");
+    assert!(String::from_utf8_lossy(&environment).contains(CANARY), "the plugin has it");
+    let shown = [host.json(&["status"]), host.json(&["tree"])].map(|json| json.to_string());
+    assert!(host.ask(&["shutdown"]).status.success());
+    assert!(shown.iter().chain([&host.log()]).all(|text| !text.contains(CANARY)), "nobody is shown it");
+    let mut directories = vec![stage.data_dir()];
+    let mut files = 0;
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).expect("it can be read") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.is_file() {
+                files += 1;
+                let bytes = std::fs::read(&path).expect("it can be read");
+                let is_there = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
+                assert!(!is_there, "{} holds the secret", path.display());
+            }
+        }
+    }
+    assert!(files >= 3, "database, lock and log were searched");
+}
+
+#[test]
 fn a_second_host_on_the_same_directory_is_refused_and_the_first_goes_on_p5() {
     let stage = Stage::new(&allocation("a", "zfs", "node", &[], ""));
     let host = stage.run();

@@ -23,7 +23,8 @@ pub struct Register {
     pub provider: Option<Arc<str>>,
     /// The version the plugin gives itself, if known.
     pub version: Option<Arc<str>>,
-    /// What the host wants to find again beside it. At most 64 entries and 4 KiB in all.
+    /// What the host wants to find again beside it. At most 64 entries and 4 KiB in all. They are stored in the clear: no
+    /// secret belongs here (P6).
     pub options: Arc<BTreeMap<String, String>>,
 }
 
