@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use callboard_actors::allocations::AllocationsView;
+use callboard_actors::allocations::{AllocationPhase, AllocationStatus, AllocationsView};
 use callboard_actors::instances::{InstanceReport, InstancesView};
 use callboard_actors::inventory::{InventoryView, Offer};
 use callboard_actors::registry::{Active, Entry, RegistryView, Standing};
@@ -66,10 +66,22 @@ pub(super) fn allocations(views: &Views) -> Vec<wire::AllocationStatus> {
             restarts: task.restarts,
             last_event: task.last_event.clone(),
             socket: book.map_or_else(String::new, |book| book.socket.to_string()),
-            reason: book.and_then(|book| book.health.reason()).unwrap_or_default().to_owned(),
+            reason: book.and_then(|book| reason(book)).unwrap_or_default().to_owned(),
         }
     };
     views.tasks.iter().map(one).collect()
+}
+
+/// Why an allocation is unhealthy, or what keeps it from being ready (LOG-05).
+fn reason(book: &AllocationStatus) -> Option<&str> {
+    match book.phase {
+        AllocationPhase::AwaitingSocket | AllocationPhase::Probing => Some(&book.last_event),
+        AllocationPhase::Prepared
+        | AllocationPhase::Registering
+        | AllocationPhase::Registered
+        | AllocationPhase::AwaitingRestart
+        | AllocationPhase::Stopping => book.health.reason(),
+    }
 }
 
 impl Known<'_> {

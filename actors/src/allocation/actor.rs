@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 
 use super::directory;
-use super::messages::{AllocationNews, Listener};
+use super::messages::{AllocationNews, AllocationPhase, Listener};
 use super::neighbours::Neighbours;
 use super::paths::Plan;
 use super::state::{Allocation, AllocationCall, AllocationConfig, AllocationOutcome};
@@ -114,6 +114,10 @@ async fn ask_once(socket: &SocketPath, rpc: Rpc, deadline: Duration) -> Result<A
 
 fn log(allocation: &AllocationId, news: &AllocationNews) {
     match news {
+        // Not being ready yet is normal (A2).
+        AllocationNews::Changed(status) if status.phase == AllocationPhase::Probing => {
+            tracing::debug!(%allocation, plugin = %status.plugin, event = status.last_event, "not ready yet");
+        }
         AllocationNews::Changed(status) => tracing::info!(
             %allocation,
             plugin = %status.plugin,

@@ -180,6 +180,10 @@ impl Allocation {
         let options = self.config.options;
         let Phase::Waiting(waiting) = &mut self.phase else { return };
         waiting.note(&setback.cause);
+        // Who looks meanwhile sees the cause; told once, however often it is met.
+        if waiting.file.is_some() && setback.class != Class::Absent {
+            self.last_event = format!("not ready yet: {}", setback.cause);
+        }
         if setback.class != Class::Denied {
             waiting.denied_since = None;
         }
