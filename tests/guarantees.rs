@@ -24,7 +24,7 @@ fn files(below: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names of all functions of the tree, and of all message scripts.
+/// The names of all tests of the tree, and of all message scripts.
 fn names() -> BTreeSet<String> {
     let mut found = Vec::new();
     for below in ["src", "tests", "actors/src", "actors/tests", "proto/src", "proto/tests"] {
@@ -35,24 +35,62 @@ fn names() -> BTreeSet<String> {
         if path.components().any(|part| part.as_os_str() == "scripts") {
             names.extend(path.file_name().and_then(|name| name.to_str()).map(str::to_owned));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).unwrap();
-            let functions = text.lines().filter_map(|line| line.trim_start().split_once("fn "));
-            names.extend(functions.filter_map(|(_, rest)| rest.split('(').next()).map(str::to_owned));
+            names.extend(tests(&fs::read_to_string(&path).unwrap()));
         }
     }
     names
+}
+
+/// The names of the functions that stand below the mark of a test.
+fn tests(text: &str) -> Vec<String> {
+    let (mut is_test, mut names) = (false, Vec::new());
+    for line in text.lines().map(str::trim_start) {
+        if ["#[test]", "#[actix::test", "#[tokio::test"].iter().any(|mark| line.starts_with(mark)) {
+            is_test = true;
+        } else if let Some((_, rest)) = line.split_once("fn ").filter(|_| is_test) {
+            names.extend(rest.split('(').next().map(str::to_owned));
+            is_test = false;
+        }
+    }
+    names
+}
+
+/// What stands between backquotes and looks like the name of a test or a script.
+fn named(text: &str) -> Vec<&str> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted.filter(|text| text.matches('_').count() >= 2 && !text.contains(' ')).collect()
 }
 
 #[test]
 fn every_test_and_script_that_a_guarantee_names_exists() {
     let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
     let names = names();
-    let quoted = page.split('`').skip(1).step_by(2);
-    let named: Vec<&str> =
-        quoted.filter(|text| text.matches('_').count() >= 2 && !text.contains(' ')).collect();
+    let named = named(&page);
     assert!(named.len() > 80, "the page is not what it was: {} names", named.len());
     let missing: Vec<&str> = named.into_iter().filter(|name| !names.contains(*name)).collect();
     assert!(missing.is_empty(), "docs/guarantees.md names what does not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn every_guarantee_is_held_by_something() {
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let is_head = |line: &&str| line.starts_with("|---") || line.ends_with("| held by |");
+    let rows = page.lines().filter(|line| line.starts_with('|') && !is_head(line));
+    let empty: Vec<&str> = rows.filter(|row| named(row).is_empty()).collect();
+    assert!(empty.is_empty(), "nothing holds these:\n{}", empty.join("\n"));
+}
+
+/// An id is proven by a test that carries it, and not only promised.
+#[test]
+fn every_failure_case_has_a_test_of_its_name() {
+    let names: Vec<String> = names().into_iter().map(|name| format!("_{name}_")).collect();
+    let is_case = |id: &&&str| id.contains('-');
+    let carried = |id: &str| {
+        let id = format!("_{}_", id.to_lowercase().replace('-', "_"));
+        names.iter().any(|name| name.contains(&id))
+    };
+    let missing: Vec<&&str> = IDS.iter().filter(is_case).filter(|id| !carried(id)).collect();
+    assert!(missing.is_empty(), "no test carries {missing:?}");
 }
 
 #[test]
