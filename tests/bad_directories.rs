@@ -101,9 +101,10 @@ impl<'a> Mounted<'a> {
         None
     }
 
-    fn is_read_only_now(&self) -> bool {
-        let status = Command::new("mount").args(["-o", "remount,ro"]).arg(self.0).status();
-        status.is_ok_and(|status| status.success())
+    /// The kernel refuses as long as a file is open for writing, also in a process that is just being started beside.
+    async fn become_read_only(&self) {
+        let remounted = || Command::new("mount").args(["-o", "remount,ro"]).arg(self.0).output();
+        until("it is read-only", async || remounted().is_ok_and(|output| output.status.success())).await;
     }
 }
 
@@ -171,7 +172,7 @@ async fn a_directory_that_is_read_only_is_refused_with_a_database_or_without() {
     let data_dir = stage.data_dir();
     let Some(mounted) = Mounted::at(&data_dir) else { return };
     use_directory(&stage).await;
-    assert!(mounted.is_read_only_now());
+    mounted.become_read_only().await;
     for path in [data_dir.clone(), data_dir.join("below")] {
         let error = refused_and_unchanged(&path, &["Read-only file system", "name another"]).await;
         assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
