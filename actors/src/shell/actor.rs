@@ -79,7 +79,8 @@ pub(crate) struct Shell<M: Machine, D, S> {
     pub(super) calls: Calls<M>,
     pub(super) timers: Timers<M::Timer>,
     pub(super) armed: Option<(Timestamp, SpawnHandle)>,
-    pub(super) readers: BTreeMap<u64, FeedSender<M::News, M::View>>,
+    /// Who reads, by number, in the order in which they came.
+    pub(super) readers: Vec<(u64, FeedSender<M::News, M::View>)>,
     pub(super) readers_ever: u64,
     pub(super) unattached: Vec<FeedSender<M::News, M::View>>,
     pub(super) published: u64,
@@ -121,7 +122,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             calls: Calls::new(settings.calls_running_max, settings.calls_waiting_max),
             timers: Timers::default(),
             armed: None,
-            readers: BTreeMap::new(),
+            readers: Vec::new(),
             readers_ever: 0,
             unattached: Vec::new(),
             published: 0,

@@ -6,8 +6,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::Notify;
+use std::task::{Context, Poll, Waker};
 
 /// What a subscriber reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +40,8 @@ struct Queue<N, V> {
     resync_asked: bool,
     ended: bool,
     abandoned: bool,
+    /// The reader, if it waits for something to read.
+    reader: Option<Waker>,
 }
 
 impl<N, V> Queue<N, V> {
@@ -73,12 +74,22 @@ impl<N, V> Queue<N, V> {
 
 struct Shared<N, V> {
     queue: Mutex<Queue<N, V>>,
-    filled: Notify,
 }
 
 impl<N, V> Shared<N, V> {
     fn lock(&self) -> MutexGuard<'_, Queue<N, V>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the queue, and wakes the reader if it waited for that.
+    fn fill(&self, change: impl FnOnce(&mut Queue<N, V>)) {
+        let mut queue = self.lock();
+        change(&mut queue);
+        let reader = queue.reader.take();
+        drop(queue);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
     }
 }
 
@@ -120,31 +131,32 @@ pub(crate) fn feed<N, V>(
         resync_asked: false,
         ended: false,
         abandoned: false,
+        reader: None,
     };
-    let shared = Arc::new(Shared { queue: Mutex::new(queue), filled: Notify::new() });
+    let shared = Arc::new(Shared { queue: Mutex::new(queue) });
     (FeedSender { shared: Arc::clone(&shared) }, Subscription { shared, resync: Box::new(resync) })
 }
 
 impl<N, V> FeedSender<N, V> {
-    /// Puts a change into the queue, or counts it as missed.
-    pub(crate) fn change(&self, number: u64, news: N) {
-        let mut queue = self.shared.lock();
-        match queue.missed {
-            Some(missed) => queue.missed = Some(missed + 1),
-            None if queue.is_full() => queue.missed = Some(1),
-            None => queue.items.push_back(FeedItem::Change { number, news }),
-        }
-        drop(queue);
-        self.shared.filled.notify_one();
+    /// Puts a change into the queue, or counts it as missed. False means that nobody reads any more.
+    pub(crate) fn change(&self, number: u64, news: N) -> bool {
+        let mut is_read = true;
+        self.shared.fill(|queue| {
+            is_read = !queue.abandoned;
+            match queue.missed {
+                Some(missed) => queue.missed = Some(missed + 1),
+                None if queue.is_full() => queue.missed = Some(1),
+                None if is_read => queue.items.push_back(FeedItem::Change { number, news }),
+                None => {}
+            }
+        });
+        is_read
     }
 
     /// Puts a snapshot into the queue, after word of what was missed. Where there is no room, the reader asks for a new one
     /// when it gets there.
     pub(crate) fn snapshot(&self, number: u64, view: V) {
-        let mut queue = self.shared.lock();
-        queue.take_snapshot(FeedItem::Snapshot { number, view });
-        drop(queue);
-        self.shared.filled.notify_one();
+        self.shared.fill(|queue| queue.take_snapshot(FeedItem::Snapshot { number, view }));
     }
 
     /// Whether changes are missing and the reader has asked for a snapshot.
@@ -166,8 +178,7 @@ impl<N, V> FeedSender<N, V> {
 
 impl<N, V> Drop for FeedSender<N, V> {
     fn drop(&mut self) {
-        self.shared.lock().ended = true;
-        self.shared.filled.notify_one();
+        self.shared.fill(|queue| queue.ended = true);
     }
 }
 
@@ -179,22 +190,15 @@ enum Look<N, V> {
 }
 
 impl<N, V> Subscription<N, V> {
-    /// Waits for the next item. `None` means that the publisher has ended and everything it said has been read.
+    /// Waits for the next item. `None` means that the publisher has ended and everything it said has been read. Giving up
+    /// this future loses nothing.
     pub async fn next(&mut self) -> Option<FeedItem<N, V>> {
-        loop {
-            match self.look() {
-                Look::Item(item) => return Some(item),
-                Look::Ended => return None,
-                Look::Behind => (self.resync)(),
-                Look::Empty => {}
-            }
-            self.shared.filled.notified().await;
-        }
+        std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
     /// The next item if there is one now.
     pub fn try_next(&mut self) -> Option<FeedItem<N, V>> {
-        match self.look() {
+        match self.look(None) {
             Look::Item(item) => Some(item),
             Look::Behind => {
                 (self.resync)();
@@ -204,7 +208,19 @@ impl<N, V> Subscription<N, V> {
         }
     }
 
-    fn look(&self) -> Look<N, V> {
+    fn poll_next(&mut self, context: &Context<'_>) -> Poll<Option<FeedItem<N, V>>> {
+        loop {
+            match self.look(Some(context.waker())) {
+                Look::Item(item) => return Poll::Ready(Some(item)),
+                Look::Ended => return Poll::Ready(None),
+                Look::Behind => (self.resync)(),
+                Look::Empty => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Takes what there is. If there is nothing, `reader` is woken when there is.
+    fn look(&self, reader: Option<&Waker>) -> Look<N, V> {
         let mut queue = self.shared.lock();
         if let Some(item) = queue.items.pop_front() {
             return Look::Item(item);
@@ -217,6 +233,9 @@ impl<N, V> Subscription<N, V> {
             queue.resync_asked = true;
             return Look::Behind;
         }
+        let former = std::mem::replace(&mut queue.reader, reader.cloned());
+        drop(queue);
+        drop(former);
         Look::Empty
     }
 }
@@ -225,6 +244,9 @@ impl<N, V> Drop for Subscription<N, V> {
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
         queue.abandoned = true;
-        queue.items.clear();
+        // Whatever these let go of must not find the queue locked.
+        let unread = (std::mem::take(&mut queue.items), queue.reader.take());
+        drop(queue);
+        drop(unread);
     }
 }

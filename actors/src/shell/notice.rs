@@ -127,10 +127,7 @@ impl Notices {
         let mut board = self.lock();
         board.count += 1;
         let number = board.count;
-        board.readers.retain(|reader| !reader.is_abandoned());
-        for reader in &board.readers {
-            reader.change(number, notice.clone());
-        }
+        board.readers.retain(|reader| reader.change(number, notice.clone()));
         if board.recent.len() == NOTICES_KEPT {
             board.recent.pop_front();
         }

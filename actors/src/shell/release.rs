@@ -31,20 +31,20 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
                     let _ = reply.send(Ok(answer));
                 }
             }
-            Item::Publish(news) => self.publish(&news),
+            Item::Publish(news) => self.publish(news),
             Item::Attach(reader, view) => {
                 reader.snapshot(self.published, view);
                 // Publishing lets go of those who left; where nothing is published, this does, now and then.
                 if self.readers.len().is_power_of_two() {
-                    self.readers.retain(|_, reader| !reader.is_abandoned());
+                    self.readers.retain(|(_, reader)| !reader.is_abandoned());
                 }
                 self.readers_ever += 1;
-                self.readers.insert(self.readers_ever, reader);
+                self.readers.push((self.readers_ever, reader));
             }
             Item::Refresh(views) => {
                 for (number, view) in views {
-                    if let Some(reader) = self.readers.get(&number) {
-                        reader.snapshot(self.published, view);
+                    if let Ok(place) = self.readers.binary_search_by_key(&number, |(number, _)| *number) {
+                        self.readers[place].1.snapshot(self.published, view);
                     }
                 }
             }
@@ -55,13 +55,16 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         }
     }
 
-    fn publish(&mut self, news: &M::News) {
+    fn publish(&mut self, news: M::News) {
         self.published += 1;
-        self.doing.published(news);
-        self.readers.retain(|_, reader| !reader.is_abandoned());
-        for reader in self.readers.values() {
-            reader.change(self.published, news.clone());
-        }
+        self.doing.published(&news);
+        // All but the last reader get a copy.
+        let (mut news, mut left) = (Some(news), self.readers.len());
+        self.readers.retain(|(_, reader)| {
+            left -= 1;
+            let copy = if left == 0 { news.take() } else { news.clone() };
+            copy.is_some_and(|news| reader.change(self.published, news))
+        });
     }
 
     fn start_calls(&mut self, context: &mut Context<Self>) {
