@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use actix::{Actor, AsyncContext, Context, Handler, SpawnHandle};
 
-use super::address::{Address, Door, Letter, Permit, ReplySender};
+use super::address::{Address, Asker, Door, Letter, ReplySender};
 use super::calls::{Calls, Returned, panic_message};
 use super::doing::Doing;
 use super::feed::FeedSender;
@@ -49,12 +49,6 @@ pub(super) enum Event<M: Machine> {
     Letter(Letter<M>, Timestamp),
     Again(AskId, Unfinished<M>),
     Returned(Returned<M>),
-}
-
-/// Who asked, and the place it takes at the door.
-pub(super) struct Asker<M: Machine> {
-    pub(super) reply: Option<ReplySender<M>>,
-    pub(super) permit: Option<Permit>,
 }
 
 /// What the present machine was told and has not finished. It is told again when the machine is rebuilt.
@@ -157,9 +151,10 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     pub(super) fn handle_event(&mut self, event: Event<M>, context: &mut Context<Self>) {
         match event {
             Event::Letter(Letter::Ask { ask, reply, permit }, asked_at) => {
+                let moment = self.moment();
                 let asker = Asker { reply, permit: Some(permit) };
                 let id = self.next_id();
-                self.step(Input::Asked { id, asked_at, ask }, Some(asker), context);
+                self.step_at(moment, Input::Asked { id, asked_at, ask }, Some(asker), context);
             }
             Event::Again(id, Unfinished::Question { ask, asked_at, reply }) => {
                 let asker = Asker { reply, permit: None };
@@ -238,8 +233,18 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
 
     // === One step ===
 
-    pub(super) fn step(&mut self, input: Input<M>, mut asker: Option<Asker<M>>, context: &mut Context<Self>) {
+    pub(super) fn step(&mut self, input: Input<M>, asker: Option<Asker<M>>, context: &mut Context<Self>) {
         let moment = self.moment();
+        self.step_at(moment, input, asker, context);
+    }
+
+    fn step_at(
+        &mut self,
+        moment: Moment,
+        input: Input<M>,
+        mut asker: Option<Asker<M>>,
+        context: &mut Context<Self>,
+    ) {
         let Phase::Running(machine) = &mut self.phase else { return };
         tracing::trace!(actor = %self.door.name, ?input, "step");
         let effects = &mut self.effects;
@@ -249,7 +254,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             return;
         }
         self.door.steps.fetch_add(1, Ordering::Relaxed);
-        let failed = self.queue_effects(&input, &mut asker);
+        let failed = self.put_effects_out(&input, &mut asker);
         if let (Some(Asker { reply, .. }), Input::Asked { id, asked_at, ask }) = (asker, input) {
             self.unfinished.insert(id, Unfinished::Question { ask, asked_at, reply });
         }
@@ -259,8 +264,9 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         self.flush(context);
     }
 
-    /// Puts the effects of a step into the outbox. Gives the error of a write that failed at once.
-    fn queue_effects(&mut self, input: &Input<M>, asker: &mut Option<Asker<M>>) -> Option<String> {
+    /// Puts the effects of a step into the outbox; answers and news, of which almost all effects are, skip an empty one.
+    /// Gives the error of a write that failed at once.
+    fn put_effects_out(&mut self, input: &Input<M>, asker: &mut Option<Asker<M>>) -> Option<String> {
         let mut effects = std::mem::take(&mut self.effects);
         let mut failed = None;
         for effect in effects.drain() {
@@ -269,9 +275,14 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
                 Effect::Persist(_) if failed.is_some() => {}
                 Effect::Persist(change) => failed = self.write(change),
                 Effect::Reply(id, answer) => {
-                    let item = self.reply_item(id, answer, input, asker);
-                    self.outbox.push(item);
+                    let asker = self.asker_of(id, input, asker);
+                    if self.outbox.is_empty() {
+                        asker.hear(answer);
+                    } else {
+                        self.outbox.push(Item::Reply { answer, asker });
+                    }
                 }
+                Effect::Publish(news) if self.outbox.is_empty() => self.publish(news),
                 Effect::Publish(news) => self.outbox.push(Item::Publish(news)),
                 Effect::Call { key, deadline, call } => {
                     self.outbox.push(Item::Call { key, deadline, call });
@@ -300,23 +311,18 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         failed
     }
 
-    fn reply_item(
-        &mut self,
-        id: AskId,
-        answer: M::Answer,
-        input: &Input<M>,
-        asker: &mut Option<Asker<M>>,
-    ) -> Item<M> {
+    /// Who waits for the answer to this question.
+    fn asker_of(&mut self, id: AskId, input: &Input<M>, asker: &mut Option<Asker<M>>) -> Asker<M> {
         let is_current = matches!(input, Input::Asked { id: current, .. } if *current == id);
-        if let Some(Asker { reply, permit }) = asker.take_if(|_| is_current) {
-            return Item::Reply { answer, reply, permit };
+        if let Some(asker) = asker.take_if(|_| is_current) {
+            return asker;
         }
         let reply = match self.unfinished.remove(&id) {
             Some(Unfinished::Question { reply, .. }) => reply,
             // Nobody waits for this answer, or no longer.
             Some(Unfinished::Stop(_)) | None => None,
         };
-        Item::Reply { answer, reply, permit: None }
+        Asker { reply, permit: None }
     }
 }
 

@@ -88,6 +88,23 @@ impl Drop for Permit {
     }
 }
 
+/// Who asked, if anybody waits for the answer, and the place it takes at the door.
+pub(crate) struct Asker<M: Machine> {
+    pub(crate) reply: Option<ReplySender<M>>,
+    pub(crate) permit: Option<Permit>,
+}
+
+impl<M: Machine> Asker<M> {
+    /// Gives the place free and the answer out.
+    pub(crate) fn hear(self, answer: M::Answer) {
+        drop(self.permit);
+        if let Some(reply) = self.reply {
+            // Whoever gave up waiting does not need the answer.
+            let _ = reply.send(Ok(answer));
+        }
+    }
+}
+
 /// The door of an actor: its name, what is in flight, and what has happened to it so far. It outlives the lives of the actor.
 #[derive(Debug)]
 pub(crate) struct Door {

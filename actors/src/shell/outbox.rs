@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::address::{Permit, ReplySender};
+use super::address::Asker;
 use super::feed::FeedSender;
 use super::machine::{CallKey, Machine};
 use super::spawn::Ending;
@@ -13,7 +13,7 @@ pub(crate) enum Item<M: Machine> {
     /// Nothing behind this leaves before write `0` is on disk.
     Gate(u64),
     /// An answer; nobody may be waiting for it.
-    Reply { answer: M::Answer, reply: Option<ReplySender<M>>, permit: Option<Permit> },
+    Reply { answer: M::Answer, asker: Asker<M> },
     /// News for everyone.
     Publish(M::News),
     /// A new subscriber, with what it is to see first.
@@ -45,6 +45,11 @@ impl<M: Machine> Outbox<M> {
             self.gates += 1;
         }
         self.items.push_back(item);
+    }
+
+    /// Whether nothing waits to leave.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     /// Everything up to this write is on disk.

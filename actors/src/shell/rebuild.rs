@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, WrapFuture};
 use futures_util::FutureExt;
 
-use super::actor::{AfterSettling, Asker, Event, Phase, Shell};
-use super::address::AskError;
+use super::actor::{AfterSettling, Event, Phase, Shell};
+use super::address::{AskError, Asker};
 use super::calls::panic_message;
 use super::doing::Doing;
 use super::machine::{Input, Machine};
@@ -68,13 +68,13 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         self.settings.notices.post(Notice::WriteFailed { actor: actor.clone(), error: error.to_owned() });
         for item in behind {
             match item {
-                Item::Reply { reply: Some(reply), .. } => {
+                Item::Reply { asker: Asker { reply: Some(reply), .. }, .. } => {
                     let error = AskError::NotDurable { actor: actor.clone(), error: error.to_owned() };
                     let _ = reply.send(Err(error));
                 }
                 Item::Attach(reader, _) => self.unattached.push(reader),
                 // Nobody may see these; the rebuilt machine says and asks again what still holds.
-                Item::Reply { reply: None, .. }
+                Item::Reply { asker: Asker { reply: None, .. }, .. }
                 | Item::Gate(_)
                 | Item::Publish(_)
                 | Item::Refresh(_)

@@ -24,13 +24,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         match item {
             // Gates are taken out by the outbox itself.
             Item::Gate(_) => {}
-            Item::Reply { answer, reply, permit } => {
-                drop(permit);
-                if let Some(reply) = reply {
-                    // Whoever gave up waiting does not need the answer.
-                    let _ = reply.send(Ok(answer));
-                }
-            }
+            Item::Reply { answer, asker } => asker.hear(answer),
             Item::Publish(news) => self.publish(news),
             Item::Attach(reader, view) => {
                 reader.snapshot(self.published, view);
@@ -55,7 +49,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         }
     }
 
-    fn publish(&mut self, news: M::News) {
+    pub(super) fn publish(&mut self, news: M::News) {
         self.published += 1;
         self.doing.published(&news);
         // All but the last reader get a copy.
