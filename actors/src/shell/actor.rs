@@ -59,6 +59,9 @@ pub(super) enum Unfinished<M: Machine> {
     Stop(StopMode),
 }
 
+/// The subscribers, by number.
+type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
+
 pub(crate) struct Shell<M: Machine, D, S> {
     pub(super) config: M::Config,
     pub(super) settings: Settings,
@@ -74,7 +77,7 @@ pub(crate) struct Shell<M: Machine, D, S> {
     pub(super) timers: Timers<M::Timer>,
     pub(super) armed: Option<(Timestamp, SpawnHandle)>,
     /// Who reads, by number, in the order in which they came.
-    pub(super) readers: Vec<(u64, FeedSender<M::News, M::View>)>,
+    pub(super) readers: Readers<M>,
     pub(super) readers_ever: u64,
     pub(super) unattached: Vec<FeedSender<M::News, M::View>>,
     pub(super) published: u64,
