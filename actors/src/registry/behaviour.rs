@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::draft::Draft;
 use super::messages::{
     Active, Departure, Deregister, Deregistered, Describe, Description, Entry, List, Register, RegisterError,
     Registered, RegistrationOf, RegistryNews, RegistryView, Standing, WaitError, WaitForPlugin,
@@ -85,14 +84,12 @@ impl Registry {
     ) {
         match ask {
             RegistryAsk::Register(register) => {
-                let mut draft = Draft::default();
-                let answer = self.register(register, now, &mut draft);
-                draft.leave(Some((id, RegistryAnswer::Register(answer))), effects);
+                let answer = self.register(register, now);
+                self.draft.leave(Some((id, RegistryAnswer::Register(answer))), effects);
             }
             RegistryAsk::Deregister(deregister) => {
-                let mut draft = Draft::default();
-                let answer = self.deregister(deregister, now, &mut draft);
-                draft.leave(Some((id, RegistryAnswer::Deregister(answer))), effects);
+                let answer = self.deregister(deregister, now);
+                self.draft.leave(Some((id, RegistryAnswer::Deregister(answer))), effects);
             }
             RegistryAsk::List(List) => effects.reply(id, RegistryAnswer::List(self.entries())),
             RegistryAsk::Describe(question) => {
@@ -107,20 +104,15 @@ impl Registry {
 
     // === Register and deregister ===
 
-    fn register(
-        &mut self,
-        message: &Register,
-        now: Timestamp,
-        draft: &mut Draft,
-    ) -> Result<Registered, RegisterError> {
+    fn register(&mut self, message: &Register, now: Timestamp) -> Result<Registered, RegisterError> {
         self.refuse_malformed(message)?;
         let mut summary = Registered::Unchanged;
-        let (plugins, mut turn) = self.turn(now, draft);
+        let (plugins, mut turn) = self.turn(now);
         for key in &message.plugins {
             let registration = registration(message, key);
             let plugin = plugins.entry(key.clone()).or_default();
             let Some(held) = plugin.members.of(&message.allocation) else {
-                turn.admit(plugin, registration);
+                turn.admit(key, plugin, registration);
                 summary = Registered::New;
                 continue;
             };
@@ -167,8 +159,8 @@ impl Registry {
         Ok(())
     }
 
-    fn deregister(&mut self, message: &Deregister, now: Timestamp, draft: &mut Draft) -> Deregistered {
-        let leave = |key: &&_| self.dismiss(key, &message.allocation, Departure::Deregistered, now, draft);
+    fn deregister(&mut self, message: &Deregister, now: Timestamp) -> Deregistered {
+        let leave = |key: &&_| self.dismiss(key, &message.allocation, Departure::Deregistered, now);
         let removed: Vec<_> = message.plugins.iter().filter(leave).cloned().collect();
         if removed.is_empty() { Deregistered::NotRegistered } else { Deregistered::Removed(removed) }
     }

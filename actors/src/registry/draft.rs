@@ -1,5 +1,5 @@
 //! A draft of what one message changes: rows to write, news to tell, askers to answer. It becomes effects in one go, so that
-//! nothing is told of a change that is not on disk.
+//! nothing is told of a change that is not on disk. The registry has one and uses it again for each message.
 
 use super::behaviour::RegistryAnswer;
 use super::messages::{Active, RegistryNews};
@@ -54,17 +54,19 @@ impl Draft {
         }
     }
 
-    /// Turns the draft into effects: first the write, then the answer to whoever asked, then the news, then those who waited.
-    pub(super) fn leave(self, asker: Option<(AskId, RegistryAnswer)>, effects: &mut Effects<Registry>) {
+    /// Turns what is noted into effects and is empty again: first the write, then the answer to whoever asked, then the news,
+    /// then those who waited.
+    pub(super) fn leave(&mut self, asker: Option<(AskId, RegistryAnswer)>, effects: &mut Effects<Registry>) {
         if !self.is_empty() {
-            effects.persist(self.change);
+            effects.persist(std::mem::take(&mut self.change));
         }
         if let Some((id, answer)) = asker {
             effects.reply(id, answer);
         }
-        let news = self.comings_and_goings.into_iter().chain(self.elections);
-        news.for_each(|news| effects.publish(news));
-        for (waiter, active) in self.awakened {
+        for news in self.comings_and_goings.drain(..).chain(self.elections.drain(..)) {
+            effects.publish(news);
+        }
+        for (waiter, active) in self.awakened.drain(..) {
             effects.cancel_timer(super::behaviour::RegistryTimer::Waited(waiter));
             effects.reply(waiter, RegistryAnswer::WaitForPlugin(Ok(active)));
         }

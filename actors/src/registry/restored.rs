@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::behaviour::RegistryTimer;
-use super::draft::Draft;
 use super::messages::Departure;
 use super::state::{CheckIdentity, CheckOutcome, Registry};
 use crate::shell::{CallKey, CallLost, Effects};
@@ -101,13 +100,12 @@ impl Registry {
         // A proof holds whichever round asked for it, as long as what was proven is still what is waited for.
         let is_awaited = self.restored.unconfirmed.get(&check.number) == Some(&check.registration);
         if is_awaited && matches!(outcome, Ok(CheckOutcome::Proven)) {
-            let mut draft = Draft::default();
             let key = &check.registration.plugin;
-            let (plugins, mut turn) = self.turn(moment.now, &mut draft);
+            let (plugins, mut turn) = self.turn(moment.now);
             if let Some(plugin) = plugins.get_mut(key) {
                 turn.confirm(key, plugin, check.number, None);
             }
-            draft.leave(None, effects);
+            self.draft.leave(None, effects);
         }
         if key.attempt == self.restored.round {
             self.restored.running = self.restored.running.saturating_sub(1);
@@ -121,12 +119,11 @@ impl Registry {
         self.restored.queue.clear();
         let unconfirmed: Vec<Arc<Registration>> = self.restored.unconfirmed.values().cloned().collect();
         for chunk in unconfirmed.chunks(DROPPED_AT_ONCE) {
-            let mut draft = Draft::default();
             for registration in chunk {
                 let Registration { plugin, allocation, .. } = &**registration;
-                self.dismiss(plugin, allocation, Departure::NotConfirmed, moment.now, &mut draft);
+                self.dismiss(plugin, allocation, Departure::NotConfirmed, moment.now);
             }
-            draft.leave(None, effects);
+            self.draft.leave(None, effects);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::draft::Draft;
 use super::members::Members;
 use super::messages::{Active, Entry, RegistryView, Standing};
 use super::restored::Restored;
@@ -180,6 +181,8 @@ pub struct Registry {
     pub(super) held: usize,
     pub(super) restored: Restored,
     pub(super) waiting: Waiting,
+    /// Empty between two messages.
+    pub(super) draft: Draft,
 }
 
 impl Registry {
@@ -192,6 +195,7 @@ impl Registry {
             held: image.stored.len(),
             restored: Restored::with_grace(options.restore_grace, image.run_age),
             waiting: Waiting::default(),
+            draft: Draft::default(),
         };
         for stored in image.stored {
             if stored.confirmed_in != image.run {

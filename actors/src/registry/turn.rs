@@ -25,12 +25,8 @@ pub(super) struct Turn<'a> {
 
 impl Registry {
     /// The plugins, and a turn that notes in the draft what becomes of them.
-    pub(super) fn turn<'a>(
-        &'a mut self,
-        now: Timestamp,
-        draft: &'a mut Draft,
-    ) -> (&'a mut HashMap<PluginKey, Plugin>, Turn<'a>) {
-        let Self { run, counter, plugins, held, restored, waiting, .. } = self;
+    pub(super) fn turn(&mut self, now: Timestamp) -> (&mut HashMap<PluginKey, Plugin>, Turn<'_>) {
+        let Self { run, counter, plugins, held, restored, waiting, draft, .. } = self;
         (plugins, Turn { run: *run, now, counter, held, restored, waiting, draft })
     }
 
@@ -41,9 +37,8 @@ impl Registry {
         allocation: &AllocationId,
         departure: Departure,
         now: Timestamp,
-        draft: &mut Draft,
     ) -> bool {
-        let (plugins, mut turn) = self.turn(now, draft);
+        let (plugins, mut turn) = self.turn(now);
         let Entry::Occupied(mut place) = plugins.entry(key.clone()) else { return false };
         let is_there = turn.dismiss(key, place.get_mut(), allocation, departure);
         if place.get().members.is_empty() {
@@ -55,8 +50,7 @@ impl Registry {
 
 impl Turn<'_> {
     /// Takes a registration in that was not there.
-    pub(super) fn admit(&mut self, plugin: &mut Plugin, registration: Registration) {
-        let key = registration.plugin.clone();
+    pub(super) fn admit(&mut self, key: &PluginKey, plugin: &mut Plugin, registration: Registration) {
         let stored = Stored {
             number: RegistrationNumber::new(self.draft.number(self.counter)),
             registration: registration.into(),
@@ -64,11 +58,11 @@ impl Turn<'_> {
             confirmed_in: self.run,
             activation: None,
         };
-        self.draft.put(&stored);
         self.draft.tell(RegistryNews::Registered(stored.entry(self.run)));
         plugin.members.insert(stored);
         *self.held += 1;
-        self.elect(&key, plugin, false);
+        // The newest confirmed one is this one, so its row is written with its activation.
+        self.elect(key, plugin, false);
     }
 
     /// Whether a registration was confirmed in this run (R8).

@@ -143,34 +143,49 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
 
     // === What comes in ===
 
-    fn accept(&mut self, event: Event<M>, context: &mut Context<Self>) {
+    /// Keeps what came in for later, unless it is too late for it.
+    fn defer(&mut self, event: Event<M>) {
         match self.phase {
-            Phase::Running(_) => self.handle_event(event, context),
-            Phase::Loading | Phase::Settling(_) | Phase::Pausing => self.deferred.push_back(event),
+            Phase::Running(_) | Phase::Loading | Phase::Settling(_) | Phase::Pausing => {
+                self.deferred.push_back(event);
+            }
             Phase::Ended => {}
         }
     }
 
     pub(super) fn handle_event(&mut self, event: Event<M>, context: &mut Context<Self>) {
         match event {
-            Event::Letter(Letter::Ask { ask, reply, permit }, asked_at) => {
-                let moment = self.moment();
-                let asker = Asker { reply, permit: Some(permit) };
-                let id = self.next_id();
-                self.step_at(moment, Input::Asked { id, asked_at, ask }, Some(asker), context);
-            }
+            Event::Letter(letter, handed_in) => self.handle_letter(letter, Some(handed_in), context),
             Event::Again(id, Unfinished::Question { ask, asked_at, reply }) => {
                 let asker = Asker { reply, permit: None };
                 self.step(Input::Asked { id, asked_at, ask }, Some(asker), context);
             }
-            Event::Letter(Letter::Stop(mode), _) => {
+            Event::Again(id, Unfinished::Stop(mode)) => self.stop(id, mode, context),
+            Event::Returned(returned) => self.returned(returned, context),
+        }
+    }
+
+    /// Handles what was handed in then, or just now.
+    fn handle_letter(
+        &mut self,
+        letter: Letter<M>,
+        handed_in: Option<Timestamp>,
+        context: &mut Context<Self>,
+    ) {
+        match letter {
+            Letter::Ask { ask, reply, permit } => {
+                let moment = self.moment();
+                let asked_at = handed_in.unwrap_or(moment.now);
+                let asker = Asker { reply, permit: Some(permit) };
+                let id = self.next_id();
+                self.step_at(moment, Input::Asked { id, asked_at, ask }, Some(asker), context);
+            }
+            Letter::Stop(mode) => {
                 let id = self.next_id();
                 self.stop(id, mode, context);
             }
-            Event::Again(id, Unfinished::Stop(mode)) => self.stop(id, mode, context),
-            Event::Letter(Letter::Subscribe(reader), _) => self.attach(reader, context),
-            Event::Letter(Letter::Resync, _) => self.refresh(false, context),
-            Event::Returned(returned) => self.returned(returned, context),
+            Letter::Subscribe(reader) => self.attach(reader, context),
+            Letter::Resync => self.refresh(false, context),
         }
     }
 
@@ -345,8 +360,13 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Letter<M>> for Shell<M, D, S>
     type Result = ();
 
     fn handle(&mut self, letter: Letter<M>, context: &mut Context<Self>) {
-        let now = self.settings.clock.now();
-        self.accept(Event::Letter(letter, now), context);
+        match self.phase {
+            Phase::Running(_) => self.handle_letter(letter, None, context),
+            Phase::Loading | Phase::Settling(_) | Phase::Pausing | Phase::Ended => {
+                let now = self.settings.clock.now();
+                self.defer(Event::Letter(letter, now));
+            }
+        }
     }
 }
 
@@ -354,7 +374,12 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Returned<M>> for Shell<M, D, 
     type Result = ();
 
     fn handle(&mut self, returned: Returned<M>, context: &mut Context<Self>) {
-        self.accept(Event::Returned(returned), context);
+        match self.phase {
+            Phase::Running(_) => self.returned(returned, context),
+            Phase::Loading | Phase::Settling(_) | Phase::Pausing | Phase::Ended => {
+                self.defer(Event::Returned(returned))
+            }
+        }
     }
 }
 
