@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 
 /// What a subscriber reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,15 @@ struct Queue<N, V> {
 }
 
 impl<N, V> Queue<N, V> {
+    /// Lets go of the queue, and wakes the reader if it waited for what is in there now.
+    fn wake(mut queue: MutexGuard<'_, Self>) {
+        let reader = queue.reader.take();
+        drop(queue);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
     fn is_full(&self) -> bool {
         self.items.len() >= self.capacity
     }
@@ -79,17 +88,6 @@ struct Shared<N, V> {
 impl<N, V> Shared<N, V> {
     fn lock(&self) -> MutexGuard<'_, Queue<N, V>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes the queue, and wakes the reader if it waited for that.
-    fn fill(&self, change: impl FnOnce(&mut Queue<N, V>)) {
-        let mut queue = self.lock();
-        change(&mut queue);
-        let reader = queue.reader.take();
-        drop(queue);
-        if let Some(reader) = reader {
-            reader.wake();
-        }
     }
 }
 
@@ -140,23 +138,27 @@ pub(crate) fn feed<N, V>(
 impl<N, V> FeedSender<N, V> {
     /// Puts a change into the queue, or counts it as missed. False means that nobody reads any more.
     pub(crate) fn change(&self, number: u64, news: N) -> bool {
-        let mut is_read = true;
-        self.shared.fill(|queue| {
-            is_read = !queue.abandoned;
-            match queue.missed {
-                Some(missed) => queue.missed = Some(missed + 1),
-                None if queue.is_full() => queue.missed = Some(1),
-                None if is_read => queue.items.push_back(FeedItem::Change { number, news }),
-                None => {}
+        let mut queue = self.shared.lock();
+        if queue.abandoned {
+            return false;
+        }
+        match queue.missed {
+            None if !queue.is_full() => {
+                queue.items.push_back(FeedItem::Change { number, news });
+                Queue::wake(queue);
             }
-        });
-        is_read
+            // Nobody need be woken for what is not there.
+            missed => queue.missed = Some(missed.unwrap_or(0) + 1),
+        }
+        true
     }
 
     /// Puts a snapshot into the queue, after word of what was missed. Where there is no room, the reader asks for a new one
     /// when it gets there.
     pub(crate) fn snapshot(&self, number: u64, view: V) {
-        self.shared.fill(|queue| queue.take_snapshot(FeedItem::Snapshot { number, view }));
+        let mut queue = self.shared.lock();
+        queue.take_snapshot(FeedItem::Snapshot { number, view });
+        Queue::wake(queue);
     }
 
     /// Whether changes are missing and the reader has asked for a snapshot.
@@ -178,65 +180,46 @@ impl<N, V> FeedSender<N, V> {
 
 impl<N, V> Drop for FeedSender<N, V> {
     fn drop(&mut self) {
-        self.shared.fill(|queue| queue.ended = true);
+        let mut queue = self.shared.lock();
+        queue.ended = true;
+        Queue::wake(queue);
     }
-}
-
-enum Look<N, V> {
-    Item(FeedItem<N, V>),
-    Behind,
-    Empty,
-    Ended,
 }
 
 impl<N, V> Subscription<N, V> {
     /// Waits for the next item. `None` means that the publisher has ended and everything it said has been read. Giving up
     /// this future loses nothing.
     pub async fn next(&mut self) -> Option<FeedItem<N, V>> {
-        std::future::poll_fn(|context| self.poll_next(context)).await
+        std::future::poll_fn(|context| self.look(Some(context.waker()))).await
     }
 
     /// The next item if there is one now.
     pub fn try_next(&mut self) -> Option<FeedItem<N, V>> {
         match self.look(None) {
-            Look::Item(item) => Some(item),
-            Look::Behind => {
-                (self.resync)();
-                None
-            }
-            Look::Empty | Look::Ended => None,
-        }
-    }
-
-    fn poll_next(&mut self, context: &Context<'_>) -> Poll<Option<FeedItem<N, V>>> {
-        loop {
-            match self.look(Some(context.waker())) {
-                Look::Item(item) => return Poll::Ready(Some(item)),
-                Look::Ended => return Poll::Ready(None),
-                Look::Behind => (self.resync)(),
-                Look::Empty => return Poll::Pending,
-            }
+            Poll::Ready(item) => item,
+            Poll::Pending => None,
         }
     }
 
     /// Takes what there is. If there is nothing, `reader` is woken when there is.
-    fn look(&self, reader: Option<&Waker>) -> Look<N, V> {
+    fn look(&mut self, reader: Option<&Waker>) -> Poll<Option<FeedItem<N, V>>> {
         let mut queue = self.shared.lock();
-        if let Some(item) = queue.items.pop_front() {
-            return Look::Item(item);
+        if let item @ Some(_) = queue.items.pop_front() {
+            return Poll::Ready(item);
         }
         if queue.ended {
             let missed = queue.missed.take().filter(|missed| *missed > 0);
-            return missed.map_or(Look::Ended, |missed| Look::Item(FeedItem::Lagged { missed }));
-        }
-        if queue.missed.is_some() && !queue.resync_asked {
-            queue.resync_asked = true;
-            return Look::Behind;
+            return Poll::Ready(missed.map(|missed| FeedItem::Lagged { missed }));
         }
         let former = std::mem::replace(&mut queue.reader, reader.cloned());
+        let is_behind = queue.missed.is_some() && !queue.resync_asked;
+        queue.resync_asked |= is_behind;
         drop(queue);
         drop(former);
-        Look::Empty
+        if is_behind {
+            (self.resync)();
+        }
+        Poll::Pending
     }
 }
 

@@ -52,13 +52,16 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     pub(super) fn publish(&mut self, news: M::News) {
         self.published += 1;
         self.doing.published(&news);
-        // All but the last reader get a copy.
-        let (mut news, mut left) = (Some(news), self.readers.len());
-        self.readers.retain(|(_, reader)| {
-            left -= 1;
-            let copy = if left == 0 { news.take() } else { news.clone() };
-            copy.is_some_and(|news| reader.change(self.published, news))
-        });
+        let number = self.published;
+        match self.readers.as_slice() {
+            [] => {}
+            [(_, only)] => {
+                if !only.change(number, news) {
+                    self.readers.clear();
+                }
+            }
+            [_, ..] => self.readers.retain(|(_, reader)| reader.change(number, news.clone())),
+        }
     }
 
     fn start_calls(&mut self, context: &mut Context<Self>) {
