@@ -10,6 +10,10 @@ pub mod persister;
 
 pub mod csi;
 
+pub mod process;
+
+pub mod processes;
+
 pub mod registry;
 
 pub mod instance;

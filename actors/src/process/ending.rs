@@ -1,0 +1,158 @@
+//! How a process ended.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::name::{ProcessName, ProcessTag};
+
+/// What a process left to its parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exit {
+    /// It ended by itself with this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// Nobody knows: it was no child of this host, or nobody was there to see it end. Never a success (EVT-05).
+    Unknown {
+        /// Why nobody knows.
+        reason: String,
+    },
+}
+
+impl Exit {
+    /// Whether it is known to have ended with code 0.
+    #[must_use]
+    pub const fn is_success(&self) -> bool {
+        matches!(self, Self::Code(0))
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(number) => match signal_name(*number) {
+                Some(name) => write!(f, "signal {number} ({name})"),
+                None => write!(f, "signal {number}"),
+            },
+            Self::Unknown { reason } => write!(f, "exit unknown: {reason}"),
+        }
+    }
+}
+
+/// The name of a signal that ends processes often enough for people to know it. The numbers are those of Linux on every
+/// machine that Rust's standard library runs on but MIPS and SPARC.
+const fn signal_name(number: i32) -> Option<&'static str> {
+    match number {
+        1 => Some("SIGHUP"),
+        2 => Some("SIGINT"),
+        3 => Some("SIGQUIT"),
+        4 => Some("SIGILL"),
+        6 => Some("SIGABRT"),
+        8 => Some("SIGFPE"),
+        9 => Some("SIGKILL"),
+        11 => Some("SIGSEGV"),
+        13 => Some("SIGPIPE"),
+        15 => Some("SIGTERM"),
+        _ => None,
+    }
+}
+
+/// By whose hand a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// By its own, or by somebody that we do not know.
+    Itself,
+    /// It was asked to and did so in time.
+    Request,
+    /// It was asked to, did not in time, and was killed.
+    Force,
+}
+
+/// How a process ended. It is reaped, and nothing is left of what was to end with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessEnding {
+    /// What it was called.
+    pub name: ProcessName,
+    /// Which launch it was.
+    pub tag: ProcessTag,
+    /// Its process id, if it had one.
+    pub pid: Option<u32>,
+    /// What it left.
+    pub exit: Exit,
+    /// By whose hand.
+    pub by: EndedBy,
+    /// How long it ran.
+    pub uptime: Duration,
+    /// The last lines of its standard output, oldest first (LOG-01).
+    pub last_output: Vec<String>,
+    /// The last lines of its standard error, oldest first (LOG-01).
+    pub last_errors: Vec<String>,
+    /// The trace of its panic, if it left one on standard error.
+    pub panic: Option<String>,
+}
+
+impl ProcessEnding {
+    /// The last line that it wrote, errors before output.
+    #[must_use]
+    pub fn last_words(&self) -> Option<&str> {
+        let says = |line: &&String| !line.trim().is_empty();
+        let line = self.last_errors.iter().rev().find(says);
+        line.or_else(|| self.last_output.iter().rev().find(says)).map(|line| line.trim())
+    }
+}
+
+impl fmt::Display for ProcessEnding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { exit, uptime, .. } = self;
+        match self.by {
+            EndedBy::Force => write!(f, "killed after its grace: {exit}, after {uptime:.1?}"),
+            EndedBy::Request => write!(f, "{exit} when asked to end, after {uptime:.1?}"),
+            EndedBy::Itself => {
+                write!(f, "{exit} after {uptime:.1?}")?;
+                match self.panic.as_deref().or_else(|| self.last_words()) {
+                    Some(words) => write!(f, ", last output: {words}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ending(exit: Exit, by: EndedBy) -> ProcessEnding {
+        ProcessEnding {
+            name: ProcessName::new("zfs").expect("a good name"),
+            tag: ProcessTag::new([0; 16]),
+            pid: Some(7),
+            exit,
+            by,
+            uptime: Duration::from_millis(1_500),
+            last_output: vec!["starting".to_owned()],
+            last_errors: vec!["no pool".to_owned(), "  ".to_owned()],
+            panic: None,
+        }
+    }
+
+    #[test]
+    fn an_ending_names_its_exit_its_uptime_and_its_last_words_log_01() {
+        let told = |exit, by| ending(exit, by).to_string();
+        assert_eq!(told(Exit::Code(3), EndedBy::Itself), "exit code 3 after 1.5s, last output: no pool");
+        assert_eq!(
+            told(Exit::Signal(9), EndedBy::Force),
+            "killed after its grace: signal 9 (SIGKILL), after 1.5s"
+        );
+        assert_eq!(told(Exit::Signal(64), EndedBy::Request), "signal 64 when asked to end, after 1.5s");
+    }
+
+    #[test]
+    fn only_a_known_zero_is_a_success_evt_05() {
+        assert!(Exit::Code(0).is_success());
+        for exit in [Exit::Code(1), Exit::Signal(9), Exit::Unknown { reason: "it was no child".to_owned() }] {
+            assert!(!exit.is_success(), "{exit}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Why a process was not launched.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::ending::ProcessEnding;
+use super::name::ProcessName;
+
+/// Why a file is not run (SEC-05, SEC-07).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExecutableError {
+    /// Within a directory of allowed programs, a program is named and not described by a path.
+    #[error("{path:?} is no plain file name; name a file that lies directly in {root}")]
+    NotAName {
+        /// What was given.
+        path: PathBuf,
+        /// The directory of allowed programs.
+        root: PathBuf,
+    },
+    /// Without a root the path has to be absolute.
+    #[error("{path:?} is not absolute; give the whole path of the program")]
+    NotAbsolute {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// It is a link, or leads out of its directory in another way.
+    #[error("{path} is a link or leads out of its directory; put the program itself there")]
+    Escapes {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// It is a directory, a pipe, a device.
+    #[error("{path} is no regular file")]
+    NotAFile {
+        /// Where it lies.
+        path: PathBuf,
+    },
+    /// Nobody may execute it.
+    #[error("{path} is not executable (mode {mode:04o}); set its executable bits")]
+    NotExecutable {
+        /// Where it lies.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Its contents are not those that were pinned.
+    #[error("{path} has SHA-256 {found} where {pinned} is pinned; nothing was run")]
+    Digest {
+        /// Where it lies.
+        path: PathBuf,
+        /// What was found, in hexadecimal digits.
+        found: String,
+        /// What was pinned, in hexadecimal digits.
+        pinned: String,
+    },
+    /// It was written to between the check and the start.
+    #[error("{path} was changed while it was checked and started; what had started was ended")]
+    Changed {
+        /// Where it lies.
+        path: PathBuf,
+    },
+    /// The system did not let us open or read it.
+    #[error("cannot {attempted} {path}: {message}")]
+    System {
+        /// What was tried.
+        attempted: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        message: String,
+    },
+}
+
+impl ExecutableError {
+    /// Whether the same file may well be run later without anybody having mended it.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            // Somebody is installing it.
+            Self::Changed { .. } => true,
+            Self::NotAName { .. }
+            | Self::NotAbsolute { .. }
+            | Self::Escapes { .. }
+            | Self::NotAFile { .. }
+            | Self::NotExecutable { .. }
+            | Self::Digest { .. }
+            | Self::System { .. } => false,
+        }
+    }
+}
+
+/// Why a process was not launched. Nothing of it is left: what had started is ended and reaped (PRC-02).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    /// A process of this name is there already, starting, running or ending.
+    #[error("process {name} is there already{}; stop it or recall it", pid.map_or_else(String::new, |pid| format!(" (pid {pid})")))]
+    Occupied {
+        /// Which name.
+        name: ProcessName,
+        /// Its process id, if it has one.
+        pid: Option<u32>,
+    },
+    /// Its file is not run.
+    #[error("process {name} is not started: {source}")]
+    Executable {
+        /// Which process.
+        name: ProcessName,
+        /// What is wrong with the file.
+        source: ExecutableError,
+    },
+    /// It is to be bound to its host, and the host was given no program that binds (PRC-04).
+    #[error(
+        "process {name} is to end with its host, and this host has no `callboard` program to bind it with; name \
+         one, or let the process survive"
+    )]
+    NotBindable {
+        /// Which process.
+        name: ProcessName,
+    },
+    /// The system gave no process, or nothing to watch it with, or nowhere to write its output.
+    #[error("cannot {attempted} for process {name}: {message}")]
+    System {
+        /// Which process.
+        name: ProcessName,
+        /// What was tried.
+        attempted: String,
+        /// What the system said.
+        message: String,
+    },
+    /// It ended before it was ready (D33).
+    #[error("process {name} ended before it was ready: {ending}{}", notes(diagnosis))]
+    Ended {
+        /// Which process.
+        name: ProcessName,
+        /// How it ended, with its last lines (PRC-06, LOG-01).
+        ending: Box<ProcessEnding>,
+        /// What can be seen of its file (D34).
+        diagnosis: Vec<String>,
+    },
+    /// It said no handshake in time (D33). It was ended.
+    #[error("process {name} said no handshake within {waited:?}; it was ended: {ending}{}", notes(diagnosis))]
+    TimedOut {
+        /// Which process.
+        name: ProcessName,
+        /// How long was waited.
+        waited: Duration,
+        /// How it was ended, with its last lines.
+        ending: Box<ProcessEnding>,
+        /// What can be seen of its file (D34).
+        diagnosis: Vec<String>,
+    },
+    /// It was stopped before it was ready.
+    #[error("process {name} was stopped before it was ready")]
+    Stopped {
+        /// Which process.
+        name: ProcessName,
+    },
+    /// What an earlier process of this name left cannot be ended, so that it is not started beside it (PRC-03).
+    #[error("process {name} is not started: {left} processes of an earlier one cannot be ended")]
+    Haunted {
+        /// Which process.
+        name: ProcessName,
+        /// How many are left.
+        left: usize,
+    },
+    /// Its actor failed; the process was ended.
+    #[error("process {name} is not started: {reason}")]
+    Failed {
+        /// Which process.
+        name: ProcessName,
+        /// What happened.
+        reason: String,
+    },
+    /// The host is stopping; nothing new starts (I6).
+    #[error("process {name} is not started: the host is stopping")]
+    Stopping {
+        /// Which process.
+        name: ProcessName,
+    },
+    /// As many processes as there may be are there.
+    #[error(
+        "process {name} is not started: {processes} processes are there already, and no more are allowed"
+    )]
+    TooMany {
+        /// Which process.
+        name: ProcessName,
+        /// How many there are.
+        processes: usize,
+    },
+}
+
+impl LaunchError {
+    /// Whether the same launch may well succeed later without anybody having mended anything.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Executable { source, .. } => source.is_transient(),
+            Self::NotBindable { .. } => false,
+            Self::Occupied { .. }
+            | Self::System { .. }
+            | Self::Ended { .. }
+            | Self::TimedOut { .. }
+            | Self::Stopped { .. }
+            | Self::Haunted { .. }
+            | Self::Failed { .. }
+            | Self::Stopping { .. }
+            | Self::TooMany { .. } => true,
+        }
+    }
+
+    /// How the process ended, if it had started.
+    #[must_use]
+    pub fn ending(&self) -> Option<&ProcessEnding> {
+        match self {
+            Self::Ended { ending, .. } | Self::TimedOut { ending, .. } => Some(ending),
+            Self::Occupied { .. }
+            | Self::Executable { .. }
+            | Self::NotBindable { .. }
+            | Self::System { .. }
+            | Self::Stopped { .. }
+            | Self::Haunted { .. }
+            | Self::Failed { .. }
+            | Self::Stopping { .. }
+            | Self::TooMany { .. } => None,
+        }
+    }
+}
+
+fn notes(diagnosis: &[String]) -> String {
+    if diagnosis.is_empty() { String::new() } else { format!(" ({})", diagnosis.join("; ")) }
+}
