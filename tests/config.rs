@@ -207,3 +207,9 @@ fn a_file_that_is_not_there_is_named() {
         "{error}"
     );
 }
+
+#[test]
+fn a_configuration_without_an_end_is_not_read_to_its_end() {
+    let error = Config::load(Path::new("/dev/zero")).expect_err("nobody writes that much");
+    assert!(matches!(error, ConfigError::TooLong { .. }), "{error}");
+}

@@ -20,6 +20,7 @@ mod suggest;
 mod table;
 
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -116,11 +117,15 @@ impl Config {
     /// in it.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
-        let length = std::fs::metadata(path).map_err(unreadable)?.len();
-        if length > CONFIG_BYTES_MAX {
-            return Err(ConfigError::TooLong { path: path.to_owned(), bytes: length });
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        // A pipe or a device does not say how much is in it, so the reading itself is what has an end.
+        let mut bytes = Vec::new();
+        file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > CONFIG_BYTES_MAX {
+            return Err(ConfigError::TooLong { path: path.to_owned() });
         }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|error| unreadable(io::Error::new(io::ErrorKind::InvalidData, error)))?;
         Self::parse(path, &text)
     }
 

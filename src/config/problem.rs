@@ -55,12 +55,10 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The file is too long to be a configuration.
-    #[error("configuration {path} has {bytes} bytes; at most {CONFIG_BYTES_MAX} are read")]
+    #[error("configuration {path} is too long; at most {CONFIG_BYTES_MAX} bytes are read")]
     TooLong {
         /// Which file.
         path: PathBuf,
-        /// How long it is.
-        bytes: u64,
     },
     /// It was read, and these things are wrong: all of them, in the order of the file.
     #[error("{}", listed(path, problems))]
