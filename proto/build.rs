@@ -1,6 +1,7 @@
 //! Compiles the protocol files without `protoc`, into clients, servers, descriptors and debug output that
 //! keeps secrets.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -13,23 +14,46 @@ use prost_types::FileDescriptorSet;
 const ROOT: &str = "proto";
 
 /// The protocol files that are ours to compile.
-const FILES: [&str; 2] = ["csi/v1/csi.proto", "callboard/admin/v1/admin.proto"];
+const FILES: [&str; 7] = [
+    "csi/v1/csi.proto",
+    "goplugin/plugin.proto",
+    "nomad/base.proto",
+    "nomad/device.proto",
+    "nomad/drivers.proto",
+    "nomad/hclspec.proto",
+    "nomad/structs.proto",
+];
 
-/// The package whose messages can hold secrets, and the mark of the fields that do.
-const SECRETIVE_PACKAGE: &str = "csi.v1";
+/// The protocol file whose service is served by us alone.
+const ADMIN: &str = "callboard/admin/v1/admin.proto";
+
+/// The mark of fields that hold secrets.
 const SECRET_MARK: &str = "csi.v1.csi_secret";
 
-/// A field without that mark which the specification wants kept all the same (C025).
-const SECRET_BY_TEXT: &str = "csi.v1.VolumeCapability.MountVolume.mount_flags";
+/// Fields without that mark which are kept all the same: the specification of CSI wants it for one (C025), and nothing
+/// in Nomad's protocols is marked, although it carries the environment and the input of tasks and the configuration of
+/// drivers.
+const SECRET_BY_NAME: [&str; 10] = [
+    "csi.v1.VolumeCapability.MountVolume.mount_flags",
+    "hashicorp.nomad.plugins.base.proto.SetConfigRequest.msgpack_config",
+    "hashicorp.nomad.plugins.device.ContainerReservation.envs",
+    "hashicorp.nomad.plugins.drivers.proto.ExecTaskResponse.stderr",
+    "hashicorp.nomad.plugins.drivers.proto.ExecTaskResponse.stdout",
+    "hashicorp.nomad.plugins.drivers.proto.ExecTaskStreamingIOOperation.data",
+    "hashicorp.nomad.plugins.drivers.proto.TaskConfig.device_env",
+    "hashicorp.nomad.plugins.drivers.proto.TaskConfig.env",
+    "hashicorp.nomad.plugins.drivers.proto.TaskConfig.msgpack_driver_config",
+    "hashicorp.nomad.plugins.drivers.proto.TaskHandle.driver_state",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
-    for file in FILES {
+    for file in FILES.into_iter().chain([ADMIN]) {
         println!("cargo::rerun-if-changed={ROOT}/{file}");
     }
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
     let mut compiler = protox::Compiler::new([ROOT])?;
-    compiler.include_imports(true).open_files(FILES)?;
+    compiler.include_imports(true).open_files(FILES.into_iter().chain([ADMIN]))?;
 
     // The generated code carries the comments; the descriptors that travel in the binary do without them.
     // They are taken as bytes because the typed form would lose the custom options, and with them the secret
@@ -38,34 +62,49 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(out_dir.join("descriptors.bin"), descriptors)?;
 
     let pool = compiler.descriptor_pool();
+    if let Some(unknown) = SECRET_BY_NAME.iter().find(|name| !has_field(&pool, name)) {
+        return Err(format!("{unknown} is to be kept secret, and there is no such field").into());
+    }
     let secretive: Vec<_> =
         pool.all_messages().filter(|message| message.fields().any(|f| is_secret(&f))).collect();
-    fs::write(out_dir.join("secretive.rs"), debug_output_of(&secretive)?)?;
+    for package in secretive.iter().map(MessageDescriptor::package_name).collect::<BTreeSet<_>>() {
+        let messages = secretive.iter().filter(|message| message.package_name() == package);
+        fs::write(out_dir.join(format!("{package}.secretive.rs")), debug_output_of(messages)?)?;
+    }
 
     let documented = compiler.include_source_info(true).file_descriptor_set();
-    let (csi, admin): (Vec<_>, Vec<_>) =
-        documented.file.into_iter().partition(|file| file.name() != FILES[1]);
+    let (plugins, admin): (Vec<_>, Vec<_>) =
+        documented.file.into_iter().partition(|file| file.name() != ADMIN);
 
-    // A CSI plugin serves a few of many calls: those it leaves out answer UNIMPLEMENTED. Our own service has no such gaps,
+    // A plugin serves a few of many calls: those it leaves out answer UNIMPLEMENTED. Our own service has no such gaps,
     // so a call forgotten there shall not compile.
     let configured = || tonic_prost_build::configure().emit_rerun_if_changed(false);
     configured()
         .generate_default_stubs(true)
         .skip_debug(secretive.iter().map(|message| format!(".{}", message.full_name())))
-        .compile_fds(FileDescriptorSet { file: csi })?;
+        .compile_fds(FileDescriptorSet { file: plugins })?;
     configured().compile_fds(FileDescriptorSet { file: admin })?;
     Ok(())
+}
+
+fn has_field(pool: &DescriptorPool, full_name: &str) -> bool {
+    let found = full_name
+        .rsplit_once('.')
+        .and_then(|(message, field)| pool.get_message_by_name(message)?.get_field_by_name(field));
+    found.is_some()
 }
 
 fn is_secret(field: &FieldDescriptor) -> bool {
     let pool: &DescriptorPool = field.parent_pool();
     let mark = pool.get_extension_by_name(SECRET_MARK);
-    field.full_name() == SECRET_BY_TEXT
+    SECRET_BY_NAME.contains(&field.full_name())
         || mark.is_some_and(|mark| field.options().get_extension(&mark).as_bool() == Some(true))
 }
 
 /// Writes a `Debug` for each of these messages that shows every field but the secret ones.
-fn debug_output_of(messages: &[MessageDescriptor]) -> Result<String, Box<dyn Error>> {
+fn debug_output_of<'a>(
+    messages: impl Iterator<Item = &'a MessageDescriptor>,
+) -> Result<String, Box<dyn Error>> {
     let mut code = String::new();
     for message in messages {
         if message.oneofs().len() > 0 {
@@ -97,11 +136,25 @@ fn debug_output_of(messages: &[MessageDescriptor]) -> Result<String, Box<dyn Err
 /// The path of a message's type as seen from its package's module: messages within messages lie in a module
 /// of their own.
 fn rust_path(message: &MessageDescriptor) -> String {
-    let name = message.full_name().trim_start_matches(SECRETIVE_PACKAGE).trim_start_matches('.');
+    let name = &message.full_name()[message.package_name().len() + 1..];
     match name.split_once('.') {
-        Some((outer, inner)) => format!("{}::{inner}", snake_case(outer)),
-        None => name.to_owned(),
+        Some((outer, inner)) => format!("{}::{}", snake_case(outer), upper_camel_case(inner)),
+        None => upper_camel_case(name),
     }
+}
+
+/// The name of a type as prost writes it: of several capitals in a row only those stay that begin a word.
+fn upper_camel_case(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let begins_a_word = |at: usize| {
+        let follows_a_capital = at > 0 && letters[at - 1].is_uppercase();
+        !follows_a_capital || letters.get(at + 1).is_some_and(|next| next.is_lowercase())
+    };
+    let letter = |(at, letter): (usize, &char)| match begins_a_word(at) {
+        true => *letter,
+        false => letter.to_ascii_lowercase(),
+    };
+    letters.iter().enumerate().map(letter).collect()
 }
 
 fn snake_case(name: &str) -> String {

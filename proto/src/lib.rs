@@ -4,6 +4,9 @@
 //! | module | what it speaks |
 //! |---|---|
 //! | [`csi::v1`] | CSI v1, to storage plugins |
+//! | [`goplugin`] | the services that go-plugin runs inside each plugin process |
+//! | [`base`], [`drivers`], [`device`] | Nomad's plugin services, to task drivers and device plugins |
+//! | [`hclspec`], [`structs`] | what those share: schemas, attributes, measured values |
 //! | [`admin::v1`] | the admin socket, between the command line and a running host |
 //! | [`marks`] | nothing: it tells which parts of these are secret, and which may still change |
 
@@ -18,7 +21,67 @@ pub mod csi {
     #[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated code")]
     pub mod v1 {
         tonic::include_proto!("csi.v1");
-        include!(concat!(env!("OUT_DIR"), "/secretive.rs"));
+        include!(concat!(env!("OUT_DIR"), "/csi.v1.secretive.rs"));
+    }
+}
+
+/// The services that go-plugin runs inside each plugin process: broker, controller, stdio (package `plugin`).
+#[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated code")]
+pub mod goplugin {
+    tonic::include_proto!("plugin");
+}
+
+/// What every plugin of Nomad's serves beside its own service (D102).
+///
+/// The debug output of its messages does not show the configuration of a plugin.
+pub use hashicorp::nomad::plugins::base::proto as base;
+
+/// What a task driver serves (D103).
+///
+/// The debug output of its messages shows neither environment nor configuration nor input and output of tasks.
+pub use hashicorp::nomad::plugins::drivers::proto as drivers;
+
+/// What a device plugin serves (D104).
+///
+/// The debug output of its messages does not show the environment that a task gets.
+pub use hashicorp::nomad::plugins::device;
+
+/// How a plugin describes the configuration that it takes (D113).
+pub use hashicorp::nomad::plugins::shared::hclspec;
+
+/// Attributes, measured values, and the detail of an error that says whether trying again can help (D110).
+pub use hashicorp::nomad::plugins::shared::structs;
+
+/// Nomad's packages by their full names, under which the generated code of one finds another.
+#[allow(missing_docs, unused_qualifications, unreachable_pub, clippy::all, reason = "generated code")]
+mod hashicorp {
+    pub mod nomad {
+        pub mod plugins {
+            pub mod base {
+                pub mod proto {
+                    tonic::include_proto!("hashicorp.nomad.plugins.base.proto");
+                    include!(concat!(env!("OUT_DIR"), "/hashicorp.nomad.plugins.base.proto.secretive.rs"));
+                }
+            }
+            pub mod drivers {
+                pub mod proto {
+                    tonic::include_proto!("hashicorp.nomad.plugins.drivers.proto");
+                    include!(concat!(env!("OUT_DIR"), "/hashicorp.nomad.plugins.drivers.proto.secretive.rs"));
+                }
+            }
+            pub mod device {
+                tonic::include_proto!("hashicorp.nomad.plugins.device");
+                include!(concat!(env!("OUT_DIR"), "/hashicorp.nomad.plugins.device.secretive.rs"));
+            }
+            pub mod shared {
+                pub mod hclspec {
+                    tonic::include_proto!("hashicorp.nomad.plugins.shared.hclspec");
+                }
+                pub mod structs {
+                    tonic::include_proto!("hashicorp.nomad.plugins.shared.structs");
+                }
+            }
+        }
     }
 }
 

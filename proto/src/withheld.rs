@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Shows how many entries a secret field has, and nothing of what is in them (C025).
+/// Shows how many entries or bytes a secret field has, and nothing of what is in them (C025).
 ///
 /// The build writes the debug output of every message with such a field, and uses this for it.
 pub(crate) struct Withheld(pub(crate) usize);

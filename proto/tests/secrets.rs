@@ -1,10 +1,10 @@
-//! Shows that no secret of CSI gets into debug output, whoever prints it (C025).
+//! Shows that no secret gets into debug output, whoever prints it (C025 for CSI, SEC-06 for drivers).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use callboard_proto::csi::v1::*;
-use callboard_proto::{FILE_DESCRIPTOR_SET, marks};
+use callboard_proto::{FILE_DESCRIPTOR_SET, base, device, drivers, marks};
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MapKey, Value};
 
@@ -108,4 +108,54 @@ fn c025_mount_flags_are_kept_as_well_wherever_they_are_nested() {
     let shown = format!("{request:?}");
     assert!(!shown.contains(CANARY), "{shown}");
     assert!(shown.contains(r#"fs_type: "ext4", mount_flags: <1 withheld>"#), "{shown}");
+}
+
+fn environment() -> std::collections::HashMap<String, String> {
+    [("TOKEN".to_owned(), CANARY.to_owned())].into()
+}
+
+fn task() -> drivers::TaskConfig {
+    drivers::TaskConfig {
+        id: "task-7".into(),
+        msgpack_driver_config: CANARY.into(),
+        env: environment(),
+        device_env: environment(),
+        ..Default::default()
+    }
+}
+
+/// What a task is given, what its driver keeps of it and what goes in and out of it, is no matter for a log.
+#[test]
+fn sec_06_environment_configuration_and_input_of_tasks_are_kept_wherever_they_are_nested() {
+    let handle = drivers::TaskHandle {
+        config: Some(task()),
+        driver_state: CANARY.into(),
+        state: drivers::TaskState::Running.into(),
+        ..Default::default()
+    };
+    let piece = drivers::ExecTaskStreamingIoOperation { data: CANARY.into(), close: false };
+    let output =
+        drivers::ExecTaskResponse { stdout: CANARY.into(), stderr: CANARY.into(), ..Default::default() };
+    let reservation = device::ContainerReservation { envs: environment(), ..Default::default() };
+    let input = drivers::ExecTaskStreamingRequest { stdin: Some(piece), ..Default::default() };
+    let config = base::SetConfigRequest {
+        msgpack_config: CANARY.into(),
+        plugin_api_version: "v0.1.0".into(),
+        ..Default::default()
+    };
+    let shown: [String; 6] = [
+        format!("{:?}", drivers::StartTaskRequest { task: Some(task()) }),
+        format!("{:?}", drivers::RecoverTaskRequest { task_id: "task-7".into(), handle: Some(handle) }),
+        format!("{input:?}"),
+        format!("{output:?}"),
+        format!("{:?}", device::ReserveResponse { container_res: Some(reservation) }),
+        format!("{config:?}"),
+    ];
+    let as_bytes = format!("{:?}", CANARY.as_bytes());
+    for shown in &shown {
+        assert!(!shown.contains(CANARY) && !shown.contains(&as_bytes), "{shown}");
+        assert!(shown.contains(" withheld>"), "{shown}");
+    }
+    assert!(shown[0].contains(r#"id: "task-7""#) && shown[0].contains("env: <1 withheld>"), "{}", shown[0]);
+    assert!(shown[5].contains(r#"plugin_api_version: "v0.1.0""#), "{}", shown[5]);
 }

@@ -1,7 +1,8 @@
-//! Compares the descriptors of CSI with the facts that were read from its specification, in both directions.
+//! Compares the descriptors of the plugin protocols with the facts that were read from their specifications, in both
+//! directions.
 //!
-//! Both sides are brought into one form, a map from the name of a part of the wire to a line that says all
-//! about it. Every difference between the two maps is one line of the failure.
+//! Both sides are brought into one form: for each package, a map from the name of a part of the wire to a line that says
+//! all about it. Every difference between the two maps is one line of the failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,13 @@ use prost_reflect::{
 };
 
 /// The facts: names, numbers, types and oneofs of everything in CSI v1, and the marks of its fields.
-const FACTS: &str = include_str!("data/csi-1.13.txt");
+const CSI: &str = include_str!("data/csi-1.13.txt");
+
+/// The same of what go-plugin runs beside a plugin's own services.
+const GO_PLUGIN: &str = include_str!("data/go-plugin.txt");
+
+/// The same of the services of Nomad's plugins, and of what they share.
+const NOMAD_PLUGINS: &str = include_str!("data/nomad-plugins.txt");
 
 /// What is alpha besides fields, which the facts file does not say: the marked services and methods of table
 /// C.1 and the marked enum values of table C.2. No message and no enum as a whole is said to be alpha.
@@ -31,18 +38,52 @@ const ALPHA: [&str; 12] = [
     "value VolumeCapability.AccessMode.Mode.SINGLE_NODE_MULTI_WRITER",
 ];
 
-/// The name of every part of the wire, and all that is said of it.
+/// The name of every part of one package, and all that is said of it.
 type Wire = BTreeMap<String, String>;
 
 #[test]
 fn the_csi_that_we_speak_is_the_csi_of_the_facts() {
-    let differences = differences(&facts(FACTS), &descriptors());
+    let differences = differences(&csi_facts(CSI), &descriptors("csi.v1"));
     assert!(differences.is_empty(), "\n{}\n", differences.join("\n"));
 }
 
 #[test]
+fn the_go_plugin_and_nomad_protocols_that_we_speak_are_those_of_the_facts_d50_to_d55_d102_to_d106() {
+    for (text, packages) in [
+        (GO_PLUGIN, &["plugin"][..]),
+        (
+            NOMAD_PLUGINS,
+            &[
+                "hashicorp.nomad.plugins.base.proto",
+                "hashicorp.nomad.plugins.device",
+                "hashicorp.nomad.plugins.drivers.proto",
+                "hashicorp.nomad.plugins.shared.hclspec",
+                "hashicorp.nomad.plugins.shared.structs",
+            ],
+        ),
+    ] {
+        let facts = facts(text);
+        assert_eq!(facts.keys().map(String::as_str).collect::<Vec<_>>(), packages);
+        for (package, facts) in facts {
+            let differences = differences(&facts, &descriptors(&package));
+            assert!(differences.is_empty(), "in {package}\n{}\n", differences.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn a_number_that_is_reserved_is_compared_too() {
+    let altered = NOMAD_PLUGINS.replacen("  reserved 7..7", "  reserved 7..8", 1);
+    let package = "hashicorp.nomad.plugins.drivers.proto";
+    assert_eq!(
+        differences(&facts(&altered)[package], &descriptors(package)),
+        ["reserved DriverCapabilities: the facts say `7..8`, ours is `7..7`"]
+    );
+}
+
+#[test]
 fn every_kind_of_difference_is_told_with_both_sides() {
-    let altered = FACTS
+    let altered = CSI
         .replacen("2  vendor_version  string", "7  vendor_version  bytes", 1)
         .replacen("    1  ready  google.protobuf.BoolValue", "", 1)
         .replacen(
@@ -73,7 +114,7 @@ fn every_kind_of_difference_is_told_with_both_sides() {
          ours is `GetMetadataDeltaRequest -> stream GetMetadataDeltaResponse`",
         "value VolumeUsage.Unit.INODES: the facts say `3`, ours is `2`",
     ];
-    assert_eq!(differences(&facts(&altered), &descriptors()), expected);
+    assert_eq!(differences(&csi_facts(&altered), &descriptors("csi.v1")), expected);
 }
 
 #[test]
@@ -99,9 +140,21 @@ fn the_marks_have_the_numbers_that_the_specification_gave_them() {
 fn the_descriptors_hold_our_packages_and_what_they_import_and_nothing_else() {
     let pool = pool();
     let packages: BTreeSet<&str> = pool.file_descriptor_protos().map(|file| file.package()).collect();
-    assert_eq!(packages, BTreeSet::from(["callboard.admin.v1", "csi.v1", "google.protobuf"]));
-    let csi = pool.get_file_by_name("csi/v1/csi.proto").expect("the file of CSI is among them");
-    assert_eq!(csi.syntax(), Syntax::Proto3);
+    let expected = [
+        "callboard.admin.v1",
+        "csi.v1",
+        "google.protobuf",
+        "hashicorp.nomad.plugins.base.proto",
+        "hashicorp.nomad.plugins.device",
+        "hashicorp.nomad.plugins.drivers.proto",
+        "hashicorp.nomad.plugins.shared.hclspec",
+        "hashicorp.nomad.plugins.shared.structs",
+        "plugin",
+    ];
+    assert_eq!(packages, BTreeSet::from(expected));
+    for file in pool.files().filter(|file| file.package_name() != "google.protobuf") {
+        assert_eq!(file.syntax(), Syntax::Proto3, "{}", file.name());
+    }
 }
 
 fn differences(facts: &Wire, ours: &Wire) -> Vec<String> {
@@ -116,21 +169,8 @@ fn differences(facts: &Wire, ours: &Wire) -> Vec<String> {
     names.into_iter().filter_map(difference).collect()
 }
 
-fn facts(text: &str) -> Wire {
-    let mut wire = Wire::new();
-    let (mut kind, mut owner) = ("", "");
-    for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("# ")) {
-        let said = if line.starts_with(' ') {
-            fact_of_a_part(kind, owner, line.trim())
-        } else {
-            (kind, owner) = line.split_once(' ').expect("a block begins with its kind and its name");
-            match kind {
-                "##" => (owner.to_owned(), String::new()),
-                _ => (format!("{kind} {owner}"), String::new()),
-            }
-        };
-        assert!(wire.insert(said.0, said.1).is_none(), "the facts say it twice: {line}");
-    }
+fn csi_facts(text: &str) -> Wire {
+    let mut wire = facts(text).remove("csi.v1").expect("the facts are of CSI");
     for alpha in ALPHA {
         let said = wire.get_mut(alpha).unwrap_or_else(|| panic!("the facts do not know {alpha}"));
         *said = format!("{said} alpha").trim().to_owned();
@@ -138,11 +178,35 @@ fn facts(text: &str) -> Wire {
     wire
 }
 
+/// Reads the facts, by package. A package may come in several blocks.
+fn facts(text: &str) -> BTreeMap<String, Wire> {
+    let mut packages = BTreeMap::new();
+    let (mut package, mut kind, mut owner) = ("", "", "");
+    for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("# ")) {
+        if let Some(name) = line.strip_prefix("## package ") {
+            package = name;
+            continue;
+        }
+        let said = if line.starts_with(' ') {
+            fact_of_a_part(package, kind, owner, line.trim())
+        } else {
+            (kind, owner) = line.split_once(' ').expect("a block begins with its kind and its name");
+            (format!("{kind} {owner}"), String::new())
+        };
+        let wire: &mut Wire = packages.entry(package.to_owned()).or_default();
+        assert!(wire.insert(said.0, said.1).is_none(), "the facts say it twice: {line}");
+    }
+    packages
+}
+
 /// Reads a line below a service, an enum or a message.
-fn fact_of_a_part(kind: &str, owner: &str, line: &str) -> (String, String) {
+fn fact_of_a_part(package: &str, kind: &str, owner: &str, line: &str) -> (String, String) {
     if kind == "service" {
         let (name, types) = line.split_once(": ").expect("a method is followed by its types");
-        return (format!("method {owner}.{name}"), types.replace("csi.v1.", ""));
+        return (format!("method {owner}.{name}"), types.replace(&format!("{package}."), ""));
+    }
+    if let Some(numbers) = line.strip_prefix("reserved ") {
+        return (format!("reserved {owner}"), numbers.to_owned());
     }
     let words: Vec<&str> = line.split("  ").collect();
     match (kind, words.as_slice()) {
@@ -160,12 +224,12 @@ fn pool() -> DescriptorPool {
     DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the descriptors are whole")
 }
 
-fn descriptors() -> Wire {
+fn descriptors(package: &str) -> Wire {
     let pool = pool();
-    let mut wire = Wire::from([("package csi.v1".to_owned(), String::new())]);
-    pool.services().filter(|s| s.package_name() == "csi.v1").for_each(|s| add_service(&mut wire, &s));
-    pool.all_enums().filter(|e| e.package_name() == "csi.v1").for_each(|e| add_enum(&mut wire, &e));
-    let messages = pool.all_messages().filter(|m| m.package_name() == "csi.v1" && !m.is_map_entry());
+    let mut wire = Wire::new();
+    pool.services().filter(|s| s.package_name() == package).for_each(|s| add_service(&mut wire, &s));
+    pool.all_enums().filter(|e| e.package_name() == package).for_each(|e| add_enum(&mut wire, &e));
+    let messages = pool.all_messages().filter(|m| m.package_name() == package && !m.is_map_entry());
     messages.for_each(|m| add_message(&mut wire, &m));
     wire
 }
@@ -184,14 +248,14 @@ fn types_of(method: &MethodDescriptor) -> String {
     format!(
         "{}{} -> {}{}",
         stream(method.is_client_streaming()),
-        local(input.full_name()),
+        local(input.full_name(), method.parent_service().package_name()),
         stream(method.is_server_streaming()),
-        local(output.full_name())
+        local(output.full_name(), method.parent_service().package_name())
     )
 }
 
 fn add_enum(wire: &mut Wire, found: &EnumDescriptor) {
-    let owner = local(found.full_name());
+    let owner = local(found.full_name(), found.package_name());
     wire.insert(format!("enum {owner}"), marks(&found.options()));
     for value in found.values() {
         let said = said([value.number().to_string(), marks(&value.options())]);
@@ -200,13 +264,17 @@ fn add_enum(wire: &mut Wire, found: &EnumDescriptor) {
 }
 
 fn add_message(wire: &mut Wire, message: &MessageDescriptor) {
-    let owner = local(message.full_name());
+    let package = message.package_name();
+    let owner = local(message.full_name(), package);
     wire.insert(format!("message {owner}"), marks(&message.options()));
+    for numbers in message.reserved_ranges() {
+        wire.insert(format!("reserved {owner}"), format!("{}..{}", numbers.start, numbers.end - 1));
+    }
     for field in message.fields() {
         let oneof = field.containing_oneof().map(|oneof| format!("oneof {}", oneof.name()));
         let said = said([
             field.number().to_string(),
-            type_of(&field),
+            type_of(&field, package),
             oneof.unwrap_or_default(),
             marks(&field.options()),
         ]);
@@ -214,15 +282,15 @@ fn add_message(wire: &mut Wire, message: &MessageDescriptor) {
     }
 }
 
-fn type_of(field: &FieldDescriptor) -> String {
+fn type_of(field: &FieldDescriptor, package: &str) -> String {
     let kind = field.kind();
     if let (true, Some(entry)) = (field.is_map(), kind.as_message()) {
         let (key, value) = (entry.map_entry_key_field(), entry.map_entry_value_field());
-        return format!("map<{},{}>", type_of(&key), type_of(&value));
+        return format!("map<{},{}>", type_of(&key, package), type_of(&value, package));
     }
     let name = match &kind {
-        Kind::Message(message) => local(message.full_name()).to_owned(),
-        Kind::Enum(found) => local(found.full_name()).to_owned(),
+        Kind::Message(message) => local(message.full_name(), package).to_owned(),
+        Kind::Enum(found) => local(found.full_name(), package).to_owned(),
         scalar => format!("{scalar:?}"),
     };
     if field.is_list() { format!("repeated {name}") } else { name }
@@ -243,8 +311,9 @@ fn marks(options: &prost_reflect::DynamicMessage) -> String {
     marks.join(" ")
 }
 
-fn local(full_name: &str) -> &str {
-    full_name.strip_prefix("csi.v1.").unwrap_or(full_name)
+/// A name as seen from a package.
+fn local<'a>(full_name: &'a str, package: &str) -> &'a str {
+    full_name.strip_prefix(package).and_then(|name| name.strip_prefix('.')).unwrap_or(full_name)
 }
 
 fn said<const N: usize>(words: [String; N]) -> String {
