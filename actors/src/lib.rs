@@ -14,6 +14,12 @@ pub mod process;
 
 pub mod processes;
 
+pub mod driver;
+
+pub mod eventor;
+
+pub mod drivers;
+
 pub mod registry;
 
 pub mod instance;

@@ -22,7 +22,7 @@ pub use fingerprint::{
     Topology,
 };
 pub use health::Health;
-pub use names::{AllocationId, MalformedName, NAME_BYTES_MAX, PluginName, TaskName};
+pub use names::{AllocationId, DriverName, MalformedName, NAME_BYTES_MAX, PluginName, TaskName};
 pub use number::{Attempt, Generation, RegistrationNumber, RunNumber};
 pub use plugin::{PluginKey, PluginType, Role, UnknownPluginType};
 pub use registration::Registration;

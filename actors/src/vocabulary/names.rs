@@ -124,6 +124,11 @@ name!(
     TaskName,
     "task name"
 );
+name!(
+    /// The name by which hosts and their tasks speak of a task driver, for instance `exec`.
+    DriverName,
+    "driver name"
+);
 
 #[cfg(test)]
 mod tests {

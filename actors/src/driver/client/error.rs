@@ -1,0 +1,258 @@
+//! What goes wrong between us and a driver.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::vocabulary::DriverName;
+
+macro_rules! rpcs {
+    ($($(#[$doc:meta])* $variant:ident,)*) => {
+        /// What was asked of a driver.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum DriverRpc {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl DriverRpc {
+            /// Every one there is.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Its name in the protocol.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => stringify!($variant),)*
+                }
+            }
+        }
+    };
+}
+
+rpcs!(
+    /// Lets the driver prepare itself (D109).
+    Init,
+    /// The schema of a task's configuration.
+    TaskConfigSchema,
+    /// What the driver can do.
+    Capabilities,
+    /// The stream of fingerprints.
+    Fingerprint,
+    /// Takes a task over again by its handle (D108).
+    RecoverTask,
+    /// Starts a task.
+    StartTask,
+    /// Waits for a task's end.
+    WaitTask,
+    /// Stops a task.
+    StopTask,
+    /// Forgets a task.
+    DestroyTask,
+    /// What a task is at.
+    InspectTask,
+    /// The stream of a task's figures.
+    TaskStats,
+    /// The stream of task events.
+    TaskEvents,
+    /// Sends a signal to a task.
+    SignalTask,
+    /// Runs a command inside a task.
+    ExecTask,
+    /// Runs a command inside a task, with its streams.
+    ExecTaskStreaming,
+    /// Makes a network for an allocation.
+    CreateNetwork,
+    /// Removes such a network.
+    DestroyNetwork,
+);
+
+impl fmt::Display for DriverRpc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which question to which driver an error is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Which driver.
+    pub driver: DriverName,
+    /// What was asked of it.
+    pub rpc: DriverRpc,
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of driver {}", self.rpc, self.driver)
+    }
+}
+
+/// Why a question to a driver has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DriverError {
+    /// The plugin is gone: its process has ended, or it is not the host's any more (D111, PRC-05). What was asked may have
+    /// been done.
+    #[error("{asked}: the plugin is gone: {reason}; {}", gone_hint(*is_worth_retrying))]
+    PluginGone {
+        /// What was asked of which driver.
+        asked: Asked,
+        /// Whether a new client, dispensed after a while, can help. Not if the driver was stopped or removed.
+        is_worth_retrying: bool,
+        /// What became of it.
+        reason: String,
+    },
+    /// No answer came in time. What was asked may be done all the same.
+    #[error(
+        "{asked}: no answer within {after:?}; it may have been done, inspect the task before trying again"
+    )]
+    DeadlineExceeded {
+        /// What was asked of which driver.
+        asked: Asked,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The connection broke off while the process still runs.
+    #[error("{asked}: disconnected: {detail}; dispense the driver again")]
+    Disconnected {
+        /// What was asked of which driver.
+        asked: Asked,
+        /// What the transport said.
+        detail: String,
+    },
+    /// The driver said no.
+    #[error("{asked}: the driver answered {code} \"{message}\"{}", recoverable_hint(*recoverable))]
+    Refused {
+        /// What was asked of which driver.
+        asked: Asked,
+        /// The status code of gRPC, by its name.
+        code: RefusalCode,
+        /// The driver's words, cut and escaped.
+        message: String,
+        /// Whether the driver says that trying again can help (D110); `None` if it does not say.
+        recoverable: Option<bool>,
+    },
+    /// The answer breaks the protocol.
+    #[error("{asked}: faulty answer: {fault}; report it to the driver's vendor")]
+    Malformed {
+        /// What was asked of which driver.
+        asked: Asked,
+        /// What is wrong with it.
+        fault: String,
+    },
+}
+
+const fn gone_hint(is_worth_retrying: bool) -> &'static str {
+    if is_worth_retrying { "dispense the driver again" } else { "it does not come back" }
+}
+
+const fn recoverable_hint(recoverable: Option<bool>) -> &'static str {
+    match recoverable {
+        Some(true) => "; it says that trying again can help",
+        Some(false) => "; it says that trying again does not help",
+        None => "",
+    }
+}
+
+impl DriverError {
+    /// What was asked of which driver.
+    #[must_use]
+    pub const fn asked(&self) -> &Asked {
+        match self {
+            Self::PluginGone { asked, .. }
+            | Self::DeadlineExceeded { asked, .. }
+            | Self::Disconnected { asked, .. }
+            | Self::Refused { asked, .. }
+            | Self::Malformed { asked, .. } => asked,
+        }
+    }
+
+    /// Whether the same question, asked again after a while, may be answered. The driver's own word counts before ours (D110).
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::PluginGone { is_worth_retrying, .. } => *is_worth_retrying,
+            Self::DeadlineExceeded { .. } | Self::Disconnected { .. } => true,
+            Self::Refused { recoverable: Some(recoverable), .. } => *recoverable,
+            Self::Refused { recoverable: None, code, .. } => code.is_transient(),
+            Self::Malformed { .. } => false,
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal, $transient:literal;)*) => {
+        /// A status code of gRPC, as a driver's answer.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum RefusalCode {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl RefusalCode {
+            /// Its name in gRPC.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+
+            /// Whether the same question may be answered after a while.
+            #[must_use]
+            pub const fn is_transient(self) -> bool {
+                match self {
+                    $(Self::$variant => $transient,)*
+                }
+            }
+
+            /// The code that the transport reports.
+            #[must_use]
+            pub const fn from_tonic(code: tonic::Code) -> Self {
+                match code {
+                    $(tonic::Code::$variant => Self::$variant,)*
+                }
+            }
+        }
+    };
+}
+
+codes!(
+    /// Success where an error was announced: the answer contradicts itself.
+    Ok = "OK", false;
+    /// Somebody gave up on the call.
+    Cancelled = "CANCELLED", true;
+    /// What drivers answer for most errors of their own.
+    Unknown = "UNKNOWN", false;
+    /// The request is malformed.
+    InvalidArgument = "INVALID_ARGUMENT", false;
+    /// A limit of the driver's own was reached first.
+    DeadlineExceeded = "DEADLINE_EXCEEDED", true;
+    /// What the call is about is not there.
+    NotFound = "NOT_FOUND", false;
+    /// It is there already.
+    AlreadyExists = "ALREADY_EXISTS", false;
+    /// It may not be done.
+    PermissionDenied = "PERMISSION_DENIED", false;
+    /// Room or quota is used up.
+    ResourceExhausted = "RESOURCE_EXHAUSTED", true;
+    /// Something has to be put right first.
+    FailedPrecondition = "FAILED_PRECONDITION", false;
+    /// Another call is in the way.
+    Aborted = "ABORTED", true;
+    /// Outside of what the driver can do.
+    OutOfRange = "OUT_OF_RANGE", false;
+    /// The driver has no such call.
+    Unimplemented = "UNIMPLEMENTED", false;
+    /// The driver broke an assumption of its own.
+    Internal = "INTERNAL", true;
+    /// Temporarily out of service.
+    Unavailable = "UNAVAILABLE", true;
+    /// Data are lost or damaged.
+    DataLoss = "DATA_LOSS", false;
+    /// Credentials are missing or wrong.
+    Unauthenticated = "UNAUTHENTICATED", false;
+);
+
+impl fmt::Display for RefusalCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,97 @@
+//! What a driver finds its task again by.
+
+use std::fmt;
+
+use callboard_proto::drivers as wire;
+use prost::Message;
+
+/// Largest handle that is read back, in bytes.
+pub const HANDLE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What a driver finds its task again by after a restart of either side (D107). The host stores it before it does anything
+/// else about the task, and gives it back unchanged with `RecoverTask`.
+#[derive(Clone, PartialEq)]
+pub struct TaskHandle {
+    wire: wire::TaskHandle,
+}
+
+/// Bytes that are no handle.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MalformedHandle {
+    /// More than any handle has.
+    #[error("a task handle of {bytes} bytes; at most {HANDLE_BYTES_MAX} are read")]
+    TooLong {
+        /// How many there are.
+        bytes: usize,
+    },
+    /// They do not hold what a handle holds.
+    #[error("these bytes are no task handle: {detail}")]
+    Unreadable {
+        /// What is wrong with them.
+        detail: String,
+    },
+}
+
+impl TaskHandle {
+    /// Reads a handle back that was stored.
+    ///
+    /// # Errors
+    /// When the bytes are too many, or no handle, or one that names no task.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MalformedHandle> {
+        if bytes.len() > HANDLE_BYTES_MAX {
+            return Err(MalformedHandle::TooLong { bytes: bytes.len() });
+        }
+        let unreadable = |detail: String| MalformedHandle::Unreadable { detail };
+        let wire = wire::TaskHandle::decode(bytes).map_err(|error| unreadable(error.to_string()))?;
+        Self::from_wire(wire).map_err(unreadable)
+    }
+
+    /// The bytes to store. They may hold secrets of the task: its environment is among them.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.as_wire().encode_to_vec()
+    }
+
+    /// The id of the task that it is of.
+    #[must_use]
+    pub fn task_id(&self) -> &str {
+        self.wire.config.as_ref().map_or("", |config| &config.id)
+    }
+
+    pub(super) fn from_wire(wire: wire::TaskHandle) -> Result<Self, String> {
+        let has_task = wire.config.as_ref().is_some_and(|config| !config.id.is_empty());
+        if has_task { Ok(Self { wire }) } else { Err("it names no task".to_owned()) }
+    }
+
+    pub(super) const fn as_wire(&self) -> &wire::TaskHandle {
+        &self.wire
+    }
+}
+
+impl fmt::Debug for TaskHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskHandle").field("task_id", &self.task_id()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_read_back_as_it_was_stored_d107() {
+        let config = wire::TaskConfig { id: "a/t".to_owned(), ..Default::default() };
+        let stored =
+            wire::TaskHandle { version: 1, config: Some(config), state: 1, driver_state: vec![7; 9] };
+        let handle = TaskHandle::from_wire(stored.clone()).unwrap();
+        assert_eq!(TaskHandle::from_bytes(&handle.to_bytes()).unwrap().as_wire(), &stored);
+    }
+
+    #[test]
+    fn bytes_that_are_no_handle_are_refused() {
+        assert!(matches!(TaskHandle::from_bytes(&[0xff; 9]), Err(MalformedHandle::Unreadable { .. })));
+        assert!(matches!(TaskHandle::from_bytes(&[]), Err(MalformedHandle::Unreadable { .. })));
+        let long = vec![0; HANDLE_BYTES_MAX + 1];
+        assert!(matches!(TaskHandle::from_bytes(&long), Err(MalformedHandle::TooLong { .. })));
+    }
+}

@@ -1,0 +1,436 @@
+//! Tasks as a host speaks of them to a driver. These are no wire types: what exists is well formed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::driver::report::NetworkMode;
+use crate::vocabulary::{AllocationId, TaskName, Timestamp};
+
+/// Longest id of a task, in bytes.
+pub const TASK_ID_BYTES_MAX: usize = 1_024;
+
+/// The id of a task with its driver, chosen by the host; unique among all tasks of a driver, ever.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId(Arc<str>);
+
+/// A text that is no id of a task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the task id {start:?} has {bytes} bytes; give it 1 to {TASK_ID_BYTES_MAX} without control characters"
+)]
+pub struct MalformedTaskId {
+    /// Its first characters.
+    pub start: String,
+    /// Its length in bytes.
+    pub bytes: usize,
+}
+
+impl TaskId {
+    /// Takes a text as the id of a task.
+    ///
+    /// # Errors
+    /// When it is empty, too long, or holds control characters.
+    pub fn new(id: impl AsRef<str>) -> Result<Self, MalformedTaskId> {
+        let id = id.as_ref();
+        if (1..=TASK_ID_BYTES_MAX).contains(&id.len()) && !id.chars().any(char::is_control) {
+            return Ok(Self(Arc::from(id)));
+        }
+        Err(MalformedTaskId { start: id.chars().take(32).collect(), bytes: id.len() })
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+/// Everything a driver needs to know to start a task.
+#[derive(Clone, PartialEq)]
+pub struct TaskConfig {
+    /// The id by which the host speaks of it to the driver.
+    pub id: TaskId,
+    /// Its name within its allocation.
+    pub name: TaskName,
+    /// The allocation it is a part of.
+    pub allocation: AllocationId,
+    /// The configuration for this driver, as msgpack of what its schema describes (D113).
+    pub driver_config: Vec<u8>,
+    /// Its environment. Not shown in debug output: it may hold secrets.
+    pub environment: BTreeMap<String, String>,
+    /// What devices add to the environment.
+    pub device_environment: BTreeMap<String, String>,
+    /// What it may use; `None` leaves it to the driver.
+    pub resources: Option<Resources>,
+    /// What is mounted into it.
+    pub mounts: Vec<TaskMount>,
+    /// The devices it may use.
+    pub devices: Vec<TaskDevice>,
+    /// As which user it runs; empty leaves it to the driver.
+    pub user: String,
+    /// The directory of its allocation on the host.
+    pub allocation_dir: PathBuf,
+    /// Where its standard output goes: a file or a pipe of the host.
+    pub stdout_path: PathBuf,
+    /// Where its standard error goes.
+    pub stderr_path: PathBuf,
+    /// How its network is kept apart; `None` for the host's network.
+    pub network: Option<NetworkIsolation>,
+    /// How it finds names; `None` leaves it to the driver.
+    pub dns: Option<DnsConfig>,
+    /// What it belongs to, for drivers that name things by it.
+    pub origin: TaskOrigin,
+}
+
+impl TaskConfig {
+    /// A task with only what every task needs.
+    #[must_use]
+    pub fn new(id: TaskId, allocation: AllocationId, name: TaskName, driver_config: Vec<u8>) -> Self {
+        Self {
+            id,
+            name,
+            allocation,
+            driver_config,
+            environment: BTreeMap::new(),
+            device_environment: BTreeMap::new(),
+            resources: None,
+            mounts: Vec::new(),
+            devices: Vec::new(),
+            user: String::new(),
+            allocation_dir: PathBuf::new(),
+            stdout_path: PathBuf::new(),
+            stderr_path: PathBuf::new(),
+            network: None,
+            dns: None,
+            origin: TaskOrigin::default(),
+        }
+    }
+}
+
+impl fmt::Debug for TaskConfig {
+    /// Shows neither values of the environment nor the driver's configuration, which may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskConfig")
+            .field("id", &self.id)
+            .field("allocation", &self.allocation)
+            .field("name", &self.name)
+            .field("driver_config_bytes", &self.driver_config.len())
+            .field("environment_names", &self.environment.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a task belongs to in the host's own order of things. Any of it may be empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskOrigin {
+    /// The id of its job.
+    pub job_id: String,
+    /// The name of its job.
+    pub job_name: String,
+    /// The id of that job's parent.
+    pub parent_job_id: String,
+    /// The group of tasks within the job.
+    pub task_group_name: String,
+    /// The namespace of the job.
+    pub namespace: String,
+    /// The name of this node.
+    pub node_name: String,
+    /// The id of this node.
+    pub node_id: String,
+}
+
+/// What a task may use.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Resources {
+    /// Its share of the processors, as its host counts them.
+    pub cpu_shares: i64,
+    /// The memory it is promised, in MiB.
+    pub memory_mib: i64,
+    /// The memory it may use while there is enough, in MiB; 0 for no more than promised.
+    pub memory_max_mib: i64,
+    /// The same in the terms of Linux; `None` leaves it to the driver.
+    pub linux: Option<LinuxResources>,
+    /// The ports it was given.
+    pub ports: Vec<PortMapping>,
+}
+
+/// What a task may use, in the terms of Linux.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LinuxResources {
+    /// Period of the processor's quota, in microseconds.
+    pub cpu_period_us: i64,
+    /// Quota within each period, in microseconds.
+    pub cpu_quota_us: i64,
+    /// Relative weight.
+    pub cpu_shares: i64,
+    /// Most memory, in bytes.
+    pub memory_limit_bytes: i64,
+    /// How soon the kernel ends it for want of memory.
+    pub oom_score_adj: i64,
+    /// The processors it may run on, as a list of the kernel's form.
+    pub cpuset_cpus: String,
+    /// The control group that confines it to these.
+    pub cpuset_cgroup: String,
+    /// Its share as a part of all processors.
+    pub percent_ticks: f64,
+}
+
+/// A port of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortMapping {
+    /// The name of the port.
+    pub label: String,
+    /// The port of the host.
+    pub host_port: u16,
+    /// The port inside the task; 0 for the same.
+    pub to: u16,
+    /// The address of the host.
+    pub host_ip: String,
+}
+
+/// Something of the host that is mounted into a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskMount {
+    /// Where in the task.
+    pub task_path: PathBuf,
+    /// What of the host.
+    pub host_path: PathBuf,
+    /// Whether the task may not write there.
+    pub read_only: bool,
+    /// How mounts spread: the word of the driver; empty leaves it to the driver.
+    pub propagation_mode: String,
+    /// The label for SELinux; empty for none.
+    pub selinux_label: String,
+}
+
+/// A device of the host that a task may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskDevice {
+    /// Where in the task.
+    pub task_path: PathBuf,
+    /// Which of the host.
+    pub host_path: PathBuf,
+    /// What the task may do with it: letters of the kernel's control groups.
+    pub cgroup_permissions: String,
+}
+
+/// A network that is kept apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkIsolation {
+    /// In which way.
+    pub mode: NetworkMode,
+    /// What it is known by: the path of a network namespace.
+    pub path: String,
+    /// What the driver keeps with it.
+    pub labels: BTreeMap<String, String>,
+    /// What tasks of it find in their file of hosts: a name and an address.
+    pub hosts_entry: Option<(String, String)>,
+}
+
+/// How a task finds names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DnsConfig {
+    /// Servers to ask.
+    pub servers: Vec<String>,
+    /// Domains to search.
+    pub searches: Vec<String>,
+    /// Options of the resolver.
+    pub options: Vec<String>,
+}
+
+/// What a task is at, as its driver says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaskState {
+    /// The driver can't tell.
+    Unknown,
+    /// It runs.
+    Running,
+    /// It has ended.
+    Exited,
+}
+
+/// How a task ended. Not knowing is a value of its own and never success (EVT-05).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskEnd {
+    /// It ended by itself with this code; only 0 is success.
+    Exited(i32),
+    /// A signal ended it.
+    Signalled(i32),
+    /// It ended, and nobody knows how.
+    Unknown(String),
+}
+
+/// What came of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskExit {
+    /// How it ended.
+    pub end: TaskEnd,
+    /// Whether the kernel ended something of it for want of memory.
+    pub oom_killed: bool,
+}
+
+impl TaskExit {
+    /// Whether it ended by itself with code 0, and it is certain that it did (EVT-05).
+    #[must_use]
+    pub const fn is_success(&self) -> bool {
+        matches!(self.end, TaskEnd::Exited(0)) && !self.oom_killed
+    }
+}
+
+impl fmt::Display for TaskExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.end {
+            TaskEnd::Exited(code) => write!(f, "exited with code {code}")?,
+            TaskEnd::Signalled(signal) => write!(f, "ended by signal {signal}")?,
+            TaskEnd::Unknown(reason) => write!(f, "ended, it is unknown how: {reason}")?,
+        }
+        f.write_str(if self.oom_killed { ", out of memory" } else { "" })
+    }
+}
+
+/// How a task is reached, where the driver has set that up otherwise than the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkOverride {
+    /// Ports by their label.
+    pub ports: BTreeMap<String, u16>,
+    /// The address.
+    pub address: String,
+    /// Whether to tell others this address rather than the host's.
+    pub auto_advertise: bool,
+}
+
+/// What a driver makes of being told to start a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StartOutcome {
+    /// It runs.
+    Started {
+        /// By this the driver finds it again. The host stores it, before anything else.
+        handle: super::handle::TaskHandle,
+        /// How it is reached, if not as the host thinks.
+        network: Option<NetworkOverride>,
+    },
+    /// It does not run, and trying again can help.
+    Retry {
+        /// In the driver's words.
+        reason: String,
+    },
+    /// It does not run, and trying again does not help.
+    Fatal {
+        /// In the driver's words.
+        reason: String,
+    },
+}
+
+/// What a task is at, in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskStatus {
+    /// Which one.
+    pub id: TaskId,
+    /// Its name, as the driver has it.
+    pub name: String,
+    /// What it is at.
+    pub state: TaskState,
+    /// When it began, by the driver's clock.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// What came of it, if it has ended.
+    pub exit: Option<TaskExit>,
+    /// What else the driver says of it.
+    pub attributes: BTreeMap<String, String>,
+    /// How it is reached, if not as the host thinks.
+    pub network: Option<NetworkOverride>,
+}
+
+/// What a task uses, at one time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskStats {
+    /// Which one.
+    pub id: String,
+    /// When this was measured, by the driver's clock.
+    pub at: Option<Timestamp>,
+    /// All of it together.
+    pub total: Usage,
+    /// Each process, by its id.
+    pub by_pid: BTreeMap<String, Usage>,
+}
+
+/// What something uses. What was not measured is `None`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Usage {
+    /// Processor time.
+    pub cpu: CpuUsage,
+    /// Memory.
+    pub memory: MemoryUsage,
+}
+
+/// Processor time in use. What was not measured is `None`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CpuUsage {
+    /// Percent of one processor, in the kernel.
+    pub system_percent: Option<f64>,
+    /// Percent of one processor, outside of it.
+    pub user_percent: Option<f64>,
+    /// Ticks of a processor, by the host's count.
+    pub total_ticks: Option<f64>,
+    /// Periods in which it was held back.
+    pub throttled_periods: Option<u64>,
+    /// For how long in all it was held back.
+    pub throttled: Option<Duration>,
+    /// Percent of one processor in all.
+    pub percent: Option<f64>,
+}
+
+/// Memory in use, in bytes. What was not measured is `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryUsage {
+    /// Resident.
+    pub rss: Option<u64>,
+    /// Cache of files.
+    pub cache: Option<u64>,
+    /// In swap.
+    pub swap: Option<u64>,
+    /// In use in all.
+    pub usage: Option<u64>,
+    /// Most ever in use.
+    pub max_usage: Option<u64>,
+    /// The kernel's.
+    pub kernel_usage: Option<u64>,
+    /// Most ever of the kernel's.
+    pub kernel_max_usage: Option<u64>,
+}
+
+/// What came of a command inside a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecOutcome {
+    /// What it wrote to its standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to its standard error.
+    pub stderr: Vec<u8>,
+    /// How it ended.
+    pub exit: TaskExit,
+}
+
+/// A network that a driver made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreatedNetwork {
+    /// What it is; `None` if the driver needs none.
+    pub network: Option<NetworkIsolation>,
+    /// Whether it was made now and not before.
+    pub is_new: bool,
+}

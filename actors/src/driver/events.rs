@@ -1,0 +1,214 @@
+//! Task events, and where each stands in its plugin's stream.
+//!
+//! The protocol's stream has no position, so that what happens while nobody listens is lost. Callboard adds one, in a way that
+//! plugins who know nothing of it do not notice:
+//!
+//! - The host asks for `TaskEvents` with the metadata [`EVENTS_AFTER_METADATA`], whose value is an [`EventPosition`] as
+//!   `<stream>:<sequence>`, or [`EVENTS_FROM_THE_BEGINNING`].
+//! - A plugin that understands this answers with the metadata [`EVENTS_STREAM_METADATA`], which names its stream, at once and
+//!   before the first event. It marks each event with the annotations [`STREAM_ANNOTATION`] and [`SEQUENCE_ANNOTATION`].
+//!   Sequences count all events of a stream, whichever task they are of, from 1 and by ones.
+//! - It keeps a bounded journal and begins with what came after the position. A position of another stream is none, and it
+//!   begins with the oldest event that it still has; so it does when that is newer than the position. The host sees from the
+//!   numbers what is missing.
+//! - A stream is a journal's life: a plugin that lost its journal gives its stream a new name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::vocabulary::{AllocationId, TaskName, Timestamp};
+
+/// The request metadata in which a host says what it has had.
+pub const EVENTS_AFTER_METADATA: &str = "callboard-events-after";
+/// The value of [`EVENTS_AFTER_METADATA`] of a host that has had nothing. No stream has this name.
+pub const EVENTS_FROM_THE_BEGINNING: &str = "-:0";
+/// The response metadata in which a plugin names the stream it reads from.
+pub const EVENTS_STREAM_METADATA: &str = "callboard-events-stream";
+/// The annotation that names the stream of an event.
+pub const STREAM_ANNOTATION: &str = "callboard.stream";
+/// The annotation that tells an event's place in its stream, in decimal.
+pub const SEQUENCE_ANNOTATION: &str = "callboard.sequence";
+
+/// Longest name of a stream, in bytes.
+pub const STREAM_NAME_BYTES_MAX: usize = 128;
+
+/// A task as events speak of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskKey {
+    /// The allocation it is a part of.
+    pub allocation: AllocationId,
+    /// Its name there.
+    pub task: TaskName,
+}
+
+impl TaskKey {
+    /// Puts an allocation and a task together.
+    #[must_use]
+    pub const fn new(allocation: AllocationId, task: TaskName) -> Self {
+        Self { allocation, task }
+    }
+}
+
+impl fmt::Display for TaskKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.allocation, self.task)
+    }
+}
+
+/// A place in a plugin's stream of events. A handler stores the one of the last event it took in, together with what it did
+/// about it, and gives it back when it registers again after a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EventPosition {
+    /// Which stream.
+    pub stream: Arc<str>,
+    /// The number of the event in it; the first is 1.
+    pub sequence: u64,
+}
+
+/// A text that is no position.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is no position in a stream of events; give back what came with the last event, <stream>:<sequence>"
+)]
+pub struct MalformedPosition {
+    /// The beginning of the text.
+    pub text: String,
+}
+
+impl EventPosition {
+    /// Takes the name of a stream and a number as a position.
+    ///
+    /// # Errors
+    /// When the name is empty, `-`, longer than [`STREAM_NAME_BYTES_MAX`], or holds anything but letters, digits, `.`, `_`
+    /// and `-`; and when the number is zero.
+    pub fn new(stream: &str, sequence: u64) -> Result<Self, MalformedPosition> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let is_stream = stream != "-"
+            && (1..=STREAM_NAME_BYTES_MAX).contains(&stream.len())
+            && stream.chars().all(is_name);
+        if is_stream && sequence > 0 {
+            return Ok(Self { stream: Arc::from(stream), sequence });
+        }
+        Err(MalformedPosition { text: format!("{}:{sequence}", stream.chars().take(32).collect::<String>()) })
+    }
+
+    /// Whether an event at this place has been had by whoever has had everything up to `last`.
+    #[must_use]
+    pub fn is_had_after(&self, last: &Self) -> bool {
+        self.stream == last.stream && self.sequence <= last.sequence
+    }
+}
+
+impl fmt::Display for EventPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.stream, self.sequence)
+    }
+}
+
+impl FromStr for EventPosition {
+    type Err = MalformedPosition;
+
+    fn from_str(text: &str) -> Result<Self, MalformedPosition> {
+        let malformed = || MalformedPosition { text: text.chars().take(64).collect() };
+        let (stream, sequence) = text.rsplit_once(':').ok_or_else(malformed)?;
+        let sequence = sequence.parse().map_err(|_| malformed())?;
+        Self::new(stream, sequence).map_err(|_| malformed())
+    }
+}
+
+/// What a driver says of a task (D106).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskEvent {
+    /// The driver's own id of the task, as it was given when the task was started.
+    pub task_id: Arc<str>,
+    /// Which task of which allocation.
+    pub task: TaskKey,
+    /// When it happened, by the driver's clock; `None` if the driver did not say.
+    pub at: Option<Timestamp>,
+    /// What happened, for people.
+    pub message: String,
+    /// What else belongs to it. The two that tell its position are taken out.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// What a handler of a task's events reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskEventItem {
+    /// The next event.
+    Event {
+        /// What happened.
+        event: Arc<TaskEvent>,
+        /// Its place; `None` if the plugin keeps none.
+        position: Option<EventPosition>,
+    },
+    /// Events are missing here.
+    Gap {
+        /// How many; `None` if nobody can say.
+        missed: Option<u64>,
+        /// Why.
+        reason: GapReason,
+    },
+}
+
+/// Why events are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GapReason {
+    /// The handler fell so far behind that the oldest events it had not read made room for newer ones (EVT-01).
+    HandlerTooSlow,
+    /// Nobody had announced the task when they came, and the plugin can't repeat them (EVT-02).
+    NotAnnounced,
+    /// The stream was interrupted, and the plugin can't tell what came meanwhile.
+    Interrupted,
+    /// The plugin began a new stream: what its old one still held is lost with it.
+    NewStream,
+    /// The plugin no longer has what came after the last position.
+    Forgotten,
+}
+
+impl GapReason {
+    /// The words for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::HandlerTooSlow => "the handler was too slow",
+            Self::NotAnnounced => "the task was not announced",
+            Self::Interrupted => "the stream was interrupted",
+            Self::NewStream => "the plugin began a new stream",
+            Self::Forgotten => "the plugin forgot them",
+        }
+    }
+}
+
+impl fmt::Display for GapReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_read_back_as_it_was_written() {
+        let position = EventPosition::new("boot.7-a_b", 42).unwrap();
+        assert_eq!(position.to_string().parse(), Ok(position));
+    }
+
+    #[test]
+    fn what_is_no_position_is_refused() {
+        for text in ["", "a", ":1", "-:0", "-:3", "a:0", "a:b", "a b:1", "a:-1", EVENTS_FROM_THE_BEGINNING] {
+            assert!(text.parse::<EventPosition>().is_err(), "{text:?}");
+        }
+        assert!(EventPosition::new(&"s".repeat(STREAM_NAME_BYTES_MAX + 1), 1).is_err());
+    }
+
+    #[test]
+    fn only_an_event_of_the_same_stream_can_have_been_had() {
+        let at = |text: &str| text.parse::<EventPosition>().unwrap();
+        assert!(at("a:3").is_had_after(&at("a:3")) && at("a:2").is_had_after(&at("a:3")));
+        assert!(!at("a:4").is_had_after(&at("a:3")) && !at("b:1").is_had_after(&at("a:3")));
+    }
+}

@@ -1,0 +1,106 @@
+//! A short list of what happened lately, in which repeats take no room (EVT-04).
+
+use std::fmt;
+
+use crate::vocabulary::Timestamp;
+
+/// How many entries are kept unless another number is chosen.
+pub const RECENT_ENTRIES: usize = 10;
+
+/// One thing that happened, once or again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folded {
+    /// What.
+    pub text: String,
+    /// When it happened first.
+    pub first: Timestamp,
+    /// When it happened last.
+    pub last: Timestamp,
+    /// How often.
+    pub count: u64,
+}
+
+impl fmt::Display for Folded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.count > 1 {
+            write!(f, "{} ({} times)", self.text, self.count)
+        } else {
+            f.write_str(&self.text)
+        }
+    }
+}
+
+/// What happened lately: the very first thing, and the latest that differ from each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recent {
+    entries: Vec<Folded>,
+    limit: usize,
+}
+
+impl Recent {
+    /// An empty list of at most so many entries; at least two, the first and the last.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { entries: Vec::new(), limit: limit.max(2) }
+    }
+
+    /// Adds something. What is there already is counted and moves to the end, except the very first, which keeps its place.
+    /// Where there is no room, the oldest but the very first makes it.
+    pub fn add(&mut self, now: Timestamp, text: &str) {
+        let Some(place) = self.entries.iter().position(|entry| entry.text == text) else {
+            if self.entries.len() >= self.limit {
+                self.entries.remove(1);
+            }
+            self.entries.push(Folded { text: text.to_owned(), first: now, last: now, count: 1 });
+            return;
+        };
+        let entry = &mut self.entries[place];
+        entry.last = now;
+        entry.count = entry.count.saturating_add(1);
+        if place > 0 {
+            self.entries[place..].rotate_left(1);
+        }
+    }
+
+    /// The entries: the very first, then the others by when they happened last.
+    #[must_use]
+    pub fn entries(&self) -> &[Folded] {
+        &self.entries
+    }
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self::new(RECENT_ENTRIES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(second: u64) -> Timestamp {
+        Timestamp::from_epoch(Duration::from_secs(second))
+    }
+
+    #[test]
+    fn ten_thousand_equal_failures_are_one_entry_and_the_first_cause_stays_evt_04() {
+        let mut recent = Recent::new(3);
+        recent.add(at(0), "no disk");
+        for second in 1..=10_000 {
+            recent.add(at(second), "cannot unmount");
+        }
+        for (second, text) in [(10_001, "a"), (10_002, "b"), (10_003, "cannot unmount"), (10_004, "c")] {
+            recent.add(at(second), text);
+        }
+        let told: Vec<String> = recent.entries().iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["no disk", "cannot unmount", "c"], "what was gone began anew");
+        let mut recent = Recent::default();
+        (0..10_000).for_each(|second| recent.add(at(second), "cannot unmount"));
+        let folded =
+            Folded { text: "cannot unmount".to_owned(), first: at(0), last: at(9_999), count: 10_000 };
+        assert_eq!(recent.entries(), [folded]);
+    }
+}

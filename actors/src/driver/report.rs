@@ -1,0 +1,225 @@
+//! What a driver is known to be.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::vocabulary::{DriverName, Generation, Timestamp};
+
+/// What is known of a driver's health. Not knowing is a value of its own and never rounded to a yes or a no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DriverHealth {
+    /// It has not told yet.
+    NoAnswerYet,
+    /// It runs, and what it drives is not there (D105).
+    Undetected,
+    /// It does not serve: it said so itself, or it can't be had.
+    Unhealthy,
+    /// It serves.
+    Healthy,
+    /// It has been removed.
+    Gone,
+}
+
+impl DriverHealth {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoAnswerYet => "no answer yet",
+            Self::Undetected => "undetected",
+            Self::Unhealthy => "unhealthy",
+            Self::Healthy => "healthy",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl fmt::Display for DriverHealth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a driver is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DriverStage {
+    /// It is looked whether a process of it still runs.
+    Recalling,
+    /// Its process is being started.
+    Launching,
+    /// Its process runs and is being connected to, asked who it is, and configured.
+    Connecting,
+    /// Its fingerprints are read as they come.
+    Watching,
+    /// Something failed and is tried again after a pause.
+    Pausing,
+    /// It is being ended, or left.
+    Stopping,
+    /// It is over.
+    Gone,
+}
+
+impl DriverStage {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Recalling => "recalling",
+            Self::Launching => "launching",
+            Self::Connecting => "connecting",
+            Self::Watching => "watching",
+            Self::Pausing => "pausing",
+            Self::Stopping => "stopping",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl fmt::Display for DriverStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The value of an attribute in a fingerprint.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AttributeValue {
+    /// A number with a fraction. It is a number: what is not one is refused where it comes in.
+    Float(f64),
+    /// A whole number.
+    Integer(i64),
+    /// A text.
+    Text(String),
+    /// A yes or a no.
+    Bool(bool),
+}
+
+impl fmt::Display for AttributeValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Float(value) => value.fmt(f),
+            Self::Integer(value) => value.fmt(f),
+            Self::Text(value) => f.write_str(value),
+            Self::Bool(value) => value.fmt(f),
+        }
+    }
+}
+
+/// One attribute in a fingerprint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attribute {
+    /// Its value.
+    pub value: AttributeValue,
+    /// The unit of a number, as the plugin names it; empty if there is none.
+    pub unit: String,
+}
+
+impl fmt::Display for Attribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.unit.is_empty() { self.value.fmt(f) } else { write!(f, "{} {}", self.value, self.unit) }
+    }
+}
+
+/// The attributes of a driver, by name.
+pub type Attributes = BTreeMap<String, Attribute>;
+
+/// How a driver keeps the file system of a task apart from the host's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FsIsolation {
+    /// Not at all.
+    None,
+    /// By a root of its own.
+    Chroot,
+    /// By an image.
+    Image,
+    /// By the kernel's landlock or unveil.
+    Unveil,
+}
+
+/// How the network of a task is kept apart from the host's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NetworkMode {
+    /// It uses the host's.
+    Host,
+    /// One network for all tasks of an allocation.
+    Group,
+    /// One network for each task.
+    Task,
+    /// No network.
+    None,
+}
+
+/// Whether a driver mounts what the host asks it to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MountSupport {
+    /// Anything; also what a driver says that does not know the question.
+    Any,
+    /// Nothing.
+    None,
+}
+
+/// What a driver can do (D103, `Capabilities`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverCapabilities {
+    /// It can send signals to tasks.
+    pub send_signals: bool,
+    /// It can run commands inside tasks.
+    pub exec: bool,
+    /// How it keeps file systems apart.
+    pub fs_isolation: FsIsolation,
+    /// How it can keep networks apart, each once and in order.
+    pub network_modes: Vec<NetworkMode>,
+    /// Networks must be made by the driver and not by the host.
+    pub must_create_network: bool,
+    /// Whether it mounts.
+    pub mounts: MountSupport,
+    /// The host need not collect logs of its tasks.
+    pub disable_log_collection: bool,
+    /// It can run tasks as users that exist only for them.
+    pub dynamic_workload_users: bool,
+}
+
+/// What a driver is known to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DriverReport {
+    /// Which driver.
+    pub name: DriverName,
+    /// Which generation: it grows with each connection to a process of the driver, and never repeats while the host runs.
+    /// Zero before the first one. It does not survive the host; the tag of the process does.
+    pub generation: Generation,
+    /// Its health.
+    pub health: DriverHealth,
+    /// Why it has this health: in the driver's own words, or what was tried and what came back. May be empty when healthy.
+    pub reason: String,
+    /// Since when it has this health.
+    pub since: Timestamp,
+    /// What it is at.
+    pub stage: DriverStage,
+    /// What it last told of itself; empty before that.
+    pub attributes: Arc<Attributes>,
+    /// What it can do; `None` before it has told.
+    pub capabilities: Option<Arc<DriverCapabilities>>,
+    /// Its own version; `None` before it has told.
+    pub version: Option<Arc<str>>,
+    /// Its process, while one is known to run.
+    pub pid: Option<u32>,
+    /// Whether that process was left running by an earlier run of the host and found again.
+    pub is_adopted: bool,
+    /// How many processes of it were launched since it was added or its actor was started.
+    pub launches: u64,
+}
+
+impl DriverReport {
+    /// Whether both say the same to whoever places work by them. Only the time, the stage, and which process it is do not
+    /// count (SCL-05).
+    #[must_use]
+    pub fn equals(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.health == other.health
+            && self.reason == other.reason
+            && self.attributes == other.attributes
+            && self.capabilities == other.capabilities
+            && self.version == other.version
+    }
+}

@@ -1,0 +1,117 @@
+//! What a driver is born with.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::process::{MalformedProcessName, ProcessName, ProcessSpec, STOP_GRACE};
+use crate::vocabulary::{Backoff, DriverName};
+
+/// What the names of drivers' processes begin with.
+const PROCESS_PREFIX: &str = "driver-";
+
+/// A driver to be: which process serves it, and how it is configured.
+#[derive(Clone, PartialEq)]
+pub struct DriverSpec {
+    /// Under which name hosts and tasks speak of it. Its plugin has to say the same name of itself.
+    pub name: DriverName,
+    /// The process that serves it.
+    pub process: ProcessSpec,
+    /// The API version to tell it, chosen from what it offers; empty for a plugin that does not ask.
+    pub api_version: String,
+    /// Its configuration, as msgpack of what its schema describes (D113). Not shown: it may hold secrets.
+    pub config: Vec<u8>,
+    /// What it is told of this node.
+    pub node: NodeFacts,
+    /// How long its process may take to end when it is stopped, counted from the polite request (SHD-07). 5 s by default.
+    pub stop_grace: Duration,
+    /// How long the polite request itself may take (D65). 2 s by default.
+    pub polite_deadline: Duration,
+}
+
+impl DriverSpec {
+    /// A driver that is served by this process, without a configuration of its own.
+    #[must_use]
+    pub const fn new(name: DriverName, process: ProcessSpec) -> Self {
+        Self {
+            name,
+            process,
+            api_version: String::new(),
+            config: Vec::new(),
+            node: NodeFacts { min_port: 0, max_port: 0 },
+            stop_grace: STOP_GRACE,
+            polite_deadline: Duration::from_secs(2),
+        }
+    }
+}
+
+impl fmt::Debug for DriverSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DriverSpec")
+            .field("name", &self.name)
+            .field("process", &self.process)
+            .field("api_version", &self.api_version)
+            .field("config_bytes", &self.config.len())
+            .field("node", &self.node)
+            .field("stop_grace", &self.stop_grace)
+            .field("polite_deadline", &self.polite_deadline)
+            .finish()
+    }
+}
+
+/// What a driver is told of the node that it runs on. A zero leaves the choice to the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeFacts {
+    /// The lowest port that it may use.
+    pub min_port: u32,
+    /// The highest port that it may use.
+    pub max_port: u32,
+}
+
+/// The name of the process that serves a driver. It is the same in each run of the host, so that the process is found again.
+///
+/// # Errors
+/// When the driver's name holds what the name of a process may not.
+pub fn process_name(driver: &DriverName) -> Result<ProcessName, MalformedProcessName> {
+    ProcessName::new(format!("{PROCESS_PREFIX}{driver}"))
+}
+
+/// Limits of a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriverLimits {
+    /// How soon to try again after a failure, the first or any later one (HLT-04, HLT-05). 5 s doubling to 2 min by default,
+    /// and 5 s again after calm.
+    pub backoff: Backoff,
+    /// How long each step to a healthy driver may take. 10 s by default.
+    pub step_deadline: Duration,
+    /// How long the first fingerprint may take. 50 s by default.
+    pub fingerprint_deadline: Duration,
+    /// How long to wait before the next fingerprint is read, so that a driver that tells more than anybody can use is slowed
+    /// down instead of us. 100 ms by default.
+    pub fingerprint_pause: Duration,
+    /// After how many failures in a row in which nobody answered the process is ended and another one launched. 3 by default.
+    pub mute_until_replaced: u32,
+    /// How long to wait for the process's end before an error that looks like it is told as another one (D111). 3 s by
+    /// default.
+    pub end_wait: Duration,
+    /// How many questions may be under way to a driver at once, all clients together. 1,024 by default.
+    pub calls_max: usize,
+}
+
+impl Default for DriverLimits {
+    fn default() -> Self {
+        Self {
+            backoff: Backoff {
+                first: Duration::from_secs(5),
+                longest: Duration::from_secs(120),
+                jitter_percent: 10,
+                reset_after: Duration::from_secs(60),
+            },
+            step_deadline: Duration::from_secs(10),
+            fingerprint_deadline: Duration::from_secs(50),
+            fingerprint_pause: Duration::from_millis(100),
+            mute_until_replaced: 3,
+            end_wait: Duration::from_secs(3),
+            calls_max: 1_024,
+        }
+    }
+}

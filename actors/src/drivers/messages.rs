@@ -1,0 +1,356 @@
+//! What can be said to the owner of the drivers, and what it says.
+
+use std::time::Duration;
+
+use crate::driver::{DriverHealth, DriverReport, DriverSpec, Folded, TaskKey};
+use crate::eventor::TaskEventSink;
+use crate::process::MalformedProcessName;
+use crate::vocabulary::{DriverName, Generation};
+
+/// Brings a driver: a process of it that an earlier run left is found again, else one is launched. An equal spec changes
+/// nothing; another one for the same name ends the driver that there is and begins anew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AddDriver {
+    /// What it is to be.
+    pub spec: DriverSpec,
+}
+
+/// What became of an [`AddDriver`]. How the driver does is told by its reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is new.
+    New,
+    /// It was there just so.
+    Unchanged,
+    /// Another one of this name makes room for it.
+    Replacing,
+}
+
+/// Why a driver is not brought.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddDriverError {
+    /// The host does not allow it. If it still runs from an earlier run, its process is proven, then ended.
+    #[error("driver {driver} is blocked; take it off the block list, or put it on the allow list")]
+    Blocked {
+        /// Which driver.
+        driver: DriverName,
+    },
+    /// Its process could not have a name.
+    #[error("driver {driver}: {fault}")]
+    Name {
+        /// Which driver.
+        driver: DriverName,
+        /// What is wrong with the name.
+        fault: MalformedProcessName,
+    },
+    /// There are too many.
+    #[error("{count} drivers are there already, and no more may be")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
+    /// The host is stopping; nothing new starts (I6).
+    #[error("driver {driver} is not started any more: the host is stopping")]
+    Stopping {
+        /// Which driver.
+        driver: DriverName,
+    },
+}
+
+impl AddDriverError {
+    /// Whether the same may succeed later, with nobody changing anything by hand.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::TooMany { .. } => true,
+            Self::Blocked { .. } | Self::Name { .. } | Self::Stopping { .. } => false,
+        }
+    }
+}
+
+/// Ends a driver: politely, then its process by force. Answered when it is over. One that this run was never told of, and that
+/// still runs from an earlier run, is proven, then ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoveDriver {
+    /// Which driver.
+    pub name: DriverName,
+}
+
+/// What became of a [`RemoveDriver`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removed {
+    /// A process of it ran, and has ended.
+    Ended {
+        /// How.
+        ending: String,
+    },
+    /// No process of it ran.
+    NothingRan,
+}
+
+/// Why a driver is not removed, restarted or described.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSuchDriver {
+    /// There is none of this name.
+    #[error("there is no driver {driver}; add it first")]
+    Unknown {
+        /// Which driver was asked for.
+        driver: DriverName,
+    },
+    /// Too many wait already.
+    #[error("{waiting} others wait for drivers already; try again later")]
+    TooMany {
+        /// How many wait.
+        waiting: usize,
+    },
+    /// The host is stopping; nothing new starts (I6).
+    #[error("driver {driver} is being ended: the host is stopping")]
+    Stopping {
+        /// Which driver.
+        driver: DriverName,
+    },
+}
+
+/// Ends a driver's process and brings it anew, now and without a pause. Answered when the order is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestartDriver {
+    /// Which driver.
+    pub name: DriverName,
+}
+
+/// Asks for the report of every driver, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListDrivers;
+
+/// Asks for one driver in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribeDriver {
+    /// Which driver.
+    pub name: DriverName,
+}
+
+/// One driver in full.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DriverStatus {
+    /// What is known of it.
+    pub report: DriverReport,
+    /// What went wrong lately: the first cause, and the latest that differ (EVT-04).
+    pub troubles: Vec<Folded>,
+    /// How many of its tasks are watched.
+    pub tasks_watched: usize,
+    /// How often its actor was started again after it ended unexpectedly.
+    pub restarts: u64,
+}
+
+/// Asks for what a task's driver told of it lately, with repeats folded (EVT-04).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecentTaskEvents {
+    /// Which driver.
+    pub driver: DriverName,
+    /// Which task.
+    pub task: TaskKey,
+}
+
+/// Waits until it is known of every driver that was added before this whether it serves, or until a time is over; then gives
+/// them grouped by state (N2, HLT-04). A driver that fails is known: nobody waits until it succeeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AwaitDrivers {
+    /// How long at most.
+    pub within: Duration,
+}
+
+/// Drivers by their state.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DriverSummary {
+    /// These serve.
+    pub healthy: Vec<DriverName>,
+    /// These do not, each with its reason.
+    pub unhealthy: Vec<(DriverName, String)>,
+    /// These run and found nothing to drive.
+    pub undetected: Vec<DriverName>,
+    /// These have not told yet.
+    pub no_answer: Vec<DriverName>,
+}
+
+impl DriverSummary {
+    /// Sorts drivers by what their reports say.
+    #[must_use]
+    pub fn of<'a>(reports: impl Iterator<Item = &'a DriverReport>) -> Self {
+        let mut summary = Self::default();
+        for report in reports {
+            let name = report.name.clone();
+            match report.health {
+                DriverHealth::Healthy => summary.healthy.push(name),
+                DriverHealth::Unhealthy => summary.unhealthy.push((name, report.reason.clone())),
+                DriverHealth::Undetected => summary.undetected.push(name),
+                DriverHealth::NoAnswerYet => summary.no_answer.push(name),
+                DriverHealth::Gone => {}
+            }
+        }
+        summary
+    }
+}
+
+/// What is wanted of a driver that is to be dispensed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// It serves: for new tasks.
+    Healthy,
+    /// It can be spoken to: for tasks that are there already, which have to be stopped also by a driver that is not well.
+    Reachable,
+}
+
+/// Asks for a client of a driver. Three answers (RES-01): it, not yet, no.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DispenseDriver {
+    /// Which driver.
+    pub name: DriverName,
+    /// What is wanted of it.
+    pub wanted: Wanted,
+    /// How long to wait for that; zero asks for the present.
+    pub within: Duration,
+}
+
+/// Why a driver cannot be had now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotDispensed {
+    /// There is none of this name.
+    #[error("there is no driver {driver}; add it first")]
+    Unknown {
+        /// Which driver.
+        driver: DriverName,
+    },
+    /// The host does not allow it.
+    #[error("driver {driver} is blocked; take it off the block list, or put it on the allow list")]
+    Blocked {
+        /// Which driver.
+        driver: DriverName,
+    },
+    /// It is on its way.
+    #[error("driver {driver} is not ready yet (waited {waited:?}); wait longer")]
+    NotReady {
+        /// Which driver.
+        driver: DriverName,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// It does not serve. It may again.
+    #[error("driver {driver} is {health} (waited {waited:?}): {reason}")]
+    NotHealthy {
+        /// Which driver.
+        driver: DriverName,
+        /// Undetected or unhealthy.
+        health: DriverHealth,
+        /// Why.
+        reason: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The host is stopping, or the driver is being removed; nothing new starts (I6).
+    #[error("driver {driver} is not given out any more: it is being stopped")]
+    Stopping {
+        /// Which driver.
+        driver: DriverName,
+    },
+    /// Too many wait already.
+    #[error("{waiting} others wait for drivers already; try again later")]
+    TooMany {
+        /// How many wait.
+        waiting: usize,
+    },
+}
+
+impl NotDispensed {
+    /// Whether the same may succeed later, with nobody changing anything by hand.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::NotReady { .. } | Self::NotHealthy { .. } | Self::TooMany { .. } => true,
+            Self::Unknown { .. } | Self::Blocked { .. } | Self::Stopping { .. } => false,
+        }
+    }
+}
+
+/// Says that a task of a driver is known and its handler comes later: its events wait (EVT-02). Say it before the task is
+/// started or restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnounceTask {
+    /// Which driver runs it. It need not be there yet.
+    pub driver: DriverName,
+    /// Which task.
+    pub task: TaskKey,
+}
+
+/// Registers the handler of a task's events, in place of the one before. It holds across restarts of the driver, until it is
+/// forgotten (EVT-03).
+#[derive(Debug, Clone)]
+pub struct RegisterTaskHandler {
+    /// Which driver runs it. It need not be there yet.
+    pub driver: DriverName,
+    /// Which task.
+    pub task: TaskKey,
+    /// Where the events go: made by [`task_events`](crate::eventor::task_events) or
+    /// [`task_event_callback`](crate::eventor::task_event_callback), with the position up to which the handler has had the
+    /// task's events, in this run of the host or in an earlier one.
+    pub sink: TaskEventSink,
+}
+
+/// Forgets a task: its handler hears that nothing comes any more. Harmless when there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgetTaskHandler {
+    /// Which driver.
+    pub driver: DriverName,
+    /// Which task.
+    pub task: TaskKey,
+}
+
+/// Why a task is not watched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WatchError {
+    /// Too many are watched already.
+    #[error("{count} tasks are watched already, and no more may be; forget those that are over")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
+    /// The host is stopping; nothing new starts (I6).
+    #[error("task {task} is not watched any more: the host is stopping")]
+    Stopping {
+        /// Which task.
+        task: TaskKey,
+    },
+}
+
+/// What subscribers are told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DriversNews {
+    /// A driver came, or something about it changed.
+    Reported(DriverReport),
+    /// A driver was removed; this is its last report, with health `Gone`.
+    Left(DriverReport),
+    /// Events came for a task that nobody announced in time; they are dead letters (EVT-02).
+    DeadLetters {
+        /// Of which driver.
+        driver: DriverName,
+        /// Of which task; `None` when the events do not name one properly.
+        task: Option<TaskKey>,
+        /// How many since this was said last.
+        count: u64,
+    },
+    /// The stream of task events of a driver ended; it is opened again after a pause.
+    EventsInterrupted {
+        /// Of which driver.
+        driver: DriverName,
+        /// Of which generation.
+        generation: Generation,
+        /// The text of the error, or that it just ended.
+        error: String,
+    },
+}
+
+/// Everything subscribers may know of the drivers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DriversView {
+    /// One report for each driver, by name.
+    pub reports: Vec<DriverReport>,
+}

@@ -1,0 +1,168 @@
+//! The bounded journal of one task: what its handler has not read yet.
+
+use std::collections::VecDeque;
+
+use crate::driver::{EventPosition, GapReason, TaskEventItem};
+
+/// How many events wait unread for one handler unless another number is chosen (EVT-01).
+pub const JOURNAL_ITEMS_MAX: usize = 1_000;
+
+/// What became of an event that was put into a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It waits to be read.
+    Kept,
+    /// It has been had before and is not had again.
+    Had,
+}
+
+/// What the handler of one task has not read yet, in order. Each event is in it once, however often a plugin repeats it. When
+/// it is full the oldest makes room, and a gap with the exact count stands in its place (EVT-01).
+#[derive(Debug, Clone)]
+pub struct Journal {
+    items: VecDeque<TaskEventItem>,
+    limit: usize,
+    fallen: u64,
+    last: Option<EventPosition>,
+}
+
+impl Journal {
+    /// An empty journal of at most so many items, for a handler that has had everything up to `after`.
+    #[must_use]
+    pub fn new(limit: usize, after: Option<EventPosition>) -> Self {
+        Self { items: VecDeque::new(), limit: limit.max(1), fallen: 0, last: after }
+    }
+
+    /// Puts in what comes next: an event unless it has been had, a gap unless the same was just told.
+    pub fn put(&mut self, item: TaskEventItem) -> Taken {
+        match &item {
+            TaskEventItem::Event { position: Some(position), .. } => {
+                if self.last.as_ref().is_some_and(|last| position.is_had_after(last)) {
+                    return Taken::Had;
+                }
+                self.last = Some(position.clone());
+            }
+            TaskEventItem::Event { position: None, .. } => {}
+            // Two gaps in a row whose size nobody knows say no more than one.
+            TaskEventItem::Gap { missed: None, .. } if self.items.back() == Some(&item) => return Taken::Had,
+            TaskEventItem::Gap { .. } => {}
+        }
+        if self.items.len() >= self.limit {
+            self.drop_oldest();
+        }
+        self.items.push_back(item);
+        Taken::Kept
+    }
+
+    /// Lets the oldest event go. Gaps among the oldest are not lost: what they count is counted on, and one of unknown size
+    /// stays.
+    fn drop_oldest(&mut self) {
+        match self.items.pop_front() {
+            Some(TaskEventItem::Event { .. }) => self.fallen += 1,
+            Some(TaskEventItem::Gap { missed: Some(missed), .. }) => self.fallen += missed,
+            Some(gap @ TaskEventItem::Gap { missed: None, .. }) => {
+                match self.items.pop_front() {
+                    Some(TaskEventItem::Event { .. }) => self.fallen += 1,
+                    Some(TaskEventItem::Gap { missed: Some(missed), .. }) => self.fallen += missed,
+                    Some(TaskEventItem::Gap { missed: None, .. }) | None => {}
+                }
+                self.items.push_front(gap);
+            }
+            None => {}
+        }
+    }
+
+    /// Takes out what comes next.
+    pub fn take(&mut self) -> Option<TaskEventItem> {
+        if self.fallen > 0 {
+            let missed = Some(std::mem::take(&mut self.fallen));
+            return Some(TaskEventItem::Gap { missed, reason: GapReason::HandlerTooSlow });
+        }
+        self.items.pop_front()
+    }
+
+    /// The place of the last event that came.
+    #[must_use]
+    pub const fn last(&self) -> Option<&EventPosition> {
+        self.last.as_ref()
+    }
+
+    /// How many items wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len() + usize::from(self.fallen > 0)
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::driver::{TaskEvent, TaskKey};
+    use crate::vocabulary::{AllocationId, TaskName};
+
+    fn event(number: u64) -> TaskEventItem {
+        let task = TaskKey::new(AllocationId::new("a").unwrap(), TaskName::new("t").unwrap());
+        let event = TaskEvent {
+            task_id: "a/t".into(),
+            task,
+            at: None,
+            message: number.to_string(),
+            annotations: BTreeMap::new(),
+        };
+        let position = EventPosition::new("s", number).ok();
+        TaskEventItem::Event { event: Arc::new(event), position }
+    }
+
+    fn read(journal: &mut Journal) -> Vec<String> {
+        std::iter::from_fn(|| journal.take())
+            .map(|item| match item {
+                TaskEventItem::Event { event, .. } => event.message.clone(),
+                TaskEventItem::Gap { missed, reason } => format!("{missed:?} {reason}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn who_falls_behind_is_told_exactly_how_much_is_missing_evt_01() {
+        let mut journal = Journal::new(3, None);
+        for number in 1..=10 {
+            assert_eq!(journal.put(event(number)), Taken::Kept);
+        }
+        assert_eq!(read(&mut journal), ["Some(7) the handler was too slow", "8", "9", "10"]);
+        assert!(journal.is_empty());
+    }
+
+    #[test]
+    fn what_a_plugin_repeats_is_had_once_evt_02() {
+        let mut journal = Journal::new(10, EventPosition::new("s", 2).ok());
+        for number in [1, 2, 3, 4, 3, 4, 5] {
+            journal.put(event(number));
+        }
+        assert_eq!(read(&mut journal), ["3", "4", "5"]);
+        assert_eq!(journal.put(event(5)), Taken::Had, "also when it has been read");
+    }
+
+    #[test]
+    fn a_gap_of_unknown_size_is_not_lost_in_a_full_journal_and_not_told_twice() {
+        let gap = TaskEventItem::Gap { missed: None, reason: GapReason::Interrupted };
+        let mut journal = Journal::new(2, None);
+        journal.put(gap.clone());
+        assert_eq!(journal.put(gap), Taken::Had);
+        (1..=5).for_each(|number| {
+            journal.put(event(number));
+        });
+        assert_eq!(
+            read(&mut journal),
+            ["Some(4) the handler was too slow", "None the stream was interrupted", "5"]
+        );
+    }
+}
