@@ -141,8 +141,8 @@ impl Handler<Run> for Committer {
 
 impl StreamHandler<Done> for Committer {
     fn handle(&mut self, done: Done, context: &mut Context<Self>) {
-        if let Done::Committed { progress, writes, outcome } = done {
-            self.settle(&progress, writes, &outcome);
+        if let Done::Committed { batch, outcome } = done {
+            self.settle(&batch.progress, batch.writes.len(), &outcome);
         }
         self.work = Work::Idle;
         self.gather(context);

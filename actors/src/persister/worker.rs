@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::errors::WriteError;
-use super::queue::{Batch, Progress};
+use super::queue::Batch;
 use super::store::Store;
 
 /// How long the thread looks out for more work before it goes.
@@ -32,7 +32,11 @@ pub(super) enum Task {
 /// What it has done.
 #[derive(Debug)]
 pub(super) enum Done {
-    Committed { progress: Vec<Progress>, writes: usize, outcome: Result<(), WriteError> },
+    /// The batch comes back to where its memory was taken, which is cheaper than to give that back from another thread.
+    Committed {
+        batch: Batch,
+        outcome: Result<(), WriteError>,
+    },
     Ran,
 }
 
@@ -123,9 +127,9 @@ impl Drop for Attendant {
 
 fn carry_out(store: &mut Store, task: Task) -> Done {
     match task {
-        Task::Commit(Batch { writes, progress }) => {
-            let outcome = store.commit(&writes);
-            Done::Committed { progress, writes: writes.len(), outcome }
+        Task::Commit(batch) => {
+            let outcome = store.commit(&batch.writes);
+            Done::Committed { batch, outcome }
         }
         Task::Run(job) => {
             job(store);
