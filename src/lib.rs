@@ -27,6 +27,7 @@ pub mod command_line;
 pub mod duration;
 pub mod hostpath;
 mod output;
+pub mod plugin;
 
 /// The code of the README compiles.
 #[cfg(doctest)]

@@ -1,0 +1,107 @@
+//! Names of users and groups, as the files of this machine give them. Directory services are not asked.
+
+use std::path::Path;
+use std::{fs, io};
+
+/// A user: the numbers that its processes have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The number of the user.
+    pub uid: u32,
+    /// The number of its own group.
+    pub gid: u32,
+    /// Its home directory.
+    pub home: String,
+}
+
+/// Why a name means nobody.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    /// There is none of this name.
+    #[error("{file} knows no {name:?}; name one that it lists, or give a number")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Where it was looked for.
+        file: &'static str,
+    },
+    /// The names cannot be read.
+    #[error("cannot look up {name:?} in {file}: {source}")]
+    Unreadable {
+        /// The name.
+        name: String,
+        /// Where it was looked for.
+        file: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+const USERS: &str = "/etc/passwd";
+const GROUPS: &str = "/etc/group";
+
+/// Finds a user by name or number.
+///
+/// # Errors
+/// [`AccountError`] when there is none.
+pub fn user(name: &str) -> Result<Account, AccountError> {
+    user_in(&read(USERS, name)?, name).ok_or_else(|| unknown(USERS, name))
+}
+
+/// Finds the number of a group by name or number.
+///
+/// # Errors
+/// [`AccountError`] when there is none of this name.
+pub fn group(name: &str) -> Result<u32, AccountError> {
+    match name.parse() {
+        Ok(number) => Ok(number),
+        Err(_) => group_in(&read(GROUPS, name)?, name).ok_or_else(|| unknown(GROUPS, name)),
+    }
+}
+
+fn read(file: &'static str, name: &str) -> Result<String, AccountError> {
+    fs::read_to_string(Path::new(file)).map_err(|source| AccountError::Unreadable {
+        name: name.to_owned(),
+        file,
+        source,
+    })
+}
+
+fn unknown(file: &'static str, name: &str) -> AccountError {
+    AccountError::Unknown { name: name.to_owned(), file }
+}
+
+fn user_in(text: &str, name: &str) -> Option<Account> {
+    let account = |line: &str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let is_meant = fields.first() == Some(&name) || fields.get(2) == Some(&name);
+        let (uid, gid) = (fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?);
+        is_meant.then(|| Account { uid, gid, home: fields.get(5).unwrap_or(&"/").to_string() })
+    };
+    text.lines().find_map(account)
+}
+
+fn group_in(text: &str, name: &str) -> Option<u32> {
+    let number = |line: &str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.first() == Some(&name)).then(|| fields.get(2)?.parse().ok())?
+    };
+    text.lines().find_map(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_groups_are_found_by_name_and_by_number() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1001::/home/ann:/bin/sh\n";
+        let ann = Account { uid: 1000, gid: 1001, home: "/home/ann".to_owned() };
+        assert_eq!(user_in(users, "ann"), Some(ann.clone()));
+        assert_eq!(user_in(users, "1000"), Some(ann));
+        assert_eq!(user_in(users, "bob"), None);
+        assert_eq!(group_in("wheel:x:10:ann\ncrew:x:12:\n", "crew"), Some(12));
+        assert_eq!(group_in("wheel:x:10:ann\n", "crew"), None);
+        assert_eq!(group("4711").expect("a number needs no file"), 4711);
+    }
+}

@@ -1,0 +1,161 @@
+//! A journal in a file: a line that names the stream, then a line for each event.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use callboard_proto::drivers::DriverTaskEvent;
+use prost_types::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::journal::Journal;
+use super::position::EventPosition;
+
+/// The longest file that is read, in bytes; nothing that this module writes comes near.
+const FILE_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    stream: String,
+}
+
+/// Every other line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    sequence: u64,
+    task_id: String,
+    alloc_id: String,
+    task_name: String,
+    seconds: i64,
+    nanos: i32,
+    message: String,
+    annotations: std::collections::BTreeMap<String, String>,
+}
+
+/// The file of a journal, open in this process and in no other.
+#[derive(Debug)]
+pub(super) struct JournalFile {
+    path: PathBuf,
+    file: File,
+    /// Holds the lock for as long as the journal is open; the journal's own file is replaced when it has grown too long.
+    _lock: File,
+    lines: usize,
+}
+
+impl JournalFile {
+    /// Opens the file and reads what it holds, or begins a new one. A last line that was cut off by a crash is left out: it
+    /// was never said to anybody.
+    pub(super) fn open(path: &Path, kept_max: usize) -> io::Result<(Self, Journal)> {
+        let lock = open(&path.with_extension("lock"))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+            let taken = format!("another process keeps its events in {}", path.display());
+            if error == rustix::io::Errno::WOULDBLOCK {
+                io::Error::new(io::ErrorKind::WouldBlock, taken)
+            } else {
+                error.into()
+            }
+        })?;
+        let journal = match read(path, kept_max)? {
+            Some(journal) => journal,
+            None => Journal::new(crate::plugin::random::hex(16)?, kept_max),
+        };
+        let file = write_whole(path, &journal)?;
+        let lines = journal.kept().count();
+        Ok((Self { path: path.to_owned(), file, _lock: lock, lines }, journal))
+    }
+
+    /// Writes the next event, which the journal does not hold yet.
+    pub(super) fn append(&mut self, journal: &Journal, event: &DriverTaskEvent) -> io::Result<()> {
+        if self.lines >= 2 * journal.kept_max() {
+            self.file = write_whole(&self.path, journal)?;
+            self.lines = journal.kept().count();
+        }
+        self.file.write_all(&line(event)?)?;
+        self.lines += 1;
+        Ok(())
+    }
+
+    /// Leaves the file behind for nobody.
+    pub(super) fn give_up(self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), error = %error, "a file of events stays behind");
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("the flag has a small value");
+    OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)
+}
+
+fn read(path: &Path, kept_max: usize) -> io::Result<Option<Journal>> {
+    let mut text = Vec::new();
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(file) => file.take(FILE_BYTES_MAX).read_to_end(&mut text)?,
+    };
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    let Some(head) = lines.next() else { return Ok(None) };
+    let bad = |error: serde_json::Error| {
+        let told = format!("{} is no journal of events, remove it: {error}", path.display());
+        io::Error::new(io::ErrorKind::InvalidData, told)
+    };
+    let head: Head = serde_json::from_slice(head).map_err(bad)?;
+    let mut journal = Journal::new(head.stream, kept_max);
+    for line in lines {
+        let line: Line = serde_json::from_slice(line).map_err(bad)?;
+        journal.restore(line.sequence, event(line));
+    }
+    Ok(Some(journal))
+}
+
+/// Writes a new file in place of the old one.
+fn write_whole(path: &Path, journal: &Journal) -> io::Result<File> {
+    let next = path.with_extension("next");
+    match std::fs::remove_file(&next) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = open(&next)?;
+    let mut text = serde_json::to_vec(&Head { stream: journal.stream().to_owned() })?;
+    text.push(b'\n');
+    for event in journal.kept() {
+        text.extend(line(event)?);
+    }
+    file.write_all(&text)?;
+    file.sync_data()?;
+    std::fs::rename(&next, path)?;
+    Ok(file)
+}
+
+fn line(event: &DriverTaskEvent) -> io::Result<Vec<u8>> {
+    let at = event.timestamp.unwrap_or_default();
+    let line = Line {
+        sequence: EventPosition::of(event).map_or(0, |position| position.sequence),
+        task_id: event.task_id.clone(),
+        alloc_id: event.alloc_id.clone(),
+        task_name: event.task_name.clone(),
+        seconds: at.seconds,
+        nanos: at.nanos,
+        message: event.message.clone(),
+        annotations: event.annotations.clone().into_iter().collect(),
+    };
+    let mut text = serde_json::to_vec(&line)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+fn event(line: Line) -> DriverTaskEvent {
+    DriverTaskEvent {
+        task_id: line.task_id,
+        alloc_id: line.alloc_id,
+        task_name: line.task_name,
+        timestamp: Some(Timestamp { seconds: line.seconds, nanos: line.nanos }),
+        message: line.message,
+        annotations: line.annotations.into_iter().collect(),
+    }
+}

@@ -1,0 +1,95 @@
+//! The last events of a driver, numbered.
+
+use std::collections::VecDeque;
+
+use callboard_proto::drivers::DriverTaskEvent;
+
+use super::position::{EventPosition, SEQUENCE, STREAM};
+
+/// The last events of a driver. Their numbers have no gaps; the first that is kept has the number `last - kept + 1`.
+#[derive(Debug)]
+pub(super) struct Journal {
+    stream: String,
+    last: u64,
+    kept: VecDeque<DriverTaskEvent>,
+    kept_max: usize,
+}
+
+impl Journal {
+    /// Begins a stream.
+    pub(super) fn new(stream: String, kept_max: usize) -> Self {
+        Self { stream, last: 0, kept: VecDeque::new(), kept_max: kept_max.max(1) }
+    }
+
+    /// The name of the stream.
+    pub(super) fn stream(&self) -> &str {
+        &self.stream
+    }
+
+    /// The number of the last event, 0 before the first.
+    pub(super) const fn last(&self) -> u64 {
+        self.last
+    }
+
+    pub(super) const fn kept_max(&self) -> usize {
+        self.kept_max
+    }
+
+    /// All that is kept, in order.
+    pub(super) fn kept(&self) -> impl Iterator<Item = &DriverTaskEvent> {
+        self.kept.iter()
+    }
+
+    /// Marks an event as the next one.
+    pub(super) fn number(&self, mut event: DriverTaskEvent) -> DriverTaskEvent {
+        event.annotations.insert(STREAM.to_owned(), self.stream.clone());
+        event.annotations.insert(SEQUENCE.to_owned(), (self.last + 1).to_string());
+        event
+    }
+
+    /// Keeps the event that was marked as the next one.
+    pub(super) fn keep(&mut self, event: DriverTaskEvent) {
+        self.last += 1;
+        self.kept.push_back(event);
+        while self.kept.len() > self.kept_max {
+            self.kept.pop_front();
+        }
+    }
+
+    /// Keeps an event of an earlier process, which has its number already. What went before it is not there any longer.
+    pub(super) fn restore(&mut self, sequence: u64, event: DriverTaskEvent) {
+        self.last = sequence.saturating_sub(1);
+        self.keep(event);
+    }
+
+    /// Goes on under another name; what is kept has been said under the old one and is not said again.
+    pub(super) fn rename(&mut self, stream: String) {
+        self.stream = stream;
+        self.kept.clear();
+    }
+
+    /// Where one begins to read who has had all up to a position, or who has none and wants what comes.
+    pub(super) fn cursor(&self, after: Option<&EventPosition>) -> u64 {
+        match after {
+            None => self.last,
+            Some(position) if position.stream == self.stream => position.sequence.min(self.last),
+            Some(_) => 0,
+        }
+    }
+
+    /// The events with numbers above `cursor`, in order.
+    pub(super) fn after(&self, cursor: u64) -> impl Iterator<Item = &DriverTaskEvent> {
+        let had = usize::try_from(cursor.saturating_sub(self.forgotten())).unwrap_or(usize::MAX);
+        self.kept.iter().skip(had)
+    }
+
+    /// Where one is who stood at `cursor` and has read `count` events from there.
+    pub(super) fn cursor_behind(&self, cursor: u64, count: usize) -> u64 {
+        if count == 0 { cursor } else { cursor.max(self.forgotten()) + count as u64 }
+    }
+
+    /// The number of the last event that is no longer kept.
+    fn forgotten(&self) -> u64 {
+        self.last - self.kept.len() as u64
+    }
+}

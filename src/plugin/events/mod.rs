@@ -1,0 +1,249 @@
+//! Task events without loss or doubling.
+//!
+//! The protocol's event stream has no position: who loses the stream loses what was said meanwhile (EVT-02). So each event of
+//! ours is numbered within a named stream, kept in a journal of bounded length, and said again to a host that asks for what
+//! came after the last one it has had.
+//!
+//! ```text
+//!  announce ─► journal: number it, keep it ─► file, if the journal is kept in one ─► every follower
+//!
+//!  host ──  callboard-events-after: <stream>:<sequence>  ──►  what came after, then what comes
+//!  host ◄── annotations callboard.stream, callboard.sequence ── each event
+//! ```
+//!
+//! - A host that sends no position hears what is announced from now on, as it would of any other plugin.
+//! - A host whose position is of another stream hears all that the journal holds: it has had none of it.
+//! - A follower holds no queue: it reads the journal at its own pace. One that falls behind by more than the journal holds
+//!   sees so in the numbers, which then leap.
+//!
+//! A journal in memory begins a new stream with each process. One in a file goes on with the same stream and the same numbers,
+//! so that not even the death of the plugin loses an event that was announced or says it twice.
+
+mod journal;
+
+mod file;
+mod position;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use std::{io, mem};
+
+use callboard_proto::drivers::DriverTaskEvent;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tokio::sync::watch;
+
+use self::file::JournalFile;
+use self::journal::Journal;
+pub use self::position::{EVENTS_AFTER, EventPosition, MalformedPosition, SEQUENCE, STREAM};
+
+/// How many events are kept unless the plugin says otherwise.
+pub const EVENTS_KEPT: usize = 4_096;
+/// How many events a follower takes out of the journal at once.
+const BATCH_EVENTS: usize = 64;
+
+/// The events of a driver. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Events(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    book: Mutex<Book>,
+    /// The number of the last event; wakes followers.
+    last: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Book {
+    journal: Journal,
+    file: Option<JournalFile>,
+}
+
+impl Events {
+    /// Keeps the last `kept` events in memory, under a new stream.
+    ///
+    /// # Errors
+    /// When the system gives no randomness to name the stream with.
+    pub fn in_memory(kept: usize) -> io::Result<Self> {
+        let journal = Journal::new(super::random::hex(16)?, kept);
+        Ok(Self::of(Book { journal, file: None }))
+    }
+
+    /// Keeps the last `kept` events in a file, and goes on with the stream that it holds.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, or another process has it open.
+    pub fn in_file(path: &Path, kept: usize) -> io::Result<Self> {
+        let (file, journal) = JournalFile::open(path, kept)?;
+        Ok(Self::of(Book { journal, file: Some(file) }))
+    }
+
+    fn of(book: Book) -> Self {
+        let last = watch::Sender::new(book.journal.last());
+        Self(Arc::new(Shared { book: Mutex::new(book), last }))
+    }
+
+    /// Says an event to every follower, and keeps it. The time is filled in where it is missing, the number always.
+    ///
+    /// What cannot be written to its file is said all the same, under a new stream: the old one must not go on with numbers
+    /// that are not on disk.
+    pub fn announce(&self, mut event: DriverTaskEvent) {
+        event.timestamp.get_or_insert_with(|| SystemTime::now().into());
+        let mut book = self.0.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbered = book.journal.number(event);
+        if let Some(error) = book.write(&numbered) {
+            tracing::error!(error = %error, "events are no longer kept in their file; a new stream begins");
+            book.begin_anew();
+            numbered = book.journal.number(numbered);
+        }
+        book.journal.keep(numbered);
+        let last = book.journal.last();
+        drop(book);
+        self.0.last.send_replace(last);
+    }
+
+    /// Whether an event of this task that fulfils a condition is in the journal.
+    #[must_use]
+    pub fn holds(&self, is_meant: impl Fn(&DriverTaskEvent) -> bool) -> bool {
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner).journal.kept().any(is_meant)
+    }
+
+    /// What was announced after a position, and then what is announced; without a position, from now on.
+    pub fn follow(
+        &self,
+        after: Option<&EventPosition>,
+    ) -> impl Stream<Item = DriverTaskEvent> + Send + use<> {
+        let shared = self.0.clone();
+        let cursor = shared.book.lock().unwrap_or_else(PoisonError::into_inner).journal.cursor(after);
+        let follower =
+            Follower { last: shared.last.subscribe(), shared, cursor, batch: Vec::new().into_iter() };
+        unfold(follower, |mut follower| async move {
+            let event = follower.next().await?;
+            Some((event, follower))
+        })
+    }
+}
+
+impl Shared {
+    /// Takes the next events behind a cursor, and moves it.
+    fn read(&self, cursor: &mut u64) -> Vec<DriverTaskEvent> {
+        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch: Vec<_> = book.journal.after(*cursor).take(BATCH_EVENTS).cloned().collect();
+        *cursor = book.journal.cursor_behind(*cursor, batch.len());
+        batch
+    }
+}
+
+impl Book {
+    fn write(&mut self, event: &DriverTaskEvent) -> Option<io::Error> {
+        let Self { journal, file } = self;
+        file.as_mut()?.append(journal, event).err()
+    }
+
+    /// Leaves the file, and the stream with it.
+    fn begin_anew(&mut self) {
+        if let Some(file) = mem::take(&mut self.file) {
+            file.give_up();
+        }
+        // Without randomness the old name with a mark is as new a name as any.
+        let name = super::random::hex(16).unwrap_or_else(|_| format!("{}-unwritten", self.journal.stream()));
+        self.journal.rename(name);
+    }
+}
+
+/// One who hears the events.
+struct Follower {
+    shared: Arc<Shared>,
+    last: watch::Receiver<u64>,
+    cursor: u64,
+    batch: std::vec::IntoIter<DriverTaskEvent>,
+}
+
+impl Follower {
+    async fn next(&mut self) -> Option<DriverTaskEvent> {
+        loop {
+            if let Some(event) = self.batch.next() {
+                return Some(event);
+            }
+            self.last.borrow_and_update();
+            let batch = self.shared.read(&mut self.cursor);
+            if batch.is_empty() {
+                // The sender lives in what this follower shares, so it is there for as long as the follower is.
+                self.last.changed().await.ok()?;
+            }
+            self.batch = batch.into_iter();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+
+    fn event(message: &str) -> DriverTaskEvent {
+        DriverTaskEvent { task_id: "t".to_owned(), message: message.to_owned(), ..Default::default() }
+    }
+
+    async fn heard(events: &Events, after: Option<&EventPosition>, count: usize) -> Vec<(u64, String)> {
+        let stream = events.follow(after).take(count);
+        let heard = stream.map(|event| (EventPosition::of(&event).expect("marked").sequence, event.message));
+        tokio::time::timeout(std::time::Duration::from_secs(30), heard.collect()).await.expect("in time")
+    }
+
+    fn stream_of(events: &Events) -> String {
+        events.0.book.lock().expect("nobody panics").journal.stream().to_owned()
+    }
+
+    #[tokio::test]
+    async fn who_says_where_it_was_hears_all_that_came_after_and_nothing_twice_evt_02() {
+        let events = Events::in_memory(10).expect("randomness");
+        ["one", "two", "three"].into_iter().for_each(|message| events.announce(event(message)));
+        let position = EventPosition { stream: stream_of(&events), sequence: 1 };
+        let rest = heard(&events, Some(&position), 2).await;
+        assert_eq!(rest, [(2, "two".to_owned()), (3, "three".to_owned())]);
+        let elsewhere = EventPosition { stream: "another".to_owned(), sequence: 99 };
+        assert_eq!(heard(&events, Some(&elsewhere), 3).await.len(), 3);
+    }
+
+    #[tokio::test]
+    async fn who_falls_behind_the_journal_sees_the_numbers_leap_evt_04() {
+        let events = Events::in_memory(3).expect("randomness");
+        (1..=10).for_each(|number| events.announce(event(&number.to_string())));
+        let position = EventPosition { stream: stream_of(&events), sequence: 2 };
+        let numbers: Vec<_> = heard(&events, Some(&position), 3).await.into_iter().map(|(n, _)| n).collect();
+        assert_eq!(numbers, [8, 9, 10]);
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_hears_what_comes() {
+        let events = Events::in_memory(10).expect("randomness");
+        events.announce(event("before"));
+        let later = events.clone();
+        let mut following = std::pin::pin!(events.follow(None));
+        later.announce(event("after"));
+        assert_eq!(following.next().await.expect("it goes on").message, "after");
+    }
+
+    #[tokio::test]
+    async fn a_stream_in_a_file_goes_on_after_the_death_of_its_process_evt_02() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("events");
+        let first = Events::in_file(&path, 3).expect("a new file");
+        (1..=20).for_each(|number| first.announce(event(&number.to_string())));
+        let stream = stream_of(&first);
+        assert!(Events::in_file(&path, 3).is_err(), "one process at a time");
+        drop(first);
+        // A process that is killed while it writes leaves half a line.
+        let mut torn = std::fs::OpenOptions::new().append(true).open(&path).expect("the file");
+        io::Write::write_all(&mut torn, b"{\"sequence\":21,\"task").expect("room");
+        let second = Events::in_file(&path, 3).expect("the file");
+        assert_eq!(stream_of(&second), stream);
+        second.announce(event("21"));
+        let position = EventPosition { stream, sequence: 18 };
+        let rest = heard(&second, Some(&position), 3).await;
+        assert_eq!(rest, [(19, "19".to_owned()), (20, "20".to_owned()), (21, "21".to_owned())]);
+    }
+}

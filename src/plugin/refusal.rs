@@ -1,0 +1,133 @@
+//! How a driver says no.
+
+use callboard_proto::structs::RecoverableError;
+use prost::Message;
+use prost_types::Any;
+use tonic::{Code, Status};
+
+/// The name of the detail that tells whether trying again can help (D110).
+const RECOVERABLE_URL: &str = "type.googleapis.com/hashicorp.nomad.plugins.shared.structs.RecoverableError";
+
+/// What kind of no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// The driver knows no such task.
+    NoSuchTask,
+    /// What was asked makes no sense.
+    Invalid,
+    /// What was asked is there already, and differs.
+    Exists,
+    /// The task is not in a state for it: it runs still, or no longer.
+    NotNow,
+    /// The driver does not do this.
+    Unsupported,
+    /// It took too long.
+    TimedOut,
+    /// It was tried and failed.
+    Failed,
+}
+
+/// How a driver says no: what kind of no, why in words, and whether trying again can help if it knows that.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What kind of no.
+    pub kind: RefusalKind,
+    /// Why: what was tried on what, and what to do.
+    pub message: String,
+    /// Whether trying again can help, if the driver knows; hosts keep it (D110).
+    pub recoverable: Option<bool>,
+}
+
+impl Refusal {
+    /// A no of this kind.
+    #[must_use]
+    pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), recoverable: None }
+    }
+
+    /// The driver knows no such task.
+    #[must_use]
+    pub fn no_such_task(task_id: &str) -> Self {
+        let message = format!("no task {task_id:?} is known; start it, or recover it by its handle");
+        Self::new(RefusalKind::NoSuchTask, message)
+    }
+
+    /// The driver does not do this.
+    #[must_use]
+    pub fn unsupported(what: &str) -> Self {
+        Self::new(RefusalKind::Unsupported, format!("this driver does not support {what}"))
+    }
+
+    /// What was asked makes no sense.
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(RefusalKind::Invalid, message)
+    }
+
+    /// It was tried and failed.
+    #[must_use]
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(RefusalKind::Failed, message)
+    }
+
+    /// Says whether trying again can help.
+    #[must_use]
+    pub const fn recoverable(mut self, recoverable: bool) -> Self {
+        self.recoverable = Some(recoverable);
+        self
+    }
+
+    /// Whether trying again can help: what the driver said, else what the kind lets expect.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.recoverable.unwrap_or(matches!(self.kind, RefusalKind::TimedOut))
+    }
+}
+
+/// The detailed form of a gRPC error, which travels beside the short one.
+#[derive(Clone, PartialEq, Message)]
+struct DetailedStatus {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+    #[prost(message, repeated, tag = "3")]
+    details: Vec<Any>,
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal.kind {
+            RefusalKind::NoSuchTask => Code::NotFound,
+            RefusalKind::Invalid => Code::InvalidArgument,
+            RefusalKind::Exists => Code::AlreadyExists,
+            RefusalKind::NotNow => Code::FailedPrecondition,
+            RefusalKind::Unsupported => Code::Unimplemented,
+            RefusalKind::TimedOut => Code::DeadlineExceeded,
+            RefusalKind::Failed => Code::Internal,
+        };
+        let Some(recoverable) = refusal.recoverable else { return Self::new(code, refusal.message) };
+        let value = RecoverableError { recoverable }.encode_to_vec();
+        let detail = Any { type_url: RECOVERABLE_URL.to_owned(), value };
+        let detailed =
+            DetailedStatus { code: code as i32, message: refusal.message.clone(), details: vec![detail] };
+        Self::with_details(code, refusal.message, detailed.encode_to_vec().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_carries_on_the_wire_whether_trying_again_can_help_d110() {
+        let status = Status::from(Refusal::failed("no room").recoverable(true));
+        assert_eq!((status.code(), status.message()), (Code::Internal, "no room"));
+        let detailed = DetailedStatus::decode(status.details()).expect("details");
+        assert_eq!((detailed.code, &*detailed.message), (13, "no room"));
+        assert_eq!(detailed.details[0].type_url, RECOVERABLE_URL);
+        assert_eq!(detailed.details[0].value, [8, 1], "the field `recoverable` is set");
+        assert!(Status::from(Refusal::no_such_task("t")).details().is_empty());
+    }
+}

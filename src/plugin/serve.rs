@@ -1,0 +1,195 @@
+//! The life of a plugin: listen, say where, serve until told to stop, leave no socket behind.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_proto::base::base_plugin_server::BasePluginServer;
+use callboard_proto::drivers::driver_server::DriverServer;
+use callboard_proto::goplugin::grpc_controller_server::GrpcControllerServer;
+use callboard_proto::goplugin::grpc_stdio_server::GrpcStdioServer;
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::Server;
+use tonic::transport::server::Router;
+use tonic_health::ServingStatus;
+
+use super::driver::Driver;
+use super::environment::{Cookie, Environment};
+use super::error::ServeError;
+use super::line::HandshakeLine;
+use super::log::log_to_host;
+use super::printed::Printed;
+use super::services::{Control, Served, Stdio};
+use super::socket::Socket;
+use super::stopping::Stopping;
+
+/// The application versions that a driver speaks (D100).
+const APP_VERSIONS: [u32; 1] = [2];
+/// The name under which hosts ask for health (D50).
+const HEALTH_SERVICE: &str = "plugin";
+/// How long calls in flight may take to end once the plugin was told to stop; hosts kill after two seconds (D60).
+const STOP_GRACE: Duration = Duration::from_secs(1);
+/// The largest message that is taken, in bytes; what hosts allow is larger (D41).
+const MESSAGE_BYTES_MAX: usize = 64 * 1_024 * 1_024;
+
+/// Is a plugin: logs for its host, serves the driver on this thread until told to stop, and gives the exit code. An error is
+/// told on standard error, in words for the person who started the program by hand if one did (D36).
+pub fn run<D: Driver>(driver: D) -> ExitCode {
+    log_to_host();
+    let served = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(ServeError::Runtime)
+        .and_then(|runtime| runtime.block_on(serve(driver)));
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            crate::output::complain(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves a driver until SIGTERM comes or the host shuts it down. SIGINT is for hosts and is ignored (D31).
+///
+/// # Errors
+/// [`ServeError`]; whatever it is, no socket is left behind.
+pub async fn serve<D: Driver>(driver: D) -> Result<(), ServeError> {
+    let environment = Environment::of_this_process(&Cookie::NOMAD)?;
+    let listening = Listening::begin(&environment)?;
+    print(&listening.line().to_string()).map_err(ServeError::Line)?;
+    listening.serve(driver, Conduct::default()).await
+}
+
+/// Prints a line on standard output, for the host to read at once.
+pub(crate) fn print(line: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{line}")?;
+    output.flush()
+}
+
+/// How a plugin conducts itself. By default well; the reference driver can do otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conduct {
+    /// Whether it answers to SIGTERM.
+    pub(crate) hears_sigterm: bool,
+    /// Whether it answers to `Shutdown`.
+    pub(crate) hears_shutdown: bool,
+    /// Whether it answers when asked for its health.
+    pub(crate) answers_health: bool,
+    /// Whether it takes its standard output out of the host's hands.
+    pub(crate) keeps_output: bool,
+}
+
+impl Default for Conduct {
+    fn default() -> Self {
+        Self { hears_sigterm: true, hears_shutdown: true, answers_health: true, keeps_output: true }
+    }
+}
+
+/// A plugin that listens and has not said so yet. Dropped, it leaves no socket behind.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    socket: Socket,
+    listener: UnixListener,
+    line: HandshakeLine,
+}
+
+impl Listening {
+    /// Listens where the host wants it (D8, D32).
+    pub(crate) fn begin(environment: &Environment) -> Result<Self, ServeError> {
+        if environment.asks_for_certificate {
+            tracing::warn!(
+                "the host wants certificates, which this plugin does not have; it is told so in the line"
+            );
+        }
+        let (socket, listener) = Socket::listen(environment)?;
+        let line = HandshakeLine {
+            app_version: environment.choose(&APP_VERSIONS),
+            socket: socket.path().to_owned(),
+            answers_multiplexing: environment.asks_for_multiplexing,
+        };
+        Ok(Self { socket, listener, line })
+    }
+
+    /// The line that tells the host.
+    pub(crate) const fn line(&self) -> &HandshakeLine {
+        &self.line
+    }
+
+    /// Serves until told to stop. Comes after the line has been printed.
+    pub(crate) async fn serve<D: Driver>(self, driver: D, conduct: Conduct) -> Result<(), ServeError> {
+        let Self { socket, listener, .. } = self;
+        let stopping = Stopping::new();
+        hear_signals(&stopping, conduct.hears_sigterm).map_err(ServeError::Signals)?;
+        let printed = Printed::default();
+        let output = conduct.keeps_output.then(|| printed.begin()).transpose().map_err(ServeError::Output)?;
+        let served = Served { driver: Arc::new(driver), stopping: stopping.clone() };
+        let router = services(served, printed, conduct).await;
+        tracing::info!(socket = %socket.path().display(), "serving");
+        serve_until(router, listener, &stopping).await?;
+        drop((socket, output));
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+async fn services<D: Driver>(served: Served<D>, printed: Printed, conduct: Conduct) -> Router {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_service_status(HEALTH_SERVICE, ServingStatus::Serving).await;
+    let silent = super::silent::SilentHealth::server();
+    let stopping = served.stopping.clone();
+    let control = Control { stopping: conduct.hears_shutdown.then(|| stopping.clone()) };
+    let base = BasePluginServer::new(served.clone());
+    let tasks = DriverServer::new(served).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    Server::builder()
+        .add_service(base)
+        .add_service(tasks)
+        .add_service(GrpcControllerServer::new(control))
+        .add_service(GrpcStdioServer::new(Stdio { printed, stopping }))
+        .add_optional_service(conduct.answers_health.then_some(health))
+        .add_optional_service((!conduct.answers_health).then_some(silent))
+}
+
+async fn serve_until(
+    services: Router,
+    listener: UnixListener,
+    stopping: &Stopping,
+) -> Result<(), ServeError> {
+    let told = stopping.clone();
+    let incoming = UnixListenerStream::new(listener);
+    let serving = services.serve_with_incoming_shutdown(incoming, async move { told.told().await });
+    let grace_is_over = async {
+        stopping.told().await;
+        tokio::time::sleep(STOP_GRACE).await;
+    };
+    tokio::select! {
+        served = serving => served.map_err(ServeError::Server),
+        () = grace_is_over => {
+            tracing::warn!(grace = ?STOP_GRACE, "calls in flight cut off");
+            Ok(())
+        }
+    }
+}
+
+/// Hears the signals from now on: SIGTERM tells the plugin to stop, SIGINT is taken and means nothing.
+fn hear_signals(stopping: &Stopping, hears_sigterm: bool) -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stopping = stopping.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => tracing::debug!("interrupt ignored"),
+                _ = terminate.recv() => match hears_sigterm {
+                    true => stopping.tell("it was sent SIGTERM"),
+                    false => tracing::warn!("signal ignored, as was demanded"),
+                },
+            }
+        }
+    });
+    Ok(())
+}

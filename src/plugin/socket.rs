@@ -1,0 +1,104 @@
+//! The plugin's socket: made for it alone, and gone with it.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use tokio::net::UnixListener;
+
+use super::accounts::{self, AccountError};
+use super::environment::Environment;
+
+/// The longest path that a socket can have on Linux, in bytes.
+const PATH_BYTES_MAX: usize = 107;
+/// How often another name is tried when one is taken.
+const NAMES_MAX: usize = 16;
+
+/// Why a plugin has no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The path is longer than the system takes.
+    #[error(
+        "the socket {path} would have a path of {length} bytes; {PATH_BYTES_MAX} are possible, choose a shorter directory"
+    )]
+    TooLong {
+        /// The path.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// The system refused.
+    #[error("cannot listen on a socket in {directory}: {source}")]
+    Refused {
+        /// The directory that the host named.
+        directory: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The group that may use it does not exist.
+    #[error("cannot give the socket to its group: {0}")]
+    Group(#[from] AccountError),
+}
+
+/// A socket file that this process made.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    path: PathBuf,
+    file: (u64, u64),
+}
+
+impl Socket {
+    /// Listens in the directory that the host named, under a new name. Nobody but the owner may connect, or its group if
+    /// the host named one (D9).
+    pub(crate) fn listen(environment: &Environment) -> Result<(Self, UnixListener), SocketError> {
+        let directory = &environment.socket_dir;
+        let refused = |source| SocketError::Refused { directory: directory.clone(), source };
+        let (path, listener) = bind(directory)?;
+        let mut mode = 0o600;
+        if let Some(group) = &environment.socket_group {
+            chown(&path, None, Some(accounts::group(group)?)).map_err(refused)?;
+            mode = 0o660;
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(refused)?;
+        let file = file_at(&path).map_err(refused)?;
+        Ok((Self { path, file }, listener))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Socket {
+    /// Removes the file, unless somebody has put another in its place.
+    fn drop(&mut self) {
+        if file_at(&self.path).is_ok_and(|file| file == self.file)
+            && let Err(error) = fs::remove_file(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), error = %error, "socket file stays behind");
+        }
+    }
+}
+
+fn bind(directory: &Path) -> Result<(PathBuf, UnixListener), SocketError> {
+    let refused = |source| SocketError::Refused { directory: directory.to_owned(), source };
+    for _ in 0..NAMES_MAX {
+        let name = super::random::hex(8).map_err(refused)?;
+        let path = directory.join(format!("plugin-{name}"));
+        let length = path.as_os_str().len();
+        if length > PATH_BYTES_MAX {
+            return Err(SocketError::TooLong { path, length });
+        }
+        match UnixListener::bind(&path) {
+            Ok(listener) => return Ok((path, listener)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(refused(error)),
+        }
+    }
+    Err(refused(io::Error::new(io::ErrorKind::AddrInUse, "every name that was tried is taken")))
+}
+
+fn file_at(path: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
