@@ -8,7 +8,11 @@ pub mod shell;
 
 pub mod persister;
 
+pub mod rpc;
+
 pub mod csi;
+
+pub mod goplugin;
 
 pub mod process;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::fault::{Fault, Problem};
-use super::quote::quoted;
+use crate::rpc::quoted;
 
 /// Most bytes of a string field whose text says nothing else (C004).
 pub(super) const STRING_BYTES_MAX: usize = 128;

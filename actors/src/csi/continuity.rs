@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::fault::{Fault, Problem};
-use super::quote::quoted;
+use crate::rpc::quoted;
 use crate::vocabulary::{CsiFingerprint, Identity};
 
 /// Checks that a plugin's own name is what it was (C031). Another name means another plugin on the same socket, whose

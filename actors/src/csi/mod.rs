@@ -36,13 +36,12 @@ mod check;
 mod convert;
 
 mod continuity;
-mod quote;
 
+pub use crate::rpc::{TEXT_BYTES_MAX, quoted};
 pub use code::Code;
 pub use connection::{Connection, Limits};
 pub use continuity::{check_same_plugin, check_same_provider};
 pub use error::{CallError, Cause, Class, Denial, Step};
 pub use fault::{Fault, Problem};
-pub use quote::{TEXT_BYTES_MAX, quoted};
 pub use rpc::{Answer, Readiness, Rpc};
 pub use socket::SocketFile;

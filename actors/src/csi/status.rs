@@ -7,7 +7,7 @@ use tonic::{Status, TimeoutExpired};
 use super::code::Code;
 use super::error::Cause;
 use super::fault::{Fault, Problem};
-use super::quote::quoted;
+use crate::rpc::quoted;
 
 /// How tonic begins to speak of an answer that is over the limit of size.
 const TOO_LARGE: &str = "Error, decoded message length too large";

@@ -10,16 +10,23 @@ pub const TEXT_BYTES_MAX: usize = 512;
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let end = (0..=text.len().min(TEXT_BYTES_MAX)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let mut shown = String::with_capacity(end);
-    for character in text[..end].chars() {
+    let mut shown = escaped(&text[..end]);
+    if end < text.len() {
+        write!(shown, "... ({} bytes in all)", text.len()).expect("a string takes every write");
+    }
+    shown
+}
+
+/// Takes a text whole, with control characters escaped as [`quoted`] does. For texts whose length has its own limit.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
         if may_be_shown(character) {
             shown.push(character);
         } else {
             shown.extend(character.escape_default());
         }
-    }
-    if end < text.len() {
-        write!(shown, "... ({} bytes in all)", text.len()).expect("a string takes every write");
     }
     shown
 }

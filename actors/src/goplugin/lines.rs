@@ -1,0 +1,208 @@
+//! Cuts a stream of bytes into lines, however long they are (LOG-02, D29, D70).
+
+/// Longest piece of a line, in bytes (D70). A longer line comes in several.
+pub const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// Which part of its line a piece is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// The beginning of a line that is longer than a piece.
+    First,
+    /// Something in the middle of it.
+    Middle,
+    /// Its end.
+    Last,
+}
+
+/// A line, or a piece of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The bytes, without the end of the line.
+    pub bytes: Vec<u8>,
+    /// Which part of its line they are.
+    pub part: Part,
+}
+
+impl Piece {
+    /// Its bytes as text; what is no UTF-8 is replaced.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+/// Cuts bytes, as they come, into lines and long lines into pieces. It never ends by itself and never holds more than one
+/// piece.
+#[derive(Debug, Clone)]
+pub struct LineSplitter {
+    piece_bytes_max: usize,
+    held: Vec<u8>,
+    is_within_line: bool,
+}
+
+impl Default for LineSplitter {
+    fn default() -> Self {
+        Self::new(PIECE_BYTES_MAX)
+    }
+}
+
+impl LineSplitter {
+    /// Begins. Pieces have at most so many bytes; at least four, so that every character has room in one.
+    #[must_use]
+    pub fn new(piece_bytes_max: usize) -> Self {
+        Self { piece_bytes_max: piece_bytes_max.max(4), held: Vec::new(), is_within_line: false }
+    }
+
+    /// Takes the next bytes and gives the lines and pieces that end in them.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        while let Some(next) = bytes.first() {
+            let room = self.piece_bytes_max - self.held.len();
+            if room == 0 && *next != b'\n' {
+                pieces.push(self.cut());
+                continue;
+            }
+            let window = &bytes[..bytes.len().min(room + 1)];
+            match window.iter().position(|byte| *byte == b'\n') {
+                Some(end) => {
+                    self.held.extend_from_slice(&window[..end]);
+                    bytes = &bytes[end + 1..];
+                    pieces.push(self.end_line());
+                }
+                None => {
+                    let taken = window.len().min(room);
+                    self.held.extend_from_slice(&window[..taken]);
+                    bytes = &bytes[taken..];
+                }
+            }
+        }
+        pieces
+    }
+
+    /// Gives what is held although no end of line came: nothing more will come.
+    pub fn finish(&mut self) -> Option<Piece> {
+        (!self.held.is_empty() || self.is_within_line).then(|| self.end_line())
+    }
+
+    /// How many of the bytes that were taken have not been given out yet. Whoever keeps the position up to which a file was
+    /// read, keeps it without these.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.held.len()
+    }
+
+    fn end_line(&mut self) -> Piece {
+        let mut bytes = std::mem::take(&mut self.held);
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+        let part = if self.is_within_line { Part::Last } else { Part::Whole };
+        self.is_within_line = false;
+        Piece { bytes, part }
+    }
+
+    /// Cuts a piece off, before a character rather than within it.
+    fn cut(&mut self) -> Piece {
+        let rest = self.held.split_off(end_of_characters(&self.held));
+        let bytes = std::mem::replace(&mut self.held, rest);
+        let part = if self.is_within_line { Part::Middle } else { Part::First };
+        self.is_within_line = true;
+        Piece { bytes, part }
+    }
+}
+
+/// Where the last whole character ends; the end itself where these bytes are no UTF-8.
+fn end_of_characters(bytes: &[u8]) -> usize {
+    let begin = (1..=3.min(bytes.len())).map(|back| bytes.len() - back).find(|at| bytes[*at] & 0xc0 != 0x80);
+    let Some(begin) = begin.filter(|at| *at > 0) else { return bytes.len() };
+    let wanted = match bytes[begin] {
+        0xc0..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf7 => 4,
+        _ => 1,
+    };
+    if begin + wanted > bytes.len() { begin } else { bytes.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pieces(limit: usize, chunks: &[&str]) -> Vec<(String, Part)> {
+        let mut splitter = LineSplitter::new(limit);
+        let mut pieces: Vec<Piece> =
+            chunks.iter().flat_map(|chunk| splitter.push(chunk.as_bytes())).collect();
+        pieces.extend(splitter.finish());
+        pieces.into_iter().map(|piece| (piece.text(), piece.part)).collect()
+    }
+
+    #[test]
+    fn lines_are_found_wherever_the_stream_was_cut() {
+        let whole = |text: &str| (text.to_owned(), Part::Whole);
+        assert_eq!(pieces(10, &["on", "e\ntwo\r\n", "\nthr", "ee"]), ["one", "two", "", "three"].map(whole));
+        assert_eq!(pieces(5, &["12345", "\n12345\n"]), ["12345", "12345"].map(whole));
+    }
+
+    #[test]
+    fn a_long_line_comes_in_marked_pieces_and_the_next_is_whole_again_log_02_d29_d70() {
+        let expected =
+            [("12345", Part::First), ("67890", Part::Middle), ("1", Part::Last), ("x", Part::Whole)];
+        assert_eq!(pieces(5, &["1234567", "8901\nx"]), expected.map(|(text, part)| (text.to_owned(), part)));
+    }
+
+    #[test]
+    fn a_line_is_cut_between_characters_log_02() {
+        let expected = [("ääa", Part::First), ("ä満", Part::Middle), ("x", Part::Last)];
+        assert_eq!(pieces(5, &["ääaä満x\n"]), expected.map(|(text, part)| (text.to_owned(), part)));
+    }
+
+    #[test]
+    fn fifty_mebibytes_without_an_end_of_line_are_held_a_piece_at_a_time_log_02() {
+        let mut splitter = LineSplitter::default();
+        let chunk = vec![b'x'; 8 * 1024];
+        let mut seen = 0;
+        for _ in 0..50 * 128 {
+            seen += splitter.push(&chunk).iter().map(|piece| piece.bytes.len()).sum::<usize>();
+            assert!(splitter.held.capacity() <= 2 * PIECE_BYTES_MAX);
+        }
+        assert_eq!(seen + splitter.held_bytes(), 50 * 1024 * 1024);
+        let rest = splitter.push(b"\nnext\n");
+        assert_eq!(
+            rest.last().map(|piece| (piece.text(), piece.part)),
+            Some(("next".to_owned(), Part::Whole))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_byte_is_lost_or_doubled_and_no_piece_is_too_long_log_02(
+            chunks in prop::collection::vec(prop::collection::vec(prop_oneof![Just(b'\n'), Just(0xe6_u8), any::<u8>()], 0..50), 0..20),
+            limit in 4_usize..20,
+        ) {
+            let mut splitter = LineSplitter::new(limit);
+            let mut told = Vec::new();
+            let mut add = |piece: Piece| {
+                assert!(piece.bytes.len() <= limit);
+                told.extend(piece.bytes);
+                if matches!(piece.part, Part::Whole | Part::Last) {
+                    told.push(b'\n');
+                }
+            };
+            for chunk in &chunks {
+                splitter.push(chunk).into_iter().for_each(&mut add);
+                assert!(splitter.held_bytes() <= limit);
+            }
+            splitter.finish().into_iter().for_each(&mut add);
+            let mut all: Vec<u8> = chunks.concat();
+            if all.last().is_some_and(|last| *last != b'\n') {
+                all.push(b'\n');
+            }
+            let without_returns = |bytes: Vec<u8>| bytes.into_iter().filter(|b| *b != b'\r').collect::<Vec<_>>();
+            prop_assert_eq!(without_returns(told), without_returns(all));
+        }
+    }
+}

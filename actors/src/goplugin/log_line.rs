@@ -1,0 +1,249 @@
+//! Reads what a plugin writes to standard error: hclog's JSON, tagged lines, panics, anything (D70 to D77, LOG-02).
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::lines::{LineSplitter, Part, Piece};
+use crate::rpc::escaped;
+
+/// Most fields of one line that are kept.
+pub const FIELDS_MAX: usize = 64;
+
+/// Tags with which a line that is no JSON may begin (D74).
+const TAGS: [(&str, LineLevel); 5] = [
+    ("[TRACE]", LineLevel::Trace),
+    ("[DEBUG]", LineLevel::Debug),
+    ("[INFO]", LineLevel::Info),
+    ("[WARN]", LineLevel::Warn),
+    ("[ERROR]", LineLevel::Error),
+];
+
+/// How a Go program begins its last words (D74).
+const LAST_WORDS: [&str; 2] = ["panic: ", "fatal error: "];
+
+/// How important a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LineLevel {
+    /// Every step.
+    Trace,
+    /// Of use when something is searched for; also everything that says nothing of its level.
+    Debug,
+    /// Worth knowing.
+    Info,
+    /// Something is odd.
+    Warn,
+    /// Something failed, or the plugin is dying.
+    Error,
+}
+
+impl LineLevel {
+    /// Reads a level as hclog writes it, in any case and with space around it (D73).
+    fn read(text: &str) -> Option<Self> {
+        let levels = [Self::Trace, Self::Debug, Self::Info, Self::Warn, Self::Error];
+        levels.into_iter().find(|level| level.as_str().eq_ignore_ascii_case(text.trim()))
+    }
+
+    /// Its name, in small letters.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for LineLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What kind of line it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// hclog's JSON (D72).
+    Json,
+    /// A line with a tag (D74).
+    Tagged,
+    /// A panic, or what came after one (D74).
+    LastWords,
+    /// Anything else (D74).
+    Plain,
+}
+
+/// One line of a plugin's, fit to be logged: control characters are escaped, so that it can forge no other line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginLine {
+    /// How important the plugin says it is.
+    pub level: LineLevel,
+    /// What it says.
+    pub message: String,
+    /// What hclog gave with it, by name and in order of names; what is no text is as JSON writes it. The time is under
+    /// `timestamp`, the name of the logger under `@module`.
+    pub fields: Vec<(String, String)>,
+    /// How many more fields it had than are kept.
+    pub fields_left_out: usize,
+    /// What kind of line it was.
+    pub origin: Origin,
+    /// Which part of its line it is; long lines come in pieces, each as it is (LOG-02).
+    pub part: Part,
+}
+
+impl PluginLine {
+    fn plain(level: LineLevel, text: &str, origin: Origin, part: Part) -> Self {
+        Self { level, message: shown(text), fields: Vec::new(), fields_left_out: 0, origin, part }
+    }
+}
+
+/// Makes lines of what a plugin writes, byte for byte as it comes. It never fails: what it does not understand it gives out
+/// as it is (D76).
+#[derive(Debug, Clone, Default)]
+pub struct LineReader {
+    splitter: LineSplitter,
+    has_panicked: bool,
+}
+
+impl LineReader {
+    /// Begins.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes and gives the lines that end in them. Empty lines are left out.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<PluginLine> {
+        let pieces = self.splitter.push(bytes);
+        pieces.into_iter().filter_map(|piece| self.read(&piece)).collect()
+    }
+
+    /// Gives the last line although it has no end: nothing more will come.
+    pub fn finish(&mut self) -> Option<PluginLine> {
+        let piece = self.splitter.finish()?;
+        self.read(&piece)
+    }
+
+    /// How many bytes are held that belong to a line that has not ended. Whoever keeps the position up to which a file was
+    /// read, keeps it without these.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.splitter.held_bytes()
+    }
+
+    /// Whether the plugin has said that it dies. Every line without a level is an error from then on (D74).
+    #[must_use]
+    pub const fn has_panicked(&self) -> bool {
+        self.has_panicked
+    }
+
+    fn read(&mut self, piece: &Piece) -> Option<PluginLine> {
+        let text = piece.text();
+        if text.trim().is_empty() {
+            return None;
+        }
+        match piece.part {
+            Part::Whole => Some(self.read_line(&text)),
+            Part::First | Part::Middle | Part::Last => Some(self.as_it_is(&text, piece.part)),
+        }
+    }
+
+    fn read_line(&mut self, text: &str) -> PluginLine {
+        if let Some(object) = json_object(text) {
+            return match read_json(object) {
+                Some(line) => line,
+                None => self.as_it_is(text, Part::Whole),
+            };
+        }
+        if let Some((tag, level)) = TAGS.into_iter().find(|(tag, _)| text.starts_with(tag)) {
+            return PluginLine::plain(level, text[tag.len()..].trim_start(), Origin::Tagged, Part::Whole);
+        }
+        self.has_panicked |= LAST_WORDS.iter().any(|words| text.starts_with(words));
+        self.as_it_is(text, Part::Whole)
+    }
+
+    fn as_it_is(&self, text: &str, part: Part) -> PluginLine {
+        match self.has_panicked {
+            true => PluginLine::plain(LineLevel::Error, text, Origin::LastWords, part),
+            false => PluginLine::plain(LineLevel::Debug, text, Origin::Plain, part),
+        }
+    }
+}
+
+/// Tabs order a stack trace and harm nobody.
+fn shown(text: &str) -> String {
+    let parts: Vec<String> = text.split('\t').map(escaped).collect();
+    parts.join("\t")
+}
+
+fn json_object(text: &str) -> Option<Map<String, Value>> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// Reads an object as hclog writes it. `None`: it is another program's JSON, or a marker has another type than text, which
+/// has brought down other hosts (D76).
+fn read_json(mut object: Map<String, Value>) -> Option<PluginLine> {
+    let level = LineLevel::read(&text_of(object.remove("@level")?)?)?;
+    let message = match object.remove("@message") {
+        Some(message) => text_of(message)?,
+        None => String::new(),
+    };
+    let time = match object.remove("@timestamp") {
+        Some(time) => Some(text_of(time).filter(|time| is_timestamp(time))?),
+        None => None,
+    };
+    let others = object.into_iter().map(|(name, value)| (shown(&name), shown(&in_words(value))));
+    let mut fields: Vec<_> =
+        time.map(|time| ("timestamp".to_owned(), time)).into_iter().chain(others).collect();
+    let fields_left_out = fields.len().saturating_sub(FIELDS_MAX);
+    fields.truncate(FIELDS_MAX);
+    Some(PluginLine {
+        level,
+        message: shown(&message),
+        fields,
+        fields_left_out,
+        origin: Origin::Json,
+        part: Part::Whole,
+    })
+}
+
+fn text_of(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn in_words(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// Whether a text is written as `2006-01-02T15:04:05.000000Z` or with an offset such as `+07:00` (D72). Any number of digits
+/// may follow the point.
+fn is_timestamp(text: &str) -> bool {
+    const SECONDS: &str = "dddd-dd-ddTdd:dd:dd";
+    let Some((seconds, rest)) = text.split_at_checked(SECONDS.len()) else { return false };
+    let Some(rest) = rest.strip_prefix('.') else { return false };
+    let zone = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let zone_is_good =
+        zone == "Z" || zone.strip_prefix(['+', '-']).is_some_and(|offset| has_form(offset, "dd:dd"));
+    has_form(seconds, SECONDS) && zone.len() < rest.len() && zone_is_good
+}
+
+/// Whether a text has this form, in which `d` is a digit and anything else itself.
+fn has_form(text: &str, form: &str) -> bool {
+    let fits = |(byte, form): (u8, u8)| if form == b'd' { byte.is_ascii_digit() } else { byte == form };
+    text.len() == form.len() && text.bytes().zip(form.bytes()).all(fits)
+}
+
+#[cfg(test)]
+mod tests;

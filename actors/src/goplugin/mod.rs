@@ -1,0 +1,37 @@
+//! The world of go-plugin: how a plugin process says where it listens, what it writes to its log, and how it is spoken with.
+//!
+//! A module, not an actor: `process` starts plugins and reads their output, `driver` and others speak with them. Reading is
+//! plain data and functions; only a connection touches the world.
+//!
+//! ```text
+//!  HandshakeTerms --environment--> the child process                     (D3 to D9, D100)
+//!                                     |           |
+//!                                  stdout       stderr
+//!                                     |           |
+//!   LineSplitter: lines, long ones in pieces (LOG-02)
+//!                                     |           |
+//!                              HandshakeScan   LineReader --> PluginLine (D70 to D77)
+//!                                     |
+//!                   Handshake  or  HandshakeError: one for each refusal  (D20 to D28, D33, PRC-06)
+//! ```
+//!
+//! Automatic mutual TLS, the broker and its multiplexing are not built: a plugin that insists on one of them is refused with
+//! an error that says so.
+
+mod handshake;
+mod terms;
+
+mod handshake_error;
+mod handshake_line;
+mod scan;
+
+mod lines;
+mod log_line;
+
+pub use handshake::{Handshake, PluginEndpoint};
+pub use handshake_error::{HandshakeError, StrayLines, Versions};
+pub use handshake_line::read_line;
+pub use lines::{LineSplitter, PIECE_BYTES_MAX, Part, Piece};
+pub use log_line::{FIELDS_MAX, LineLevel, LineReader, Origin, PluginLine};
+pub use scan::{HandshakeScan, ScanLimits};
+pub use terms::{HandshakeTerms, TermsError};
