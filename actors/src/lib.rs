@@ -12,6 +12,8 @@ pub mod rpc;
 
 pub mod csi;
 
+pub mod hclspec;
+
 pub mod goplugin;
 
 pub mod process;

@@ -1,0 +1,63 @@
+//! Where in a configuration or a schema something stands.
+
+use std::fmt;
+
+/// How many characters of one key are shown.
+const KEY_CHARACTERS_MAX: usize = 64;
+
+/// A place, as steps down from a root. It lives on the stack of whoever walks down; errors keep its text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Path<'a> {
+    above: Option<&'a Path<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Place(usize),
+}
+
+impl<'a> Path<'a> {
+    pub(super) const fn root(name: &'a str) -> Self {
+        Self { above: None, step: Step::Key(name) }
+    }
+
+    pub(super) const fn key<'b>(&'b self, key: &'b str) -> Path<'b>
+    where
+        'a: 'b,
+    {
+        Path { above: Some(self), step: Step::Key(key) }
+    }
+
+    pub(super) const fn place<'b>(&'b self, place: usize) -> Path<'b>
+    where
+        'a: 'b,
+    {
+        Path { above: Some(self), step: Step::Place(place) }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.above, self.step) {
+            (None, Step::Key(root)) => f.write_str(root),
+            (None, Step::Place(place)) => write!(f, "[{place}]"),
+            (Some(above), Step::Key(key)) if is_plain(key) => write!(f, "{above}.{key}"),
+            (Some(above), Step::Key(key)) => {
+                let shown: String = key.chars().take(KEY_CHARACTERS_MAX).collect();
+                let more = if shown.len() < key.len() { "..." } else { "" };
+                write!(f, "{above}[{shown:?}{more}]")
+            }
+            (Some(above), Step::Place(place)) => write!(f, "{above}[{place}]"),
+        }
+    }
+}
+
+/// Whether a key can be written without quotes.
+fn is_plain(key: &str) -> bool {
+    let mut characters = key.chars();
+    characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && key.len() <= KEY_CHARACTERS_MAX
+        && characters.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
