@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::fault::{Fault, Problem};
 use crate::rpc::quoted;
+use crate::rpc::{Fault, Problem};
 
 /// Most bytes of a string field whose text says nothing else (C004).
 pub(super) const STRING_BYTES_MAX: usize = 128;

@@ -1,43 +1,26 @@
 //! A conversation with one plugin process.
 
 use std::fmt;
-use std::future::{Ready, ready};
-use std::io;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use callboard_proto::csi::v1 as wire;
-use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
 use tokio::time::timeout;
-use tonic::codegen::Service;
-use tonic::codegen::http::Uri;
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Response, Status};
+use tonic::transport::Channel;
+use tonic::{Response, Status};
 use wire::controller_client::ControllerClient;
 use wire::identity_client::IdentityClient;
 use wire::node_client::NodeClient;
 
 use super::convert;
-use super::error::{CallError, Cause, Step};
-use super::fault::Fault;
+use super::error::{CallError, Step};
 use super::rpc::{Answer, Readiness, Rpc};
-use super::socket::{SocketFile, not_connected};
-use super::status::{cause, told};
+use crate::rpc::{Cause, Fault, SocketFile, asked, cause, connect_to_socket};
 use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, SocketPath,
 };
 
-/// What every call claims to be addressed to. Strict servers refuse a call that names no authority, or a path (SEC-04).
-const AUTHORITY: &str = "http://localhost";
-
-/// How much longer than we wait a plugin is told that it has. Ours thus runs out first, always, and what came of the call
-/// is never in doubt between two clocks (LOG-05).
-const GRACE: Duration = Duration::from_secs(1);
-
-/// Largest set of headers that is read, in bytes: an error's message is one of them, and plugins put the whole output of a
-/// command there. A plugin that is told of less than it wants to say breaks the call off instead, and its code is lost.
-const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
+/// The rule that an answer breaks which cannot be read as one.
+const UNREADABLE_RULE: &str = "C011";
 
 /// Limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +60,7 @@ impl Connection {
     pub async fn dial(endpoint: &SocketPath, limits: Limits) -> Result<Self, CallError> {
         let outcome = match SocketFile::at(endpoint) {
             Ok(file) => {
-                let dialled = timeout(limits.dial_deadline, connect(endpoint)).await;
+                let dialled = timeout(limits.dial_deadline, connect_to_socket(endpoint)).await;
                 dialled.unwrap_or(Err(Cause::DeadlineExceeded)).map(|channel| (file, channel))
             }
             Err(cause) => Err(cause),
@@ -206,7 +189,7 @@ impl Connection {
     ) -> Result<T, CallError> {
         let outcome = match timeout(deadline, answer).await {
             Ok(Ok(answer)) => convert(answer.into_inner()).map_err(Cause::Fault),
-            Ok(Err(status)) => Err(cause(&status)),
+            Ok(Err(status)) => Err(cause(&status, UNREADABLE_RULE)),
             Err(_) => Err(Cause::DeadlineExceeded),
         };
         outcome.map_err(|cause| CallError::new(Step::Call(rpc), self.endpoint.clone(), deadline, cause))
@@ -216,37 +199,5 @@ impl Connection {
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").field("endpoint", &self.endpoint).finish_non_exhaustive()
-    }
-}
-
-fn asked<W>(question: W, deadline: Duration) -> Request<W> {
-    let mut request = Request::new(question);
-    request.set_timeout(deadline.saturating_add(GRACE));
-    request
-}
-
-async fn connect(endpoint: &SocketPath) -> Result<Channel, Cause> {
-    let stream = UnixStream::connect(endpoint.as_path());
-    let stream = stream.await.map_err(|error| not_connected(endpoint, &error))?;
-    let localhost = Endpoint::from_static(AUTHORITY).http2_max_header_list_size(HEADERS_BYTES_MAX);
-    let channel = localhost.connect_with_connector(OneStream(Some(stream)));
-    channel.await.map_err(|error| Cause::Disconnected { detail: told(&error) })
-}
-
-/// Gives a channel its one stream. When that has ended there is no other.
-struct OneStream(Option<UnixStream>);
-
-impl Service<Uri> for OneStream {
-    type Response = TokioIo<UnixStream>;
-    type Error = io::Error;
-    type Future = Ready<Result<Self::Response, io::Error>>;
-
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _uri: Uri) -> Self::Future {
-        let ended = || io::Error::new(io::ErrorKind::NotConnected, "the connection has ended");
-        ready(self.0.take().map(TokioIo::new).ok_or_else(ended))
     }
 }

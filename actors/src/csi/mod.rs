@@ -25,23 +25,15 @@ mod rpc;
 
 mod error;
 
-mod code;
-mod fault;
-
 mod connection;
-mod socket;
-mod status;
 
 mod check;
 mod convert;
 
 mod continuity;
 
-pub use crate::rpc::{TEXT_BYTES_MAX, quoted};
-pub use code::Code;
+pub use crate::rpc::{Cause, Class, Code, Denial, Fault, Problem, SocketFile, TEXT_BYTES_MAX, quoted};
 pub use connection::{Connection, Limits};
 pub use continuity::{check_same_plugin, check_same_provider};
-pub use error::{CallError, Cause, Class, Denial, Step};
-pub use fault::{Fault, Problem};
+pub use error::{CallError, Step};
 pub use rpc::{Answer, Readiness, Rpc};
-pub use socket::SocketFile;

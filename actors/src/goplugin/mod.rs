@@ -13,7 +13,15 @@
 //!                              HandshakeScan   LineReader --> PluginLine (D70 to D77)
 //!                                     |
 //!                   Handshake  or  HandshakeError: one for each refusal  (D20 to D28, D33, PRC-06)
+//!                                     |
+//!                              Connection::dial                          (D40 to D43)
+//!                                     |
+//!     ping | plugin_info | config_schema | set_config | stdio | shutdown (D50, D51, D55, D102)
+//!     and the channel for the plugin's own service
 //! ```
+//!
+//! A connection is one conversation with one process and never connects again by itself. Every call but the stream has a
+//! deadline of its own; every answer is bounded and checked.
 //!
 //! Automatic mutual TLS, the broker and its multiplexing are not built: a plugin that insists on one of them is refused with
 //! an error that says so.
@@ -28,10 +36,17 @@ mod scan;
 mod lines;
 mod log_line;
 
+mod connection;
+mod info;
+mod stdio;
+
+pub use connection::{CallError, Connection, Farewell, Limits, Step};
 pub use handshake::{Handshake, PluginEndpoint};
 pub use handshake_error::{HandshakeError, StrayLines, Versions};
 pub use handshake_line::read_line;
+pub use info::{API_VERSIONS_MAX, PluginConfig, PluginInfo, VERSION_BYTES_MAX};
 pub use lines::{LineSplitter, PIECE_BYTES_MAX, Part, Piece};
 pub use log_line::{FIELDS_MAX, LineLevel, LineReader, Origin, PluginLine};
 pub use scan::{HandshakeScan, ScanLimits};
+pub use stdio::{Output, Printed, Stdio};
 pub use terms::{HandshakeTerms, TermsError};

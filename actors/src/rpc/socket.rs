@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use super::error::{Cause, Denial};
+use super::cause::{Cause, Denial};
 use crate::vocabulary::SocketPath;
 
 /// Which socket file was found at a path. Another value at the same path means that somebody made a new socket: no pause

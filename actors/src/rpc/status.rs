@@ -4,8 +4,8 @@ use std::error::Error;
 
 use tonic::{Status, TimeoutExpired};
 
+use super::cause::Cause;
 use super::code::Code;
-use super::error::Cause;
 use super::fault::{Fault, Problem};
 use crate::rpc::quoted;
 
@@ -18,18 +18,18 @@ const MISSING: &str = "Missing response message";
 /// How the generated client begins to speak of a channel that has ended.
 const CHANNEL_ENDED: &str = "Service was not ready";
 
-/// Says what a failed call came to.
+/// Says what a failed call came to. An answer that cannot be read breaks the rule that is given.
 ///
 /// A status that the plugin sent has no source. One that tonic made up has: the transport's error. That is how a plugin's
 /// own `UNKNOWN` is told from a plugin that died, which tonic reports under the same code. The few statuses that tonic
 /// makes without a source are known by their words, which the tests hold tonic to.
-pub(super) fn cause(status: &Status) -> Cause {
+pub(crate) fn cause(status: &Status, rule: &'static str) -> Cause {
     if let Some(source) = status.source() {
         return broken(source);
     }
     let message = status.message();
     if [TOO_LARGE, UNDECODABLE, MISSING].iter().any(|words| message.starts_with(words)) {
-        return Cause::Fault(unreadable(message));
+        return Cause::Fault(unreadable(message, rule));
     }
     if message.starts_with(CHANNEL_ENDED) {
         return Cause::Disconnected { detail: quoted(message) };
@@ -38,8 +38,8 @@ pub(super) fn cause(status: &Status) -> Cause {
     Cause::Status { code, message: quoted(message) }
 }
 
-fn unreadable(message: &str) -> Fault {
-    Fault { rule: "C011", field: "answer", problem: Problem::Unreadable { detail: quoted(message) } }
+fn unreadable(message: &str, rule: &'static str) -> Fault {
+    Fault { rule, field: "answer", problem: Problem::Unreadable { detail: quoted(message) } }
 }
 
 fn broken(source: &(dyn Error + 'static)) -> Cause {
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn what_a_plugin_says_is_cut_and_escaped_c021() {
         let status = Status::internal(format!("no room\n{}", "x".repeat(1 << 20)));
-        let Cause::Status { code: Code::Internal, message } = cause(&status) else {
+        let Cause::Status { code: Code::Internal, message } = cause(&status, "C011") else {
             panic!("the plugin's own answer");
         };
         assert!(message.starts_with("no room\\nxxx") && message.ends_with("(1048584 bytes in all)"));

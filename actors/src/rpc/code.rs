@@ -1,8 +1,8 @@
-//! The status codes of gRPC, and how to react to each as an answer of a CSI plugin (table C.6).
+//! The status codes of gRPC, and how to react to each as an answer of a plugin (table C.6).
 
 use std::fmt;
 
-use super::error::Class;
+use super::cause::Class;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal => $class:ident, $hint:literal;)*) => {

@@ -1,0 +1,254 @@
+//! A conversation with one plugin process (D40 to D43, D50, D51, D60, D65).
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use callboard_proto::goplugin as wire;
+use callboard_proto::{base, hclspec};
+use tokio::time::timeout;
+use tonic::transport::Channel;
+use tonic::{Response, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use wire::grpc_controller_client::GrpcControllerClient;
+
+use super::handshake::PluginEndpoint;
+use super::info::{PluginConfig, PluginInfo};
+use super::stdio::Stdio;
+use crate::rpc::{self, Cause, Code, Fault, SocketFile, asked, cause, connect_to_port, connect_to_socket};
+use crate::vocabulary::SocketPath;
+
+/// The name under which a plugin's health is asked (D50).
+const HEALTH_SERVICE: &str = "plugin";
+
+/// The rule that an answer breaks which cannot be read, or is larger than allowed (D41).
+const UNREADABLE_RULE: &str = "D41";
+
+/// Largest answer to a question of this module, in bytes: names, versions and a schema are small. What a plugin's own
+/// service answers has the larger limit of the connection.
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Limits of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long connecting may take.
+    pub dial_deadline: Duration,
+    /// Largest message that is sent to or read from a plugin's own service, in bytes. Go's host allows 2 GiB (D41).
+    pub message_bytes_max: usize,
+}
+
+impl Default for Limits {
+    /// Five seconds, and 64 MiB.
+    fn default() -> Self {
+        Self { dial_deadline: Duration::from_secs(5), message_bytes_max: 64 * 1024 * 1024 }
+    }
+}
+
+/// What was being done when an error came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Connecting.
+    Dial,
+    /// A call over the connection, by its name in the protocol.
+    Call(&'static str),
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dial => f.write_str("Dial"),
+            Self::Call(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Something that was tried with a plugin and failed.
+pub type CallError = rpc::CallError<Step, PluginEndpoint>;
+
+/// How a plugin took the polite call to end itself (D51).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Farewell {
+    /// It answered. That it has ended is for its exit to tell.
+    Answered,
+    /// It ended, or closed the connection, before its answer came, as many plugins do.
+    HungUp {
+        /// What was seen of that.
+        detail: String,
+    },
+}
+
+/// A connection to one plugin process, cheap to clone.
+///
+/// It ends with that process and never connects to another one: every later call fails with
+/// [`Class::Disconnected`](crate::rpc::Class::Disconnected), and whoever owns it dials anew once it knows again who listens.
+/// Calls may overlap, and are in the clear.
+#[derive(Clone)]
+pub struct Connection {
+    endpoint: PluginEndpoint,
+    limits: Limits,
+    channel: Channel,
+}
+
+impl Connection {
+    /// Connects to a plugin, once. A plugin listens before it prints its line, so that the first attempt succeeds or shows a
+    /// fault (D32, D42).
+    ///
+    /// # Errors
+    /// Nothing at the path, something else at the path, no permission, nobody listening, a full queue and a slow answer are
+    /// each a [`Cause`] of their own.
+    pub async fn dial(endpoint: &PluginEndpoint, limits: Limits) -> Result<Self, CallError> {
+        let dialled = timeout(limits.dial_deadline, connect(endpoint)).await;
+        match dialled.unwrap_or(Err(Cause::DeadlineExceeded)) {
+            Ok(channel) => Ok(Self { endpoint: endpoint.clone(), limits, channel }),
+            Err(cause) => Err(CallError::new(Step::Dial, endpoint.clone(), limits.dial_deadline, cause)),
+        }
+    }
+
+    /// Where it was made to.
+    #[must_use]
+    pub const fn endpoint(&self) -> &PluginEndpoint {
+        &self.endpoint
+    }
+
+    /// Its limits. A client of a plugin's own service has to be given those of messages by whoever makes it.
+    #[must_use]
+    pub const fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The channel, for clients of a plugin's own service.
+    #[must_use]
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// Asks whether the plugin answers at all. As in every host, what it says of its health beside that does not count (D50).
+    ///
+    /// # Errors
+    /// When no answer comes within the deadline, or an error does.
+    pub async fn ping(&self, deadline: Duration) -> Result<(), CallError> {
+        let mut client = HealthClient::new(self.channel()).max_decoding_message_size(ANSWER_BYTES_MAX);
+        let question = HealthCheckRequest { service: HEALTH_SERVICE.to_owned() };
+        self.within("Check", deadline, client.check(asked(question, deadline)), |_| Ok(())).await
+    }
+
+    /// Asks a plugin who it is (D102). Its type, name and versions are checked.
+    ///
+    /// # Errors
+    /// When no answer comes within the deadline, when the plugin refuses, or when its answer breaks a rule. A process that
+    /// is no such plugin answers [`Class::Unimplemented`](crate::rpc::Class::Unimplemented).
+    pub async fn plugin_info(&self, deadline: Duration) -> Result<PluginInfo, CallError> {
+        let mut client = self.base();
+        let answer = client.plugin_info(asked(base::PluginInfoRequest {}, deadline));
+        self.within("PluginInfo", deadline, answer, PluginInfo::of_wire).await
+    }
+
+    /// Asks a plugin how its configuration looks; `None`: it takes none (D102). The schema is as it was sent: its size is
+    /// bounded and its depth is that of any message, its sense is for its reader to check.
+    ///
+    /// # Errors
+    /// As [`Self::plugin_info`].
+    pub async fn config_schema(&self, deadline: Duration) -> Result<Option<hclspec::Spec>, CallError> {
+        let mut client = self.base();
+        let answer = client.config_schema(asked(base::ConfigSchemaRequest {}, deadline));
+        self.within("ConfigSchema", deadline, answer, |answer| Ok(answer.spec)).await
+    }
+
+    /// Gives a plugin its configuration and the API version that was agreed on (D102).
+    ///
+    /// # Errors
+    /// As [`Self::plugin_info`].
+    pub async fn set_config(&self, config: PluginConfig, deadline: Duration) -> Result<(), CallError> {
+        let mut client = self.base();
+        let answer = client.set_config(asked(config.into_wire(), deadline));
+        self.within("SetConfig", deadline, answer, |_| Ok(())).await
+    }
+
+    /// Asks a plugin to end itself. It need not obey, and whether it did is for its exit to tell (D60).
+    ///
+    /// # Errors
+    /// When no answer comes within the deadline (D65), or an error that is no sign of an end: then there is no reason to
+    /// wait for one.
+    pub async fn shutdown(&self, deadline: Duration) -> Result<Farewell, CallError> {
+        let mut client =
+            GrpcControllerClient::new(self.channel()).max_decoding_message_size(ANSWER_BYTES_MAX);
+        let answer = client.shutdown(asked(wire::Empty {}, deadline));
+        let Err(error) = self.within("Shutdown", deadline, answer, |_| Ok(())).await else {
+            return Ok(Farewell::Answered);
+        };
+        match error.cause() {
+            Cause::Disconnected { detail } => Ok(Farewell::HungUp { detail: detail.clone() }),
+            Cause::Status { code: code @ (Code::Unavailable | Code::Cancelled), message } => {
+                Ok(Farewell::HungUp { detail: format!("{code} \"{message}\"") })
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Reads what the plugin prints after its handshake line (D30, D55). To be called once and early: there is one such
+    /// stream, and a plugin whose output nobody reads blocks.
+    #[must_use]
+    pub fn stdio(&self) -> Stdio {
+        Stdio::new(self.channel(), self.endpoint.clone())
+    }
+
+    /// Runs a call with a deadline, and checks and converts its answer. For clients of a plugin's own service, which makes
+    /// its errors alike; the request tells the plugin the deadline by itself or not at all.
+    ///
+    /// # Errors
+    /// When no answer comes within the deadline, when an error does, or when `convert` finds a fault.
+    pub async fn within<W, T>(
+        &self,
+        call: &'static str,
+        deadline: Duration,
+        answer: impl Future<Output = Result<Response<W>, Status>>,
+        convert: impl FnOnce(W) -> Result<T, Fault>,
+    ) -> Result<T, CallError> {
+        let outcome = match timeout(deadline, answer).await {
+            Ok(Ok(answer)) => convert(answer.into_inner()).map_err(Cause::Fault),
+            Ok(Err(status)) => Err(cause(&status, UNREADABLE_RULE)),
+            Err(_) => Err(Cause::DeadlineExceeded),
+        };
+        outcome.map_err(|cause| self.error(call, deadline, cause))
+    }
+
+    /// Reads the status with which a call of a plugin's own service ended, for example a stream of its own.
+    #[must_use]
+    pub fn error_of(&self, call: &'static str, deadline: Duration, status: &Status) -> CallError {
+        self.error(call, deadline, cause(status, UNREADABLE_RULE))
+    }
+
+    fn error(&self, call: &'static str, deadline: Duration, cause: Cause) -> CallError {
+        CallError::new(Step::Call(call), self.endpoint.clone(), deadline, cause)
+    }
+
+    fn base(&self) -> base::base_plugin_client::BasePluginClient<Channel> {
+        base::base_plugin_client::BasePluginClient::new(self.channel())
+            .max_decoding_message_size(ANSWER_BYTES_MAX)
+            .max_encoding_message_size(self.limits.message_bytes_max)
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+async fn connect(endpoint: &PluginEndpoint) -> Result<Channel, Cause> {
+    match endpoint {
+        PluginEndpoint::Unix(path) => {
+            let socket = socket(path)?;
+            SocketFile::at(&socket)?;
+            connect_to_socket(&socket).await
+        }
+        PluginEndpoint::Tcp(address) => connect_to_port(*address).await,
+    }
+}
+
+/// A handshake holds good paths only; one that was read from elsewhere may hold anything.
+fn socket(path: &Path) -> Result<SocketPath, Cause> {
+    let socket = path.to_str().and_then(|path| SocketPath::new(path).ok());
+    socket.ok_or(Cause::NotASocket { what: "a path that no socket can have" })
+}

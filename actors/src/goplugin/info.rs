@@ -1,0 +1,110 @@
+//! Who a plugin says it is, and what it is told (D102).
+
+use std::fmt;
+
+use callboard_proto::base;
+
+use crate::rpc::{Fault, Problem, quoted};
+use crate::vocabulary::{PluginName, PluginType};
+
+/// Most API versions that a plugin may offer.
+pub const API_VERSIONS_MAX: usize = 32;
+/// Longest version, in bytes: a plugin's own or one of its API.
+pub const VERSION_BYTES_MAX: usize = 128;
+
+/// The rule that an answer breaks.
+const RULE: &str = "D102";
+
+/// Who a plugin says it is: checked and within limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginInfo {
+    /// A driver or a device plugin.
+    pub plugin_type: PluginType,
+    /// Its name.
+    pub name: PluginName,
+    /// Its own version, as it writes it.
+    pub version: String,
+    /// The API versions that it can speak, as it writes them and in its order; at least one.
+    pub api_versions: Vec<String>,
+}
+
+impl PluginInfo {
+    /// Checks an answer. A name that could not be part of a path, a type that nobody knows and a version that is empty or
+    /// holds blanks are faults of the plugin.
+    pub(super) fn of_wire(answer: base::PluginInfoResponse) -> Result<Self, Fault> {
+        let plugin_type = plugin_type(answer.r#type)?;
+        let name =
+            PluginName::new(&answer.name).map_err(|error| malformed("name", &error.to_string(), "a name"))?;
+        let version = version("plugin_version", answer.plugin_version)?;
+        let offered = answer.plugin_api_versions;
+        match offered.len() {
+            0 => return Err(fault("plugin_api_versions", Problem::Empty)),
+            count if count > API_VERSIONS_MAX => {
+                let expected = "at most 32 versions";
+                return Err(malformed("plugin_api_versions", &format!("{count} versions"), expected));
+            }
+            _ => (),
+        }
+        let api_versions: Result<_, _> =
+            offered.into_iter().map(|text| self::version("plugin_api_versions", text)).collect();
+        Ok(Self { plugin_type, name, version, api_versions: api_versions? })
+    }
+}
+
+fn plugin_type(number: i32) -> Result<PluginType, Fault> {
+    match base::PluginType::try_from(number) {
+        Ok(base::PluginType::Driver) => Ok(PluginType::Driver),
+        Ok(base::PluginType::Device) => Ok(PluginType::Device),
+        Ok(base::PluginType::Unknown) | Err(_) => {
+            Err(malformed("type", &number.to_string(), "2 (driver) or 3 (device)"))
+        }
+    }
+}
+
+fn version(field: &'static str, text: String) -> Result<String, Fault> {
+    if text.is_empty() {
+        return Err(fault(field, Problem::Empty));
+    }
+    if text.len() > VERSION_BYTES_MAX {
+        return Err(fault(field, Problem::TooLong { bytes: text.len(), limit: VERSION_BYTES_MAX }));
+    }
+    if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(text);
+    }
+    Err(malformed(field, &text, "a version such as v0.1.0, without blanks"))
+}
+
+fn malformed(field: &'static str, text: &str, expected: &'static str) -> Fault {
+    fault(field, Problem::Malformed { excerpt: quoted(text), expected })
+}
+
+const fn fault(field: &'static str, problem: Problem) -> Fault {
+    Fault { rule: RULE, field, problem }
+}
+
+/// What a plugin is told before anything else. Its debug output does not show the configuration, which may hold secrets.
+#[derive(Clone, PartialEq)]
+pub struct PluginConfig {
+    /// The configuration, decoded by the plugin's schema and written as msgpack (D113).
+    pub msgpack: Vec<u8>,
+    /// What the host tells of itself.
+    pub nomad: Option<base::NomadConfig>,
+    /// The API version that was agreed on, one of those that the plugin offered.
+    pub api_version: String,
+}
+
+impl PluginConfig {
+    pub(super) fn into_wire(self) -> base::SetConfigRequest {
+        base::SetConfigRequest {
+            msgpack_config: self.msgpack,
+            nomad_config: self.nomad,
+            plugin_api_version: self.api_version,
+        }
+    }
+}
+
+impl fmt::Debug for PluginConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.clone().into_wire().fmt(f)
+    }
+}

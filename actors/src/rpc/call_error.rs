@@ -1,0 +1,111 @@
+//! A call that failed: what was tried on what, with which deadline, and why (LOG-05).
+
+use std::fmt;
+use std::time::Duration;
+
+use super::cause::{Cause, Class};
+use super::code::Code;
+
+/// Something that was tried with a plugin and failed: what, where, with which deadline, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallError<Step, Endpoint> {
+    step: Step,
+    endpoint: Endpoint,
+    deadline: Duration,
+    cause: Box<Cause>,
+}
+
+impl<Step: Copy, Endpoint> CallError<Step, Endpoint> {
+    /// Puts an error together.
+    #[must_use]
+    pub fn new(step: Step, endpoint: Endpoint, deadline: Duration, cause: Cause) -> Self {
+        Self { step, endpoint, deadline, cause: Box::new(cause) }
+    }
+
+    /// What was being done.
+    #[must_use]
+    pub const fn step(&self) -> Step {
+        self.step
+    }
+
+    /// Where it was done.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The time we allowed for it.
+    #[must_use]
+    pub const fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// Why it failed.
+    #[must_use]
+    pub const fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
+    /// How to treat it (table C.6).
+    #[must_use]
+    pub const fn class(&self) -> Class {
+        self.cause.class()
+    }
+
+    /// The code, if the plugin itself answered with an error.
+    #[must_use]
+    pub const fn code(&self) -> Option<Code> {
+        match &*self.cause {
+            Cause::Status { code, .. } => Some(*code),
+            Cause::Absent
+            | Cause::NotASocket { .. }
+            | Cause::Denied(_)
+            | Cause::Refused
+            | Cause::Busy
+            | Cause::System { .. }
+            | Cause::DeadlineExceeded
+            | Cause::Disconnected { .. }
+            | Cause::Fault(_) => None,
+        }
+    }
+
+    /// Whether the same thing, tried again after a while, may succeed.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        self.class().is_transient()
+    }
+}
+
+impl<Step: fmt::Display, Endpoint: fmt::Display> fmt::Display for CallError<Step, Endpoint> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {} failed: ", self.step, self.endpoint)?;
+        match &*self.cause {
+            Cause::DeadlineExceeded => write!(
+                f,
+                "no answer within our own deadline of {:?}; the plugin is slow or hangs, and the call may still be carried out",
+                self.deadline
+            ),
+            cause => cause.fmt(f),
+        }
+    }
+}
+
+impl<Step, Endpoint> std::error::Error for CallError<Step, Endpoint>
+where
+    Self: fmt::Debug + fmt::Display,
+{
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &*self.cause {
+            Cause::Fault(fault) => Some(fault),
+            Cause::Absent
+            | Cause::NotASocket { .. }
+            | Cause::Denied(_)
+            | Cause::Refused
+            | Cause::Busy
+            | Cause::System { .. }
+            | Cause::DeadlineExceeded
+            | Cause::Disconnected { .. }
+            | Cause::Status { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Makes a channel of one stream to a plugin: it ends with that stream.
+
+use core::net::SocketAddr;
+use std::future::{Ready, ready};
+use std::io;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tonic::Request;
+use tonic::codegen::Service;
+use tonic::codegen::http::Uri;
+use tonic::transport::{Channel, Endpoint};
+
+use super::cause::Cause;
+use super::socket::not_connected;
+use super::status::told;
+use crate::vocabulary::SocketPath;
+
+/// What every call claims to be addressed to. Strict servers refuse a call that names no authority, or a path (SEC-04).
+const AUTHORITY: &str = "http://localhost";
+
+/// How much longer than we wait a plugin is told that it has. Ours thus runs out first, always, and what came of the call
+/// is never in doubt between two clocks (LOG-05).
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Largest set of headers that is read, in bytes: an error's message is one of them, and plugins put the whole output of a
+/// command there. A plugin that is told of less than it wants to say breaks the call off instead, and its code is lost.
+const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
+
+/// Connects to a socket of a plugin.
+pub(crate) async fn connect_to_socket(endpoint: &SocketPath) -> Result<Channel, Cause> {
+    let stream = UnixStream::connect(endpoint.as_path());
+    over(stream.await.map_err(|error| not_connected(endpoint, &error))?).await
+}
+
+/// Connects to a port of a plugin. Small messages go at once, and a peer that vanished without a word is noticed (D42).
+pub(crate) async fn connect_to_port(address: SocketAddr) -> Result<Channel, Cause> {
+    let system = |error: io::Error| Cause::System { detail: error.to_string() };
+    let stream = TcpStream::connect(address).await.map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => Cause::Refused,
+        _ => system(error),
+    })?;
+    stream.set_nodelay(true).map_err(system)?;
+    rustix::net::sockopt::set_socket_keepalive(&stream, true).map_err(|error| system(error.into()))?;
+    over(stream).await
+}
+
+/// Tells the plugin how long it has.
+pub(crate) fn asked<W>(question: W, deadline: Duration) -> Request<W> {
+    let mut request = Request::new(question);
+    request.set_timeout(deadline.saturating_add(GRACE));
+    request
+}
+
+async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(stream: S) -> Result<Channel, Cause> {
+    let localhost = Endpoint::from_static(AUTHORITY).http2_max_header_list_size(HEADERS_BYTES_MAX);
+    let channel = localhost.connect_with_connector(OneStream(Some(stream)));
+    channel.await.map_err(|error| Cause::Disconnected { detail: told(&error) })
+}
+
+/// Gives a channel its one stream. When that has ended there is no other.
+struct OneStream<S>(Option<S>);
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Service<Uri> for OneStream<S> {
+    type Response = TokioIo<S>;
+    type Error = io::Error;
+    type Future = Ready<Result<Self::Response, io::Error>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _uri: Uri) -> Self::Future {
+        let ended = || io::Error::new(io::ErrorKind::NotConnected, "the connection has ended");
+        ready(self.0.take().map(TokioIo::new).ok_or_else(ended))
+    }
+}

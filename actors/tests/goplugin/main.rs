@@ -1,0 +1,8 @@
+//! Talking to go-plugin's plugins over real sockets: what is asked, what is read, and how each failure is told.
+
+mod asking;
+mod dialling;
+mod ending;
+mod printing;
+
+mod plugin;
