@@ -15,7 +15,7 @@ use callboard_actors::inventory::{self, Inventory, InventoryOptions};
 use callboard_actors::persister::{self, OpenError, Persister};
 use callboard_actors::registry::{self, DurableStore, List, Registry, RegistryOptions, SocketCheck};
 use callboard_actors::shell::{
-    Address, Clock, Ending, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Vitals,
+    Address, Clock, Database, Ending, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Vitals,
 };
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildDescription, ChildSpec, Strategy, SupervisorSpec,
@@ -73,7 +73,8 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     let runtime_dir = options.runtime_dir.clone().unwrap_or_else(allocations::default_runtime_dir);
     let layout = Layout::new(options.data_dir.clone(), runtime_dir)?;
     let database = open(&options).await?;
-    let run = database.run();
+    let (tell, present) = watch::channel(None);
+    let store = Database::following(present, database.run(), options.notices.clone());
     let cast = Cast {
         registry: Address::vacant("registry", IN_FLIGHT_MAX),
         instances: Address::vacant("instances", IN_FLIGHT_MAX),
@@ -84,13 +85,13 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         Settings { clock: Clock::system(), notices: options.notices.clone(), ..Settings::default() };
     let root = Address::vacant("host", IN_FLIGHT_MAX);
     let spec = SupervisorSpec { strategy: Strategy::OneForOne, budget: options.budget, ..Default::default() };
-    let children = children(&options, layout, database, &cast, &settings);
+    let children = children(&options, layout, (database, tell), &cast, &store, &settings);
     let running = supervisor::start(&root, spec, children, settings);
     let ended = watch_over(&running);
     root.ask(AwaitStarted).await.map_err(|error| StartError::Ended(error.to_string()))??;
     Ok(Host::from_parts(Parts {
         data_dir: options.data_dir,
-        run,
+        database: store,
         notices: options.notices,
         supervisor: root,
         registry: cast.registry,
@@ -118,13 +119,12 @@ fn watch_over(running: &Running) -> watch::Receiver<Option<Ending>> {
 fn children(
     options: &Options,
     layout: Layout,
-    database: Persister,
+    (database, tell): (Persister, watch::Sender<Option<Persister>>),
     cast: &Cast,
+    store: &Database,
     settings: &Settings,
 ) -> Vec<Child> {
-    let run = database.run();
-    let (tell, present) = watch::channel(None);
-    let store = DurableStore::following(present, run, settings.notices.clone());
+    let store = DurableStore::following(store.present(), store.run(), settings.notices.clone());
     vec![
         persister_child(options, database, tell),
         registry_child(options, &cast.registry, store, settings),

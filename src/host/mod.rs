@@ -25,7 +25,7 @@ use callboard_actors::allocations::Allocations;
 use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
 use callboard_actors::registry::Registry;
-use callboard_actors::shell::{Address, AskError, Ending, Notices, StopMode};
+use callboard_actors::shell::{Address, AskError, Database, Ending, Notices, StopMode};
 use callboard_actors::supervisor::{
     ChildEnding, DescribeTree, Shutdown, ShutdownReport, StopOutcome, Supervisor, TreeNode,
 };
@@ -47,7 +47,7 @@ pub struct Host {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) data_dir: PathBuf,
-    pub(crate) run: RunNumber,
+    pub(crate) database: Database,
     pub(crate) notices: Notices,
     pub(crate) supervisor: Address<Supervisor>,
     pub(crate) registry: Address<Registry>,
@@ -101,7 +101,14 @@ impl Host {
     /// Which run of the host on its data directory this is.
     #[must_use]
     pub fn run_number(&self) -> RunNumber {
-        self.parts.run
+        self.parts.database.run()
+    }
+
+    /// Where an actor of the host program's own stores its records: in tables and under an owner's name that nobody else uses.
+    /// It is open until the host has stopped, so such an actor ends before.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.parts.database
     }
 
     /// Where it keeps its data.

@@ -44,6 +44,14 @@ impl Recent {
         Self { entries: Vec::new(), limit: limit.max(2) }
     }
 
+    /// The list that had these entries, as it was stored. What does not fit is left out.
+    #[must_use]
+    pub fn from_entries(limit: usize, mut entries: Vec<Folded>) -> Self {
+        let limit = limit.max(2);
+        entries.truncate(limit);
+        Self { entries, limit }
+    }
+
     /// Adds something. What is there already is counted and moves to the end, except the very first, which keeps its place.
     /// Where there is no room, the oldest but the very first makes it.
     pub fn add(&mut self, now: Timestamp, text: &str) {

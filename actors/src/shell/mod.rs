@@ -47,7 +47,8 @@
 //!
 //! A panic and a failed load charge the budget; the one that is too many ends the actor.
 //!
-//! A host program can run machines of its own in the same way; `examples/own_actor.rs` shows one.
+//! A host program can run machines of its own in the same way; `examples/own_actor.rs` shows one. What such a machine stores
+//! goes into the host's [`Database`], through a [`Ledger`].
 
 mod actor;
 mod address;
@@ -57,6 +58,7 @@ mod conversation;
 mod doing;
 mod feed;
 mod follow;
+mod ledger;
 mod machine;
 mod notice;
 mod outbox;
@@ -72,6 +74,7 @@ pub use conversation::Message;
 pub use doing::{Doing, NoDoing};
 pub use feed::{FeedItem, Subscription};
 pub use follow::{Followed, Follower};
+pub use ledger::{Database, Ledger};
 pub use machine::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, Never, StopMode};
 pub use notice::{DeadLetterCause, Notice, Notices};
 pub use spawn::{Ending, IN_FLIGHT_MAX, Running, Settings, start};

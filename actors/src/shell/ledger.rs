@@ -1,0 +1,156 @@
+//! How the store of a machine uses the database: one owner's writes and tables.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use actix::Recipient;
+use tokio::sync::watch;
+
+use super::notice::{Notice, Notices};
+use super::store::{Ticket, Written};
+use crate::persister::{OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
+use crate::vocabulary::RunNumber;
+
+/// The database of a host, as those who store something hold it. It may be closed and opened anew while a run of the host
+/// goes on.
+#[derive(Debug, Clone)]
+pub struct Database {
+    present: watch::Receiver<Option<Persister>>,
+    run: RunNumber,
+    notices: Notices,
+}
+
+impl Database {
+    /// A database that may be closed and opened again while this run of the host goes on; `present` tells which one is open.
+    /// Damaged records that are found in it are posted as notices (RES-08).
+    #[must_use]
+    pub const fn following(
+        present: watch::Receiver<Option<Persister>>,
+        run: RunNumber,
+        notices: Notices,
+    ) -> Self {
+        Self { present, run, notices }
+    }
+
+    /// A database that nobody will open again.
+    #[must_use]
+    pub fn opened(persister: Persister, notices: Notices) -> Self {
+        let run = persister.run();
+        // What was put in first can be read without its sender.
+        let (_, present) = watch::channel(Some(persister));
+        Self { present, run, notices }
+    }
+
+    /// The run of the host, however often the database is opened in it.
+    #[must_use]
+    pub const fn run(&self) -> RunNumber {
+        self.run
+    }
+
+    /// Which one is open at present; `None` while it is closed to be opened again.
+    #[must_use]
+    pub fn present(&self) -> watch::Receiver<Option<Persister>> {
+        self.present.clone()
+    }
+
+    /// Begins to keep the ledger of an owner. Each owner has one at a time, and its tables are its own.
+    #[must_use]
+    pub fn ledger(&self, owner: Owner) -> Ledger {
+        Ledger { owner, database: self.clone(), used: Rc::default(), settled: None }
+    }
+}
+
+/// One owner's way into the database: what a [`Store`](super::Store) of a host's own machine is made of.
+///
+/// ```
+/// # use callboard_actors::{persister::*, shell::*};
+/// # use futures_util::future::LocalBoxFuture;
+/// # use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct Line(String);
+/// impl Record for Line {
+///     const TABLE: Table = Table("lines");
+///     const SCHEMA: u16 = 1;
+/// }
+///
+/// struct Lines(Ledger);
+/// impl<M: Machine<Change = (u64, String), Image = Vec<String>>> Store<M> for Lines {
+///     fn open(&mut self, settled: actix::Recipient<Settled>) {
+///         self.0.open(settled);
+///     }
+///     fn write(&mut self, ticket: Ticket, (number, text): (u64, String)) -> Written {
+///         self.0.write(ticket, vec![Operation::put(number.to_be_bytes(), &Line(text))])
+///     }
+///     fn load(&mut self) -> LocalBoxFuture<'static, Result<Vec<String>, String>> {
+///         let ledger = self.0.clone();
+///         Box::pin(async move {
+///             ledger.reopen().await?;
+///             Ok(ledger.rows::<Line>().await?.into_iter().map(|(_, line)| line.0).collect())
+///         })
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    owner: Owner,
+    database: Database,
+    /// The database that was read from last, and that is written to.
+    used: Rc<RefCell<Option<Persister>>>,
+    settled: Option<Recipient<Settled>>,
+}
+
+impl Ledger {
+    /// Says who is told of its writes; for [`Store::open`](super::Store::open).
+    pub fn open(&mut self, settled: Recipient<Settled>) {
+        self.settled = Some(settled);
+    }
+
+    /// Hands a write over: all of it comes to disk, or nothing.
+    pub fn write(&self, ticket: Ticket, operations: Vec<Operation>) -> Written {
+        let Ticket { epoch, sequence } = ticket;
+        match &*self.used.borrow() {
+            Some(persister) => {
+                persister.write(Write { owner: self.owner, epoch, sequence, operations });
+                Written::Later
+            }
+            None => Written::Failed("nothing was read from the database yet".to_owned()),
+        }
+    }
+
+    /// Waits until the database is open, and uses it from then on; each load begins with it.
+    ///
+    /// # Errors
+    /// When it is closed for good.
+    pub async fn reopen(&self) -> Result<(), String> {
+        let mut present = self.database.present.clone();
+        let persister = match present.wait_for(Option::is_some).await {
+            Ok(persister) => persister.clone(),
+            Err(_) => None,
+        };
+        let persister = persister.ok_or("the database is closed and will not be opened again")?;
+        if let Some(settled) = self.settled.clone() {
+            persister.open_ledger(OpenLedger { owner: self.owner, settled });
+        }
+        self.used.replace(Some(persister));
+        Ok(())
+    }
+
+    /// All sound records of a table with their keys, in the order of those, behind every write that was handed over before.
+    /// A damaged one is set aside and posted as a notice (RES-08).
+    ///
+    /// # Errors
+    /// When the table cannot be read, in words.
+    pub async fn rows<R: Record + Send + 'static>(&self) -> Result<Vec<(Vec<u8>, R)>, String> {
+        let loading = match &*self.used.borrow() {
+            Some(persister) => persister.load::<R>(),
+            None => return Err("the database is not open yet".to_owned()),
+        };
+        let loaded = loading.await.map_err(|error| error.to_string())?;
+        for damaged in loaded.damaged {
+            let key = damaged.key.iter().map(|byte| format!("{byte:02x}")).collect();
+            let (table, reason) = (damaged.table.0.to_owned(), damaged.reason.to_string());
+            self.database.notices.post(Notice::Quarantined { table, key, reason });
+        }
+        Ok(loaded.rows)
+    }
+}
