@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use callboard::config::{Config, ConfigError};
+use callboard::config::{Config, ConfigError, DriverProgram, TaskRestart};
 use callboard_actors::vocabulary::Role;
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
@@ -66,6 +66,134 @@ fn a_whole_configuration_is_read() {
 #[test]
 fn a_configuration_without_allocations_is_one() {
     assert_eq!(parse("data_dir = '/d'").expect("nothing is wrong with it").allocations, []);
+}
+
+#[test]
+fn drivers_and_tasks_are_read_with_the_places_of_what_their_plugins_are_to_check() {
+    let config = parse(
+        r#"
+        data_dir = "/d"
+        plugin_dir = "/usr/lib/callboard/plugins"
+        allow_plugins = ["raw-1.2"]
+        block_plugins = ["docker"]
+
+        [[driver]]
+        name = "exec"
+
+        [[driver]]
+        name = "raw"
+        plugin = "raw-1.2"
+        args = ["--fast"]
+        sha256 = "ABcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789"
+        env = { TOKEN = "secret" }
+        survives = false
+        stop_grace = "9s"
+        start_timeout = "3s"
+        [driver.config]
+        volumes = [{ name = "a", size = 0x10 }]
+        ratio = 1.5
+        since = 1979-05-27
+
+        [[driver]]
+        name = "shell"
+        command = ["sh", "-c"]
+        args = ["true"]
+
+        [[task]]
+        name = "web"
+        driver = "exec"
+        config = { command = "/bin/sleep", args = ["100"] }
+        env = { PORT = "80" }
+        user = "www-data"
+        restart = "none"
+        start = false
+        stop_grace = "1s"
+
+        [[task]]
+        name = "db"
+        driver = "raw"
+        "#,
+    )
+    .expect("nothing is wrong with it");
+    assert_eq!(config.plugins.directory.as_deref(), Some(Path::new("/usr/lib/callboard/plugins")));
+    assert_eq!(
+        (config.plugins.allow, config.plugins.block),
+        (Some(vec!["raw-1.2".into()]), vec!["docker".into()])
+    );
+    let [exec, raw, shell] = &config.drivers[..] else { panic!("three drivers") };
+    assert_eq!(exec.program, DriverProgram::Plugin("exec".into()));
+    assert!(exec.survives && exec.config.is_empty());
+    assert_eq!(raw.program, DriverProgram::Plugin("raw-1.2".into()));
+    assert_eq!(raw.sha256.expect("it is pinned")[..3], [0xab, 0xcd, 0xef]);
+    assert_eq!(
+        (raw.survives, raw.stop_grace, raw.start_timeout.as_secs()),
+        (false, Duration::from_secs(9), 3)
+    );
+    assert_eq!(raw.config["volumes"][0]["size"].as_integer(), Some(16));
+    assert_eq!(raw.config["ratio"].as_float(), Some(1.5));
+    assert_eq!(raw.config_place.to_string(), "19:9");
+    assert_eq!(shell.arguments, ["-c", "true"]);
+    let [web, db] = &config.tasks[..] else { panic!("two tasks") };
+    assert_eq!((web.restart, web.start, web.user.as_str()), (TaskRestart::None, false, "www-data"));
+    assert_eq!(web.config["args"][0].as_str(), Some("100"));
+    assert_eq!((db.restart, db.start, db.stop_grace), (TaskRestart::OnFailure, true, Duration::from_secs(5)));
+    assert_eq!(db.config_place.line, 39, "without a `config` it is the task's own place");
+    for shown in [format!("{raw:?}"), format!("{web:?}")] {
+        assert!(!shown.contains("secret") && !shown.contains("sleep"), "{shown}");
+    }
+}
+
+/// Drivers and tasks with one fault a line, or nearly.
+const WRONG_DRIVERS: &str = r#"data_dir = "/d"
+plugin_dir = "plugins"
+allow_plugins = "exec"
+
+[[driver]]
+name = "a b"
+plugin = "../exec"
+sha256 = "12"
+survives = "yes"
+configs = {}
+
+[[driver]]
+name = "exec"
+plugin = "exec"
+command = "/bin/sh"
+
+[[driver]]
+name = "exec"
+config = 3
+
+[[task]]
+name = "t"
+driver = "exec"
+restart = "always"
+
+[[task]]
+name = "t"
+driver = "exek"
+user = 3
+"#;
+
+#[test]
+fn everything_that_is_wrong_with_drivers_and_tasks_is_told_with_its_place() {
+    let expected = [
+        "host.toml:2:14: `plugin_dir` \"plugins\" is a relative path; give an absolute one",
+        "host.toml:3:17: `allow_plugins` of the configuration has to be a list of texts and is a text",
+        "host.toml:6:8: `name`: the driver name \"a b\" holds ' '; blanks and control characters are not allowed",
+        "host.toml:7:10: the plugin \"../exec\" cannot be a file of the plugin directory; use letters, digits, '.', '_' \
+         and '-'",
+        "host.toml:8:10: `sha256` has to be 64 hexadecimal digits and has 2",
+        "host.toml:9:12: `survives` of the driver has to be true or false and is a text",
+        "host.toml:10:1: unknown key `configs` in the driver; did you mean `config`?",
+        "host.toml:15:11: the driver has both `plugin` and `command`; give one of them",
+        "host.toml:18:8: a second driver is named \"exec\"; each needs a name of its own",
+        "host.toml:19:10: `config` of the driver has to be a table and is a whole number",
+        "host.toml:24:11: `restart` \"always\" is no way to restart a task; known here: none, on-failure",
+        "host.toml:27:8: a second allocation or task is named \"t\"; each needs a name of its own",
+        "host.toml:29:8: `user` of the task has to be a text and is a whole number",
+    ];
+    assert_eq!(complaints(WRONG_DRIVERS), expected);
 }
 
 /// Nearly every line of this is wrong.
@@ -139,6 +267,18 @@ const SINGLE: &[(&str, &str)] = &[
     ("data_dir = '/d'\nrestart = { attempts = -1 }", "2:24: `attempts` is -1; give a number from 0 to 10000"),
     ("data_dir = '/d'\nrestart = { window = '0s' }", "2:22: `window` is \"0s\"; give at least 1ms"),
     ("data_dir = '/d'\nrestart = { window = '721h' }", "2:22: `window` is \"721h\"; give at most 720h"),
+    (
+        "data_dir = '/d'\n[[driver]]\nname = 'exek'",
+        "2:1: there is no `plugin_dir` to look for the plugin \"exek\" in; give one, or a `command`; did you mean `exec`?",
+    ),
+    (
+        "data_dir = '/d'\n[[task]]\nname = 't'\ndriver = 'exec'",
+        "4:10: there is no [[driver]] named \"exec\"; add it",
+    ),
+    (
+        "data_dir = '/d'\n[[driver]]\nname = 'exec'\n[[task]]\nname = 't'\ndriver = 'exec'\nconfig.n = 9223372036854775808",
+        "7:12: 9223372036854775808 is too large for a number",
+    ),
     (
         "data_dir = '/d'\nallocation = 3",
         "2:14: `allocation` of the configuration has to be a list of tables, each begun by [[allocation]], and is a \

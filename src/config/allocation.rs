@@ -1,16 +1,17 @@
 //! From one `[[allocation]]` table to one allocation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_actors::vocabulary::{AllocationId, PluginName, Role, SocketPath};
+use callboard_actors::vocabulary::{PluginName, Role, SocketPath};
 use toml::de::DeTable;
 
 use super::problem::Faults;
-use super::table::{Found, Table};
-use super::{ALLOCATION_NAME_BYTES_MAX, AllocationConfig, program, read::span_of_time, suggest};
+use super::table::Table;
+use super::words::{self, Names};
+use super::{AllocationConfig, program, read::span_of_time, suggest};
 
 const KEYS: &[&str] =
     &["name", "plugin", "type", "command", "args", "env", "health_timeout", "start", "stop_grace"];
@@ -21,11 +22,11 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
-    seen: &mut BTreeSet<AllocationId>,
+    seen: &mut Names,
     faults: &mut Faults,
 ) -> Option<AllocationConfig> {
     let table = Table::open(entries, span, "the allocation", KEYS, faults);
-    let name = name(&table, seen, faults);
+    let name = words::name(&table, "allocation", seen, faults);
     let plugin = plugin(&table, faults);
     let role = role(&table, faults);
     let command = command(&table, faults);
@@ -45,32 +46,6 @@ pub(super) fn read(
         start: start.unwrap_or(true),
         stop_grace: stop_grace.unwrap_or(STOP_GRACE),
     })
-}
-
-fn name(table: &Table<'_>, seen: &mut BTreeSet<AllocationId>, faults: &mut Faults) -> Option<AllocationId> {
-    let found = table.required_text("name", faults)?;
-    let name = match AllocationId::new(&found.value) {
-        Ok(name) if name.as_str().len() <= ALLOCATION_NAME_BYTES_MAX => name,
-        Ok(name) => {
-            let bytes = name.as_str().len();
-            faults.add(
-                found.at,
-                format!(
-                    "`name` has {bytes} bytes; at most {ALLOCATION_NAME_BYTES_MAX} fit into the name of its log file"
-                ),
-            );
-            return None;
-        }
-        Err(error) => {
-            faults.add(found.at, format!("`name`: {error}"));
-            return None;
-        }
-    };
-    if !seen.insert(name.clone()) {
-        faults.add(found.at, format!("a second allocation is named {name:?}; each needs a name of its own"));
-        return None;
-    }
-    Some(name)
 }
 
 fn plugin(table: &Table<'_>, faults: &mut Faults) -> Option<PluginName> {
@@ -95,7 +70,7 @@ fn command(table: &Table<'_>, faults: &mut Faults) -> Option<(PathBuf, Vec<Strin
     let arguments = table.texts("args", faults);
     let mut words = words.into_iter();
     let command = words.next();
-    let all: Vec<_> = words.chain(arguments).filter_map(|found| argument(found, faults)).collect();
+    let all: Vec<_> = words.chain(arguments).filter_map(|found| words::argument(found, faults)).collect();
     let command = command?;
     match program::find(&command.value, std::env::var_os("PATH").as_deref()) {
         Ok(program) => Some((program, all)),
@@ -106,30 +81,13 @@ fn command(table: &Table<'_>, faults: &mut Faults) -> Option<(PathBuf, Vec<Strin
     }
 }
 
-fn argument(found: Found<String>, faults: &mut Faults) -> Option<String> {
-    if found.value.contains('\0') {
-        faults.add(found.at, "an argument holds a zero byte, which no program can be given");
-        return None;
-    }
-    Some(found.value)
-}
-
+/// The environment; a `CSI_ENDPOINT` in it has to be one.
 fn environment(table: &Table<'_>, faults: &mut Faults) -> BTreeMap<String, String> {
-    let mut environment = BTreeMap::new();
-    for (name, found) in table.text_map("env", faults) {
-        if name.is_empty() || name.contains(['=', '\0']) || found.value.contains('\0') {
-            faults.add(
-                found.at,
-                format!("`env` holds {name:?}, which cannot be a variable of the environment"),
-            );
-            continue;
+    let endpoint = |name: &str, value: &str| match name {
+        "CSI_ENDPOINT" => {
+            SocketPath::from_endpoint(value).map(drop).map_err(|error| format!("`CSI_ENDPOINT`: {error}"))
         }
-        if name == "CSI_ENDPOINT"
-            && let Err(error) = SocketPath::from_endpoint(&found.value)
-        {
-            faults.add(found.at, format!("`CSI_ENDPOINT`: {error}"));
-        }
-        environment.insert(name, found.value);
-    }
-    environment
+        _ => Ok(()),
+    };
+    words::environment(table, endpoint, faults)
 }

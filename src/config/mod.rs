@@ -13,32 +13,49 @@
 //! `docs/command-line.md` describes every key.
 
 mod allocation;
+mod driver;
+mod task;
+
 mod problem;
 mod program;
 mod read;
 mod suggest;
 mod table;
+mod words;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_actors::vocabulary::{AllocationId, Backoff, PluginName, RestartBudget, Role, SocketPath};
+use callboard_actors::vocabulary::{
+    AllocationId, Backoff, DriverName, PluginName, RestartBudget, Role, SocketPath,
+};
 
 pub use problem::{ConfigError, Place, Problem};
 
-/// Longest name of an allocation in a configuration, in bytes: the name of its log file has to fit into one path component.
-pub const ALLOCATION_NAME_BYTES_MAX: usize = 200;
+/// Longest name of an allocation or a task in a configuration, in bytes: the name of its log file has to fit into one path
+/// component.
+pub const NAME_BYTES_MAX: usize = 200;
 
 /// How many allocations a configuration may hold.
 pub const ALLOCATIONS_MAX: usize = 10_000;
+
+/// How many drivers a configuration may hold.
+pub const DRIVERS_MAX: usize = 1_000;
+
+/// How many tasks a configuration may hold.
+pub const TASKS_MAX: usize = 10_000;
+
+/// The plugins that this program is itself: `callboard plugin NAME`.
+pub const INTERNAL_PLUGINS: &[&str] = &["exec"];
 
 /// Largest configuration file, in bytes.
 pub const CONFIG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// What a host program is to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The directory that holds everything this host keeps. Key `data_dir`, required.
     pub data_dir: PathBuf,
@@ -48,8 +65,25 @@ pub struct Config {
     pub runtime_dir: Option<PathBuf>,
     /// How tasks are restarted. Table `restart`.
     pub restart: RestartPolicy,
+    /// Which plugins there may be.
+    pub plugins: PluginPolicy,
     /// The allocations, in the order of the file. Tables `allocation`.
     pub allocations: Vec<AllocationConfig>,
+    /// The task drivers, in the order of the file. Tables `driver`.
+    pub drivers: Vec<DriverConfig>,
+    /// The tasks, in the order of the file; each names one of the drivers. Tables `task`.
+    pub tasks: Vec<TaskConfig>,
+}
+
+/// Where plugins come from, and which of them may be launched (SEC-05).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PluginPolicy {
+    /// The directory that holds programs of plugins. Key `plugin_dir`.
+    pub directory: Option<PathBuf>,
+    /// If there is such a list, only these and those that a driver names are launched. Key `allow_plugins`.
+    pub allow: Option<Vec<String>>,
+    /// These are never launched, and ended if they run from an earlier time. Key `block_plugins`.
+    pub block: Vec<String>,
 }
 
 /// How often and how soon a task that ended by itself is started again.
@@ -107,6 +141,108 @@ pub struct AllocationConfig {
     pub start: bool,
     /// How long it may take to end after SIGTERM, before SIGKILL. Key `stop_grace`, 5 s by default.
     pub stop_grace: Duration,
+}
+
+/// What serves a driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DriverProgram {
+    /// A plugin by its name: a file in the plugin directory, or one of [`INTERNAL_PLUGINS`].
+    Plugin(String),
+    /// A program, found and executable.
+    Command(PathBuf),
+}
+
+/// One task driver.
+#[derive(Clone, PartialEq)]
+pub struct DriverConfig {
+    /// Under which name tasks speak of it; its plugin says the same name of itself. Key `name`, required.
+    pub name: DriverName,
+    /// What serves it. Key `plugin`, its own name by default; or key `command`: a text, or a list whose further entries are
+    /// arguments.
+    pub program: DriverProgram,
+    /// Its arguments. Key `args`, after those of `command`.
+    pub arguments: Vec<String>,
+    /// The digest that its program has to have (SEC-07). Key `sha256`.
+    pub sha256: Option<[u8; 32]>,
+    /// Its configuration, to be checked against its own schema when that is known. Table `config`. It may hold secrets.
+    pub config: toml::Table,
+    /// Where that stands.
+    pub config_place: Place,
+    /// What is added to its environment. Table `env`. Values may be secrets.
+    pub environment: BTreeMap<String, String>,
+    /// Whether its process outlives its host and is found again (PRC-04). Key `survives`, true by default.
+    pub survives: bool,
+    /// How long it may take to end when it is stopped (SHD-07). Key `stop_grace`, 5 s by default.
+    pub stop_grace: Duration,
+    /// How long it may take to say its handshake. Key `start_timeout`, 60 s by default.
+    pub start_timeout: Duration,
+}
+
+impl fmt::Debug for DriverConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DriverConfig")
+            .field("name", &self.name)
+            .field("program", &self.program)
+            .field("survives", &self.survives)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a task that ended by itself is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaskRestart {
+    /// Never.
+    None,
+    /// When it failed, or when nobody knows how it ended (EVT-05); as often as [`RestartPolicy`] allows.
+    OnFailure,
+}
+
+impl TaskRestart {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::None, Self::OnFailure];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::OnFailure => "on-failure",
+        }
+    }
+}
+
+/// One task: something that a driver runs.
+#[derive(Clone, PartialEq)]
+pub struct TaskConfig {
+    /// Its name, unique among tasks and allocations. Key `name`, required.
+    pub name: AllocationId,
+    /// The driver that runs it. Key `driver`, required.
+    pub driver: DriverName,
+    /// What the driver is to run, to be checked against its schema when that is known. Table `config`. It may hold secrets.
+    pub config: toml::Table,
+    /// Where that stands.
+    pub config_place: Place,
+    /// Its environment. Table `env`. Values may be secrets.
+    pub environment: BTreeMap<String, String>,
+    /// As which user it runs; empty leaves it to the driver. Key `user`.
+    pub user: String,
+    /// Whether it is started again. Key `restart`, `on-failure` by default.
+    pub restart: TaskRestart,
+    /// Whether it starts with the host. Key `start`, true by default.
+    pub start: bool,
+    /// How long it may take to end when it is stopped, before it is killed. Key `stop_grace`, 5 s by default.
+    pub stop_grace: Duration,
+}
+
+impl fmt::Debug for TaskConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskConfig")
+            .field("name", &self.name)
+            .field("driver", &self.driver)
+            .field("restart", &self.restart)
+            .field("start", &self.start)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Config {

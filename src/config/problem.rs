@@ -17,7 +17,7 @@ pub struct Place {
 
 impl Place {
     /// The place of a byte in a text.
-    fn of(text: &str, offset: usize) -> Self {
+    pub(super) fn of(text: &str, offset: usize) -> Self {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
             offset -= 1;

@@ -1,6 +1,7 @@
 //! From text to configuration.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,10 +10,28 @@ use toml::de::DeTable;
 
 use super::problem::Faults;
 use super::table::{Found, Table};
-use super::{ALLOCATIONS_MAX, AllocationConfig, Config, RestartPolicy, allocation};
+use super::words::Names;
+use super::{
+    ALLOCATIONS_MAX, AllocationConfig, Config, DRIVERS_MAX, DriverConfig, PluginPolicy, RestartPolicy,
+    TASKS_MAX, TaskConfig, allocation, driver, task,
+};
 use crate::duration::parse_duration;
 
-const ROOT_KEYS: &[&str] = &["data_dir", "admin_socket", "runtime_dir", "restart", "allocation"];
+/// A table in a list, and where it stands.
+type Entries<'t> = (&'t DeTable<'t>, Range<usize>);
+
+const ROOT_KEYS: &[&str] = &[
+    "data_dir",
+    "admin_socket",
+    "runtime_dir",
+    "plugin_dir",
+    "allow_plugins",
+    "block_plugins",
+    "restart",
+    "allocation",
+    "driver",
+    "task",
+];
 const RESTART_KEYS: &[&str] = &["attempts", "window", "delay"];
 /// More restarts than this within one window is no policy.
 const ATTEMPTS_MAX: u32 = 10_000;
@@ -33,13 +52,21 @@ pub(super) fn config(text: &str) -> Result<Config, Faults> {
     }
     let root = Table::open(document.get_ref(), &(0..0), "the configuration", ROOT_KEYS, &mut faults);
     let data_dir = data_dir(&root, &mut faults);
+    let mut names = Names::new();
+    let allocations = allocations(&root, &mut names, &mut faults);
+    let plugins = plugins(&root, &mut faults);
+    let drivers = drivers(&root, text, &mut faults);
+    let tasks = tasks(&root, text, &drivers, &mut names, &mut faults);
     let config = Config {
         admin_socket: admin_socket(&root, &mut faults),
         runtime_dir: root
             .text("runtime_dir", &mut faults)
             .and_then(|found| absolute("runtime_dir", found, &mut faults)),
         restart: restart(&root, &mut faults),
-        allocations: allocations(&root, &mut faults),
+        plugins,
+        allocations,
+        drivers: drivers.into_iter().flatten().collect(),
+        tasks,
         data_dir: data_dir.unwrap_or_default(),
     };
     if faults.is_empty() { Ok(config) } else { Err(faults) }
@@ -104,13 +131,54 @@ pub(super) fn span_of_time(
     None
 }
 
-fn allocations(root: &Table<'_>, faults: &mut Faults) -> Vec<AllocationConfig> {
-    let tables = root.tables("allocation", faults);
-    if tables.len() > ALLOCATIONS_MAX {
-        let message = format!("there are {} allocations; at most {ALLOCATIONS_MAX} are run", tables.len());
-        faults.add(tables[ALLOCATIONS_MAX].1.start, message);
+/// Which plugins there may be.
+fn plugins(root: &Table<'_>, faults: &mut Faults) -> PluginPolicy {
+    let directory = root.text("plugin_dir", faults);
+    let names = |found: Vec<Found<String>>| found.into_iter().map(|found| found.value).collect();
+    let has_allow_list = root.has("allow_plugins");
+    let allow = names(root.texts("allow_plugins", faults));
+    PluginPolicy {
+        directory: directory.and_then(|found| absolute("plugin_dir", found, faults)),
+        allow: has_allow_list.then_some(allow),
+        block: names(root.texts("block_plugins", faults)),
     }
+}
+
+/// The tables of a list, no more than `most`, with the fault of there being more.
+fn several<'t>(root: &Table<'t>, key: &str, most: usize, faults: &mut Faults) -> Vec<Entries<'t>> {
+    let mut tables = root.tables(key, faults);
+    if tables.len() > most {
+        let message = format!("there are {} {key}s; at most {most} are run", tables.len());
+        faults.add(tables[most].1.start, message);
+    }
+    tables.truncate(most);
+    tables
+}
+
+fn allocations(root: &Table<'_>, names: &mut Names, faults: &mut Faults) -> Vec<AllocationConfig> {
+    let tables = several(root, "allocation", ALLOCATIONS_MAX, faults).into_iter();
+    tables.filter_map(|(entries, span)| allocation::read(entries, &span, names, faults)).collect()
+}
+
+/// The drivers; `None` in the place of one that could not be read.
+fn drivers(root: &Table<'_>, text: &str, faults: &mut Faults) -> Vec<Option<DriverConfig>> {
+    let surroundings = driver::Surroundings { text, has_plugin_dir: root.has("plugin_dir") };
     let mut seen = BTreeSet::new();
-    let one = |(entries, span)| allocation::read(entries, &span, &mut seen, faults);
-    tables.into_iter().take(ALLOCATIONS_MAX).filter_map(one).collect()
+    let tables = several(root, "driver", DRIVERS_MAX, faults).into_iter();
+    tables.map(|(entries, span)| driver::read(entries, &span, &surroundings, &mut seen, faults)).collect()
+}
+
+fn tasks(
+    root: &Table<'_>,
+    text: &str,
+    drivers: &[Option<DriverConfig>],
+    names: &mut Names,
+    faults: &mut Faults,
+) -> Vec<TaskConfig> {
+    let all_known = drivers.iter().all(Option::is_some);
+    let known: Vec<_> = drivers.iter().flatten().cloned().collect();
+    let tables = several(root, "task", TASKS_MAX, faults).into_iter();
+    let one =
+        |(entries, span): Entries<'_>| task::read(entries, &span, text, (&known, all_known), names, faults);
+    tables.filter_map(one).collect()
 }

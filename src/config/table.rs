@@ -48,6 +48,11 @@ impl<'t> Table<'t> {
         self.entries.get(key)
     }
 
+    /// Whether there is such a key.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
     /// A text, if there is one.
     pub(super) fn text(&self, key: &str, faults: &mut Faults) -> Option<Found<String>> {
         let value = self.value(key)?;
