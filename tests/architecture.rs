@@ -78,6 +78,8 @@ const PURE: &[&str] = &[
     "actors/src/goplugin/lines.rs",
     "actors/src/goplugin/log_line.rs",
     "actors/src/goplugin/info.rs",
+    "actors/src/goplugin/diagnosis.rs",
+    "actors/src/goplugin/program.rs",
     "actors/src/allocation/behaviour.rs",
     "actors/src/allocation/messages.rs",
     "actors/src/allocation/paths.rs",

@@ -20,6 +20,8 @@
 //!     and the channel for the plugin's own service
 //! ```
 //!
+//! Why a plugin did not come up, its file and its last words tell: [`diagnose`] (D34, D36).
+//!
 //! A connection is one conversation with one process and never connects again by itself. Every call but the stream has a
 //! deadline of its own; every answer is bounded and checked.
 //!
@@ -36,17 +38,24 @@ mod scan;
 mod lines;
 mod log_line;
 
+mod diagnosis;
+mod executable;
+mod program;
+
 mod connection;
 mod info;
 mod stdio;
 
 pub use connection::{CallError, Connection, Farewell, Limits, Step};
+pub use diagnosis::{Diagnosis, ExecutableFacts, Finding};
+pub use executable::diagnose;
 pub use handshake::{Handshake, PluginEndpoint};
 pub use handshake_error::{HandshakeError, StrayLines, Versions};
 pub use handshake_line::read_line;
 pub use info::{API_VERSIONS_MAX, PluginConfig, PluginInfo, VERSION_BYTES_MAX};
 pub use lines::{LineSplitter, PIECE_BYTES_MAX, Part, Piece};
 pub use log_line::{FIELDS_MAX, LineLevel, LineReader, Origin, PluginLine};
+pub use program::{HEAD_BYTES_MAX, HostMachine, Machine, Program};
 pub use scan::{HandshakeScan, ScanLimits};
 pub use stdio::{Output, Printed, Stdio};
 pub use terms::{HandshakeTerms, TermsError};

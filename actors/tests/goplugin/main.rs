@@ -1,6 +1,7 @@
 //! Talking to go-plugin's plugins over real sockets: what is asked, what is read, and how each failure is told.
 
 mod asking;
+mod diagnosing;
 mod dialling;
 mod ending;
 mod printing;

@@ -1,0 +1,253 @@
+//! Says why a plugin's executable may not have come up: the file itself, and what it said (D34, D36).
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::program::{HostMachine, Program};
+use crate::rpc::quoted;
+
+/// Words by which loaders say that a library or a version of one is missing, and by which go-plugin says what is wrong with
+/// its start (D36).
+const TOLD: [(&str, fn(String) -> Finding); 5] = [
+    ("error while loading shared libraries", |line| Finding::LibraryMissing { line }),
+    ("Error loading shared library", |line| Finding::LibraryMissing { line }),
+    ("' not found (required by ", |line| Finding::LibraryMissing { line }),
+    ("This binary is a plugin", |_| Finding::CookieRefused),
+    ("Misconfigured ServeConfig", |_| Finding::PluginWithoutCookie),
+];
+
+/// What was found at the path of an executable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExecutableFacts {
+    /// It could not even be looked at.
+    Unreachable {
+        /// What the operating system said.
+        detail: String,
+    },
+    /// There is something else than a file.
+    NoFile {
+        /// What it is.
+        what: &'static str,
+    },
+    /// A file.
+    File {
+        /// Its permission bits.
+        mode: u32,
+        /// User and group of its owner.
+        owner: (u32, u32),
+        /// Our own effective user and group.
+        ours: (u32, u32),
+        /// Whether the kernel lets us execute it.
+        may_be_executed: bool,
+        /// What kind of program it is; `None`: it cannot be read, which it need not be.
+        program: Option<Program>,
+        /// Whether its loader or interpreter is there.
+        has_runner: bool,
+    },
+}
+
+/// Something that keeps a plugin from coming up, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Finding {
+    /// Nothing could be found out about the file.
+    #[error("it cannot be reached ({detail}); check the path and the permissions of its directories")]
+    Unreachable {
+        /// What the operating system said.
+        detail: String,
+    },
+    /// There is no file of that name that could be executed.
+    #[error("it is {what} and no file; check the path")]
+    NoFile {
+        /// What it is instead.
+        what: &'static str,
+    },
+    /// The kernel does not let us execute it.
+    #[error(
+        "we ({}:{}) may not execute it: its mode is {mode:04o} and it belongs to {}:{}; \
+         give us the right to, and check that its file system is not mounted noexec", ours.0, ours.1, owner.0, owner.1
+    )]
+    MayNotBeExecuted {
+        /// Its permission bits.
+        mode: u32,
+        /// User and group of its owner.
+        owner: (u32, u32),
+        /// Our own effective user and group.
+        ours: (u32, u32),
+    },
+    /// There is nothing in the file.
+    #[error("it is empty; install it again")]
+    Empty,
+    /// It was compiled for another machine.
+    #[error("it was compiled for {machine} and this host is {host}; install the one for this host")]
+    OtherMachine {
+        /// The machine it was compiled for.
+        machine: String,
+        /// Ours.
+        host: String,
+    },
+    /// It was compiled for another operating system.
+    #[error("it is {what}; install the one for this system")]
+    OtherSystem {
+        /// What it is.
+        what: &'static str,
+    },
+    /// It is neither a program nor a script.
+    #[error("it is no program that the kernel knows; a script has to begin with #! and its interpreter")]
+    NoProgram,
+    /// Its loader or interpreter is not there.
+    #[error(
+        "\"{runner}\", which has to start it, is not there; install that, or a statically linked build of the plugin"
+    )]
+    RunnerMissing {
+        /// The path of the loader or the interpreter.
+        runner: String,
+    },
+    /// The loader did not find a library, or not in the version that is needed (from its output).
+    #[error("it lacks a library (\"{line}\"); install that, or a build of the plugin for this system")]
+    LibraryMissing {
+        /// What the loader said.
+        line: String,
+    },
+    /// It takes itself for started by hand: the cookie is missing or another (D36, from its output).
+    #[error("it does not accept the cookie of this host; check that it is a plugin for this kind of host")]
+    CookieRefused,
+    /// It was built without a cookie (D36, from its output).
+    #[error("it was built without a handshake cookie; report it to the plugin's vendor")]
+    PluginWithoutCookie,
+}
+
+/// Why an executable may not have come up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The executable.
+    pub path: PathBuf,
+    /// What was found, the surest first. Nothing: the plugin failed in a way of its own.
+    pub findings: Vec<Finding>,
+}
+
+impl Diagnosis {
+    /// Judges what is known of the file and what the plugin printed before it ended, to either output.
+    #[must_use]
+    pub fn new<'a>(
+        path: PathBuf,
+        facts: &ExecutableFacts,
+        host: &HostMachine,
+        printed: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let mut findings = of_file(facts, host);
+        for line in printed {
+            let told = TOLD.iter().find(|(words, _)| line.contains(words));
+            if let Some(finding) = told.map(|(_, finding)| finding(quoted(line))) {
+                if !findings.contains(&finding) {
+                    findings.push(finding);
+                }
+                break;
+            }
+        }
+        Self { path, findings }
+    }
+}
+
+fn of_file(facts: &ExecutableFacts, host: &HostMachine) -> Vec<Finding> {
+    match facts {
+        ExecutableFacts::Unreachable { detail } => vec![Finding::Unreachable { detail: detail.clone() }],
+        ExecutableFacts::NoFile { what } => vec![Finding::NoFile { what }],
+        ExecutableFacts::File { mode, owner, ours, may_be_executed, program, has_runner } => {
+            let refused = Finding::MayNotBeExecuted { mode: *mode, owner: *owner, ours: *ours };
+            let mut findings: Vec<Finding> = (!may_be_executed).then_some(refused).into_iter().collect();
+            findings.extend(program.as_ref().and_then(|program| of_program(program, host)));
+            let runner = program.as_ref().and_then(Program::runner).filter(|_| !has_runner);
+            findings.extend(runner.map(|runner| Finding::RunnerMissing { runner: quoted(runner) }));
+            findings
+        }
+    }
+}
+
+fn of_program(program: &Program, host: &HostMachine) -> Option<Finding> {
+    match program {
+        Program::Empty => Some(Finding::Empty),
+        Program::Unknown => Some(Finding::NoProgram),
+        Program::Foreign { what } => Some(Finding::OtherSystem { what }),
+        Program::Elf { machine, .. } if !machine.runs_on(host) => {
+            Some(Finding::OtherMachine { machine: machine.to_string(), host: host.to_string() })
+        }
+        Program::Elf { .. } | Program::Script { .. } => None,
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", quoted(&self.path.to_string_lossy()))?;
+        if self.findings.is_empty() {
+            return f.write_str("nothing is wrong with the file; the plugin failed in a way of its own");
+        }
+        for (at, finding) in self.findings.iter().enumerate() {
+            write!(f, "{}{finding}", if at == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: HostMachine = HostMachine { name: "x86_64", is_little_endian: true };
+
+    fn file(program: Option<Program>, may_be_executed: bool, has_runner: bool) -> ExecutableFacts {
+        let (owner, ours) = ((1, 2), (3, 4));
+        ExecutableFacts::File { mode: 0o640, owner, ours, may_be_executed, program, has_runner }
+    }
+
+    fn told(facts: &ExecutableFacts, printed: &[&str]) -> String {
+        Diagnosis::new("/opt/p".into(), facts, &HOST, printed.iter().copied()).to_string()
+    }
+
+    #[test]
+    fn every_reason_that_the_file_can_give_is_told_with_what_to_do_d34() {
+        let script = Program::Script { interpreter: "/usr/bin/python9".to_owned() };
+        let rows = [
+            (
+                ExecutableFacts::Unreachable { detail: "No such file".into() },
+                "cannot be reached (No such file)",
+            ),
+            (ExecutableFacts::NoFile { what: "a directory" }, "a directory and no file"),
+            (file(None, false, true), "we (3:4) may not execute it: its mode is 0640 and it belongs to 1:2"),
+            (file(Some(Program::Empty), true, true), "empty; install it again"),
+            (file(Some(Program::Unknown), true, true), "no program that the kernel knows"),
+            (
+                file(Some(Program::Foreign { what: "a Windows program" }), true, true),
+                "it is a Windows program",
+            ),
+            (
+                file(Some(script.clone()), true, false),
+                "\"/usr/bin/python9\", which has to start it, is not there",
+            ),
+            (file(Some(script), true, true), "nothing is wrong with the file"),
+            (file(None, true, true), "nothing is wrong with the file"),
+        ];
+        for (facts, words) in rows {
+            let told = told(&facts, &[]);
+            assert!(told.starts_with("/opt/p: ") && told.contains(words), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_the_loader_or_go_plugin_said_is_the_reason_where_the_file_gives_none_d34_d36() {
+        let good = file(None, true, true);
+        for (line, words) in [
+            (
+                "p: error while loading shared libraries: libx.so.1: cannot open",
+                "lacks a library (\"p: error",
+            ),
+            ("Error loading shared library libx.so: No such file (needed by p)", "lacks a library"),
+            ("p: /lib/libc.so.6: version `GLIBC_9.99' not found (required by p)", "lacks a library"),
+            ("This binary is a plugin. These are not meant to be executed directly.", "accept the cookie"),
+            ("Misconfigured ServeConfig given to serve this plugin: no magic", "without a handshake cookie"),
+        ] {
+            let told = told(&good, &["starting", line, line]);
+            assert!(told.contains(words), "{told}");
+        }
+        assert!(told(&good, &["panic: no room"]).contains("in a way of its own"));
+    }
+}

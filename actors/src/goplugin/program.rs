@@ -1,0 +1,269 @@
+//! Reads from the first bytes of a file what kind of program it is (D34).
+
+use std::fmt;
+
+/// Most bytes of a file that are worth reading for this.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Longest path of a loader or an interpreter.
+const RUNNER_BYTES_MAX: usize = 4096;
+
+/// Kind of a program header that names the loader.
+const INTERPRETER_HEADER: u64 = 3;
+
+/// Beginnings of programs of other systems.
+const FOREIGN: [(&[u8], &str); 6] = [
+    (b"MZ", "a Windows program"),
+    (b"\xfe\xed\xfa\xce", "a macOS program"),
+    (b"\xfe\xed\xfa\xcf", "a macOS program"),
+    (b"\xce\xfa\xed\xfe", "a macOS program"),
+    (b"\xcf\xfa\xed\xfe", "a macOS program"),
+    (b"\xca\xfe\xba\xbe", "a macOS program or Java bytecode"),
+];
+
+/// What kind of program a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// Nothing.
+    Empty,
+    /// A program of Linux or a kindred system.
+    Elf {
+        /// The machine it was compiled for.
+        machine: Machine,
+        /// The loader that starts it and finds its libraries; `None`: it needs none, or what was read does not tell.
+        loader: Option<String>,
+    },
+    /// A script, with the program that reads it.
+    Script {
+        /// Its path, as the script gives it.
+        interpreter: String,
+    },
+    /// A program of another system.
+    Foreign {
+        /// Whose.
+        what: &'static str,
+    },
+    /// Anything else.
+    Unknown,
+}
+
+/// A machine, as programs name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    number: u64,
+    is_64_bit: bool,
+    is_little_endian: bool,
+}
+
+impl Machine {
+    /// Its name, as Rust calls it; `None`: one that is not known here.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match (self.number, self.is_64_bit) {
+            (3, _) => "x86",
+            (62, _) => "x86_64",
+            (40, _) => "arm",
+            (183, _) => "aarch64",
+            (243, true) => "riscv64",
+            (243, false) => "riscv32",
+            (22, _) => "s390x",
+            (20, _) => "powerpc",
+            (21, _) => "powerpc64",
+            (8, true) => "mips64",
+            (8, false) => "mips",
+            (258, _) => "loongarch64",
+            _ => return None,
+        })
+    }
+
+    /// Whether a host can be expected to run programs of this machine. Where it is not known, it is.
+    #[must_use]
+    pub fn runs_on(self, host: &HostMachine) -> bool {
+        let Some(name) = self.name() else { return true };
+        let is_kindred = matches!((name, host.name), ("x86", "x86_64") | ("arm", "aarch64"));
+        self.is_little_endian == host.is_little_endian && (name == host.name || is_kindred)
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name)?,
+            None => write!(f, "machine {}", self.number)?,
+        }
+        f.write_str(if self.is_little_endian { "" } else { " (big endian)" })
+    }
+}
+
+/// The machine that a host runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostMachine {
+    /// Its name, as Rust calls it.
+    pub name: &'static str,
+    /// The order of bytes in its numbers.
+    pub is_little_endian: bool,
+}
+
+impl fmt::Display for HostMachine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.name, if self.is_little_endian { "" } else { " (big endian)" })
+    }
+}
+
+impl Program {
+    /// Reads the first bytes of a file, at most [`HEAD_BYTES_MAX`] of them.
+    #[must_use]
+    pub fn of(head: &[u8]) -> Self {
+        if head.is_empty() {
+            return Self::Empty;
+        }
+        if let Some(line) = head.strip_prefix(b"#!") {
+            return script(line).unwrap_or(Self::Unknown);
+        }
+        if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| head.starts_with(magic)) {
+            return Self::Foreign { what };
+        }
+        Elf::of(head).map_or(Self::Unknown, |elf| elf.program())
+    }
+
+    /// The path of the file without which the kernel does not start it.
+    #[must_use]
+    pub fn runner(&self) -> Option<&str> {
+        match self {
+            Self::Elf { loader, .. } => loader.as_deref(),
+            Self::Script { interpreter } => Some(interpreter),
+            Self::Empty | Self::Foreign { .. } | Self::Unknown => None,
+        }
+    }
+}
+
+fn script(line: &[u8]) -> Option<Program> {
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let interpreter = std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?;
+    (interpreter.len() <= RUNNER_BYTES_MAX).then(|| Program::Script { interpreter: interpreter.to_owned() })
+}
+
+/// The head of a program, whose numbers are read with the width and order that it declares.
+struct Elf<'a> {
+    head: &'a [u8],
+    is_64_bit: bool,
+    is_little_endian: bool,
+}
+
+impl<'a> Elf<'a> {
+    fn of(head: &'a [u8]) -> Option<Self> {
+        if !head.starts_with(b"\x7fELF") {
+            return None;
+        }
+        let is_64_bit = matches!(head.get(4)?, 2);
+        let is_little_endian = matches!(head.get(5)?, 1);
+        Some(Self { head, is_64_bit, is_little_endian })
+    }
+
+    fn program(&self) -> Program {
+        let Some(number) = self.number(18, 2) else { return Program::Unknown };
+        let machine = Machine { number, is_64_bit: self.is_64_bit, is_little_endian: self.is_little_endian };
+        Program::Elf { machine, loader: self.loader() }
+    }
+
+    fn loader(&self) -> Option<String> {
+        let wide = self.is_64_bit;
+        let (table, size, count) = match wide {
+            true => (self.number(32, 8)?, self.number(54, 2)?, self.number(56, 2)?),
+            false => (self.number(28, 4)?, self.number(42, 2)?, self.number(44, 2)?),
+        };
+        let header = (0..count).find_map(|index| {
+            let at = usize::try_from(table.checked_add(index.checked_mul(size)?)?).ok()?;
+            (self.number(at, 4)? == INTERPRETER_HEADER).then_some(at)
+        })?;
+        let (begin, length) = match wide {
+            true => (self.number(header.checked_add(8)?, 8)?, self.number(header.checked_add(32)?, 8)?),
+            false => (self.number(header.checked_add(4)?, 4)?, self.number(header.checked_add(16)?, 4)?),
+        };
+        let (begin, length) = (usize::try_from(begin).ok()?, usize::try_from(length).ok()?);
+        let text = self.head.get(begin..begin.checked_add(length.min(RUNNER_BYTES_MAX))?)?;
+        let path = text.split(|byte| *byte == 0).next()?;
+        std::str::from_utf8(path).ok().filter(|path| !path.is_empty()).map(str::to_owned)
+    }
+
+    fn number(&self, at: usize, width: usize) -> Option<u64> {
+        let bytes = self.head.get(at..at.checked_add(width)?)?;
+        let add = |number: u64, byte: &u8| (number << 8) | u64::from(*byte);
+        Some(match self.is_little_endian {
+            true => bytes.iter().rev().fold(0, add),
+            false => bytes.iter().fold(0, add),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The head of a little endian program of 64 bits.
+    fn elf(machine: u16, loader: &str) -> Vec<u8> {
+        let mut head = vec![0; 64 + 2 * 56];
+        head[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        head[18..20].copy_from_slice(&machine.to_le_bytes());
+        head[32] = 64;
+        head[54] = 56;
+        head[56] = 2;
+        head[64] = 1;
+        let second = 64 + 56;
+        head[second] = 3;
+        let begin = u8::try_from(head.len()).expect("it is short");
+        head[second + 8] = begin;
+        head[second + 32] = u8::try_from(loader.len() + 1).expect("it is short");
+        head.extend(loader.bytes());
+        head.push(0);
+        head
+    }
+
+    const X86_64: HostMachine = HostMachine { name: "x86_64", is_little_endian: true };
+
+    #[test]
+    fn machine_and_loader_are_read_from_the_head_of_a_program_d34() {
+        let program = Program::of(&elf(183, "/lib/ld-linux-aarch64.so.1"));
+        let Program::Elf { machine, loader } = &program else { panic!("{program:?}") };
+        assert_eq!((machine.to_string().as_str(), loader.as_deref()), ("aarch64", program.runner()));
+        assert_eq!(program.runner(), Some("/lib/ld-linux-aarch64.so.1"));
+    }
+
+    #[test]
+    fn a_host_runs_its_own_and_kindred_programs_and_those_it_does_not_know_d34() {
+        for (number, runs) in [(62, true), (3, true), (183, false), (40, false), (9999, true)] {
+            let Program::Elf { machine, .. } = Program::of(&elf(number, "")) else { panic!("{number}") };
+            assert_eq!(machine.runs_on(&X86_64), runs, "{machine}");
+        }
+    }
+
+    #[test]
+    fn other_kinds_of_files_are_told_apart_d34() {
+        let script = Program::Script { interpreter: "/usr/bin/env".to_owned() };
+        let rows = [
+            (&b""[..], Program::Empty),
+            (b"#! /usr/bin/env python3\nprint()", script),
+            (b"#!\n", Program::Unknown),
+            (b"MZ\x90", Program::Foreign { what: "a Windows program" }),
+            (b"\xcf\xfa\xed\xfe\x07", Program::Foreign { what: "a macOS program" }),
+            (b"\x7fELF", Program::Unknown),
+            (b"echo hello", Program::Unknown),
+        ];
+        for (head, program) in rows {
+            assert_eq!(Program::of(head), program);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_head_makes_the_reader_panic_d34(head in prop::collection::vec(any::<u8>(), 0..200), wide in 0_u8..3, order in 0_u8..3) {
+            let _ = Program::of(&head);
+            let mut elf = vec![0x7f, b'E', b'L', b'F', wide, order];
+            elf.extend(head);
+            let program = Program::of(&elf);
+            prop_assert!(program.runner().is_none_or(|runner| runner.len() <= 200));
+        }
+    }
+}
