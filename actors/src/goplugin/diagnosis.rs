@@ -8,13 +8,16 @@ use crate::rpc::quoted;
 
 /// Words by which loaders say that a library or a version of one is missing, and by which go-plugin says what is wrong with
 /// its start (D36).
-const TOLD: [(&str, fn(String) -> Finding); 5] = [
+const TOLD: [(&str, Reading); 5] = [
     ("error while loading shared libraries", |line| Finding::LibraryMissing { line }),
     ("Error loading shared library", |line| Finding::LibraryMissing { line }),
     ("' not found (required by ", |line| Finding::LibraryMissing { line }),
     ("This binary is a plugin", |_| Finding::CookieRefused),
     ("Misconfigured ServeConfig", |_| Finding::PluginWithoutCookie),
 ];
+
+/// Makes a finding of a line.
+type Reading = fn(String) -> Finding;
 
 /// What was found at the path of an executable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,17 +138,14 @@ impl Diagnosis {
         printed: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let mut findings = of_file(facts, host);
-        for line in printed {
-            let told = TOLD.iter().find(|(words, _)| line.contains(words));
-            if let Some(finding) = told.map(|(_, finding)| finding(quoted(line))) {
-                if !findings.contains(&finding) {
-                    findings.push(finding);
-                }
-                break;
-            }
-        }
+        findings.extend(printed.into_iter().find_map(of_line));
         Self { path, findings }
     }
+}
+
+fn of_line(line: &str) -> Option<Finding> {
+    let (_, reading) = TOLD.iter().find(|(words, _)| line.contains(words))?;
+    Some(reading(quoted(line)))
 }
 
 fn of_file(facts: &ExecutableFacts, host: &HostMachine) -> Vec<Finding> {
