@@ -25,6 +25,7 @@ mod demo;
 
 pub mod command_line;
 pub mod duration;
+pub mod exec;
 pub mod hostpath;
 mod output;
 pub mod plugin;

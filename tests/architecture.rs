@@ -146,6 +146,8 @@ const PURE: &[&str] = &[
     "actors/src/supervisor/courses.rs",
     "actors/src/supervisor/closing.rs",
     "actors/src/supervisor/tree.rs",
+    "src/exec/record.rs",
+    "src/exec/signals.rs",
     "src/plugin/line.rs",
     "src/plugin/events/journal.rs",
     "src/plugin/events/position.rs",

@@ -4,7 +4,8 @@
 //!   run                                            is a host program: config ─► host, agent, admin socket
 //!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
 //!   demo                                           plays the life of a plugin on real processes
-//!   plugin hostpath                                is a plugin
+//!   plugin hostpath, plugin exec                   is a plugin
+//!   plugin exec-task                               is beside a task of `plugin exec` (hidden)
 //!   bound                                          becomes a process of `run` (hidden)
 //! ```
 //!
@@ -24,6 +25,7 @@ mod table;
 use std::error::Error;
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -32,8 +34,10 @@ use tracing_subscriber::EnvFilter;
 use self::ask::{NameArgs, PlainArgs, WatchArgs};
 use self::run::RunArgs;
 use crate::demo::{self, DemoArgs};
+use crate::exec::{self, ExecArgs};
 use crate::hostpath::{self, HostpathArgs};
 use crate::output;
+use crate::plugin::log_to_host;
 use crate::process::{be_bound, keep};
 
 /// Supervises the plugins of a node: they sign in, fail over and stop in order.
@@ -97,6 +101,18 @@ struct PluginArgs {
 enum Plugin {
     /// The reference CSI plugin, with faults on request
     Hostpath(HostpathArgs),
+    /// The reference task driver, which runs commands, with faults on request
+    Exec(ExecArgs),
+    /// Run one task and know how it ends; `plugin exec` starts this itself
+    #[command(hide = true)]
+    ExecTask(ExecTaskArgs),
+}
+
+#[derive(Debug, Args)]
+struct ExecTaskArgs {
+    /// The directory for the state of the task
+    #[arg(long, value_name = "DIRECTORY")]
+    place: PathBuf,
 }
 
 /// Reads the command line, does what it says and tells what went wrong.
@@ -113,6 +129,11 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => play_demo(&args),
         Command::Plugin(args) => match args.plugin {
             Plugin::Hostpath(args) => be_hostpath(args),
+            Plugin::Exec(args) => be_exec(args),
+            Plugin::ExecTask(args) => match exec::supervise(&args.place) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => told(&error, 1),
+            },
         },
         Command::Bound(BoundArgs { parent, tag, command }) => {
             let error = be_bound(parent, tag.as_deref(), &command);
@@ -141,6 +162,19 @@ fn be_hostpath(args: HostpathArgs) -> ExitCode {
         Err(error) => return told(&error, 1),
     };
     match runtime.block_on(hostpath::serve(args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => told(&error, error.exit_code()),
+    }
+}
+
+/// Runs the reference driver. It logs for its host, and prints nothing but the handshake line.
+fn be_exec(args: ExecArgs) -> ExitCode {
+    log_to_host();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return told(&error, 1),
+    };
+    match runtime.block_on(exec::serve(args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => told(&error, error.exit_code()),
     }

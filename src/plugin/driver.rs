@@ -7,8 +7,9 @@ use std::time::Duration;
 use callboard_proto::base::NomadConfig;
 use callboard_proto::drivers::fingerprint_response::HealthState;
 use callboard_proto::drivers::{
-    DriverCapabilities, ExecTaskStreamingRequest, ExecTaskStreamingResponse, ExitResult, FingerprintResponse,
-    NetworkIsolationSpec, NetworkOverride, TaskConfig, TaskDriverStatus, TaskHandle, TaskStats, TaskStatus,
+    DriverCapabilities, DriverTaskEvent, ExecTaskStreamingRequest, ExecTaskStreamingResponse, ExitResult,
+    FingerprintResponse, NetworkIsolationSpec, NetworkOverride, TaskConfig, TaskDriverStatus, TaskHandle,
+    TaskStats, TaskStatus,
 };
 use callboard_proto::hclspec::Spec;
 use callboard_proto::structs::Attribute;
@@ -17,7 +18,7 @@ use futures_util::stream::{once, pending};
 use futures_util::{Stream, StreamExt};
 use serde::de::DeserializeOwned;
 
-use super::events::Events;
+use super::events::{EventPosition, Events};
 use super::refusal::Refusal;
 use super::schema;
 
@@ -140,6 +141,11 @@ pub trait Driver: Send + Sync + 'static {
 
     /// The driver's task events. What is announced there reaches every host that listens.
     fn events(&self) -> Result<Events, Refusal>;
+
+    /// The task events behind a position, and then all that come; without a position, those that come.
+    async fn task_events(&self, after: Option<EventPosition>) -> Result<Answers<DriverTaskEvent>, Refusal> {
+        Ok(Box::pin(self.events()?.follow(after.as_ref()).map(Ok)))
+    }
 
     /// Starts a task. The answer comes when it runs.
     async fn start_task(&self, task: TaskConfig) -> Result<StartedTask, Refusal>;

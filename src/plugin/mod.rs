@@ -22,7 +22,7 @@
 //!
 //! Certificates (AutoMTLS), the broker and multiplexing are not served; a host that asks for them is told so in the line.
 //!
-//! `examples/driver.rs` is a whole driver in some sixty lines.
+//! `examples/driver.rs` is a whole driver in some sixty lines, [`exec`](crate::exec) one that runs real commands.
 
 mod driver;
 
@@ -59,3 +59,5 @@ pub use log::{HostLog, log_to_host};
 pub use refusal::{Refusal, RefusalKind};
 pub use serve::{run, serve};
 pub use socket::SocketError;
+
+pub(crate) use serve::{Conduct, Listening, print};

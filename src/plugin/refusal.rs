@@ -25,6 +25,8 @@ pub enum RefusalKind {
     TimedOut,
     /// It was tried and failed.
     Failed,
+    /// Any other kind, by its code on the wire.
+    Code(Code),
 }
 
 /// How a driver says no: what kind of no, why in words, and whether trying again can help if it knows that.
@@ -81,7 +83,8 @@ impl Refusal {
     /// Whether trying again can help: what the driver said, else what the kind lets expect.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        self.recoverable.unwrap_or(matches!(self.kind, RefusalKind::TimedOut))
+        self.recoverable
+            .unwrap_or(matches!(self.kind, RefusalKind::TimedOut | RefusalKind::Code(Code::Unavailable)))
     }
 }
 
@@ -106,6 +109,7 @@ impl From<Refusal> for Status {
             RefusalKind::Unsupported => Code::Unimplemented,
             RefusalKind::TimedOut => Code::DeadlineExceeded,
             RefusalKind::Failed => Code::Internal,
+            RefusalKind::Code(code) => code,
         };
         let Some(recoverable) = refusal.recoverable else { return Self::new(code, refusal.message) };
         let value = RecoverableError { recoverable }.encode_to_vec();

@@ -10,7 +10,7 @@ use callboard_proto::drivers::driver_server::DriverServer;
 use callboard_proto::goplugin::grpc_controller_server::GrpcControllerServer;
 use callboard_proto::goplugin::grpc_stdio_server::GrpcStdioServer;
 use tokio::net::UnixListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
@@ -96,6 +96,14 @@ pub(crate) struct Listening {
     socket: Socket,
     listener: UnixListener,
     line: HandshakeLine,
+    signals: Signals,
+}
+
+/// The signals that reach the plugin. They are heard before the host can know of it, so that none ends it out of order.
+#[derive(Debug)]
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
 }
 
 impl Listening {
@@ -106,13 +114,18 @@ impl Listening {
                 "the host wants certificates, which this plugin does not have; it is told so in the line"
             );
         }
+        let heard = |kind| signal(kind).map_err(ServeError::Signals);
+        let signals = Signals {
+            terminate: heard(SignalKind::terminate())?,
+            interrupt: heard(SignalKind::interrupt())?,
+        };
         let (socket, listener) = Socket::listen(environment)?;
         let line = HandshakeLine {
             app_version: environment.choose(&APP_VERSIONS),
             socket: socket.path().to_owned(),
             answers_multiplexing: environment.asks_for_multiplexing,
         };
-        Ok(Self { socket, listener, line })
+        Ok(Self { socket, listener, line, signals })
     }
 
     /// The line that tells the host.
@@ -120,11 +133,16 @@ impl Listening {
         &self.line
     }
 
+    /// Comes back when SIGTERM comes before the plugin serves.
+    pub(crate) async fn terminated(&mut self) {
+        self.signals.terminate.recv().await;
+    }
+
     /// Serves until told to stop. Comes after the line has been printed.
     pub(crate) async fn serve<D: Driver>(self, driver: D, conduct: Conduct) -> Result<(), ServeError> {
-        let Self { socket, listener, .. } = self;
+        let Self { socket, listener, signals, .. } = self;
         let stopping = Stopping::new();
-        hear_signals(&stopping, conduct.hears_sigterm).map_err(ServeError::Signals)?;
+        tokio::spawn(signals.obey(stopping.clone(), conduct.hears_sigterm));
         let printed = Printed::default();
         let output = conduct.keeps_output.then(|| printed.begin()).transpose().map_err(ServeError::Output)?;
         let served = Served { driver: Arc::new(driver), stopping: stopping.clone() };
@@ -175,21 +193,17 @@ async fn serve_until(
     }
 }
 
-/// Hears the signals from now on: SIGTERM tells the plugin to stop, SIGINT is taken and means nothing.
-fn hear_signals(stopping: &Stopping, hears_sigterm: bool) -> io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let stopping = stopping.clone();
-    tokio::spawn(async move {
+impl Signals {
+    /// SIGTERM tells the plugin to stop; SIGINT is taken and means nothing.
+    async fn obey(mut self, stopping: Stopping, hears_sigterm: bool) {
         loop {
             tokio::select! {
-                _ = interrupt.recv() => tracing::debug!("interrupt ignored"),
-                _ = terminate.recv() => match hears_sigterm {
+                _ = self.interrupt.recv() => tracing::debug!("interrupt ignored"),
+                _ = self.terminate.recv() => match hears_sigterm {
                     true => stopping.tell("it was sent SIGTERM"),
                     false => tracing::warn!("signal ignored, as was demanded"),
                 },
             }
         }
-    });
-    Ok(())
+    }
 }

@@ -11,9 +11,10 @@ use callboard_proto::drivers::{
     InspectTaskResponse, RecoverTaskRequest, RecoverTaskResponse, ShutdownRequest, ShutdownResponse,
     SignalTaskRequest, SignalTaskResponse, StartTaskRequest, StartTaskResponse, StopTaskRequest,
     StopTaskResponse, TaskConfigSchemaRequest, TaskConfigSchemaResponse, TaskEventsRequest, TaskStatsRequest,
-    TaskStatsResponse, WaitTaskRequest, WaitTaskResponse, start_task_response,
+    TaskStatsResponse, TaskStatus, WaitTaskRequest, WaitTaskResponse, start_task_response,
 };
 use futures_util::StreamExt;
+use prost_types::Timestamp;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Outgoing, Served, refused};
@@ -88,7 +89,7 @@ impl<D: Driver> DriverService for Served<D> {
     async fn inspect_task(&self, request: Request<InspectTaskRequest>) -> Answer<InspectTaskResponse> {
         let task = self.driver.inspect_task(&request.into_inner().task_id).await.map_err(refused)?;
         Ok(Response::new(InspectTaskResponse {
-            task: Some(task.status),
+            task: Some(readable(task.status)),
             driver: Some(task.driver),
             network_override: task.network,
         }))
@@ -104,8 +105,8 @@ impl<D: Driver> DriverService for Served<D> {
 
     async fn task_events(&self, request: Request<TaskEventsRequest>) -> Answer<Outgoing<DriverTaskEvent>> {
         let after = position(&request)?;
-        let events = self.driver.events().map_err(refused)?;
-        Ok(Response::new(self.outgoing(Box::pin(events.follow(after.as_ref()).map(Ok)))))
+        let events = self.driver.task_events(after).await.map_err(refused)?;
+        Ok(Response::new(self.outgoing(events)))
     }
 
     async fn shutdown(&self, _: Request<ShutdownRequest>) -> Answer<ShutdownResponse> {
@@ -156,6 +157,16 @@ impl<D: Driver> DriverService for Served<D> {
         self.driver.destroy_network(&alloc_id, isolation_spec).await.map_err(refused)?;
         Ok(Response::new(DestroyNetworkResponse {}))
     }
+}
+
+/// Fills in what hosts on the Go packages fail or crash over when it is missing: a time that has not come is told as the zero of
+/// Go's times, the first moment of the year 1, and an exit that has not come as an empty one.
+fn readable(mut status: TaskStatus) -> TaskStatus {
+    const NOT_YET: Timestamp = Timestamp { seconds: -62_135_596_800, nanos: 0 };
+    status.started_at.get_or_insert(NOT_YET);
+    status.completed_at.get_or_insert(NOT_YET);
+    status.result.get_or_insert_default();
+    status
 }
 
 fn missing(field: &str) -> Status {

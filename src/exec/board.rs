@@ -1,0 +1,164 @@
+//! What the driver knows: its tasks, and what it has said of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use callboard_proto::drivers::{DriverTaskEvent, TaskConfig};
+use tokio::time::timeout;
+
+use super::arguments::ExecArgs;
+use super::faults::Faults;
+use super::place::Wish;
+use super::record::EndStatus;
+use super::task::Task;
+use super::{config, signals};
+use crate::plugin::{Events, Refusal, RefusalKind, StartedTask};
+
+/// How long a task that is killed may take to end.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the driver knows.
+#[derive(Debug)]
+pub(super) struct Board {
+    pub(super) args: ExecArgs,
+    pub(super) faults: Faults,
+    /// Opened with the first task, so that a driver that is only asked who it is takes it from no other.
+    events: Mutex<Option<Events>>,
+    tasks: Mutex<Tasks>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    pub(super) known: BTreeMap<String, Arc<Task>>,
+    /// The ids of those that are being started.
+    coming: BTreeSet<String>,
+}
+
+impl Board {
+    pub(super) fn new(args: ExecArgs, faults: Faults) -> Self {
+        Self { args, faults, events: Mutex::default(), tasks: Mutex::default() }
+    }
+
+    pub(super) fn tasks(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn find(&self, task_id: &str) -> Result<Arc<Task>, Refusal> {
+        self.tasks().known.get(task_id).cloned().ok_or_else(|| Refusal::no_such_task(task_id))
+    }
+
+    pub(super) fn events(&self) -> Result<Events, Refusal> {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(events) = &*events {
+            return Ok(events.clone());
+        }
+        let failed = |error| {
+            let place =
+                self.args.state_dir.as_ref().map_or("memory".to_owned(), |dir| dir.display().to_string());
+            Refusal::failed(format!("cannot keep task events in {place}: {error}")).recoverable(true)
+        };
+        let opened = match &self.args.state_dir {
+            Some(directory) => std::fs::create_dir_all(directory)
+                .and_then(|()| Events::in_file(&directory.join("events"), self.args.events_kept)),
+            None => Events::in_memory(self.args.events_kept),
+        };
+        Ok(events.insert(opened.map_err(failed)?).clone())
+    }
+
+    /// Takes a task in, and watches it from now on.
+    pub(super) fn take_in(self: &Arc<Self>, task: &Arc<Task>, events: Events, kind: &str, message: String) {
+        self.tasks().known.insert(task.id().to_owned(), task.clone());
+        events.announce(task.event(kind, message));
+        let task = task.clone();
+        tokio::spawn(async move {
+            let end = task.watch().await;
+            announce_end(&task, &events, &end.status);
+        });
+    }
+
+    pub(super) fn signal_number(name: &str) -> Result<i32, Refusal> {
+        let unknown = || Refusal::invalid(format!("{name:?} is no signal; name one such as SIGTERM"));
+        signals::number(name).ok_or_else(unknown)
+    }
+
+    pub(super) fn ask(task: &Task, wish: Wish) -> Result<bool, Refusal> {
+        let failed = |error| Refusal::failed(format!("cannot signal task {:?}: {error}", task.id()));
+        task.ask(wish).map_err(failed)
+    }
+
+    /// Ends a task by force.
+    pub(super) async fn kill(task: &Task) -> Result<(), Refusal> {
+        Self::ask(task, Wish::Kill)?;
+        match timeout(KILL_PATIENCE, task.ended()).await {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                let told =
+                    format!("task {:?} does not end within {KILL_PATIENCE:?} although killed", task.id());
+                Err(Refusal::new(RefusalKind::TimedOut, told).recoverable(true))
+            }
+        }
+    }
+}
+
+/// Says once how a task ended, whichever driver has seen it first (EVT-02).
+pub(super) fn announce_end(task: &Task, events: &Events, status: &EndStatus) {
+    let is_told = |event: &DriverTaskEvent| {
+        event.task_id == task.id() && event.annotations.get("kind").is_some_and(|kind| kind == "exited")
+    };
+    if task.place().is_announced() || events.holds(is_told) {
+        return;
+    }
+    let mut event = task.event("exited", status.told());
+    match status {
+        EndStatus::Code(code) => event.annotations.insert("exit_code".to_owned(), code.to_string()),
+        EndStatus::Signal(signal) => event.annotations.insert("signal".to_owned(), signal.to_string()),
+        EndStatus::Unknown(why) => event.annotations.insert("unknown".to_owned(), why.clone()),
+    };
+    events.announce(event);
+    if let Err(error) = task.place().set_announced() {
+        // A task that was destroyed meanwhile has no place any more, and nobody who would ask.
+        tracing::debug!(task = task.id(), error = %error, "cannot remember that an end was told");
+    }
+}
+
+/// Starts a task, or gives the handle of the same one that was started before.
+pub(super) async fn start(board: &Arc<Board>, config: TaskConfig) -> Result<StartedTask, Refusal> {
+    if config.id.is_empty() {
+        return Err(Refusal::invalid("a task needs an id").recoverable(false));
+    }
+    let known = {
+        let mut tasks = board.tasks();
+        let known = tasks.known.get(&config.id).cloned();
+        if known.is_none() && !tasks.coming.insert(config.id.clone()) {
+            let told = format!("task {:?} is being started", config.id);
+            return Err(Refusal::new(RefusalKind::NotNow, told).recoverable(true));
+        }
+        known
+    };
+    if let Some(task) = known {
+        return again(&task, &config);
+    }
+    let task_id = config.id.clone();
+    let started = begin(board, config).await;
+    board.tasks().coming.remove(&task_id);
+    let task = started?;
+    Ok(StartedTask { handle: task.handle(), network: None })
+}
+
+async fn begin(board: &Arc<Board>, config: TaskConfig) -> Result<Arc<Task>, Refusal> {
+    let events = board.events()?;
+    let task = Task::start(config).await?;
+    let message = format!("started, process {}", task.record.task.pid);
+    board.take_in(&task, events, "started", message);
+    Ok(task)
+}
+
+/// The handle of a task that is known already, if the same is wanted.
+fn again(task: &Task, config: &TaskConfig) -> Result<StartedTask, Refusal> {
+    if config::digest(&config::order(config)?) == task.record.digest {
+        return Ok(StartedTask { handle: task.handle(), network: None });
+    }
+    let told = format!("task {:?} was started already and is another; choose another id", config.id);
+    Err(Refusal::new(RefusalKind::Exists, told).recoverable(false))
+}

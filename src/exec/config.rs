@@ -1,0 +1,146 @@
+//! What a task is to be, read from what the host sends.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use callboard_proto::drivers::TaskConfig;
+use callboard_proto::hclspec::Spec;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::record::{TaskOrder, TaskUser};
+use crate::plugin::{Refusal, accounts, decode, schema};
+
+/// Where programs are looked for by a task whose environment does not say.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Where output goes that the host names no place for.
+const NOWHERE: &str = "/dev/null";
+
+/// What an operator writes of a task.
+#[derive(Debug, Deserialize)]
+struct Written {
+    command: String,
+    #[serde(default)]
+    args: Option<Vec<String>>,
+}
+
+/// The schema of what an operator writes of a task.
+pub(super) fn task_schema() -> Spec {
+    schema::object([
+        ("command", schema::required("command", "string")),
+        ("args", schema::optional("args", "list(string)")),
+    ])
+}
+
+/// Reads what a task is to be.
+pub(super) fn order(task: &TaskConfig) -> Result<TaskOrder, Refusal> {
+    let written: Written = decode(&task.msgpack_driver_config)?;
+    if written.command.is_empty() {
+        return Err(Refusal::invalid(format!("task {:?} has no command", task.id)).recoverable(false));
+    }
+    let mut environment: BTreeMap<String, String> =
+        task.env.iter().chain(&task.device_env).map(|(name, value)| (name.clone(), value.clone())).collect();
+    environment.entry("PATH".to_owned()).or_insert_with(|| USUAL_PATH.to_owned());
+    Ok(TaskOrder {
+        command: written.command,
+        arguments: written.args.unwrap_or_default(),
+        environment,
+        directory: task_directory(task)?,
+        stdout: output(&task.stdout_path),
+        stderr: output(&task.stderr_path),
+        user: user(&task.user)?,
+    })
+}
+
+/// The directory of a task: its own below its allocation's.
+pub(super) fn task_directory(task: &TaskConfig) -> Result<PathBuf, Refusal> {
+    let refused = |why: &str| Refusal::invalid(format!("task {:?}: {why}", task.id)).recoverable(false);
+    let allocation = Path::new(&task.alloc_dir);
+    if !allocation.is_absolute() {
+        return Err(refused("alloc_dir is not an absolute path, so there is no place for its state"));
+    }
+    if task.name.is_empty() || task.name.contains('/') || task.name == "." || task.name == ".." {
+        return Err(refused("its name cannot be the name of a directory"));
+    }
+    Ok(allocation.join(&task.name))
+}
+
+fn output(path: &str) -> PathBuf {
+    PathBuf::from(if path.is_empty() { NOWHERE } else { path })
+}
+
+fn user(name: &str) -> Result<Option<TaskUser>, Refusal> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let refused = |error: accounts::AccountError| Refusal::invalid(error.to_string()).recoverable(false);
+    let account = accounts::user(name).map_err(refused)?;
+    Ok(Some(TaskUser { uid: account.uid, gid: account.gid }))
+}
+
+/// The digest by which the same order is recognised.
+pub(super) fn digest(order: &TaskOrder) -> String {
+    let text =
+        serde_json::to_vec(order).expect("paths that came as text are text, and nothing else can fail");
+    hexadecimal(&Sha256::digest(text))
+}
+
+/// A short name for a text that may hold anything.
+pub(super) fn short_name(text: &str) -> String {
+    hexadecimal(&Sha256::digest(text.as_bytes())[..12])
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task() -> TaskConfig {
+        // A map of one field, `command`, with the value `true`.
+        let msgpack = b"\x81\xa7command\xa4true".to_vec();
+        TaskConfig {
+            id: "t".to_owned(),
+            name: "main".to_owned(),
+            alloc_dir: "/allocs/a".to_owned(),
+            msgpack_driver_config: msgpack,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_task_gets_what_its_host_says_and_a_path_to_find_programs_in() {
+        let order = order(&task()).expect("well formed");
+        assert_eq!((&*order.command, &order.arguments[..]), ("true", &[][..]));
+        assert_eq!(order.environment, [("PATH".to_owned(), USUAL_PATH.to_owned())].into());
+        assert_eq!(order.directory, Path::new("/allocs/a/main"));
+        assert_eq!(order.stdout, Path::new("/dev/null"));
+    }
+
+    #[test]
+    fn what_cannot_be_a_task_is_refused_for_good() {
+        let wrong = |change: fn(&mut TaskConfig)| {
+            let mut task = task();
+            change(&mut task);
+            order(&task).expect_err("refused").to_string()
+        };
+        assert!(wrong(|task| task.msgpack_driver_config = vec![0x80]).contains("command"));
+        assert!(
+            wrong(|task| task.msgpack_driver_config = b"\x81\xa7command\xa0".to_vec()).contains("no command")
+        );
+        assert!(wrong(|task| task.alloc_dir = "relative".to_owned()).contains("absolute"));
+        assert!(wrong(|task| task.name = "../up".to_owned()).contains("name of a directory"));
+        assert!(wrong(|task| task.user = "nobody-at-all".to_owned()).contains("/etc/passwd"));
+    }
+
+    #[test]
+    fn the_digest_of_an_order_tells_one_task_from_another_prc_09() {
+        let first = order(&task()).expect("well formed");
+        let mut second = first.clone();
+        assert_eq!(digest(&first), digest(&second));
+        second.environment.insert("A".to_owned(), "b".to_owned());
+        assert_ne!(digest(&first), digest(&second));
+    }
+}

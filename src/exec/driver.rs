@@ -1,0 +1,260 @@
+//! The driver: what each call of a host does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_proto::drivers::driver_capabilities::{FsIsolation, MountConfigs};
+use callboard_proto::drivers::fingerprint_response::HealthState;
+use callboard_proto::drivers::network_isolation_spec::NetworkIsolationMode;
+use callboard_proto::drivers::{
+    DriverCapabilities, DriverTaskEvent, ExecTaskStreamingRequest, ExecTaskStreamingResponse,
+    FingerprintResponse, TaskConfig, TaskDriverStatus, TaskHandle, TaskStats,
+};
+use callboard_proto::hclspec::Spec;
+use callboard_proto::structs::Attribute;
+use callboard_proto::structs::attribute::Value;
+use futures_util::StreamExt;
+use futures_util::stream::unfold;
+use tokio::time::{sleep, timeout};
+
+use super::arguments::ExecArgs;
+use super::board::{self, Board};
+use super::faults::{Faults, StreamEnd};
+use super::place::Wish;
+use super::task::Task;
+use super::usage::Usage;
+use super::{beside, config, signals, task};
+use crate::plugin::{
+    Answers, Driver, EventPosition, Events, ExecOutput, InspectedTask, PluginConfig, PluginInfo, Refusal,
+    RefusalKind, StartedTask, TaskExit,
+};
+
+/// The shortest time between two looks at what a task uses, and the one that is meant if a host names none.
+const STATS_INTERVAL_MIN: Duration = Duration::from_millis(20);
+const STATS_INTERVAL: Duration = Duration::from_secs(1);
+/// The shortest time between two fingerprints.
+const FINGERPRINT_PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// The driver.
+#[derive(Debug)]
+pub(super) struct ExecDriver(Arc<Board>);
+
+impl ExecDriver {
+    pub(super) fn new(args: ExecArgs, faults: Faults) -> Self {
+        Self(Arc::new(Board::new(args, faults)))
+    }
+}
+
+#[tonic::async_trait]
+impl Driver for ExecDriver {
+    fn info(&self) -> PluginInfo {
+        PluginInfo::new(&self.0.args.name, &self.0.args.plugin_version)
+    }
+
+    async fn set_config(&self, _: PluginConfig) -> Result<(), Refusal> {
+        self.0.faults.before("SetConfig").await
+    }
+
+    async fn init(&self) -> Result<(), Refusal> {
+        self.0.faults.before("Init").await?;
+        if self.0.faults.has_init() { Ok(()) } else { Err(Refusal::unsupported("Init")) }
+    }
+
+    fn task_config_schema(&self) -> Spec {
+        config::task_schema()
+    }
+
+    fn capabilities(&self) -> DriverCapabilities {
+        DriverCapabilities {
+            send_signals: true,
+            exec: true,
+            fs_isolation: FsIsolation::None.into(),
+            network_isolation_modes: vec![NetworkIsolationMode::Host.into()],
+            mount_configs: MountConfigs::NoMounts.into(),
+            ..Default::default()
+        }
+    }
+
+    async fn fingerprint(&self) -> Result<Answers<FingerprintResponse>, Refusal> {
+        self.0.faults.before("Fingerprint").await?;
+        let reports = unfold((self.0.clone(), false), |(board, is_later)| async move {
+            if is_later {
+                let usual = board.args.fingerprint_interval;
+                let change = board.faults.unhealthy_for().map_or(usual, |left| left.min(usual));
+                sleep(change.max(FINGERPRINT_PAUSE_MIN)).await;
+            }
+            Some((Ok(report(&board)), (board, true)))
+        });
+        let Some((count, end)) = self.0.faults.fingerprints_end() else { return Ok(Box::pin(reports)) };
+        let broken =
+            (end == StreamEnd::Error).then(|| Err(Refusal::failed("the fingerprints end, as was demanded")));
+        Ok(Box::pin(reports.take(count).chain(futures_util::stream::iter(broken))))
+    }
+
+    fn events(&self) -> Result<Events, Refusal> {
+        self.0.events()
+    }
+
+    async fn task_events(&self, after: Option<EventPosition>) -> Result<Answers<DriverTaskEvent>, Refusal> {
+        self.0.faults.before("TaskEvents").await?;
+        let events = self.0.events()?.follow(after.as_ref()).map(Ok);
+        let Some(count) = self.0.faults.events_break_after() else { return Ok(Box::pin(events)) };
+        let broken = Err(Refusal::failed("the task events break off, as was demanded"));
+        Ok(Box::pin(events.take(count).chain(futures_util::stream::iter([broken]))))
+    }
+
+    async fn start_task(&self, task: TaskConfig) -> Result<StartedTask, Refusal> {
+        self.0.faults.before("StartTask").await?;
+        let board = self.0.clone();
+        // Beside the call: a host that gives up gets no task that nobody knows of.
+        let starting = tokio::spawn(async move { board::start(&board, task).await });
+        starting.await.map_err(|error| Refusal::failed(format!("the start broke off: {error}")))?
+    }
+
+    async fn recover_task(&self, handle: TaskHandle) -> Result<(), Refusal> {
+        self.0.faults.before("RecoverTask").await?;
+        let task_id = handle.config.as_ref().map_or_else(String::new, |config| config.id.clone());
+        if self.0.find(&task_id).is_ok() {
+            return Ok(());
+        }
+        let events = self.0.events()?;
+        let task = Task::recover(handle)?;
+        let message = format!("recovered, process {}", task.record.task.pid);
+        self.0.take_in(&task, events, "recovered", message);
+        Ok(())
+    }
+
+    async fn wait_task(&self, task_id: &str) -> Result<TaskExit, Refusal> {
+        self.0.faults.before("WaitTask").await?;
+        let task = self.0.find(task_id)?;
+        Ok(task::exit(&task.ended().await.status))
+    }
+
+    async fn stop_task(&self, task_id: &str, grace: Duration, signal: &str) -> Result<(), Refusal> {
+        self.0.faults.before("StopTask").await?;
+        let task = self.0.find(task_id)?;
+        let name = if signal.is_empty() { signals::TERM } else { signal };
+        let number = Board::signal_number(name)?;
+        if Board::ask(&task, Wish::SignalGroup(number))? {
+            self.0.events()?.announce(task.event("stopping", format!("asked to end by {name}")));
+        }
+        match timeout(grace, task.ended()).await {
+            Ok(_) => Ok(()),
+            Err(_) => Board::kill(&task).await,
+        }
+    }
+
+    async fn destroy_task(&self, task_id: &str, force: bool) -> Result<(), Refusal> {
+        self.0.faults.before("DestroyTask").await?;
+        let task = self.0.find(task_id)?;
+        if task.end().is_none() {
+            if !force {
+                let told = format!("task {task_id:?} runs; stop it first, or destroy it by force");
+                return Err(Refusal::new(RefusalKind::NotNow, told).recoverable(false));
+            }
+            Board::kill(&task).await?;
+        }
+        let end = task.ended().await;
+        board::announce_end(&task, &self.0.events()?, &end.status);
+        let failed = |error| Refusal::failed(format!("the state of task {task_id:?} stays behind: {error}"));
+        task.place().remove().map_err(failed)?;
+        self.0.tasks().known.remove(task_id);
+        Ok(())
+    }
+
+    async fn inspect_task(&self, task_id: &str) -> Result<InspectedTask, Refusal> {
+        self.0.faults.before("InspectTask").await?;
+        let task = self.0.find(task_id)?;
+        let mut attributes = std::collections::HashMap::from([
+            ("pid".to_owned(), task.record.task.pid.to_string()),
+            ("supervisor_pid".to_owned(), task.record.supervisor.pid.to_string()),
+        ]);
+        if let Some(end) = task.end() {
+            attributes.insert("end".to_owned(), end.status.told());
+        }
+        Ok(InspectedTask { status: task.status(), driver: TaskDriverStatus { attributes }, network: None })
+    }
+
+    async fn task_stats(&self, task_id: &str, interval: Duration) -> Result<Answers<TaskStats>, Refusal> {
+        self.0.faults.before("TaskStats").await?;
+        let task = self.0.find(task_id)?;
+        let interval = if interval.is_zero() { STATS_INTERVAL } else { interval.max(STATS_INTERVAL_MIN) };
+        let usage = Usage::begin(&task.record);
+        Ok(Box::pin(unfold((task, usage), move |(task, mut usage)| async move {
+            timeout(interval, task.ended()).await.err()?;
+            let stats = usage.look(&task.record, task.id());
+            Some((Ok(stats), (task, usage)))
+        })))
+    }
+
+    async fn signal_task(&self, task_id: &str, signal: &str) -> Result<(), Refusal> {
+        self.0.faults.before("SignalTask").await?;
+        let task = self.0.find(task_id)?;
+        let number = Board::signal_number(signal)?;
+        if !Board::ask(&task, Wish::Signal(number))? {
+            let told = format!("task {task_id:?} has ended and takes no signal");
+            return Err(Refusal::new(RefusalKind::NotNow, told).recoverable(false));
+        }
+        self.0.events()?.announce(task.event("signalled", format!("signalled by {signal}")));
+        Ok(())
+    }
+
+    async fn exec_task(
+        &self,
+        task_id: &str,
+        command: &[String],
+        limit: Duration,
+    ) -> Result<ExecOutput, Refusal> {
+        self.0.faults.before("ExecTask").await?;
+        let task = self.running(task_id)?;
+        beside::run(&task.order, command, limit).await
+    }
+
+    async fn exec_task_streaming(
+        &self,
+        mut requests: Answers<ExecTaskStreamingRequest>,
+    ) -> Result<Answers<ExecTaskStreamingResponse>, Refusal> {
+        self.0.faults.before("ExecTaskStreaming").await?;
+        let setup = beside::setup(&mut requests).await?;
+        let task = self.running(&setup.task_id)?;
+        beside::stream(&task.order, &setup.command, requests)
+    }
+
+    async fn shutdown(&self) -> Result<(), Refusal> {
+        self.0.faults.before("Shutdown").await
+    }
+}
+
+impl ExecDriver {
+    /// A task that has not ended: nothing runs beside one that has.
+    fn running(&self, task_id: &str) -> Result<Arc<Task>, Refusal> {
+        let task = self.0.find(task_id)?;
+        if task.end().is_none() {
+            return Ok(task);
+        }
+        let told = format!("task {task_id:?} has ended, so nothing can run beside it");
+        Err(Refusal::new(RefusalKind::NotNow, told).recoverable(false))
+    }
+}
+
+/// What the node offers through the driver, and whether that is healthy.
+fn report(board: &Board) -> FingerprintResponse {
+    let attribute = |value| Attribute { unit: String::new(), value: Some(value) };
+    let name = &board.args.name;
+    let unhealthy = board.faults.unhealthy_for();
+    let health = if unhealthy.is_some() { HealthState::Unhealthy } else { HealthState::Healthy };
+    let description = if unhealthy.is_some() { "unhealthy, as --unhealthy-for demands" } else { "healthy" };
+    FingerprintResponse {
+        attributes: [
+            (format!("driver.{name}"), attribute(Value::BoolVal(true))),
+            (
+                format!("driver.{name}.version"),
+                attribute(Value::StringVal(board.args.plugin_version.clone())),
+            ),
+        ]
+        .into(),
+        health: health.into(),
+        health_description: description.to_owned(),
+        err: String::new(),
+    }
+}

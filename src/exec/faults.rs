@@ -1,0 +1,324 @@
+//! How the driver misbehaves when told to, so that tests and demonstrations can show what its host does about it (D.10 of the
+//! protocol facts).
+
+use std::fs::OpenOptions;
+use std::future::pending;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use callboard_actors::csi::Code;
+use clap::{Args, ValueEnum};
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::error::ExecError;
+use crate::duration::parse_duration;
+use crate::plugin::{Conduct, HandshakeLine, Refusal, RefusalKind, print};
+
+/// How to misbehave. Nothing said, nothing done.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Faults")]
+pub struct FaultArgs {
+    /// Print this before the line; may be given several times, an empty text is an empty line
+    #[arg(long, value_name = "TEXT")]
+    pub stray_line: Vec<String>,
+
+    /// Never print the line
+    #[arg(long)]
+    pub no_line: bool,
+
+    /// Print this instead of the line; {socket} stands for the path of the socket
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_line")]
+    pub line: Option<String>,
+
+    /// Claim to speak this version in the line
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["no_line", "line"])]
+    pub app_version: Option<u32>,
+
+    /// Insist on certificates: print one in the line
+    #[arg(long, conflicts_with_all = ["no_line", "line"])]
+    pub insist_on_tls: bool,
+
+    /// Print the line only after this much time
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub start_after: Option<Duration>,
+
+    /// End before the line, with this exit code
+    #[arg(long, value_name = "CODE")]
+    pub exit_before_line: Option<u8>,
+
+    /// Say where nobody listens
+    #[arg(long)]
+    pub nobody_listens: bool,
+
+    /// Start a copy of itself that goes on, and end
+    #[arg(long)]
+    pub fork_and_exit: bool,
+
+    /// Never answer when asked for health
+    #[arg(long)]
+    pub hang_health: bool,
+
+    /// Take no notice of Shutdown
+    #[arg(long)]
+    pub ignore_shutdown: bool,
+
+    /// Take no notice of SIGTERM
+    #[arg(long)]
+    pub ignore_sigterm: bool,
+
+    /// Leave Init unimplemented
+    #[arg(long)]
+    pub without_init: bool,
+
+    /// Never answer this call, for instance StartTask; may be given several times
+    #[arg(long, value_name = "RPC", value_parser = rpc)]
+    pub hang: Vec<&'static str>,
+
+    /// Answer this call with this error, for instance StartTask=UNAVAILABLE; may be given several times
+    #[arg(long, value_name = "RPC=CODE", value_parser = rpc_and_code)]
+    pub fail: Vec<(&'static str, Code)>,
+
+    /// End the stream of fingerprints after this many
+    #[arg(long, value_name = "NUMBER")]
+    pub fingerprints_end_after: Option<usize>,
+
+    /// How that stream ends
+    #[arg(long, value_name = "HOW", default_value = "end", requires = "fingerprints_end_after")]
+    pub fingerprints_end: StreamEnd,
+
+    /// Report to be unhealthy until this much time has passed since the start
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub unhealthy_for: Option<Duration>,
+
+    /// Break each stream of task events after this many
+    #[arg(long, value_name = "NUMBER")]
+    pub events_break_after: Option<usize>,
+
+    /// Write this many bytes to standard output after the line, as fast as it takes them
+    #[arg(long, value_name = "BYTES")]
+    pub flood_stdout: Option<u64>,
+
+    /// Write this many bytes to standard error after the line, as fast as it takes them
+    #[arg(long, value_name = "BYTES")]
+    pub flood_stderr: Option<u64>,
+
+    /// Write one line of this many bytes to standard error after the line
+    #[arg(long, value_name = "BYTES")]
+    pub long_line: Option<usize>,
+
+    /// Write lines to the log whose JSON is odd: with wrong types, without ends, or none at all
+    #[arg(long)]
+    pub odd_log: bool,
+
+    /// Close standard output and standard error after the line
+    #[arg(long)]
+    pub close_output: bool,
+
+    /// Panic after this much time
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub panic_after: Option<Duration>,
+}
+
+/// How a stream ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum StreamEnd {
+    /// In order, as if there were nothing more to say
+    #[default]
+    End,
+    /// With an error
+    Error,
+}
+
+/// The calls that can hang or fail, by their names in the protocol.
+const RPCS: [&str; 19] = [
+    "ConfigSchema",
+    "SetConfig",
+    "Init",
+    "TaskConfigSchema",
+    "Capabilities",
+    "Fingerprint",
+    "RecoverTask",
+    "StartTask",
+    "WaitTask",
+    "StopTask",
+    "DestroyTask",
+    "InspectTask",
+    "TaskStats",
+    "TaskEvents",
+    "SignalTask",
+    "ExecTask",
+    "ExecTaskStreaming",
+    "PluginInfo",
+    "Shutdown",
+];
+
+/// What a line looks like that floods.
+const FLOOD_LINE: &[u8] =
+    b"2026-11-21 a line of a flood that says nothing, over and over, so that nobody can keep up\n";
+/// Lines that break readers of logs (D73, D74, D76).
+const ODD_LINES: [&str; 9] = [
+    r#"{"@message":5,"@level":"info","@timestamp":"2026-11-21T12:00:00.000000Z"}"#,
+    r#"{"@message":"odd","@level":["info"],"@timestamp":{}}"#,
+    r#"{"@message":"odd","@level":"shout"}"#,
+    r#"{"@message":"odd","@level":"info","@timestamp":"yesterday"}"#,
+    r#"{"@message":"torn"#,
+    "[]",
+    "[WARN] a line with a tag",
+    "\u{1b}[31mred\u{1b}[0m \u{0} and a zero",
+    "",
+];
+
+/// The faults of a running driver.
+#[derive(Debug)]
+pub(super) struct Faults {
+    args: FaultArgs,
+    born: Instant,
+}
+
+impl Faults {
+    pub(super) fn begin(args: &FaultArgs) -> Self {
+        Self { args: args.clone(), born: Instant::now() }
+    }
+
+    /// What comes before the line. Gives what to print as the line, if there is to be one.
+    pub(super) async fn before_line(&self, line: &HandshakeLine) -> Result<Option<String>, ExecError> {
+        for stray in &self.args.stray_line {
+            print(stray).map_err(ExecError::Fault)?;
+        }
+        tokio::time::sleep(self.args.start_after.unwrap_or_default()).await;
+        if let Some(code) = self.args.exit_before_line {
+            return Err(ExecError::EarlyEnd { code });
+        }
+        Ok(if self.args.no_line { None } else { Some(self.line(line)) })
+    }
+
+    fn line(&self, line: &HandshakeLine) -> String {
+        let mut claimed = line.clone();
+        if let Some(version) = self.args.app_version {
+            claimed.app_version = version;
+        }
+        if self.args.nobody_listens {
+            claimed.socket.as_mut_os_string().push("-nobody");
+        }
+        match &self.args.line {
+            Some(text) => text.replace("{socket}", &claimed.socket.display().to_string()),
+            // What counts is that the field is longer than any that older plugins put there (D27).
+            None if self.args.insist_on_tls => format!("{claimed}{}", "MIIB".repeat(64)),
+            None => claimed.to_string(),
+        }
+    }
+
+    /// Whether this process is to leave its work to a copy of itself.
+    pub(super) const fn forks(&self) -> bool {
+        self.args.fork_and_exit
+    }
+
+    /// Starts a copy of this process that has all of it but this fault.
+    pub(super) fn fork() -> io::Result<()> {
+        let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--fork-and-exit");
+        Command::new("/proc/self/exe").args(arguments).stdin(Stdio::null()).spawn().map(drop)
+    }
+
+    /// What comes after the line. What takes time is done by threads, which end with the process.
+    pub(super) fn after_line(&self) -> io::Result<()> {
+        if self.args.odd_log {
+            ODD_LINES.iter().try_for_each(|line| writeln!(io::stderr().lock(), "{line}"))?;
+        }
+        if let Some(length) = self.args.long_line {
+            let mut line = vec![b'x'; length];
+            line.push(b'\n');
+            write_beside(io::stderr().as_fd().try_clone_to_owned()?.into(), line, 1)?;
+        }
+        let times = |bytes: u64| bytes / FLOOD_LINE.len() as u64 + 1;
+        if let Some(bytes) = self.args.flood_stdout {
+            let host = io::stdout().as_fd().try_clone_to_owned()?;
+            write_beside(host.into(), FLOOD_LINE.to_vec(), times(bytes))?;
+        }
+        if let Some(bytes) = self.args.flood_stderr {
+            let host = io::stderr().as_fd().try_clone_to_owned()?;
+            write_beside(host.into(), FLOOD_LINE.to_vec(), times(bytes))?;
+        }
+        if self.args.close_output {
+            let nowhere = OpenOptions::new().write(true).open("/dev/null")?;
+            rustix::stdio::dup2_stdout(&nowhere)?;
+            rustix::stdio::dup2_stderr(&nowhere)?;
+        }
+        Ok(())
+    }
+
+    /// How the plugin conducts itself.
+    pub(super) const fn conduct(&self) -> Conduct {
+        Conduct {
+            hears_sigterm: !self.args.ignore_sigterm,
+            hears_shutdown: !self.args.ignore_shutdown,
+            answers_health: !self.args.hang_health,
+            keeps_output: !self.args.close_output,
+        }
+    }
+
+    /// Waits for the panic that was asked for, for ever if none was.
+    pub(super) async fn panic(&self) -> std::convert::Infallible {
+        match self.args.panic_after {
+            Some(after) => tokio::time::sleep_until(self.born + after).await,
+            None => pending().await,
+        }
+        // As a Go program says it, so that a reader of logs knows the lines that follow for what they are (D74).
+        let _ = writeln!(io::stderr().lock(), "panic: as --panic-after demands");
+        panic!("the driver panics, as --panic-after demands");
+    }
+
+    /// Comes before every answer: hangs or fails, if that was wanted of this call.
+    pub(super) async fn before(&self, rpc: &'static str) -> Result<(), Refusal> {
+        tracing::debug!(rpc, "called");
+        if self.args.hang.contains(&rpc) {
+            pending::<()>().await;
+        }
+        match self.args.fail.iter().find(|(failing, _)| *failing == rpc) {
+            Some((_, code)) => Err(Refusal::new(
+                RefusalKind::Code(Status::new(code.number().into(), "").code()),
+                format!("{rpc} fails, as it was told to"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) const fn has_init(&self) -> bool {
+        !self.args.without_init
+    }
+
+    /// Whether the driver is to report that it is healthy; if not, how long it goes on not to be.
+    pub(super) fn unhealthy_for(&self) -> Option<Duration> {
+        self.args.unhealthy_for?.checked_sub(self.born.elapsed())
+    }
+
+    /// After how many fingerprints their stream is to end, and how.
+    pub(super) fn fingerprints_end(&self) -> Option<(usize, StreamEnd)> {
+        self.args.fingerprints_end_after.map(|after| (after, self.args.fingerprints_end))
+    }
+
+    /// After how many task events their stream is to break.
+    pub(super) const fn events_break_after(&self) -> Option<usize> {
+        self.args.events_break_after
+    }
+}
+
+/// Writes the same bytes many times, on a thread of its own. When nobody reads any more, it ends.
+fn write_beside(mut to: std::fs::File, bytes: Vec<u8>, times: u64) -> io::Result<()> {
+    let writing = move || drop((0..times).try_for_each(|_| to.write_all(&bytes)));
+    std::thread::Builder::new().name("fault".to_owned()).spawn(writing).map(drop)
+}
+
+fn rpc(name: &str) -> Result<&'static str, String> {
+    let named = RPCS.into_iter().find(|rpc| *rpc == name);
+    named.ok_or_else(|| format!("expected one of {}", RPCS.join(", ")))
+}
+
+fn rpc_and_code(text: &str) -> Result<(&'static str, Code), String> {
+    let (name, code) = text.split_once('=').ok_or("expected RPC=CODE, for instance StartTask=UNAVAILABLE")?;
+    let codes = || Code::ALL.map(Code::as_str).join(", ");
+    let coded = Code::ALL.into_iter().find(|known| known.as_str() == code);
+    Ok((rpc(name)?, coded.ok_or_else(|| format!("expected one of the codes {}", codes()))?))
+}

@@ -1,0 +1,67 @@
+//! The reference driver: runs commands as tasks, and an example of how to write a driver on [`plugin`](crate::plugin).
+//!
+//! ```text
+//!  host ──gRPC── callboard plugin exec ──spawns──► callboard plugin exec-task ──spawns──► the command
+//!                  the driver                        one supervisor for each task           the task, a group of its own
+//!                      │                               leads a session of its own               │
+//!                      │  control (a FIFO): signals    adopts what the task leaves behind       │
+//!                      │ ─────────────────────────►    knows the true exit status ◄─────────────┘
+//!                      │  state (a file): who runs, how it ended
+//!                      └◄─────────────────────────
+//! ```
+//!
+//! The supervisor is the task's parent, and the driver is not: so the driver may die, be killed or be replaced, and the next
+//! one finds in the state file who runs and how it ended, with the true exit code. What holds:
+//!
+//! - The driver signals no process by its number. It writes the wish to the control FIFO, and the supervisor signals its own
+//!   child, whose number cannot have passed to anybody else, since only the supervisor reaps it (PRC-01).
+//! - Where a supervisor was killed, its task is signalled only through a descriptor of a process whose number, start time, boot
+//!   and tag have been compared.
+//! - A task that was started is not started again: the same id with the same configuration is the same task (PRC-09).
+//! - An exit status that nobody has seen is told as unknown, never as success (EVT-05).
+//! - When a task ends, whatever it left of its processes is ended with it, also what left its session (PRC-03).
+//! - Output goes straight from the task to the files or FIFOs that the host named, and needs no process of ours (PRC-07).
+//! - With `--state-dir`, the events that were announced outlive the driver, and none is announced twice (EVT-02).
+//!
+//! ```text
+//!   arguments   what can be told to it
+//!   serve       its life, with its faults in between
+//!   driver      the driver: each call of a host
+//!     board     what the driver knows of its tasks, and what it has said of them
+//!     task      one task, as the driver knows it
+//!     place     where the state of a task is kept
+//!     record    what is kept there
+//!     beside    commands that run beside a task
+//!     usage     what the processes of a task use
+//!   supervisor  the process beside each task
+//!   faults      how it misbehaves when told to: what tests and demonstrations are for
+//! ```
+
+mod arguments;
+mod serve;
+
+mod driver;
+
+mod board;
+mod task;
+
+mod place;
+mod record;
+
+mod beside;
+mod config;
+mod processes;
+mod signals;
+mod usage;
+
+mod supervisor;
+
+mod faults;
+
+mod error;
+
+pub use arguments::ExecArgs;
+pub use error::ExecError;
+pub use faults::{FaultArgs, StreamEnd};
+pub use serve::serve;
+pub use supervisor::{SupervisorError, supervise};

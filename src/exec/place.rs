@@ -1,0 +1,208 @@
+//! Where the state of a task is kept: a directory of its own below the task's directory.
+//!
+//! ```text
+//!  <allocation>/<task>/.callboard/<short name of the task's id>/
+//!    supervisor   locked for as long as the supervisor lives; what it complains of stands in it
+//!    state        who runs, and how it ended; replaced as a whole
+//!    control      a FIFO that the supervisor reads
+//!    announced    there when the end of the task was told as an event
+//! ```
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, mkfifoat};
+use rustix::io::Errno;
+
+use super::config;
+use super::record::TaskRecord;
+
+/// The directory below a task's own that holds what is ours.
+const OURS: &str = ".callboard";
+/// The longest state file that is read, in bytes.
+const STATE_BYTES_MAX: u64 = 64 * 1_024;
+
+/// Where the state of one task is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TaskPlace(PathBuf);
+
+/// What a supervisor can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// This signal to the process of the task itself.
+    Signal(i32),
+    /// This signal to its whole group.
+    SignalGroup(i32),
+    /// The end of everything that belongs to it.
+    Kill,
+}
+
+impl Wish {
+    /// One line, short enough to be written at once.
+    fn line(self) -> String {
+        match self {
+            Self::Signal(number) => format!("signal {number}\n"),
+            Self::SignalGroup(number) => format!("group {number}\n"),
+            Self::Kill => "kill\n".to_owned(),
+        }
+    }
+
+    /// Reads such a line.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        match line.trim().split_once(' ') {
+            Some(("signal", number)) => Some(Self::Signal(number.parse().ok()?)),
+            Some(("group", number)) => Some(Self::SignalGroup(number.parse().ok()?)),
+            Some(_) => None,
+            None => (line.trim() == "kill").then_some(Self::Kill),
+        }
+    }
+}
+
+impl TaskPlace {
+    /// The place of a task.
+    pub(super) fn of(task_directory: &Path, task_id: &str) -> Self {
+        Self(task_directory.join(OURS).join(config::short_name(task_id)))
+    }
+
+    /// A place whose path is known.
+    pub(super) const fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the place, if it is not there.
+    pub(super) fn make(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        let found = fs::symlink_metadata(&self.0)?;
+        if found.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    }
+
+    /// Takes the lock of the supervisor; none if one lives. The lock is held until every copy of the file is closed.
+    pub(super) fn lock(&self) -> io::Result<Option<File>> {
+        let file = open(&self.0.join("supervisor"), OpenOptions::new().append(true).create(true))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes the FIFO and opens it for the supervisor: for writing too, so that it never ends.
+    pub(super) fn listen(&self) -> io::Result<File> {
+        let path = self.0.join("control");
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR)?;
+        open(&path, OpenOptions::new().read(true).write(true))
+    }
+
+    /// Asks the supervisor for something. Whether there is one is told by the answer.
+    pub(super) fn ask(&self, wish: Wish) -> io::Result<bool> {
+        let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).expect("the flag has a small value");
+        let opened = OpenOptions::new().write(true).custom_flags(nonblocking).open(self.0.join("control"));
+        let mut fifo = match opened {
+            Ok(fifo) => fifo,
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if !fifo.metadata()?.file_type().is_fifo() {
+            return Ok(false);
+        }
+        fifo.write_all(wish.line().as_bytes())?;
+        Ok(true)
+    }
+
+    /// Reads who runs and how it ended, if that is known yet.
+    pub(super) fn read(&self) -> io::Result<Option<TaskRecord>> {
+        let mut text = Vec::new();
+        match open(&self.0.join("state"), OpenOptions::new().read(true)) {
+            Ok(file) => file.take(STATE_BYTES_MAX).read_to_end(&mut text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(serde_json::from_slice(&text)?))
+    }
+
+    /// Writes who runs and how it ended, so that a reader sees the old state or the new one.
+    pub(super) fn write(&self, record: &TaskRecord) -> io::Result<()> {
+        let next = self.0.join("state.next");
+        let mut file = open(&next, OpenOptions::new().write(true).create(true).truncate(true))?;
+        file.write_all(&serde_json::to_vec(record)?)?;
+        file.sync_data()?;
+        fs::rename(next, self.0.join("state"))
+    }
+
+    /// Whether the end of the task was told as an event.
+    pub(super) fn is_announced(&self) -> bool {
+        self.0.join("announced").exists()
+    }
+
+    /// Remembers that the end of the task was told.
+    pub(super) fn set_announced(&self) -> io::Result<()> {
+        open(&self.0.join("announced"), OpenOptions::new().append(true).create(true)).map(drop)
+    }
+
+    /// Removes the place and what this module put there. What else lies there stays, and the place with it.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        for name in ["control", "state.next", "state", "announced", "supervisor"] {
+            gone(fs::remove_file(self.0.join(name)))?;
+        }
+        gone(fs::remove_dir(&self.0))?;
+        // Other tasks of the same name may have theirs beside it.
+        let _ = self.0.parent().map(fs::remove_dir);
+        Ok(())
+    }
+}
+
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let no_follow = i32::try_from(OFlags::NOFOLLOW.bits()).expect("the flag has a small value");
+    options.mode(0o600).custom_flags(no_follow).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_arrives_as_it_was_sent() {
+        for wish in [Wish::Signal(15), Wish::SignalGroup(2), Wish::Kill] {
+            assert_eq!(Wish::read(&wish.line()), Some(wish));
+        }
+        for nonsense in ["", "signal", "signal x", "group", "die 9", "kill 9"] {
+            assert_eq!(Wish::read(nonsense), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn a_place_knows_whether_its_supervisor_lives_and_leaves_nothing_behind_prc_09() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let place = TaskPlace::of(&directory.path().join("main"), "task/1");
+        place.make().expect("room");
+        let lock = place.lock().expect("a file").expect("nobody has it");
+        assert!(place.lock().expect("a file").is_none());
+        assert!(!place.ask(Wish::Kill).expect("no error"), "nobody listens");
+        let control = place.listen().expect("room");
+        assert!(place.ask(Wish::Kill).expect("room"));
+        drop((control, lock));
+        assert!(!place.ask(Wish::Kill).expect("no error"), "nobody listens any longer");
+        assert!(place.lock().expect("a file").is_some());
+        place.remove().expect("it is ours");
+        place.remove().expect("it is gone already");
+        assert_eq!(fs::read_dir(directory.path().join("main")).expect("the task's own").count(), 0);
+    }
+}

@@ -1,0 +1,42 @@
+//! The life of the driver: that of every plugin, with its faults in between.
+
+use std::future::pending;
+
+use super::arguments::ExecArgs;
+use super::driver::ExecDriver;
+use super::error::ExecError;
+use super::faults::Faults;
+use crate::plugin::{Cookie, Environment, HandshakeLine, Listening, ServeError, print};
+
+/// Is the driver, until SIGTERM comes or the host shuts it down. Its tasks go on, and the next driver recovers them.
+///
+/// # Errors
+/// When it cannot serve, or ends because it was told to.
+pub async fn serve(args: ExecArgs) -> Result<(), ExecError> {
+    let environment = Environment::of_this_process(&Cookie::NOMAD).map_err(ServeError::from)?;
+    let faults = Faults::begin(&args.faults);
+    if faults.forks() {
+        return Faults::fork().map_err(ExecError::Fault);
+    }
+    let mut listening = Listening::begin(&environment)?;
+    let line = listening.line().clone();
+    tokio::select! {
+        said = say_where(&faults, &line) => said?,
+        () = listening.terminated(), if !args.faults.ignore_sigterm => return Ok(()),
+    }
+    faults.after_line().map_err(ExecError::Fault)?;
+    let conduct = faults.conduct();
+    let panic = Faults::begin(&args.faults);
+    tokio::select! {
+        served = listening.serve(ExecDriver::new(args, faults), conduct) => Ok(served?),
+        never = panic.panic() => match never {},
+    }
+}
+
+/// Prints the line, or what is to be printed in its place.
+async fn say_where(faults: &Faults, line: &HandshakeLine) -> Result<(), ExecError> {
+    match faults.before_line(line).await? {
+        Some(line) => Ok(print(&line).map_err(ServeError::Line)?),
+        None => pending().await,
+    }
+}

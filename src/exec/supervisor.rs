@@ -1,0 +1,290 @@
+//! The process beside each task: its parent, and the only one that knows how it ends.
+//!
+//! It gets its order through standard input, answers with one line on standard output, and lives until the task has ended and
+//! that is on disk. It holds the lock of the task's place as its standard error, from before its birth until its end.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, pidfd_send_signal,
+    set_child_subreaper, setsid, waitid,
+};
+
+use super::config;
+use super::place::{TaskPlace, Wish};
+use super::processes::{self, TAG};
+use super::record::{EndStatus, NotStarted, OrderAnswer, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord};
+use crate::plugin::random;
+
+/// The longest order, in bytes.
+const ORDER_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
+/// How long processes that a task leaves behind may take to die.
+const ENDING_PATIENCE: Duration = Duration::from_secs(5);
+/// How often they are looked for meanwhile.
+const ENDING_PAUSE: Duration = Duration::from_millis(5);
+/// How often the end of a task is written before it is given up, and the pause between: a full disk may be emptied.
+const WRITES_MAX: usize = 600;
+const WRITE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Why there is no task, or no knowledge of its end.
+#[derive(Debug, thiserror::Error)]
+pub enum SupervisorError {
+    /// No order came; the driver starts its supervisors itself.
+    #[error("no order for a task came; `callboard plugin exec` starts this itself")]
+    NoOrder,
+    /// The system refused what a supervisor needs.
+    #[error("cannot supervise a task in {place}: {source}")]
+    System {
+        /// The place of the task.
+        place: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The task, as long as it is not reaped: signals go to nobody else.
+type Supervised = Arc<Mutex<Option<Pid>>>;
+
+/// Supervises one task whose state is kept at `place`, from its order on standard input to its end. A command that cannot be
+/// started is no error here: the driver is told so, and tells its host.
+///
+/// # Errors
+/// [`SupervisorError`].
+pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
+    let refused = |source| SupervisorError::System { place: place.to_owned(), source };
+    let mut text = String::new();
+    io::stdin().lock().take(ORDER_BYTES_MAX).read_line(&mut text).map_err(refused)?;
+    let order: TaskOrder = match text.ends_with('\n') {
+        true => serde_json::from_str(&text).map_err(|_| SupervisorError::NoOrder)?,
+        // The driver died while it wrote: what it wanted started must not start.
+        false => return Err(SupervisorError::NoOrder),
+    };
+    drop(text);
+    setsid().map_err(|error| refused(error.into()))?;
+    set_child_subreaper(Some(getpid())).map_err(|error| refused(error.into()))?;
+    let place = TaskPlace::at(place.to_owned());
+    match begin(&order, &place) {
+        Ok((child, record, control)) => {
+            answer(&OrderAnswer::Started(record.clone()));
+            drop(order);
+            live(child, record, control, &place).map_err(refused)
+        }
+        Err(failed) => {
+            answer(&OrderAnswer::Failed(failed));
+            Ok(())
+        }
+    }
+}
+
+/// Starts the task and writes down that it runs.
+fn begin(order: &TaskOrder, place: &TaskPlace) -> Result<(Child, TaskRecord, File), NotStarted> {
+    let failed = |what: String, error: &io::Error| NotStarted {
+        reason: format!("{what}: {error}"),
+        recoverable: !matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+        ),
+    };
+    let stdout = output(&order.stdout)
+        .map_err(|error| failed(format!("standard output {:?}", order.stdout), &error))?;
+    let stderr = output(&order.stderr)
+        .map_err(|error| failed(format!("standard error {:?}", order.stderr), &error))?;
+    let state = |error: io::Error| failed(format!("the state of the task in {:?}", place.path()), &error);
+    let control = place.listen().map_err(state)?;
+    let tag = random::hex(16).map_err(state)?;
+    let mut child = spawn(order, &tag, stdout, stderr).map_err(|error| {
+        failed(format!("cannot run {:?} in {:?}", order.command, order.directory), &error)
+    })?;
+    let written = record(&child, tag, order).and_then(|record| place.write(&record).map(|()| record));
+    match written {
+        Ok(record) => Ok((child, record, control)),
+        Err(error) => {
+            // It is our child and not reaped, so these can only fail because it has ended already.
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            let _ = child.wait();
+            Err(state(error))
+        }
+    }
+}
+
+/// Opens a file for output at its end, and a FIFO in a way that neither waits for a reader nor ends the task when the reader
+/// goes (PRC-07).
+fn output(path: &Path) -> io::Result<File> {
+    let is_fifo = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    let mut options = OpenOptions::new();
+    if is_fifo {
+        options.read(true).write(true)
+    } else {
+        options.append(true).create(true)
+    };
+    options.open(path)
+}
+
+fn spawn(order: &TaskOrder, tag: &str, stdout: File, stderr: File) -> io::Result<Child> {
+    let mut command = Command::new(&order.command);
+    command
+        .args(&order.arguments)
+        .env_clear()
+        .envs(&order.environment)
+        .env(TAG, tag)
+        .current_dir(&order.directory)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr);
+    if let Some(user) = order.user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    command.spawn()
+}
+
+fn record(child: &Child, tag: String, order: &TaskOrder) -> io::Result<TaskRecord> {
+    let identity = |pid: u32| -> io::Result<ProcessIdentity> {
+        let missing = || io::Error::other(format!("/proc does not show process {pid}"));
+        processes::identity(pid.cast_signed()).ok_or_else(missing)
+    };
+    Ok(TaskRecord {
+        boot_id: processes::boot_id()?,
+        supervisor: identity(std::process::id())?,
+        task: identity(child.id())?,
+        tag,
+        digest: config::digest(order),
+        started_at: now(),
+        ended: None,
+    })
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Answers the driver, and lets go of the pipe to it. A driver that has died meanwhile finds the state on disk.
+fn answer(answer: &OrderAnswer) {
+    let mut line = serde_json::to_vec(answer).expect("it holds nothing that cannot be written");
+    line.push(b'\n');
+    let mut output = io::stdout().lock();
+    let _ = output.write_all(&line).and_then(|()| output.flush());
+    if let Ok(nowhere) = OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&nowhere);
+    }
+}
+
+/// Carries out wishes until the task has ended, ends what it left, and writes down how it ended.
+fn live(mut child: Child, mut record: TaskRecord, control: File, place: &TaskPlace) -> io::Result<()> {
+    let task = Pid::from_child(&child);
+    let supervised: Supervised = Arc::new(Mutex::new(Some(task)));
+    let listening = supervised.clone();
+    thread::Builder::new().name("wishes".to_owned()).spawn(move || carry_out(control, &listening))?;
+    until_ended(task)?;
+    end_the_rest(task);
+    // From here on nobody signals the number, which the next line gives back to the system.
+    *supervised.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    let status = child.wait()?;
+    record.ended = Some(TaskEnd { status: end_status(status), at: now() });
+    for _ in 1..WRITES_MAX {
+        match place.write(&record) {
+            Ok(()) => return Ok(()),
+            // The place was removed, and with it the wish to know.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+            Err(_) => thread::sleep(WRITE_PAUSE),
+        }
+    }
+    place.write(&record)
+}
+
+fn end_status(status: ExitStatus) -> EndStatus {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => EndStatus::Code(code),
+        (None, Some(signal)) => EndStatus::Signal(signal),
+        (None, None) => EndStatus::Unknown("it has neither a code nor a signal".to_owned()),
+    }
+}
+
+/// Waits until the task is a zombie, and reaps what it has left to us meanwhile.
+fn until_ended(task: Pid) -> io::Result<()> {
+    loop {
+        match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let ended = zombies();
+        if ended.contains(&task) {
+            return Ok(());
+        }
+        ended.into_iter().for_each(reap);
+    }
+}
+
+/// The children of this process that have ended and are not reaped.
+fn zombies() -> Vec<Pid> {
+    let me = getpid().as_raw_nonzero().get();
+    let descendants = processes::descendants(me);
+    let mine = descendants.values().filter(|process| process.parent == me && process.is_zombie);
+    mine.filter_map(|process| Pid::from_raw(process.pid)).collect()
+}
+
+fn reap(child: Pid) {
+    // It has ended, so this neither waits nor fails.
+    let _ = waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+}
+
+/// Kills what a task has left behind, in whatever group or session: all of it has become a descendant of this process.
+fn end_the_rest(task: Pid) {
+    let began = Instant::now();
+    while began.elapsed() < ENDING_PATIENCE {
+        if kill_descendants(Some(task)) == 0 {
+            return;
+        }
+        thread::sleep(ENDING_PAUSE);
+        zombies().into_iter().filter(|child| *child != task).for_each(reap);
+    }
+}
+
+/// Kills all descendants but one, each through a descriptor of the very process that was seen. Gives how many still live.
+fn kill_descendants(except: Option<Pid>) -> usize {
+    let descendants = processes::descendants(getpid().as_raw_nonzero().get());
+    let living =
+        descendants.values().filter(|process| !process.is_zombie && Pid::from_raw(process.pid) != except);
+    let mut count = 0;
+    for process in living {
+        let identity = ProcessIdentity { pid: process.pid, start_ticks: process.start_ticks };
+        if let Some(descriptor) = processes::descriptor(&identity) {
+            // One that has ended since needs no signal.
+            let _ = pidfd_send_signal(&descriptor, Signal::KILL);
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Carries out what the driver wishes, for as long as the task is ours to signal.
+fn carry_out(control: File, supervised: &Supervised) {
+    for line in BufReader::new(control).lines() {
+        let Ok(line) = line else { return };
+        let task = supervised.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(task) = *task else { return };
+        // A signal that does not arrive finds a task that has ended, or one of another user; neither can be helped here.
+        let _ = match Wish::read(&line) {
+            Some(Wish::Signal(number)) => signal(number).map(|signal| kill_process(task, signal)),
+            Some(Wish::SignalGroup(number)) => signal(number).map(|signal| kill_process_group(task, signal)),
+            Some(Wish::Kill) => {
+                kill_descendants(None);
+                None
+            }
+            None => None,
+        };
+    }
+}
+
+fn signal(number: i32) -> Option<Signal> {
+    Signal::from_named_raw(number)
+}

@@ -1,0 +1,317 @@
+//! One task, as the driver knows it.
+
+use std::io;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_proto::drivers::{DriverTaskEvent, ExitResult, TaskConfig, TaskHandle, TaskState, TaskStatus};
+use prost_types::Timestamp;
+use rustix::fd::OwnedFd;
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Interest};
+use tokio::process::Command;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::config;
+use super::place::{TaskPlace, Wish};
+use super::processes;
+use super::record::{
+    DriverState, EndStatus, NotStarted, OrderAnswer, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord,
+};
+use crate::plugin::{Refusal, RefusalKind, TaskExit};
+
+/// The version of the handles that this driver gives out.
+const HANDLE_VERSION: i32 = 1;
+/// How long a supervisor may take to start its task.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// The pause between two looks at another supervisor that is starting the same task.
+const START_PAUSE: Duration = Duration::from_millis(10);
+/// The exit code that is told when none is known (EVT-05). No process can end with it.
+const UNKNOWN_CODE: i32 = -1;
+/// What a signal is added to for the exit code of a task that it ended, as shells do.
+const SIGNAL_CODE_BASE: i32 = 128;
+
+/// One task, as the driver knows it.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) config: TaskConfig,
+    pub(super) order: TaskOrder,
+    pub(super) record: TaskRecord,
+    place: TaskPlace,
+    ended: watch::Sender<Option<TaskEnd>>,
+}
+
+impl Task {
+    /// Starts a task, or finds the one that an earlier driver has started by the same order (PRC-09).
+    pub(super) async fn start(config: TaskConfig) -> Result<Arc<Self>, Refusal> {
+        let order = config::order(&config)?;
+        let place = TaskPlace::of(&config::task_directory(&config)?, &config.id);
+        let failed = |error: io::Error| {
+            let told =
+                format!("cannot keep the state of task {:?} in {:?}: {error}", config.id, place.path());
+            Refusal::failed(told).recoverable(true)
+        };
+        let began = Instant::now();
+        let record = loop {
+            place.make().map_err(failed)?;
+            match (place.lock().map_err(failed)?, place.read().map_err(failed)?) {
+                (_, Some(record)) => break Self::same(&config, &order, record)?,
+                (Some(lock), None) => break supervise(&order, &place, lock, &config.id).await?,
+                // Another driver was killed while its supervisor starts this very task.
+                (None, None) if began.elapsed() < START_PATIENCE => sleep(START_PAUSE).await,
+                (None, None) => {
+                    let told = format!("task {:?} is being started by a supervisor that hangs", config.id);
+                    return Err(Refusal::new(RefusalKind::TimedOut, told).recoverable(true));
+                }
+            }
+        };
+        Ok(Self::new(config, order, record, place))
+    }
+
+    /// The record of a task that was started before, if it is the same.
+    fn same(config: &TaskConfig, order: &TaskOrder, record: TaskRecord) -> Result<TaskRecord, Refusal> {
+        if record.digest == config::digest(order) {
+            return Ok(record);
+        }
+        let told = format!(
+            "task {:?} was started before and is another; destroy that, or choose another id",
+            config.id
+        );
+        Err(Refusal::new(RefusalKind::Exists, told).recoverable(false))
+    }
+
+    /// Takes a task over by its handle. What has become of it meanwhile shows in its state.
+    pub(super) fn recover(handle: TaskHandle) -> Result<Arc<Self>, Refusal> {
+        let refused = |why: String| {
+            Refusal::invalid(format!("cannot recover by this handle: {why}")).recoverable(false)
+        };
+        let config = handle.config.ok_or_else(|| refused("it has no configuration".to_owned()))?;
+        if handle.version != HANDLE_VERSION {
+            return Err(refused(format!("it has version {}, not {HANDLE_VERSION}", handle.version)));
+        }
+        let state: DriverState =
+            serde_json::from_slice(&handle.driver_state).map_err(|error| refused(error.to_string()))?;
+        let order = config::order(&config)?;
+        let place = TaskPlace::at(state.place);
+        // Where the state is gone, what the handle knows of the processes is all there is.
+        let record = match place.read() {
+            Ok(Some(record)) => record,
+            Ok(None) => state.record,
+            Err(error) => return Err(refused(format!("{:?} cannot be read: {error}", place.path()))),
+        };
+        Ok(Self::new(config, order, record, place))
+    }
+
+    fn new(config: TaskConfig, order: TaskOrder, record: TaskRecord, place: TaskPlace) -> Arc<Self> {
+        let ended = watch::Sender::new(None);
+        Arc::new(Self { config, order, record, place, ended })
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.config.id
+    }
+
+    /// What the host stores.
+    pub(super) fn handle(&self) -> TaskHandle {
+        let state = DriverState { place: self.place.path().to_owned(), record: self.record.clone() };
+        TaskHandle {
+            version: HANDLE_VERSION,
+            config: Some(self.config.clone()),
+            state: self.state().into(),
+            driver_state: serde_json::to_vec(&state).expect("paths that came as text are text"),
+        }
+    }
+
+    /// Watches the task until it has ended, however long that takes, and remembers how.
+    pub(super) async fn watch(&self) -> TaskEnd {
+        let end = match self.follow().await {
+            Ok(end) => end,
+            Err(error) => {
+                TaskEnd { status: EndStatus::Unknown(format!("it could not be watched: {error}")), at: now() }
+            }
+        };
+        self.ended.send_replace(Some(end.clone()));
+        end
+    }
+
+    async fn follow(&self) -> io::Result<TaskEnd> {
+        let unknown = |why: &str| TaskEnd { status: EndStatus::Unknown(why.to_owned()), at: now() };
+        if let Some(end) = self.record.ended.clone() {
+            return Ok(end);
+        }
+        if self.record.boot_id != processes::boot_id()? {
+            return Ok(unknown("the machine was started anew"));
+        }
+        until_gone(&self.record.supervisor).await?;
+        if let Some(end) = self.place.read()?.and_then(|record| record.ended) {
+            return Ok(end);
+        }
+        tracing::warn!(task = self.id(), pid = self.record.task.pid, "the supervisor of a task is gone");
+        until_gone(&self.record.task).await?;
+        Ok(unknown("its supervisor was killed"))
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn end(&self) -> Option<TaskEnd> {
+        self.ended.borrow().clone()
+    }
+
+    /// Waits until it has ended.
+    pub(super) async fn ended(&self) -> TaskEnd {
+        let mut ended = self.ended.subscribe();
+        let end = ended.wait_for(Option::is_some).await.expect("the sender lives in this task");
+        end.clone().expect("it was waited for")
+    }
+
+    /// Sends it a signal. One that has ended needs none; whether it has is told.
+    pub(super) fn ask(&self, wish: Wish) -> io::Result<bool> {
+        if self.end().is_some() || self.place.ask(wish)? {
+            return Ok(self.end().is_none());
+        }
+        if self.record.boot_id != processes::boot_id()? {
+            return Ok(false);
+        }
+        // The supervisor is gone. Whatever carries the task's tag is of the task.
+        let number = match wish {
+            Wish::Signal(number) | Wish::SignalGroup(number) => number,
+            Wish::Kill => super::signals::KILL,
+        };
+        Ok(processes::signal_tagged(&self.record.tag, number) > 0)
+    }
+
+    pub(super) fn state(&self) -> TaskState {
+        match self.end() {
+            None => TaskState::Running,
+            Some(_) => TaskState::Exited,
+        }
+    }
+
+    pub(super) fn status(&self) -> TaskStatus {
+        let end = self.end();
+        TaskStatus {
+            id: self.config.id.clone(),
+            name: self.config.name.clone(),
+            state: self.state().into(),
+            started_at: Some(timestamp(self.record.started_at)),
+            completed_at: end.as_ref().map(|end| timestamp(end.at)),
+            result: end.map(|end| exit(&end.status).result),
+        }
+    }
+
+    /// An event of this task.
+    pub(super) fn event(&self, kind: &str, message: String) -> DriverTaskEvent {
+        DriverTaskEvent {
+            task_id: self.config.id.clone(),
+            alloc_id: self.config.alloc_id.clone(),
+            task_name: self.config.name.clone(),
+            timestamp: None,
+            message,
+            annotations: [("kind".to_owned(), kind.to_owned())].into(),
+        }
+    }
+
+    pub(super) const fn place(&self) -> &TaskPlace {
+        &self.place
+    }
+}
+
+/// What is told of an end. An exit status that nobody has seen is no success (EVT-05).
+pub(super) fn exit(status: &EndStatus) -> TaskExit {
+    let result = |exit_code, signal| ExitResult { exit_code, signal, oom_killed: false };
+    match status {
+        EndStatus::Code(code) => TaskExit { result: result(*code, 0), error: None },
+        EndStatus::Signal(signal) => {
+            TaskExit { result: result(SIGNAL_CODE_BASE + signal, *signal), error: None }
+        }
+        EndStatus::Unknown(why) => TaskExit {
+            result: result(UNKNOWN_CODE, 0),
+            error: Some(format!("the exit status is unknown: {why}")),
+        },
+    }
+}
+
+fn now() -> Duration {
+    std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+fn timestamp(since_epoch: Duration) -> Timestamp {
+    Timestamp {
+        seconds: i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX),
+        nanos: since_epoch.subsec_nanos().cast_signed(),
+    }
+}
+
+/// Waits until this very process has ended.
+async fn until_gone(process: &ProcessIdentity) -> io::Result<()> {
+    let Some(descriptor) = processes::descriptor(process) else { return Ok(()) };
+    // It becomes readable when the process has ended, and stays so.
+    watch(descriptor)?.readable().await.map(drop)
+}
+
+#[allow(deprecated, reason = "what takes its place is unsafe; an owned descriptor is what it asks for")]
+fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(descriptor, Interest::READABLE)
+}
+
+/// Starts a supervisor, which starts the task.
+async fn supervise(
+    order: &TaskOrder,
+    place: &TaskPlace,
+    lock: std::fs::File,
+    task_id: &str,
+) -> Result<TaskRecord, Refusal> {
+    let answer = match timeout(START_PATIENCE, ask_supervisor(order, place, lock)).await {
+        Ok(answer) => answer.map_err(|error| format!("its supervisor did not start: {error}")),
+        Err(_) => Err(format!("its supervisor did not answer within {START_PATIENCE:?}")),
+    };
+    let (reason, recoverable) = match answer {
+        Ok(OrderAnswer::Started(record)) => return Ok(record),
+        Ok(OrderAnswer::Failed(NotStarted { reason, recoverable })) => (reason, recoverable),
+        Err(reason) => (reason, true),
+    };
+    // A supervisor that hangs has the lock still, and with it the place.
+    if matches!(place.lock(), Ok(Some(_)))
+        && let Err(error) = place.remove()
+    {
+        tracing::warn!(task = task_id, error = %error, "the state of a task that did not start stays behind");
+    }
+    Err(Refusal::failed(format!("cannot start task {task_id:?}: {reason}")).recoverable(recoverable))
+}
+
+async fn ask_supervisor(
+    order: &TaskOrder,
+    place: &TaskPlace,
+    lock: std::fs::File,
+) -> io::Result<OrderAnswer> {
+    let mut supervisor = Command::new("/proc/self/exe")
+        .args(["plugin", "exec-task", "--place"])
+        .arg(place.path())
+        // Nothing of the driver's surroundings: neither its host's marks, nor its output, nor its directory.
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(lock)
+        .spawn()?;
+    let missing = || io::Error::other("it has no pipe");
+    let mut input = supervisor.stdin.take().ok_or_else(missing)?;
+    let output = supervisor.stdout.take().ok_or_else(missing)?;
+    // It outlives this call, and is reaped when it ends.
+    let ended = tokio::spawn(async move { supervisor.wait().await });
+    let mut line = serde_json::to_vec(order)?;
+    line.push(b'\n');
+    input.write_all(&line).await?;
+    let mut answer = String::new();
+    BufReader::new(output).read_line(&mut answer).await?;
+    if answer.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let answer = serde_json::from_str(&answer)?;
+    if matches!(answer, OrderAnswer::Failed(_)) {
+        // It has nothing more to do; when it has ended, its lock is free.
+        let _ = ended.await;
+    }
+    Ok(answer)
+}

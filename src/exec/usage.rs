@@ -1,0 +1,108 @@
+//! What the processes of a task use.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, SystemTime};
+
+use callboard_proto::drivers::{
+    CpuUsage, MemoryUsage, TaskResourceUsage, TaskStats, cpu_usage, memory_usage,
+};
+use tokio::time::Instant;
+
+use super::processes::{self, ProcessStat};
+use super::record::TaskRecord;
+
+/// One look at the processes of a task, by which the next look is measured.
+#[derive(Debug)]
+pub(super) struct Usage {
+    at: Instant,
+    seen: BTreeMap<i32, ProcessStat>,
+}
+
+impl Usage {
+    /// Looks for the first time.
+    pub(super) fn begin(task: &TaskRecord) -> Self {
+        Self { at: Instant::now(), seen: of(task) }
+    }
+
+    /// Looks again, and tells what was used meanwhile.
+    pub(super) fn look(&mut self, task: &TaskRecord, task_id: &str) -> TaskStats {
+        let (now, seen) = (Instant::now(), of(task));
+        let elapsed = now.duration_since(self.at);
+        let by_pid: HashMap<String, TaskResourceUsage> =
+            seen.values().map(|process| (process.pid.to_string(), self.used(process, elapsed))).collect();
+        let sum = by_pid.values().fold(empty(), add);
+        (self.at, self.seen) = (now, seen);
+        TaskStats {
+            id: task_id.to_owned(),
+            timestamp: Some(SystemTime::now().into()),
+            agg_resource_usage: Some(sum),
+            resource_usage_by_pid: by_pid,
+        }
+    }
+
+    /// What one process has used since the last look; all that it ever used if it was not there then.
+    fn used(&self, process: &ProcessStat, elapsed: Duration) -> TaskResourceUsage {
+        let before = self.seen.get(&process.pid).filter(|before| before.start_ticks == process.start_ticks);
+        let (user_before, system_before) = before.map_or((0, 0), |seen| (seen.user_ticks, seen.system_ticks));
+        let user = percent(process.user_ticks.saturating_sub(user_before), elapsed);
+        let system = percent(process.system_ticks.saturating_sub(system_before), elapsed);
+        usage(user, system, process.resident_pages * rustix::param::page_size() as u64)
+    }
+}
+
+/// The processes of a task: what its supervisor has made, or what carries its tag if that is gone.
+fn of(task: &TaskRecord) -> BTreeMap<i32, ProcessStat> {
+    if processes::lives(&task.supervisor) {
+        processes::descendants(task.supervisor.pid)
+    } else {
+        processes::tagged(&task.tag)
+    }
+}
+
+/// How much of one processor, in percent.
+#[allow(clippy::cast_precision_loss, reason = "no process runs for so long that this counts")]
+fn percent(ticks: u64, elapsed: Duration) -> f64 {
+    let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+    if elapsed.is_zero() { 0.0 } else { 100.0 * seconds / elapsed.as_secs_f64() }
+}
+
+fn empty() -> TaskResourceUsage {
+    usage(0.0, 0.0, 0)
+}
+
+fn usage(user_mode: f64, system_mode: f64, rss: u64) -> TaskResourceUsage {
+    use cpu_usage::Fields::{Percent, SystemMode, UserMode};
+    let cpu = CpuUsage {
+        system_mode,
+        user_mode,
+        percent: user_mode + system_mode,
+        measured_fields: vec![SystemMode.into(), UserMode.into(), Percent.into()],
+        ..Default::default()
+    };
+    let measured_fields = vec![memory_usage::Fields::Rss.into()];
+    TaskResourceUsage {
+        cpu: Some(cpu),
+        memory: Some(MemoryUsage { rss, measured_fields, ..Default::default() }),
+    }
+}
+
+fn add(sum: TaskResourceUsage, one: &TaskResourceUsage) -> TaskResourceUsage {
+    let cpu =
+        |of: &TaskResourceUsage| of.cpu.as_ref().map_or((0.0, 0.0), |cpu| (cpu.user_mode, cpu.system_mode));
+    let rss = |of: &TaskResourceUsage| of.memory.as_ref().map_or(0, |memory| memory.rss);
+    let ((user, system), (more_user, more_system)) = (cpu(&sum), cpu(one));
+    usage(user + more_user, system + more_system, rss(&sum) + rss(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_counts_by_the_time_in_which_it_was_used() {
+        let ticks = rustix::param::clock_ticks_per_second();
+        assert!((percent(ticks, Duration::from_secs(1)) - 100.0).abs() < 0.01);
+        assert!((percent(ticks, Duration::from_secs(4)) - 25.0).abs() < 0.01);
+        assert!(percent(5, Duration::ZERO).abs() < 0.01);
+    }
+}
