@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use actix::{Actor, AsyncContext, Context, Handler, SpawnHandle};
+use actix::{Context, SpawnHandle};
 
 use super::address::{Address, Asker, Door, Letter, ReplySender};
 use super::calls::{Calls, Returned, panic_message};
@@ -17,7 +17,6 @@ use super::outbox::{Item, Outbox};
 use super::spawn::{EndingCell, Settings};
 use super::store::{Store, Ticket, Written, first_epoch};
 use super::timers::Timers;
-use crate::persister::Settled;
 use crate::vocabulary::{BackoffState, Moment, RestartHistory, Timestamp};
 
 /// Where the shell stands with its machine.
@@ -144,7 +143,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     // === What comes in ===
 
     /// Keeps what came in for later, unless it is too late for it.
-    fn defer(&mut self, event: Event<M>) {
+    pub(super) fn defer(&mut self, event: Event<M>) {
         match self.phase {
             Phase::Running(_) | Phase::Loading | Phase::Settling(_) | Phase::Pausing => {
                 self.deferred.push_back(event);
@@ -166,7 +165,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     }
 
     /// Handles what was handed in then, or just now.
-    fn handle_letter(
+    pub(super) fn handle_letter(
         &mut self,
         letter: Letter<M>,
         handed_in: Option<Timestamp>,
@@ -240,7 +239,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         }
     }
 
-    fn returned(&mut self, returned: Returned<M>, context: &mut Context<Self>) {
+    pub(super) fn returned(&mut self, returned: Returned<M>, context: &mut Context<Self>) {
         let Returned { number, key, call, outcome } = returned;
         if self.calls.finished(number) {
             self.step(Input::Returned { key, call, outcome }, None, context);
@@ -341,65 +340,5 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             Some(Unfinished::Stop(_)) | None => None,
         };
         Asker { reply, permit: None }
-    }
-}
-
-/// The shell is never pinned structurally: actix only asks that it may be moved.
-impl<M: Machine, D, S> Unpin for Shell<M, D, S> {}
-
-impl<M: Machine, D: Doing<M>, S: Store<M>> Actor for Shell<M, D, S> {
-    type Context = Context<Self>;
-
-    fn started(&mut self, context: &mut Context<Self>) {
-        self.store.open(context.address().recipient());
-        self.load(context);
-    }
-}
-
-impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Letter<M>> for Shell<M, D, S> {
-    type Result = ();
-
-    fn handle(&mut self, letter: Letter<M>, context: &mut Context<Self>) {
-        match self.phase {
-            Phase::Running(_) => self.handle_letter(letter, None, context),
-            Phase::Loading | Phase::Settling(_) | Phase::Pausing | Phase::Ended => {
-                let now = self.settings.clock.now();
-                self.defer(Event::Letter(letter, now));
-            }
-        }
-    }
-}
-
-impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Returned<M>> for Shell<M, D, S> {
-    type Result = ();
-
-    fn handle(&mut self, returned: Returned<M>, context: &mut Context<Self>) {
-        match self.phase {
-            Phase::Running(_) => self.returned(returned, context),
-            Phase::Loading | Phase::Settling(_) | Phase::Pausing | Phase::Ended => {
-                self.defer(Event::Returned(returned))
-            }
-        }
-    }
-}
-
-impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Settled> for Shell<M, D, S> {
-    type Result = ();
-
-    fn handle(&mut self, settled: Settled, context: &mut Context<Self>) {
-        if matches!(self.phase, Phase::Ended) || settled.epoch < self.first_epoch {
-            return;
-        }
-        match settled.outcome {
-            Ok(()) => self.outbox.settle(settled.through),
-            // Later writes of an epoch fail with its first one, and that has been dealt with.
-            Err(_) if self.failed_epoch >= Some(settled.epoch) => return,
-            Err(error) => {
-                self.write_failed(&error.to_string(), context);
-                return;
-            }
-        }
-        self.flush(context);
-        self.go_on_if_settled(context);
     }
 }

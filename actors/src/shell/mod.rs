@@ -60,6 +60,7 @@ mod feed;
 mod follow;
 mod ledger;
 mod machine;
+mod mailbox;
 mod notice;
 mod outbox;
 mod rebuild;
