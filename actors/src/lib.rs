@@ -20,8 +20,6 @@ pub mod process;
 
 pub mod processes;
 
-pub mod catalog;
-
 pub mod driver;
 
 pub mod eventor;

@@ -86,6 +86,10 @@ struct BoundArgs {
     #[arg(long)]
     tag: Option<String>,
 
+    /// What the command is to see as its own name
+    #[arg(long)]
+    name: Option<OsString>,
+
     /// The command and its arguments
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -135,8 +139,8 @@ pub fn main() -> ExitCode {
                 Err(error) => told(&error, 1),
             },
         },
-        Command::Bound(BoundArgs { parent, tag, command }) => {
-            let error = be_bound(parent, tag.as_deref(), &command);
+        Command::Bound(BoundArgs { parent, tag, name, command }) => {
+            let error = be_bound(parent, tag.as_deref(), name.as_deref(), &command);
             told(&error, error.exit_code())
         }
         Command::Keeper => match keep() {

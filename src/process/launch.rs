@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use super::bound::Binder;
+use super::Binder;
 use super::log;
 use super::owner::{Orphanage, Process};
 use super::spec::ProcessSpec;
@@ -59,7 +59,7 @@ pub fn launch(spec: &ProcessSpec, binder: &Binder) -> Result<Process, LaunchErro
 }
 
 fn spawn(spec: &ProcessSpec, binder: &Binder, output: io::PipeWriter) -> io::Result<Child> {
-    let mut command: Command = binder.command(&spec.program);
+    let mut command: Command = binder.command(&spec.program, None);
     command
         .args(&spec.arguments)
         .env_clear()

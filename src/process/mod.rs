@@ -21,17 +21,14 @@
 
 mod spec;
 
-mod bound;
 mod ending;
-mod keeper;
 mod launch;
 mod log;
 mod owner;
 mod tail;
 
-pub use bound::{Binder, BoundError, be_bound};
+pub use callboard_actors::process::{Binder, BoundError, Keeper, be_bound, keep};
 pub use ending::{EndedBy, ProcessEnding, ProcessExit};
-pub use keeper::{Keeper, keep};
 pub use launch::{LaunchError, launch};
 pub use log::LogSpec;
 pub use owner::Process;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::ending::ProcessEnding;
 use super::name::ProcessName;
+use crate::goplugin::{HandshakeError, TermsError};
 
 /// Why a file is not run (SEC-05, SEC-07).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -155,13 +156,25 @@ pub enum LaunchError {
         /// Which process.
         name: ProcessName,
     },
-    /// What an earlier process of this name left cannot be ended, so that it is not started beside it (PRC-03).
-    #[error("process {name} is not started: {left} processes of an earlier one cannot be ended")]
-    Haunted {
+    /// What it said is no handshake that can be accepted (D20 to D28). It was ended.
+    #[error("process {name} was started and ended again: {source}; {ending}{}", notes(diagnosis))]
+    Handshake {
         /// Which process.
         name: ProcessName,
-        /// How many are left.
-        left: usize,
+        /// What is wrong with what it said.
+        source: HandshakeError,
+        /// How it was ended, with its last lines.
+        ending: Box<ProcessEnding>,
+        /// What can be seen of its file (D34).
+        diagnosis: Vec<String>,
+    },
+    /// The terms of its handshake are none that a plugin could understand.
+    #[error("process {name} is not started: {source}")]
+    Terms {
+        /// Which process.
+        name: ProcessName,
+        /// What is wrong with them.
+        source: TermsError,
     },
     /// Its actor failed; the process was ended.
     #[error("process {name} is not started: {reason}")]
@@ -195,13 +208,13 @@ impl LaunchError {
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Executable { source, .. } => source.is_transient(),
-            Self::NotBindable { .. } => false,
+            Self::Handshake { source, .. } => source.is_transient(),
+            Self::NotBindable { .. } | Self::Terms { .. } => false,
             Self::Occupied { .. }
             | Self::System { .. }
             | Self::Ended { .. }
             | Self::TimedOut { .. }
             | Self::Stopped { .. }
-            | Self::Haunted { .. }
             | Self::Failed { .. }
             | Self::Stopping { .. }
             | Self::TooMany { .. } => true,
@@ -212,13 +225,15 @@ impl LaunchError {
     #[must_use]
     pub fn ending(&self) -> Option<&ProcessEnding> {
         match self {
-            Self::Ended { ending, .. } | Self::TimedOut { ending, .. } => Some(ending),
+            Self::Ended { ending, .. } | Self::TimedOut { ending, .. } | Self::Handshake { ending, .. } => {
+                Some(ending)
+            }
             Self::Occupied { .. }
             | Self::Executable { .. }
             | Self::NotBindable { .. }
             | Self::System { .. }
             | Self::Stopped { .. }
-            | Self::Haunted { .. }
+            | Self::Terms { .. }
             | Self::Failed { .. }
             | Self::Stopping { .. }
             | Self::TooMany { .. } => None,

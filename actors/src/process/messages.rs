@@ -2,6 +2,7 @@
 
 use super::name::{ProcessName, ProcessTag};
 use super::spec::{Lifetime, Reach};
+use crate::goplugin::Handshake;
 use crate::vocabulary::Timestamp;
 
 /// A process that is ready.
@@ -15,6 +16,8 @@ pub struct Launched {
     pub pid: u32,
     /// When it was started.
     pub started_at: Timestamp,
+    /// What it said in its handshake, if one was wanted.
+    pub handshake: Option<Handshake>,
     /// Whether an earlier run of the host started it. Its exit code will not be known then, since it is no child of ours.
     pub is_adopted: bool,
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::goplugin::HandshakeTerms;
+
 /// How long a process may take to say its handshake unless its spec says otherwise (D11).
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a process may take to end when asked to, unless whoever asks says otherwise (SHD-07).
@@ -105,6 +107,9 @@ pub struct ProcessSpec {
     pub reach: Reach,
     /// Where it runs.
     pub directory: PathBuf,
+    /// The terms of the handshake that it has to say on its standard output before it is ready, and the entries of its
+    /// environment that go with them. `None` for a process that is ready when it runs.
+    pub handshake: Option<HandshakeTerms>,
     /// How long it may take to say its handshake.
     pub start_timeout: Duration,
     /// How long it may take to end when its launch fails or the host stops.
@@ -125,6 +130,7 @@ impl ProcessSpec {
             lifetime: Lifetime::Bound,
             reach: Reach::Group,
             directory: PathBuf::from("/"),
+            handshake: None,
             start_timeout: START_TIMEOUT,
             stop_grace: STOP_GRACE,
             output_kept_bytes: OUTPUT_KEPT_BYTES,
@@ -143,6 +149,7 @@ impl fmt::Debug for ProcessSpec {
             .field("lifetime", &self.lifetime)
             .field("reach", &self.reach)
             .field("directory", &self.directory)
+            .field("handshake", &self.handshake.is_some())
             .field("start_timeout", &self.start_timeout)
             .field("stop_grace", &self.stop_grace)
             .field("output_kept_bytes", &self.output_kept_bytes)

@@ -1,8 +1,14 @@
 //! What can be said to the owner of the processes, and what it says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::process::{Launched, ProcessEnding, ProcessName, ProcessReport, ProcessSpec, ProcessTag};
+use super::state::Processes;
+use crate::conversation;
+use crate::process::{
+    LaunchError, Launched, ProcessEnding, ProcessName, ProcessNews, ProcessReport, ProcessSpec, ProcessTag,
+};
+use crate::vocabulary::Attempt;
 
 /// Starts a process under a name. Answered when it is ready: when its handshake is read or, where none is wanted, when it
 /// runs; or when the launch has failed and whatever had started is ended and reaped.
@@ -10,8 +16,8 @@ use crate::process::{Launched, ProcessEnding, ProcessName, ProcessReport, Proces
 pub struct LaunchProcess {
     /// Under which name.
     pub name: ProcessName,
-    /// What is run, and how.
-    pub spec: ProcessSpec,
+    /// What is run, and how. Shared, since whoever launches it may have to do so again.
+    pub spec: Arc<ProcessSpec>,
 }
 
 /// Asks what became of the process of this name that an earlier run of the host may have left. Answered when that is settled:
@@ -98,6 +104,30 @@ pub struct ListProcesses;
 pub struct DescribeProcess {
     /// Which name.
     pub name: ProcessName,
+}
+
+/// Says what a process actor tells. Said by those actors themselves; from anyone else it changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessReported {
+    /// Which life of which actor says so: what an earlier one says late changes nothing.
+    pub life: Attempt,
+    /// Of which process.
+    pub name: ProcessName,
+    /// What it says.
+    pub news: ProcessNews,
+}
+
+conversation! {
+    /// What is said to the owner of the processes.
+    pub enum ProcessesAsk -> ProcessesAnswer for Processes {
+        LaunchProcess => Result<Launched, LaunchError>,
+        RecallProcess => Result<Recalled, RecallError>,
+        StopProcess => Result<ProcessEnding, NoSuchProcess>,
+        AwaitEnd => Result<ProcessEnding, NoSuchProcess>,
+        ListProcesses => Vec<ProcessReport>,
+        DescribeProcess => Option<ProcessReport>,
+        ProcessReported => (),
+    }
 }
 
 /// What subscribers are told.

@@ -1,5 +1,47 @@
-//! The one registry of processes: it owns them by name, and adopts or ends what an earlier run of the host left.
+//! The one registry of processes: it owns them by name, and adopts or ends what an earlier run of the host left (PRC-04).
+//!
+//! ```text
+//!  start ──► every record: its actor looks for the process ──► adopted: ready again
+//!    │                                                     ├─► ours, but not to be adopted: ended
+//!    │                                                     └─► not proven: nobody is touched, the record is retired
+//!    └─────► no record, but our mark: ended                       │
+//!                                                                 ▼
+//!  LaunchProcess ──► intent on disk ──► actor ──► spawned ──► ready ──► answered
+//!                                                   │           │
+//!                              each on disk before it is told ──┘
+//!  ended, reaped, its group empty ──► record gone ──► told to everyone who waited
+//! ```
+//!
+//! What holds:
+//!
+//! - At most one process under each name, however many ask for it; a launch that comes while an earlier process of that name is
+//!   being looked for waits for what comes of that (PRC-03).
+//! - After a crash of the host at any moment, every process that carries our mark is adopted or ended (PRC-09).
+//! - A record that points at something else touches nobody, is retired with news, and never keeps a fresh launch from working
+//!   (PRC-01, RES-07).
+//! - Stopping the host ends all processes; detaching leaves the surviving ones, with their records and the positions of their
+//!   outputs. Those are written down once a second while they advance: after a kill of the host the lines of at most that
+//!   second are told again, and none is lost (PRC-07).
+//! - When this actor or one of a process crashes, processes go on: they are found again by their records.
 
 mod messages;
 
+mod state;
+
+mod behaviour;
+mod hearing;
+mod launching;
+
+mod row;
+
+mod store;
+
+mod actor;
+
+pub use actor::start;
 pub use messages::*;
+pub use row::PROCESS_TABLE;
+pub use state::{
+    ChildEnded, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome, ProcessesTimer,
+};
+pub use store::{DurableRecords, MemoryRecords, OWNER};

@@ -69,6 +69,8 @@ mod spawn;
 mod store;
 mod timers;
 
+pub(crate) use calls::panic_message;
+
 pub use address::{Address, AskError, Asking, Vitals};
 pub use clock::Clock;
 pub use conversation::Message;

@@ -1,0 +1,340 @@
+//! What one process actor does in the world.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use futures_util::future::LocalBoxFuture;
+use rustix::process::Signal;
+
+use super::birth::Birth;
+use super::bound::Binder;
+use super::control_group::ControlGroups;
+use super::executable::{Opened, open_program};
+use super::herald::Herald;
+use super::identity::{Findings, Identity, Seen, Verdict, judge};
+use super::launch_error::LaunchError;
+use super::look;
+use super::output::{self, Output, Reading, Shaking};
+use super::owned::{self, Owned};
+use super::record::ProcessRecord;
+use super::spec::{ProcessSpec, Reach};
+use super::state::{LastWords, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, Why};
+use super::watcher::Watcher;
+use crate::goplugin::{HandshakeScan, ScanLimits};
+use crate::shell::{self, Address, Doing, NoStore, Running, Settings};
+use crate::vocabulary::{Backoff, RestartBudget};
+
+/// What all processes of a host share.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// Whose processes these are: the same for every run on one data directory, and for no other.
+    pub owner: Arc<str>,
+    /// Below this each process has a directory for its output.
+    pub directory: PathBuf,
+    /// What binds a process to this host; without it none can be bound (PRC-04).
+    pub binder: Option<Binder>,
+    /// Where control groups are made.
+    pub control_groups: ControlGroups,
+    /// Tells when outputs grow.
+    pub watcher: Rc<Watcher>,
+    /// Logs what plugins say.
+    pub herald: Herald,
+}
+
+/// Starts the actor of a process at a vacant address. `told` hears its news, one by one and in order.
+///
+/// It is not mended after a crash: what it did is on disk, so a new one that is started from the record finds the process
+/// again, or ends what had not come to its end (PRC-02).
+pub fn start(
+    address: &Address<Process>,
+    config: ProcessConfig,
+    surroundings: Surroundings,
+    told: impl Fn(ProcessNews) + 'static,
+    settings: Settings,
+) -> Running {
+    let span = settings.budget.window;
+    let settings = Settings { budget: RestartBudget { limit: 0, window: span }, ..settings };
+    let settings = Settings { rebuild_backoff: Backoff::default(), ..settings };
+    let hands = Hands {
+        record: Rc::new(config.record.clone()),
+        spec: config.spec.clone(),
+        surroundings: Rc::new(surroundings),
+        told: Box::new(told),
+        held: Rc::default(),
+    };
+    shell::start(address, config, hands, NoStore, settings)
+}
+
+struct Hands {
+    record: Rc<ProcessRecord>,
+    spec: Option<Arc<ProcessSpec>>,
+    surroundings: Rc<Surroundings>,
+    told: Box<dyn Fn(ProcessNews)>,
+    held: Rc<RefCell<Held>>,
+}
+
+/// What is there of the process. It is taken out for work that takes time, and put back behind it.
+#[derive(Debug, Default)]
+struct Held {
+    owned: Option<Owned>,
+    output: Option<Rc<Output>>,
+    shaking: Option<Shaking>,
+    opened: Option<Opened>,
+    diagnosis: Vec<String>,
+}
+
+impl Doing<Process> for Hands {
+    fn call(&mut self, call: ProcessCall) -> LocalBoxFuture<'static, ProcessOutcome> {
+        let scene = self.scene();
+        match call {
+            ProcessCall::Spawn => {
+                let spec = self.spec.clone();
+                Box::pin(async move { ProcessOutcome::Spawned(scene.spawn(spec).await) })
+            }
+            ProcessCall::Find => ready(ProcessOutcome::Found(scene.find())),
+            ProcessCall::Adopt => ready(ProcessOutcome::Adopted(scene.adopt())),
+            ProcessCall::EndLeft(proven) => Box::pin(scene.end_left(proven)),
+            ProcessCall::AwaitHandshake => Box::pin(scene.shake()),
+            ProcessCall::AwaitEnd => scene.await_end(),
+            ProcessCall::AwaitReading => Box::pin(scene.await_reading()),
+            ProcessCall::Terminate => {
+                scene.with(|owned| owned.signal(Signal::TERM));
+                ready(ProcessOutcome::Done)
+            }
+            ProcessCall::Kill => {
+                scene.with(Owned::kill);
+                ready(ProcessOutcome::Done)
+            }
+            ProcessCall::Clear => Box::pin(scene.clear()),
+            ProcessCall::LetGo => Box::pin(scene.let_go()),
+        }
+    }
+
+    fn published(&mut self, news: &ProcessNews) {
+        (self.told)(news.clone());
+    }
+}
+
+impl Hands {
+    fn scene(&self) -> Scene {
+        Scene {
+            record: Rc::clone(&self.record),
+            surroundings: Rc::clone(&self.surroundings),
+            held: Rc::clone(&self.held),
+        }
+    }
+}
+
+/// One call at work.
+struct Scene {
+    record: Rc<ProcessRecord>,
+    surroundings: Rc<Surroundings>,
+    held: Rc<RefCell<Held>>,
+}
+
+impl Scene {
+    fn with(&self, act: impl FnOnce(&Owned)) {
+        if let Some(owned) = &self.held.borrow().owned {
+            act(owned);
+        }
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.surroundings.directory.join(self.record.name.as_str())
+    }
+
+    /// Whatever way this ends, a process that was spawned has an owner: this function, and then `held` (PRC-02).
+    async fn spawn(&self, spec: Option<Arc<ProcessSpec>>) -> Result<Identity, LaunchError> {
+        let name = &self.record.name;
+        let failed = |attempted: &str, message: String| LaunchError::System {
+            name: name.clone(),
+            attempted: attempted.to_owned(),
+            message,
+        };
+        let spec = spec.ok_or_else(|| failed("find what to start", "there is no spec".to_owned()))?;
+        let executable = spec.executable.clone();
+        let opened = actix_rt::task::spawn_blocking(move || open_program(&executable)).await;
+        let opened = opened
+            .map_err(|error| failed("check the program", error.to_string()))?
+            .map_err(|source| LaunchError::Executable { name: name.clone(), source })?;
+        self.held.borrow_mut().diagnosis = opened.diagnosis();
+        let files = output::begin(&self.directory());
+        let files = files.map_err(|error| failed("open the output files", error.to_string()))?;
+        let scan = spec.handshake.clone().map(|terms| HandshakeScan::new(terms, ScanLimits::default()));
+        let reading = self.read(scan).map_err(|error| failed("read the output", error.to_string()))?;
+        let Surroundings { owner, binder, control_groups, .. } = &*self.surroundings;
+        let tag = self.record.tag;
+        let group = (spec.reach == Reach::Everything).then(|| control_groups.group(tag)).flatten();
+        let birth = Birth {
+            name,
+            tag,
+            owner,
+            spec: &spec,
+            binder: binder.as_ref(),
+            group: group.as_ref(),
+            output: files,
+        };
+        let mut owned = birth.spawn(&opened)?;
+        owned.contain(group);
+        // From here on every return ends the process, since it is dropped.
+        opened.check_unchanged().map_err(|source| LaunchError::Executable { name: name.clone(), source })?;
+        let identity =
+            owned.identify(false).map_err(|error| failed("identify the process", error.to_string()))?;
+        if spec.handshake.is_none() {
+            owned.leave_on_loss();
+        }
+        let (output, shaking) = reading;
+        let mut held = self.held.borrow_mut();
+        (held.owned, held.output, held.shaking) = (Some(owned), Some(Rc::new(output)), shaking);
+        held.opened = spec.handshake.is_some().then_some(opened);
+        Ok(identity)
+    }
+
+    fn read(&self, scan: Option<HandshakeScan>) -> std::io::Result<(Output, Option<Shaking>)> {
+        let Surroundings { watcher, herald, .. } = &*self.surroundings;
+        let reading = Reading {
+            name: &self.record.name,
+            directory: &self.directory(),
+            positions: self.record.positions,
+            kept: self.record.output_kept_bytes,
+            watcher,
+            herald,
+        };
+        Output::open(&reading, scan)
+    }
+
+    /// Reads on where an earlier owner has stopped. What cannot be read is no reason to touch the process (LOG-04).
+    fn read_on(&self) -> Option<Rc<Output>> {
+        let read = self.read(None).inspect_err(|error| {
+            tracing::warn!(process = %self.record.name, error = %error, "the output of a process cannot be read on");
+        });
+        read.ok().map(|(output, _)| Rc::new(output))
+    }
+
+    async fn shake(self) -> ProcessOutcome {
+        let shaking = self.held.borrow_mut().shaking.take();
+        let shaken = match shaking {
+            Some(shaking) => shaking.await,
+            None => return std::future::pending().await,
+        };
+        let Ok(shaken) = shaken else {
+            // The reader is gone with the process; whoever waits hears of its end.
+            return std::future::pending().await;
+        };
+        let mut held = self.held.borrow_mut();
+        let opened = held.opened.take();
+        let unchanged = opened.map_or(Ok(()), |opened| opened.check_unchanged());
+        let identity = held.owned.as_ref().and_then(|owned| owned.identify(true).ok());
+        let shaken = match (shaken, unchanged) {
+            (_, Err(error)) => Err(Why::Program(error)),
+            (Err(error), Ok(())) => Err(Why::Handshake(error)),
+            (Ok(handshake), Ok(())) => Ok(handshake),
+        };
+        if shaken.is_ok()
+            && let Some(owned) = &mut held.owned
+        {
+            owned.leave_on_loss();
+        }
+        ProcessOutcome::Shaken(shaken, identity)
+    }
+
+    // === What an earlier run left ===
+
+    fn find(&self) -> Result<Findings, String> {
+        let (tag, identity) = (self.record.tag, self.record.identity.as_ref());
+        let found = look::find(&self.surroundings.owner, tag, identity, &self.directory());
+        let found = found.map_err(|error| error.to_string());
+        let is_child = identity
+            .and_then(|identity| Owned::candidate(identity.pid, tag, self.record.reach))
+            .is_some_and(|candidate| candidate.is_child());
+        found.map(|findings| Findings { is_child, ..findings })
+    }
+
+    /// Takes a descriptor first and looks again behind it: from then on the number cannot pass to another process.
+    fn adopt(&self) -> Result<bool, String> {
+        let record = &self.record;
+        let identity = record.identity.as_ref().ok_or("nothing is recorded of it")?;
+        let mut owned = Owned::candidate(identity.pid, record.tag, record.reach).ok_or("it has ended")?;
+        let findings = self.find()?;
+        match judge(record.tag, identity, &findings) {
+            Verdict::Proven => {}
+            Verdict::Ended => return Err("it has ended".to_owned()),
+            Verdict::NotProven(reason) => return Err(reason),
+        }
+        owned.contain(self.surroundings.control_groups.existing(record.tag));
+        let mut held = self.held.borrow_mut();
+        (held.owned, held.output) = (Some(owned), self.read_on());
+        Ok(findings.at_pid.is_some_and(|seen| !seen.is_zombie))
+    }
+
+    async fn end_left(self, proven: Vec<Seen>) -> ProcessOutcome {
+        let ProcessRecord { tag, reach, identity, .. } = &*self.record;
+        let group = identity.as_ref().map(|identity| identity.pid);
+        let contained = self.surroundings.control_groups.existing(*tag);
+        let left = owned::end_left(&proven, *tag, group, *reach, contained).await;
+        if left > 0 {
+            return ProcessOutcome::Left(left);
+        }
+        self.held.borrow_mut().output = self.read_on();
+        ProcessOutcome::Cleared(Box::new(self.last_words().await))
+    }
+
+    // === Its end ===
+
+    fn await_end(&self) -> LocalBoxFuture<'static, ProcessOutcome> {
+        let ended = self.held.borrow().owned.as_ref().map(Owned::ended);
+        match ended {
+            Some(ended) => Box::pin(async move { ProcessOutcome::Ended(ended.await) }),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+
+    async fn await_reading(self) -> ProcessOutcome {
+        let output = self.held.borrow().output.clone();
+        match output {
+            Some(output) => {
+                let (positions, dropped) = output.advanced().await;
+                ProcessOutcome::Reading(positions, dropped)
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn clear(self) -> ProcessOutcome {
+        let owned = self.held.borrow_mut().owned.take();
+        if let Some(mut owned) = owned {
+            let left = owned.clear().await;
+            if left > 0 {
+                self.held.borrow_mut().owned = Some(owned);
+                return ProcessOutcome::Left(left);
+            }
+        }
+        ProcessOutcome::Cleared(Box::new(self.last_words().await))
+    }
+
+    async fn let_go(self) -> ProcessOutcome {
+        let output = self.held.borrow_mut().output.take();
+        if let Some(owned) = &mut self.held.borrow_mut().owned {
+            owned.leave_on_loss();
+        }
+        let Some(output) = output else { return ProcessOutcome::LetGo(self.record.positions) };
+        output.close().await;
+        ProcessOutcome::LetGo(output.positions())
+    }
+
+    /// Reads the output to its end.
+    async fn last_words(&self) -> LastWords {
+        let output = self.held.borrow_mut().output.take();
+        let diagnosis = std::mem::take(&mut self.held.borrow_mut().diagnosis);
+        let Some(read) = output else { return LastWords { diagnosis, ..LastWords::default() } };
+        read.close().await;
+        let (output, errors) = read.last_lines();
+        LastWords { output, errors, panic: read.trace(), diagnosis }
+    }
+}
+
+fn ready(outcome: ProcessOutcome) -> LocalBoxFuture<'static, ProcessOutcome> {
+    Box::pin(std::future::ready(outcome))
+}

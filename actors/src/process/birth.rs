@@ -1,0 +1,95 @@
+//! The birth of a process.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::bound::Binder;
+use super::control_group::ControlGroup;
+use super::executable::{DESCRIPTOR_PATH, Opened};
+use super::identity::{OWNER_VARIABLE, TAG_VARIABLE};
+use super::launch_error::LaunchError;
+use super::look;
+use super::name::{ProcessName, ProcessTag};
+use super::owned::Owned;
+use super::spec::{Lifetime, ProcessSpec};
+use crate::goplugin::HandshakeTerms;
+
+/// All that a birth needs.
+#[derive(Debug)]
+pub(super) struct Birth<'a> {
+    pub(super) name: &'a ProcessName,
+    pub(super) tag: ProcessTag,
+    pub(super) owner: &'a str,
+    pub(super) spec: &'a ProcessSpec,
+    pub(super) binder: Option<&'a Binder>,
+    /// The control group that it is put into.
+    pub(super) group: Option<&'a ControlGroup>,
+    /// Standard output and standard error, open for appending.
+    pub(super) output: (File, File),
+}
+
+impl Birth<'_> {
+    /// Starts the process. It is owned from this instant: whichever way it is lost, it is ended and reaped (PRC-02).
+    ///
+    /// To be called from the thread on which the host lives: when that thread ends, the kernel kills a process that is bound.
+    pub(super) fn spawn(self, opened: &Opened) -> Result<Owned, LaunchError> {
+        let failed = |attempted: &str, source: &io::Error| LaunchError::System {
+            name: self.name.clone(),
+            attempted: attempted.to_owned(),
+            message: source.to_string(),
+        };
+        let mut command = self.command()?;
+        let stdin = opened.descriptor().map_err(|error| failed("hand the program over", &error))?;
+        let (stdout, stderr) = &self.output;
+        let clone = |file: &File| file.try_clone().map_err(|error| failed("hand its output over", &error));
+        command
+            .args(&self.spec.arguments)
+            .env_clear()
+            .envs(self.environment())
+            .current_dir(&self.spec.directory)
+            .process_group(0)
+            .stdin(Stdio::from(stdin))
+            .stdout(clone(stdout)?)
+            .stderr(clone(stderr)?);
+        let child = command.spawn().map_err(|error| failed("start the program", &error))?;
+        let pid = look::number(child.id()).expect("a child has a process id");
+        let owned = Owned::child(pid, self.tag, self.spec.reach);
+        let owned = owned.map_err(|error| failed("watch the process", &error))?;
+        if let Some(Err(error)) = self.group.map(|group| group.add(owned.pid())) {
+            // Its process group and its tag find it as well.
+            tracing::warn!(process = %self.name, error = %error, "it cannot be put into its control group");
+        }
+        Ok(owned)
+    }
+
+    fn command(&self) -> Result<Command, LaunchError> {
+        let name = self.spec.executable.place();
+        match (self.spec.lifetime, self.binder) {
+            (Lifetime::Bound, None) => Err(LaunchError::NotBindable { name: self.name.clone() }),
+            (Lifetime::Bound, Some(binder)) => Ok(binder.command(Path::new(DESCRIPTOR_PATH), Some(&name))),
+            (Lifetime::Surviving, _) => {
+                let mut command = Command::new(DESCRIPTOR_PATH);
+                command.arg0(name);
+                Ok(command)
+            }
+        }
+    }
+
+    /// Empty, plus what is allowed of the host's, plus what the spec says, plus what the handshake needs, plus our
+    /// marks (SEC-06). Later ones win.
+    fn environment(&self) -> BTreeMap<OsString, OsString> {
+        let shaking = self.spec.handshake.iter().flat_map(HandshakeTerms::environment);
+        let shaking = shaking.map(|(name, value)| (name.into(), value.into()));
+        let inherited =
+            self.spec.inherit.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+        let own = self.spec.environment.iter().map(|(name, value)| (name.into(), value.into()));
+        let marks = [(TAG_VARIABLE, self.tag.to_string()), (OWNER_VARIABLE, self.owner.to_owned())];
+        let marks = marks.map(|(name, value)| (name.into(), value.into()));
+        inherited.chain(own).chain(shaking).chain(marks).collect()
+    }
+}

@@ -1,0 +1,122 @@
+//! How a process is bound to its host by the kernel, without a line of unsafe code: our own program is started first, asks
+//! for the binding, and then becomes the command.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+use super::keeper::{self, Keeper};
+
+/// The subcommand of our program that [`be_bound`] is reached by.
+const SUBCOMMAND: &str = "bound";
+
+/// Knows the program whose subcommand `bound` binds a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binder {
+    program: PathBuf,
+    tag: Option<String>,
+}
+
+impl Binder {
+    /// Binds by the program that runs, which has to be `callboard`: the very same one, even if its file has been replaced.
+    #[must_use]
+    pub fn this_program() -> Self {
+        Self { program: PathBuf::from("/proc/self/exe"), tag: None }
+    }
+
+    /// Binds by this `callboard`, for a host program that is another one.
+    #[must_use]
+    pub fn program(path: impl Into<PathBuf>) -> Self {
+        Self { program: path.into(), tag: None }
+    }
+
+    /// Marks the processes, so that this keeper ends what they leave when the host is killed.
+    #[must_use]
+    pub fn kept_by(mut self, keeper: &Keeper) -> Self {
+        self.tag = Some(keeper.tag().to_owned());
+        self
+    }
+
+    /// The command that becomes `program`, bound to this process. The program sees `name` as its own name, if one is given.
+    #[must_use]
+    pub fn command(&self, program: &Path, name: Option<&Path>) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(SUBCOMMAND).arg("--parent").arg(std::process::id().to_string());
+        if let Some(tag) = &self.tag {
+            command.arg("--tag").arg(tag);
+        }
+        if let Some(name) = name {
+            command.arg("--name").arg(name);
+        }
+        command.arg("--").arg(program);
+        command
+    }
+}
+
+/// Why a process did not become its command.
+#[derive(Debug, thiserror::Error)]
+pub enum BoundError {
+    /// No command was given.
+    #[error("no command to become; give one after --")]
+    NoCommand,
+    /// The host died before the binding was in place; what it wanted started must not start.
+    #[error("the host process {parent} has ended; {command:?} is not started")]
+    Orphaned {
+        /// Which process was to be the parent.
+        parent: u32,
+        /// What was to be started.
+        command: OsString,
+    },
+    /// The kernel refused the binding.
+    #[error("cannot be bound to the host: {source}")]
+    Refused {
+        /// What it said.
+        source: io::Error,
+    },
+    /// The command cannot be executed.
+    #[error("cannot execute {command:?}: {source}")]
+    NotExecuted {
+        /// Which command.
+        command: OsString,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl BoundError {
+    /// The exit code for it, as shells give it: 127 for a command that is not there, 126 for one that cannot be run.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotExecuted { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            Self::NotExecuted { .. } => 126,
+            Self::NoCommand => 2,
+            Self::Orphaned { .. } | Self::Refused { .. } => 1,
+        }
+    }
+}
+
+/// Binds this process to its parent, which has to be `parent`, and becomes the command, marked with the tag of its keeper if
+/// it has one. The command sees `name` as its own name, if one is given. Returns only if that fails.
+///
+/// The binding survives the `exec`. Asking first and looking at the parent afterwards leaves no gap: if the parent dies before
+/// the look, the look sees it; if it dies after, the kernel kills us.
+#[must_use]
+pub fn be_bound(parent: u32, tag: Option<&str>, name: Option<&OsStr>, command: &[OsString]) -> BoundError {
+    let Some((program, arguments)) = command.split_first() else { return BoundError::NoCommand };
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return BoundError::Refused { source: error.into() };
+    }
+    let actual = getppid().map(Pid::as_raw_nonzero).map(std::num::NonZeroI32::get);
+    if actual.and_then(|pid| u32::try_from(pid).ok()) != Some(parent) {
+        return BoundError::Orphaned { parent, command: program.clone() };
+    }
+    let marks = tag.map(|tag| (keeper::MARK, keeper::mark(tag, std::process::id())));
+    let mut becoming = Command::new(program);
+    let source = becoming.arg0(name.unwrap_or(program)).args(arguments).envs(marks).exec();
+    BoundError::NotExecuted { command: program.clone(), source }
+}

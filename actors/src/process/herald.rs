@@ -1,0 +1,144 @@
+//! Tells the lines of plugins to whoever reads our log, on a thread of its own: a log that stands still holds up nobody but
+//! this thread, and what does not fit into its queue is dropped and counted (LOG-03).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use tokio::sync::Notify;
+use tracing::Dispatch;
+
+use super::name::ProcessName;
+use crate::goplugin::{LineLevel, PluginLine};
+
+/// How many lines of all plugins may wait to be told.
+const QUEUE: usize = 4_096;
+/// The thread needs little stack of its own, but subscribers may need more.
+const STACK_BYTES: usize = 512 * 1_024;
+
+/// How far the lines of one stream have been told.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Up to here in the file.
+    told: AtomicU64,
+    /// How many lines wait.
+    waiting: AtomicUsize,
+    settled: Notify,
+}
+
+impl Progress {
+    /// Where to read on if everything ended now: `read` if nothing waits, and else behind the last line that was told.
+    pub(super) fn position(&self, read: u64) -> u64 {
+        if self.waiting.load(Ordering::Acquire) == 0 { read } else { self.told.load(Ordering::Acquire) }
+    }
+
+    /// Waits until nothing waits.
+    pub(super) async fn settled(&self) {
+        loop {
+            let settled = self.settled.notified();
+            if self.waiting.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            settled.await;
+        }
+    }
+
+    fn tell(&self, position: u64) {
+        self.told.fetch_max(position, Ordering::AcqRel);
+        if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.settled.notify_one();
+        }
+    }
+}
+
+/// One line, and where in its file it ends.
+pub(super) struct Spoken {
+    pub(super) plugin: ProcessName,
+    pub(super) line: PluginLine,
+    pub(super) position: u64,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// The way to the thread. It ends with the last of these.
+#[derive(Debug, Clone)]
+pub struct Herald {
+    queue: SyncSender<Spoken>,
+}
+
+impl Herald {
+    /// Starts the thread, which tells the lines to the subscriber that is the present one here.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start() -> std::io::Result<Self> {
+        let (queue, lines) = sync_channel(QUEUE);
+        let subscriber = tracing::dispatcher::get_default(Clone::clone);
+        let thread = std::thread::Builder::new().name("plugin log".to_owned()).stack_size(STACK_BYTES);
+        thread.spawn(move || tell_all(&lines, &subscriber))?;
+        Ok(Self { queue })
+    }
+
+    /// Hands a line over. False if the queue is full; the line is lost then.
+    pub(super) fn tell(&self, spoken: Spoken, read: u64) -> bool {
+        let progress = Arc::clone(&spoken.progress);
+        if progress.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
+            progress.told.store(read, Ordering::Release);
+        }
+        match self.queue.try_send(spoken) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                if progress.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    progress.settled.notify_one();
+                }
+                false
+            }
+        }
+    }
+}
+
+fn tell_all(lines: &Receiver<Spoken>, subscriber: &Dispatch) {
+    for spoken in lines {
+        let told = std::panic::AssertUnwindSafe(|| {
+            tracing::dispatcher::with_default(subscriber, || tell(&spoken.plugin, &spoken.line));
+        });
+        // A subscriber that panics loses this line and no other.
+        let _ = std::panic::catch_unwind(told);
+        spoken.progress.tell(spoken.position);
+    }
+}
+
+macro_rules! say {
+    ($level:ident, $plugin:expr, $line:expr) => {
+        tracing::$level!(
+            target: "callboard::plugin",
+            plugin = %$plugin,
+            module = module_of($line),
+            fields = fields_of($line),
+            "{}", $line.message
+        )
+    };
+}
+
+/// The name of the logger, as hclog gives it.
+const MODULE: &str = "@module";
+
+fn module_of(line: &PluginLine) -> Option<&str> {
+    line.fields.iter().find(|(name, _)| name == MODULE).map(|(_, value)| value.as_str())
+}
+
+/// What else came with the line; a subscriber knows only fields that are named in the code.
+fn fields_of(line: &PluginLine) -> Option<String> {
+    let fields = line.fields.iter().filter(|(name, _)| name != MODULE);
+    let told: Vec<String> = fields.map(|(name, value)| format!("{name}={value}")).collect();
+    (!told.is_empty()).then(|| told.join(" "))
+}
+
+fn tell(plugin: &ProcessName, line: &PluginLine) {
+    match line.level {
+        LineLevel::Trace => say!(trace, plugin, line),
+        LineLevel::Debug => say!(debug, plugin, line),
+        LineLevel::Info => say!(info, plugin, line),
+        LineLevel::Warn => say!(warn, plugin, line),
+        LineLevel::Error => say!(error, plugin, line),
+    }
+}

@@ -1,0 +1,245 @@
+//! What proves that a process is the one that was launched (PRC-01).
+
+use std::fmt;
+
+use super::name::ProcessTag;
+
+/// The variable that carries the tag of a process. What it makes inherits it.
+pub const TAG_VARIABLE: &str = "CALLBOARD_PROCESS_TAG";
+/// The variable that names whose process it is: the same for every run of a host on one data directory, and for no other.
+pub const OWNER_VARIABLE: &str = "CALLBOARD_PROCESS_OWNER";
+
+/// A file, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// The device it lies on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file {} of device {:#x}", self.inode, self.device)
+    }
+}
+
+/// What no other process shares with it, as long as machines run: together with its tag, all of it has to fit before a
+/// process is adopted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its process id, which the system gives to another process later.
+    pub pid: u32,
+    /// When it was started, in clock ticks since the machine was (field 22 of `/proc/<pid>/stat`).
+    pub started_ticks: u64,
+    /// Which start of the machine that was.
+    pub boot_id: String,
+    /// The program that it ran when it said its handshake. `None` for a process without one: it may be a wrapper that became
+    /// another program since.
+    pub executable: Option<FileId>,
+}
+
+/// A process as it is seen from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its process id.
+    pub pid: u32,
+    /// When it was started, in clock ticks since the machine was.
+    pub started_ticks: u64,
+    /// Its process group.
+    pub group: u32,
+    /// Its session.
+    pub session: u32,
+    /// Whether it has ended and nobody has asked how.
+    pub is_zombie: bool,
+    /// The program that it runs.
+    pub executable: Option<FileId>,
+    /// The tag in its environment.
+    pub tag: Option<ProcessTag>,
+    /// Whose it says it is.
+    pub owner: Option<String>,
+}
+
+/// What was found of a recorded process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Findings {
+    /// Whose processes are ours.
+    pub owner: String,
+    /// Which start of the machine this is.
+    pub boot_id: String,
+    /// Who has the recorded process id now.
+    pub at_pid: Option<Seen>,
+    /// Whether that is a child of this very host process, which was only lost sight of.
+    pub is_child: bool,
+    /// Everything that carries the recorded tag.
+    pub tagged: Vec<Seen>,
+    /// Which of those write to the output files of the launch.
+    pub writers: Vec<u32>,
+}
+
+/// What the findings say of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the very process.
+    Proven,
+    /// It has ended; nobody has its process id.
+    Ended,
+    /// What the record points at is not proven to be the process. It says what does not fit.
+    NotProven(String),
+}
+
+/// Compares a record with what was found.
+#[must_use]
+pub fn judge(tag: ProcessTag, identity: &Identity, findings: &Findings) -> Verdict {
+    let Identity { pid, started_ticks, boot_id, executable } = identity;
+    if *boot_id != findings.boot_id {
+        return not_proven(format!("it was started under boot {boot_id}, and this is {}", findings.boot_id));
+    }
+    let Some(seen) = &findings.at_pid else { return Verdict::Ended };
+    if seen.started_ticks != *started_ticks {
+        return not_proven(format!("process id {pid} belongs to a process that was started at another time"));
+    }
+    if seen.is_zombie {
+        // It has no environment and no program any more, and its number is not given away as long as it is there.
+        return Verdict::Proven;
+    }
+    match seen.tag {
+        Some(found) if found == tag => {}
+        Some(found) => return not_proven(format!("process {pid} carries the tag {found}, not {tag}")),
+        None => return not_proven(format!("process {pid} carries no tag that can be read")),
+    }
+    match (executable, seen.executable) {
+        (Some(recorded), Some(found)) if *recorded != found => {
+            not_proven(format!("process {pid} runs {found}, not {recorded}"))
+        }
+        (Some(_), None) => not_proven(format!("the program of process {pid} cannot be read")),
+        (Some(_) | None, _) => Verdict::Proven,
+    }
+}
+
+fn not_proven(reason: String) -> Verdict {
+    Verdict::NotProven(reason)
+}
+
+/// What is ours of the findings, though the record as a whole is not proven, so that nothing stays unowned (PRC-09). Without
+/// an identity the crash came before the process was ready, and whatever carries its tag was made by the launch.
+///
+/// A tagged process that is neither the recorded one nor of its group was made by it and has left it on purpose; it lives.
+#[must_use]
+pub fn ours(tag: ProcessTag, identity: Option<&Identity>, findings: &Findings) -> Vec<Seen> {
+    let Some(identity) = identity else { return findings.tagged.clone() };
+    let fits_in_part = |seen: &Seen| seen.pid == identity.pid || seen.started_ticks == identity.started_ticks;
+    // Where the whole identity is another's: we give a group and no session, and a task has files of its own.
+    let looks_launched = |seen: &Seen| findings.writers.contains(&seen.pid) && seen.session != seen.pid;
+    let leads = |seen: &&Seen| seen.pid == seen.group && (fits_in_part(seen) || looks_launched(seen));
+    let leader = findings.tagged.iter().find(leads);
+    let group = leader.map_or(identity.pid, |leader| leader.pid);
+    let tagged = findings.tagged.iter().filter(|seen| seen.tag == Some(tag) && seen.group == group);
+    // A record with another tag, of a process that is ours and fits in all else.
+    let fits = |seen: &&Seen| {
+        seen.started_ticks == identity.started_ticks
+            && identity.boot_id == findings.boot_id
+            && seen.owner.as_ref() == Some(&findings.owner)
+            && seen.tag != Some(tag)
+    };
+    tagged.chain(findings.at_pid.iter().filter(fits)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAG: ProcessTag = ProcessTag::new([7; 16]);
+    const FILE: FileId = FileId { device: 1, inode: 2 };
+
+    fn identity() -> Identity {
+        Identity { pid: 10, started_ticks: 100, boot_id: "b".to_owned(), executable: Some(FILE) }
+    }
+
+    fn seen() -> Seen {
+        Seen {
+            pid: 10,
+            started_ticks: 100,
+            group: 10,
+            session: 1,
+            is_zombie: false,
+            executable: Some(FILE),
+            tag: Some(TAG),
+            owner: Some("us".to_owned()),
+        }
+    }
+
+    fn found(at_pid: Option<Seen>, tagged: Vec<Seen>) -> Findings {
+        Findings {
+            owner: "us".to_owned(),
+            boot_id: "b".to_owned(),
+            at_pid,
+            is_child: false,
+            tagged,
+            writers: vec![],
+        }
+    }
+
+    #[test]
+    fn only_a_process_that_fits_in_everything_is_proven_prc_01() {
+        assert_eq!(judge(TAG, &identity(), &found(Some(seen()), vec![])), Verdict::Proven);
+        assert_eq!(judge(TAG, &identity(), &found(None, vec![])), Verdict::Ended);
+        let others = [
+            Seen { started_ticks: 101, ..seen() },
+            Seen { tag: None, ..seen() },
+            Seen { tag: Some(ProcessTag::new([8; 16])), ..seen() },
+            Seen { executable: Some(FileId { device: 1, inode: 3 }), ..seen() },
+            Seen { executable: None, ..seen() },
+        ];
+        for other in others {
+            let verdict = judge(TAG, &identity(), &found(Some(other.clone()), vec![]));
+            assert!(matches!(verdict, Verdict::NotProven(_)), "{other:?}: {verdict:?}");
+        }
+        let rebooted = Findings { boot_id: "c".to_owned(), ..found(Some(seen()), vec![]) };
+        assert!(matches!(judge(TAG, &identity(), &rebooted), Verdict::NotProven(_)));
+    }
+
+    #[test]
+    fn of_a_foreign_process_nothing_is_ours_prc_01() {
+        let foreign = Seen { tag: None, owner: None, ..seen() };
+        assert_eq!(ours(TAG, Some(&identity()), &found(Some(foreign), vec![])), vec![]);
+        let of_another_host =
+            Seen { tag: Some(ProcessTag::new([1; 16])), owner: Some("they".into()), ..seen() };
+        assert_eq!(ours(TAG, Some(&identity()), &found(Some(of_another_host), vec![])), vec![]);
+    }
+
+    #[test]
+    fn whatever_field_of_a_record_is_damaged_the_process_is_still_found_to_be_ours_res_07() {
+        let damaged = [
+            Identity { pid: 11, ..identity() },
+            Identity { started_ticks: 1, ..identity() },
+            Identity { boot_id: "?".to_owned(), ..identity() },
+            Identity { executable: Some(FileId { device: 0, inode: 0 }), ..identity() },
+        ];
+        for record in damaged {
+            let at_pid = (record.pid == 10).then(seen);
+            assert_eq!(ours(TAG, Some(&record), &found(at_pid, vec![seen()])), vec![seen()], "{record:?}");
+        }
+        let other_tag = ProcessTag::new([9; 16]);
+        assert_eq!(ours(other_tag, Some(&identity()), &found(Some(seen()), vec![])), vec![seen()]);
+    }
+
+    #[test]
+    fn a_record_of_another_process_does_not_hide_the_one_that_was_launched_prc_09() {
+        let other = Identity { pid: 99, started_ticks: 990, ..identity() };
+        let mut findings = found(None, vec![seen()]);
+        assert_eq!(ours(TAG, Some(&other), &findings), vec![], "it may be a task of it");
+        findings.writers = vec![10];
+        assert_eq!(ours(TAG, Some(&other), &findings), vec![seen()]);
+    }
+
+    #[test]
+    fn what_left_the_group_on_purpose_is_not_ended_with_it_prc_03() {
+        let task = Seen { pid: 30, group: 30, session: 30, started_ticks: 300, ..seen() };
+        let child = Seen { pid: 31, started_ticks: 300, ..seen() };
+        let findings = found(None, vec![task.clone(), child.clone()]);
+        assert_eq!(ours(TAG, Some(&identity()), &findings), vec![child.clone()]);
+        // Before it was ready it had no tasks; what carries the tag is what the launch made.
+        assert_eq!(ours(TAG, None, &findings), vec![task, child]);
+    }
+}

@@ -1,0 +1,195 @@
+//! Looking at processes, through `/proc`.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::identity::{FileId, Findings, Identity, OWNER_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge};
+use super::name::ProcessTag;
+
+/// Longest environment that is read of a process. The system allows more, and our marks would come late in it; a process
+/// whose marks are not found is not ours.
+const ENVIRONMENT_BYTES_MAX: u64 = 4 * 1_024 * 1_024;
+
+/// Which start of the machine this is.
+pub(super) fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// The file that a process runs.
+pub(super) fn executable_of(pid: u32) -> Option<FileId> {
+    // Following the link leads to the file itself, even if its name is gone.
+    let metadata = fs::metadata(place(pid, "exe")).ok()?;
+    Some(FileId { device: metadata.dev(), inode: metadata.ino() })
+}
+
+/// Looks at a process. `None` if there is none with this number.
+pub(super) fn look_at(pid: u32) -> Option<Seen> {
+    let status = status_of(pid)?;
+    let (tag, owner) = if status.is_zombie { (None, None) } else { marks_of(pid) };
+    let executable = if status.is_zombie { None } else { executable_of(pid) };
+    // Looked at again: had the number passed to another process meanwhile, its marks were read under the wrong start.
+    let again = status_of(pid)?;
+    let is_same = again.started_ticks == status.started_ticks;
+    let Status { started_ticks, group, session, is_zombie } = again;
+    is_same.then_some(Seen { pid, started_ticks, group, session, is_zombie, executable, tag, owner })
+}
+
+/// The identity of a process of ours that lives.
+pub(super) fn identify(pid: u32) -> io::Result<Identity> {
+    let status = status_of(pid).ok_or_else(|| io::Error::other("it is not to be seen in /proc"))?;
+    let started_ticks = status.started_ticks;
+    Ok(Identity { pid, started_ticks, boot_id: boot_id()?, executable: executable_of(pid) })
+}
+
+/// Looks for what a record points at, and for everything that carries its tag.
+///
+/// The search goes through all processes of the machine, so it is left out where the process itself is proven.
+pub(super) fn find(
+    owner: &str,
+    tag: ProcessTag,
+    identity: Option<&Identity>,
+    output: &Path,
+) -> io::Result<Findings> {
+    let at_pid = identity.and_then(|identity| look_at(identity.pid));
+    let (owner, boot_id) = (owner.to_owned(), boot_id()?);
+    let (tagged, writers) = (Vec::new(), Vec::new());
+    let mut findings = Findings { owner, boot_id, at_pid, is_child: false, tagged, writers };
+    let is_proven = identity.is_some_and(|identity| judge(tag, identity, &findings) == Verdict::Proven);
+    if !is_proven {
+        findings.tagged = search(|seen| seen.tag == Some(tag))?;
+        let numbers = findings.tagged.iter().map(|seen| seen.pid);
+        findings.writers = numbers.filter(|pid| writes_below(*pid, output)).collect();
+    }
+    Ok(findings)
+}
+
+/// Every process that is one of these; zombies have no marks and are never among them.
+pub(super) fn search(is_one: impl Fn(&Seen) -> bool) -> io::Result<Vec<Seen>> {
+    let seen = numbers()?.into_iter().filter(|pid| carries_a_tag(*pid)).filter_map(look_at);
+    Ok(seen.filter(is_one).collect())
+}
+
+/// Every living process of a group.
+pub(super) fn members_of(group: u32) -> io::Result<Vec<Seen>> {
+    let is_member =
+        |pid: &u32| status_of(*pid).is_some_and(|status| status.group == group && !status.is_zombie);
+    Ok(numbers()?.into_iter().filter(is_member).filter_map(look_at).collect())
+}
+
+/// Leaders of groups of their own that are ours by their mark, carry none of these tags and write below this directory: what
+/// remains of launches whose records are lost (RES-08).
+pub(super) fn unrecorded(owner: &str, known: &[ProcessTag], output: &Path) -> io::Result<Vec<Seen>> {
+    search(|seen| {
+        let is_ours = seen.owner.as_deref() == Some(owner);
+        let is_known = seen.tag.is_none_or(|tag| known.contains(&tag));
+        let leads = seen.pid == seen.group && seen.session != seen.pid;
+        is_ours && !is_known && leads && writes_below(seen.pid, output)
+    })
+}
+
+fn writes_below(pid: u32, directory: &Path) -> bool {
+    ["fd/1", "fd/2"]
+        .into_iter()
+        .any(|stream| fs::read_link(place(pid, stream)).is_ok_and(|target| target.starts_with(directory)))
+}
+
+/// Sends a signal to the very process that was seen. False if it is not there any more.
+pub(super) fn signal(seen: &Seen, signal: Signal) -> bool {
+    let Some(pid) = number(seen.pid) else { return false };
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
+    // Looked at again behind the descriptor: from here on the number cannot pass to another process unnoticed.
+    let is_it = look_at(seen.pid).is_some_and(|now| {
+        (now.started_ticks, now.tag, &now.owner) == (seen.started_ticks, seen.tag, &seen.owner)
+    });
+    is_it && pidfd_send_signal(&process, signal).is_ok()
+}
+
+/// A process id as the system calls take it.
+pub(super) fn number(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+fn numbers() -> io::Result<Vec<u32>> {
+    let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
+    Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+fn place(pid: u32, file: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{file}"))
+}
+
+struct Status {
+    started_ticks: u64,
+    group: u32,
+    session: u32,
+    is_zombie: bool,
+}
+
+fn status_of(pid: u32) -> Option<Status> {
+    read_status(&fs::read(place(pid, "stat")).ok()?)
+}
+
+/// Reads `/proc/<pid>/stat`. The name of the program stands in brackets and may hold anything, brackets too.
+fn read_status(text: &[u8]) -> Option<Status> {
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&text[end + 1..]).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // The first of these is field 3.
+    let field = |number: usize| fields.get(number - 3).copied();
+    Some(Status {
+        started_ticks: field(22)?.parse().ok()?,
+        group: field(5)?.parse().ok()?,
+        session: field(6)?.parse().ok()?,
+        is_zombie: matches!(field(3)?, "Z" | "X"),
+    })
+}
+
+fn environment_of(pid: u32) -> Option<Vec<u8>> {
+    let mut environment = Vec::new();
+    let file = fs::File::open(place(pid, "environ")).ok()?;
+    io::Read::read_to_end(&mut io::Read::take(file, ENVIRONMENT_BYTES_MAX), &mut environment).ok()?;
+    Some(environment)
+}
+
+fn carries_a_tag(pid: u32) -> bool {
+    environment_of(pid).is_some_and(|environment| value(&environment, TAG_VARIABLE).is_some())
+}
+
+fn marks_of(pid: u32) -> (Option<ProcessTag>, Option<String>) {
+    let Some(environment) = environment_of(pid) else { return (None, None) };
+    let tag = value(&environment, TAG_VARIABLE).and_then(|tag| tag.parse().ok());
+    (tag, value(&environment, OWNER_VARIABLE).map(str::to_owned))
+}
+
+fn value<'a>(environment: &'a [u8], name: &str) -> Option<&'a str> {
+    let entries = environment.split(|byte| *byte == 0);
+    let mut values = entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    std::str::from_utf8(values.next()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_with_brackets_in_its_name_is_read_as_it_is() {
+        let text = b"42 (a) Z 1 2 (x)) S 1 40 41 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
+        let status = read_status(text).expect("it is well formed");
+        assert_eq!((status.group, status.session, status.started_ticks), (40, 41, 987_654));
+        assert!(!status.is_zombie);
+        assert!(read_status(b"42 (cut").is_none() && read_status(b"42 (cut) S 1 2").is_none());
+    }
+
+    #[test]
+    fn we_see_ourselves() {
+        let us = std::process::id();
+        let seen = look_at(us).expect("we are there");
+        assert_eq!(identify(us).expect("we are there").started_ticks, seen.started_ticks);
+        assert_eq!(seen.executable, executable_of(us));
+        assert!(look_at(u32::MAX).is_none());
+    }
+}

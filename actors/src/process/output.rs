@@ -1,0 +1,236 @@
+//! The output of a process: two files that outlive the host, and who reads them (PRC-07, LOG-02 to LOG-04).
+//!
+//! ```text
+//!  process ── append ──► stdout.log ── tail ──► handshake, last words
+//!          ── append ──► stderr.log ── tail ──► lines ── queue ──► herald's thread ──► tracing
+//!                           ▲                     │
+//!                      what was read is given   positions, kept in the record
+//!                      back to the disk
+//! ```
+//!
+//! A tail that fails is started again behind the last line that it took, and the log says so; the process hears nothing of it.
+
+use std::cell::RefCell;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+use super::herald::{Herald, Progress};
+use super::name::ProcessName;
+use super::record::Positions;
+use super::tail::{Known, Tail, Use};
+use super::watcher::{Watch, Watcher};
+use super::words::Words;
+use crate::goplugin::{Handshake, HandshakeError, HandshakeScan, LineReader};
+use crate::shell::panic_message;
+
+/// The names of the two files, and those of the launch before.
+const STDOUT: &str = "stdout.log";
+const STDERR: &str = "stderr.log";
+const STDOUT_BEFORE: &str = "stdout.previous.log";
+const STDERR_BEFORE: &str = "stderr.previous.log";
+
+/// How long the end of a reader, and the log behind it, is waited for. What is not logged by then is logged by the next host.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+/// The pause before a reader that failed is started again, and the longest such pause.
+const RETRY_FIRST: Duration = Duration::from_millis(20);
+const RETRY_LONGEST: Duration = Duration::from_secs(5);
+
+/// Makes the directory of a process's output, puts the files of the launch before aside, and opens new ones for appending.
+pub(super) fn begin(directory: &Path) -> io::Result<(File, File)> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    for (name, before) in [(STDOUT, STDOUT_BEFORE), (STDERR, STDERR_BEFORE)] {
+        match fs::rename(directory.join(name), directory.join(before)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    let open = |name| {
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true).mode(0o600).open(directory.join(name))
+    };
+    Ok((open(STDOUT)?, open(STDERR)?))
+}
+
+/// What a reader needs.
+#[derive(Debug)]
+pub(super) struct Reading<'a> {
+    pub(super) name: &'a ProcessName,
+    pub(super) directory: &'a Path,
+    pub(super) positions: Positions,
+    /// How many bytes are kept behind what was read.
+    pub(super) kept: u64,
+    pub(super) watcher: &'a Rc<Watcher>,
+    pub(super) herald: &'a Herald,
+}
+
+/// The handshake to come.
+pub(super) type Shaking = oneshot::Receiver<Result<Handshake, HandshakeError>>;
+
+/// The output of one process as it is being read.
+#[derive(Debug)]
+pub(super) struct Output {
+    output: Stream,
+    errors: Stream,
+    advanced: Rc<Notify>,
+    reported: RefCell<(Positions, u64)>,
+}
+
+impl Output {
+    /// Starts to read both files from these positions, and looks for a handshake if a scan is given.
+    pub(super) fn open(
+        reading: &Reading<'_>,
+        scan: Option<HandshakeScan>,
+    ) -> io::Result<(Self, Option<Shaking>)> {
+        let advanced = Rc::new(Notify::new());
+        let (scan, shaking) = match scan {
+            Some(scan) => {
+                let (tell, shaking) = oneshot::channel();
+                (Some((scan, tell)), Some(shaking))
+            }
+            None => (None, None),
+        };
+        let Positions { output, errors } = reading.positions;
+        let log = Use::Log {
+            plugin: reading.name.clone(),
+            reader: LineReader::default(),
+            herald: reading.herald.clone(),
+        };
+        let output = Stream::open(reading, STDOUT, output, Use::Scan(scan), &advanced)?;
+        let errors = Stream::open(reading, STDERR, errors, log, &advanced)?;
+        let reported = RefCell::new((reading.positions, 0));
+        Ok((Self { output, errors, advanced, reported }, shaking))
+    }
+
+    pub(super) fn positions(&self) -> Positions {
+        Positions { output: self.output.position(), errors: self.errors.position() }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.output.known.borrow().dropped + self.errors.known.borrow().dropped
+    }
+
+    /// Waits until more was read than was reported last.
+    pub(super) async fn advanced(&self) -> (Positions, u64) {
+        loop {
+            let advanced = self.advanced.notified();
+            let now = (self.positions(), self.dropped());
+            if *self.reported.borrow() != now {
+                *self.reported.borrow_mut() = now;
+                return now;
+            }
+            advanced.await;
+        }
+    }
+
+    pub(super) fn last_lines(&self) -> (Vec<String>, Vec<String>) {
+        (self.output.known.borrow().words.lines(), self.errors.known.borrow().words.lines())
+    }
+
+    pub(super) fn trace(&self) -> Option<String> {
+        self.errors.known.borrow().words.trace()
+    }
+
+    /// Reads what has been written so far, and waits until it is logged, for a bounded time.
+    pub(super) async fn close(&self) {
+        let streams = [&self.output, &self.errors];
+        streams.iter().for_each(|stream| stream.end());
+        let closed = futures_util::future::join_all(streams.map(Stream::closed));
+        if timeout(CLOSE_PATIENCE, closed).await.is_err() {
+            tracing::debug!(
+                "a log stands still; what was not logged yet is logged by the next run of the host"
+            );
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Stream {
+    known: Rc<RefCell<Known>>,
+    watch: Rc<Watch>,
+    ended: watch::Receiver<bool>,
+    task: AbortHandle,
+}
+
+impl Stream {
+    fn open(
+        reading: &Reading<'_>,
+        name: &str,
+        position: u64,
+        purpose: Use,
+        advanced: &Rc<Notify>,
+    ) -> io::Result<Self> {
+        let path: PathBuf = reading.directory.join(name);
+        let file = Arc::new(OpenOptions::new().read(true).write(true).open(&path)?);
+        let watch = Rc::new(reading.watcher.watch(&path));
+        let known = Known {
+            read: position,
+            progress: Arc::<Progress>::default(),
+            words: Words::default(),
+            dropped: 0,
+            is_closing: false,
+            advanced: Rc::clone(advanced),
+        };
+        let known = Rc::new(RefCell::new(known));
+        let tail = Tail::new(path, file, Rc::clone(&watch), Rc::clone(&known), purpose, reading.kept);
+        let (tell, ended) = watch::channel(false);
+        let task = actix_rt::spawn(async move {
+            read_on(tail).await;
+            tell.send_replace(true);
+        });
+        let task = task.abort_handle();
+        Ok(Self { known, watch, ended, task })
+    }
+
+    fn position(&self) -> u64 {
+        let known = self.known.borrow();
+        known.progress.position(known.read)
+    }
+
+    fn end(&self) {
+        self.known.borrow_mut().is_closing = true;
+        self.watch.wake();
+    }
+
+    async fn closed(&self) {
+        // A reader that was aborted has ended too.
+        let _ = self.ended.clone().wait_for(|ended| *ended).await;
+        let progress = Arc::clone(&self.known.borrow().progress);
+        progress.settled().await;
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Keeps a reader going: one that fails is started again, after a pause that grows (LOG-04).
+async fn read_on(mut tail: Tail) {
+    let mut pause = RETRY_FIRST;
+    loop {
+        let fault = match AssertUnwindSafe(tail.run()).catch_unwind().await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => panic_message(&*panic),
+        };
+        tracing::warn!(
+            path = %tail.path.display(), error = fault,
+            "an output was not read on; it is taken up behind the last line, and lines of this moment may be told twice"
+        );
+        tail.resume();
+        sleep(pause).await;
+        pause = (pause * 2).min(RETRY_LONGEST);
+    }
+}

@@ -1,0 +1,297 @@
+//! A process that is ours: watched, signalled and ended through descriptors that can mean no other process, and reaped.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, pidfd_open,
+    pidfd_send_signal, test_kill_process_group, waitid,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{sleep, timeout};
+
+use super::control_group::ControlGroup;
+use super::ending::Exit;
+use super::identity::{Identity, Seen};
+use super::look;
+use super::name::ProcessTag;
+use super::readiness::watch;
+use super::spec::Reach;
+
+/// How often what is left of a process is looked for and killed in one go.
+const ROUNDS_MAX: u32 = 100;
+/// How long the end of a killed process is waited for before everything is looked at anew.
+const DEATH_PATIENCE: Duration = Duration::from_millis(250);
+/// The pause between two looks where there is no descriptor to wait for.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A process that belongs to us from the instant of its spawn, or since it was proven.
+#[derive(Debug)]
+pub(super) struct Owned {
+    pid: Pid,
+    tag: ProcessTag,
+    reach: Reach,
+    descriptor: Rc<AsyncFd<OwnedFd>>,
+    group: Option<ControlGroup>,
+    /// Whether the kernel tells us how it ends, and keeps it until we have asked.
+    is_child: bool,
+    /// Whether it is ended when its owner is lost. A launch that has not come to its end is (PRC-02); once its record says
+    /// that it is ready, whoever comes next finds it by that.
+    is_ended_on_loss: bool,
+    /// Whether it has ended and, if it was a child, was reaped: its number may belong to somebody else by now.
+    is_over: bool,
+}
+
+impl Owned {
+    /// Takes over what was spawned just now and has been reaped by nobody.
+    ///
+    /// # Errors
+    /// When the system gives no descriptor. The process has been killed and reaped then.
+    pub(super) fn child(pid: Pid, tag: ProcessTag, reach: Reach) -> io::Result<Self> {
+        let watched = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from).and_then(watch);
+        let descriptor = watched.inspect_err(|_| end_unwatched(pid))?;
+        let descriptor = Rc::new(descriptor);
+        let (is_child, is_ended_on_loss, is_over) = (true, true, false);
+        Ok(Self { pid, tag, reach, descriptor, group: None, is_child, is_ended_on_loss, is_over })
+    }
+
+    /// Opens whoever has a process id now, to look at it behind the descriptor. Nothing is done to it before it is proven.
+    pub(super) fn candidate(pid: u32, tag: ProcessTag, reach: Reach) -> Option<Self> {
+        let pid = look::number(pid)?;
+        let descriptor = Rc::new(watch(pidfd_open(pid, PidfdFlags::empty()).ok()?).ok()?);
+        let is_child = waitid(WaitId::PidFd(descriptor.get_ref().as_fd()), look_only()).is_ok();
+        let (is_ended_on_loss, is_over) = (false, false);
+        Some(Self { pid, tag, reach, descriptor, group: None, is_child, is_ended_on_loss, is_over })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    pub(super) const fn is_child(&self) -> bool {
+        self.is_child
+    }
+
+    pub(super) fn contain(&mut self, group: Option<ControlGroup>) {
+        self.group = group;
+    }
+
+    /// What proves that it is it. The program counts only once it is `settled`: what was started may be a wrapper that
+    /// becomes another program.
+    pub(super) fn identify(&self, settled: bool) -> io::Result<Identity> {
+        let identity = look::identify(self.pid())?;
+        Ok(Identity { executable: identity.executable.filter(|_| settled), ..identity })
+    }
+
+    /// From now on the record finds it, should its owner be lost.
+    pub(super) const fn leave_on_loss(&mut self) {
+        self.is_ended_on_loss = false;
+    }
+
+    /// A future of its end. A child stays a zombie until it is cleared away, so that its number stays its own.
+    pub(super) fn ended(&self) -> impl Future<Output = Exit> + 'static {
+        let (descriptor, is_child) = (Rc::clone(&self.descriptor), self.is_child);
+        async move {
+            // The descriptor of a process becomes readable when it ends, and stays so.
+            let readable = descriptor.ready(Interest::READABLE).await.map(drop);
+            match readable {
+                Ok(()) if is_child => read_exit(&descriptor),
+                Ok(()) => Exit::Unknown { reason: "an earlier run of the host started it".to_owned() },
+                Err(error) => Exit::Unknown { reason: format!("it cannot be watched: {error}") },
+            }
+        }
+    }
+
+    /// Sends a signal to the whole of its group.
+    pub(super) fn signal(&self, signal: Signal) {
+        if self.is_child && !self.is_over {
+            // The group is ours as long as its leader is not reaped.
+            if let Err(error) = kill_process_group(self.pid, signal) {
+                tracing::debug!(pid = self.pid(), ?signal, error = %error, "a process group took no signal");
+            }
+            return;
+        }
+        // One that has ended already needs no signal.
+        let _ = pidfd_send_signal(&*self.descriptor, signal);
+        for member in marked_members(self.pid(), self.tag) {
+            if member.pid != self.pid() {
+                look::signal(&member, signal);
+            }
+        }
+    }
+
+    /// Kills all that is to end with it.
+    pub(super) fn kill(&self) {
+        self.signal(Signal::KILL);
+        if let (Reach::Everything, Some(group)) = (self.reach, &self.group)
+            && let Err(error) = group.kill()
+        {
+            tracing::warn!(path = %group.path().display(), error = %error, "a control group cannot be killed");
+        }
+    }
+
+    /// Ends what is left of it, which has ended itself, reaps it, and looks until nothing is left. Gives the number of
+    /// processes that do not end.
+    pub(super) async fn clear(&mut self) -> usize {
+        self.kill();
+        self.reap();
+        for _ in 0..ROUNDS_MAX {
+            let left = self.left();
+            if left.is_empty() {
+                if let Some(group) = self.group.take() {
+                    group.remove();
+                }
+                return 0;
+            }
+            await_deaths(&left).await;
+        }
+        self.left().len()
+    }
+
+    fn reap(&mut self) {
+        if !self.is_child || self.is_over {
+            self.is_over = true;
+            return;
+        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        if let Err(error) = waitid(WaitId::PidFd(self.descriptor.get_ref().as_fd()), options)
+            && error != Errno::CHILD
+        {
+            tracing::error!(pid = self.pid(), error = %error, "a process cannot be reaped");
+        }
+        self.is_over = true;
+    }
+
+    /// What is left of it, killed once more.
+    fn left(&self) -> Vec<Seen> {
+        let mut left = if test_kill_process_group(self.pid) == Err(Errno::SRCH) {
+            Vec::new()
+        } else {
+            marked_members(self.pid(), self.tag)
+        };
+        if self.reach == Reach::Everything {
+            let tagged = look::search(|seen| seen.tag == Some(self.tag)).unwrap_or_default();
+            left.extend(tagged.into_iter().filter(|seen| seen.pid != self.pid()));
+            let contained = self.group.as_ref().and_then(|group| group.members().ok()).unwrap_or_default();
+            left.extend(contained.into_iter().filter_map(look::look_at).filter(|seen| !seen.is_zombie));
+        }
+        for seen in &left {
+            look::signal(seen, Signal::KILL);
+        }
+        left
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if self.is_over || !self.is_ended_on_loss {
+            return;
+        }
+        self.kill();
+        // Whoever owned it is being dropped, so nobody is left who could wait without blocking.
+        if let Ok(descriptor) = self.descriptor.get_ref().try_clone() {
+            let reaper = std::thread::Builder::new().name("process reaper".to_owned());
+            let _ = reaper.spawn(move || waitid(WaitId::PidFd(descriptor.as_fd()), WaitIdOptions::EXITED));
+        }
+    }
+}
+
+/// Ends what is left of a process that has ended itself, or was never ours to own: these, which are proven to be ours; the
+/// members of the group it led that carry its tag; and where it is to end with everything, whatever else carries the tag.
+/// Gives the number of those that do not end.
+pub(super) async fn end_left(
+    proven: &[Seen],
+    tag: ProcessTag,
+    group: Option<u32>,
+    reach: Reach,
+    contained: Option<ControlGroup>,
+) -> usize {
+    let mut left = Vec::new();
+    for _ in 0..ROUNDS_MAX {
+        if let Some(Err(error)) = contained.as_ref().map(ControlGroup::kill) {
+            tracing::debug!(error = %error, "a control group of an earlier run cannot be killed");
+        }
+        left = proven.iter().filter(|seen| is_alive(seen)).cloned().collect();
+        left.extend(group.into_iter().flat_map(|group| marked_members(group, tag)));
+        if reach == Reach::Everything {
+            left.extend(look::search(|seen| seen.tag == Some(tag)).unwrap_or_default());
+        }
+        if left.is_empty() {
+            contained.iter().for_each(ControlGroup::remove);
+            proven.iter().for_each(reap_if_child);
+            return 0;
+        }
+        for seen in &left {
+            look::signal(seen, Signal::KILL);
+        }
+        await_deaths(&left).await;
+    }
+    left.len()
+}
+
+/// Reaps a process that has ended, should it be a child of this very host that was lost sight of.
+fn reap_if_child(seen: &Seen) {
+    let is_it = look::look_at(seen.pid).is_some_and(|now| now.started_ticks == seen.started_ticks);
+    if let Some(pid) = look::number(seen.pid).filter(|_| is_it) {
+        // Of a process that is none, the system says so.
+        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    }
+}
+
+/// The living members of a group that carry a tag: the group's number alone would not prove that they are ours.
+fn marked_members(group: u32, tag: ProcessTag) -> Vec<Seen> {
+    let members = look::members_of(group).unwrap_or_else(|error| {
+        tracing::warn!(group, error = %error, "the members of a process group cannot be read");
+        Vec::new()
+    });
+    members.into_iter().filter(|seen| seen.tag == Some(tag)).collect()
+}
+
+fn is_alive(seen: &Seen) -> bool {
+    look::look_at(seen.pid).is_some_and(|now| now.started_ticks == seen.started_ticks && !now.is_zombie)
+}
+
+/// Waits a while until one of these ends.
+async fn await_deaths(dying: &[Seen]) {
+    let Some(first) = dying.first().and_then(|seen| look::number(seen.pid)) else { return };
+    let watched = pidfd_open(first, PidfdFlags::empty()).map_err(io::Error::from).and_then(watch);
+    match watched {
+        Ok(descriptor) => {
+            let _ = timeout(DEATH_PATIENCE, descriptor.ready(Interest::READABLE)).await;
+        }
+        // It has ended, or cannot be watched.
+        Err(_) => sleep(PAUSE).await,
+    }
+    // One that has ended and is not reaped by its parent yet is seen as a zombie in the next look.
+}
+
+const fn look_only() -> WaitIdOptions {
+    WaitIdOptions::EXITED.union(WaitIdOptions::NOHANG).union(WaitIdOptions::NOWAIT)
+}
+
+fn read_exit(descriptor: &AsyncFd<OwnedFd>) -> Exit {
+    match waitid(WaitId::PidFd(descriptor.get_ref().as_fd()), look_only()) {
+        Ok(Some(status)) => exit_of(&status),
+        Ok(None) => Exit::Unknown { reason: "it goes on, and was said to have ended".to_owned() },
+        Err(error) => Exit::Unknown { reason: format!("the system does not tell: {error}") },
+    }
+}
+
+fn exit_of(status: &WaitIdStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Unknown { reason: "it was neither ended nor killed".to_owned() },
+    }
+}
+
+/// Kills and reaps a child that cannot be watched.
+fn end_unwatched(pid: Pid) {
+    let _ = kill_process_group(pid, Signal::KILL);
+    let reaper = std::thread::Builder::new().name("process reaper".to_owned());
+    let _ = reaper.spawn(move || waitid(WaitId::Pid(pid), WaitIdOptions::EXITED));
+}

@@ -1,0 +1,97 @@
+//! What one process does about what an earlier run of the host left: adopt it, end it, or leave a foreign one alone (PRC-01,
+//! PRC-09, RES-07).
+
+use std::time::Duration;
+
+use super::behaviour::{CLEAR_DEADLINE, SHORT};
+use super::ending::EndedBy;
+use super::identity::{Findings, Seen, Verdict, judge, ours};
+use super::spec::Lifetime;
+use super::state::{Phase, Process, ProcessCall, Why};
+use crate::shell::Effects;
+use crate::vocabulary::Moment;
+
+impl Process {
+    pub(super) fn found(&mut self, found: &Result<Findings, String>, effects: &mut Effects<Self>) {
+        if !matches!(self.phase, Phase::Recalled { .. }) {
+            return;
+        }
+        let findings = match found {
+            Ok(findings) => findings,
+            Err(reason) => {
+                // What cannot be seen is not touched; whoever owns this tries again.
+                effects.fail(format!("cannot look for process {}: {reason}", self.record.name));
+                return;
+            }
+        };
+        let Some(identity) = &self.record.identity else {
+            let why = left("the host died while it was being launched");
+            return self.end_left(why, ours(self.record.tag, None, findings), effects);
+        };
+        let proven = ours(self.record.tag, Some(identity), findings);
+        match judge(self.record.tag, identity, findings) {
+            Verdict::Proven if self.is_adoptable(findings) => self.call(SHORT, ProcessCall::Adopt, effects),
+            Verdict::Proven => {
+                let why = match self.record.lifetime {
+                    Lifetime::Bound => left("it was bound to a host that died"),
+                    Lifetime::Surviving => left("the host died before it was ready"),
+                };
+                self.end_left(why, findings.at_pid.iter().cloned().collect(), effects);
+            }
+            Verdict::Ended => self.end_left(left("it ended while no host was there"), proven, effects),
+            Verdict::NotProven(reason) => self.end_left(Why::NotProven(reason), proven, effects),
+        }
+    }
+
+    /// A child of this very host is always taken back, to be ended or not: nobody else can reap it.
+    fn is_adoptable(&self, findings: &Findings) -> bool {
+        findings.is_child || (self.record.lifetime == Lifetime::Surviving && self.record.is_ready)
+    }
+
+    pub(super) fn adopted(
+        &mut self,
+        adopted: &Result<bool, String>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Phase::Recalled { end } = self.phase else { return };
+        let (is_running, identity) = match (adopted, self.record.identity.clone()) {
+            (Ok(is_running), Some(identity)) => (*is_running, identity),
+            // It ended between the look and the adoption, or the system gave no descriptor: whoever owns this has it looked
+            // for again.
+            (Ok(_), None) | (Err(_), _) => {
+                let reason = adopted.as_ref().err().cloned().unwrap_or_default();
+                effects.fail(format!("cannot adopt process {}: {reason}", self.record.name));
+                return;
+            }
+        };
+        self.attach(effects);
+        if !is_running {
+            // How it ended comes with the next word of the kernel.
+            self.phase = Phase::Spawned;
+            return;
+        }
+        if !self.record.is_ready {
+            self.phase = Phase::Spawned;
+            let why = left("its launch was given up before it was ready");
+            return self.terminate(why, Duration::ZERO, moment, effects);
+        }
+        self.ready(identity, self.record.handshake.clone(), true, effects);
+        if let Some(grace) = end {
+            self.terminate(Why::Asked, grace, moment, effects);
+        }
+    }
+
+    /// Ends what is proven to be ours, reads the output that nobody has read, and is over.
+    fn end_left(&mut self, why: Why, proven: Vec<Seen>, effects: &mut Effects<Self>) {
+        if !proven.is_empty() {
+            self.by = EndedBy::Force;
+        }
+        self.phase = Phase::EndingLeft { why, proven: proven.clone() };
+        self.call(CLEAR_DEADLINE, ProcessCall::EndLeft(proven), effects);
+    }
+}
+
+fn left(state: &str) -> Why {
+    Why::Left(state.to_owned())
+}

@@ -1,0 +1,123 @@
+//! What is on disk of a process, so that the next run of the host finds it again.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::identity::Identity;
+use super::name::{ProcessName, ProcessTag};
+use super::spec::{Lifetime, ProcessSpec, Reach};
+use crate::goplugin::Handshake;
+use crate::vocabulary::Timestamp;
+
+/// How far the output of a process has been read and logged, in bytes from the beginning of each file. A line counts when it
+/// was handed to the log, so that no line is lost, and only lines of the last moments before a crash are told twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Positions {
+    /// Of standard output.
+    pub output: u64,
+    /// Of standard error.
+    pub errors: u64,
+}
+
+/// The record of one process. Its intent is on disk before it is spawned (PRC-09), its identity before anybody hears of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessRecord {
+    /// What it is called.
+    pub name: ProcessName,
+    /// Which launch it is.
+    pub tag: ProcessTag,
+    /// What happens to it when the host dies.
+    pub lifetime: Lifetime,
+    /// How much ends with it.
+    pub reach: Reach,
+    /// Tells one spec from another, without holding any secret of it.
+    pub spec_digest: [u8; 32],
+    /// How long it may take to end when the host stops.
+    pub stop_grace: Duration,
+    /// How many bytes of each output stream are kept behind what was read.
+    pub output_kept_bytes: u64,
+    /// When its launch was decided.
+    pub started_at: Timestamp,
+    /// What proves that it is it. `None` before it was spawned.
+    pub identity: Option<Identity>,
+    /// Whether it was ready. One that never was is not adopted but ended.
+    pub is_ready: bool,
+    /// What it said in its handshake, if one was wanted.
+    pub handshake: Option<Handshake>,
+    /// How far its output has been read.
+    pub positions: Positions,
+}
+
+impl ProcessRecord {
+    /// The intent to launch a process.
+    #[must_use]
+    pub fn intent(name: ProcessName, tag: ProcessTag, spec: &ProcessSpec, now: Timestamp) -> Self {
+        Self {
+            name,
+            tag,
+            lifetime: spec.lifetime,
+            reach: spec.reach,
+            spec_digest: digest(spec, tag),
+            stop_grace: spec.stop_grace,
+            output_kept_bytes: spec.output_kept_bytes,
+            started_at: now,
+            identity: None,
+            is_ready: false,
+            handshake: None,
+            positions: Positions::default(),
+        }
+    }
+
+    /// Whether it was launched from this spec.
+    #[must_use]
+    pub fn is_of(&self, spec: &ProcessSpec) -> bool {
+        self.spec_digest == digest(spec, self.tag)
+    }
+}
+
+/// The digest of a spec, salted by the tag: equal secrets give other digests in other launches.
+fn digest(spec: &ProcessSpec, tag: ProcessTag) -> [u8; 32] {
+    let ProcessSpec { executable, arguments, environment, inherit, lifetime, reach, directory, .. } = spec;
+    let mut hasher = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        hasher.update(u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
+        hasher.update(bytes);
+    };
+    part(&tag.bytes());
+    part(executable.place().as_os_str().as_encoded_bytes());
+    part(executable.sha256.as_ref().map_or(&[], |digest| &digest[..]));
+    part(directory.as_os_str().as_encoded_bytes());
+    part(lifetime.as_str().as_bytes());
+    part(reach.as_str().as_bytes());
+    for list in [arguments, inherit] {
+        part(&u64::try_from(list.len()).unwrap_or(u64::MAX).to_le_bytes());
+        list.iter().for_each(|text| part(text.as_bytes()));
+    }
+    for (name, value) in environment {
+        part(name.as_bytes());
+        part(value.as_bytes());
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spec::Executable;
+    use super::*;
+
+    #[test]
+    fn a_record_knows_its_own_spec_from_another() {
+        let spec = ProcessSpec::new(Executable::at("/bin/true"));
+        let name = ProcessName::new("a").expect("a good name");
+        let tag = ProcessTag::new([3; 16]);
+        let record = ProcessRecord::intent(name, tag, &spec, Timestamp::default());
+        assert!(record.is_of(&spec));
+        let mut other = spec.clone();
+        other.environment.insert("A".to_owned(), "1".to_owned());
+        assert!(!record.is_of(&other));
+        let mut other = spec;
+        other.arguments = vec!["a".to_owned()];
+        assert!(!record.is_of(&other));
+    }
+}

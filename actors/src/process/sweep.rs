@@ -1,0 +1,73 @@
+//! What every run of a host on one data directory shares, and what it ends of earlier ones that stands in no record.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::actor::Surroundings;
+use super::bound::Binder;
+use super::control_group::ControlGroups;
+use super::herald::Herald;
+use super::look;
+use super::name::ProcessTag;
+use super::owned;
+use super::spec::Reach;
+use super::watcher::Watcher;
+
+impl Surroundings {
+    /// The surroundings of the processes of a host on this data directory, which has to be there. `binder` is what binds
+    /// processes to the host; `with_control_groups` lets control groups be made where the host may.
+    ///
+    /// # Errors
+    /// When the directory cannot be looked at, or the system gives no thread.
+    ///
+    /// # Panics
+    /// Outside of an arbiter.
+    pub fn new(data_dir: &Path, binder: Option<Binder>, with_control_groups: bool) -> io::Result<Self> {
+        let owner = owner_of(data_dir)?;
+        let control_groups =
+            if with_control_groups { ControlGroups::of_this_host(&owner) } else { ControlGroups::none() };
+        let directory = data_dir.canonicalize()?.join("processes");
+        let (watcher, herald) = (Watcher::start(), Herald::start()?);
+        Ok(Self { owner, directory, binder, control_groups, watcher, herald })
+    }
+}
+
+/// The mark of a data directory: of its path and of the directory itself, so that neither a copy nor another directory at the
+/// same place is taken for it.
+fn owner_of(data_dir: &Path) -> io::Result<Arc<str>> {
+    let (path, metadata) = (data_dir.canonicalize()?, std::fs::metadata(data_dir)?);
+    let mut hasher = Sha256::new();
+    hasher.update(path.as_os_str().as_encoded_bytes());
+    hasher.update(metadata.dev().to_le_bytes());
+    hasher.update(metadata.ino().to_le_bytes());
+    let digest: [u8; 32] = hasher.finalize().into();
+    Ok(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+}
+
+/// Ends what is ours by its mark and carries none of these tags: the leaders of launches whose records are lost, with their
+/// groups. Gives their process ids.
+///
+/// # Errors
+/// When processes cannot be looked at, or do not end.
+pub async fn sweep(surroundings: &Surroundings, known: Vec<ProcessTag>) -> Result<Vec<u32>, String> {
+    let (owner, directory) = (Arc::clone(&surroundings.owner), surroundings.directory.clone());
+    let look = move || look::unrecorded(&owner, &known, &directory);
+    let found = actix_rt::task::spawn_blocking(look).await.map_err(|error| error.to_string())?;
+    let found = found.map_err(|error| format!("processes cannot be looked at: {error}"))?;
+    let mut ended = Vec::new();
+    for leader in found {
+        let Some(tag) = leader.tag else { continue };
+        tracing::warn!(pid = leader.pid, %tag, "a process of ours stands in no record; it is ended");
+        let contained = surroundings.control_groups.existing(tag);
+        let (pid, proven) = (leader.pid, [leader]);
+        if owned::end_left(&proven, tag, Some(pid), Reach::Group, contained).await > 0 {
+            return Err(format!("process {pid} does not end"));
+        }
+        ended.push(pid);
+    }
+    Ok(ended)
+}

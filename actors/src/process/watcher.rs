@@ -1,0 +1,136 @@
+//! Tells when a file has grown, by word of the kernel: nobody looks at a file that nothing was written to (SCL-06).
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use super::readiness::watch;
+
+/// How often a file is looked at where the kernel has no room for another watch.
+const FALLBACK_PAUSE: Duration = Duration::from_millis(200);
+/// Room for the kernel's word of this many bytes at once.
+const BUFFER_BYTES: usize = 4_096;
+
+/// Watches files for everyone on this arbiter, with one descriptor: the system gives only few of them to a user.
+#[derive(Debug)]
+pub struct Watcher {
+    held: Option<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    descriptor: Rc<AsyncFd<OwnedFd>>,
+    watched: Watched,
+    task: AbortHandle,
+}
+
+type Watched = Rc<RefCell<HashMap<i32, Weak<Notify>>>>;
+
+impl Watcher {
+    /// Starts to watch. Without room for it in the system, files are looked at from time to time instead.
+    ///
+    /// # Panics
+    /// Outside of an arbiter.
+    #[must_use]
+    pub fn start() -> Rc<Self> {
+        let held = begin().inspect_err(|error| {
+            tracing::warn!(error = %error, "files cannot be watched; outputs of plugins are looked at from time to time");
+        });
+        Rc::new(Self { held: held.ok() })
+    }
+
+    /// Watches a file from now on.
+    pub(super) fn watch(self: &Rc<Self>, path: &Path) -> Watch {
+        let grown = Rc::new(Notify::new());
+        let number = self.held.as_ref().and_then(|held| {
+            let added = inotify::add_watch(&*held.descriptor, path, WatchFlags::MODIFY);
+            let number = added.inspect_err(|error| {
+                tracing::warn!(path = %path.display(), error = %error, "a file cannot be watched");
+            });
+            let number = number.ok()?;
+            held.watched.borrow_mut().insert(number, Rc::downgrade(&grown));
+            Some(number)
+        });
+        Watch { watcher: Rc::clone(self), number, grown }
+    }
+}
+
+fn begin() -> io::Result<Held> {
+    let descriptor = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+    let descriptor = Rc::new(watch(descriptor)?);
+    let watched = Watched::default();
+    let (reading, waking) = (Rc::clone(&descriptor), Rc::clone(&watched));
+    let task = actix_rt::spawn(async move {
+        while let Ok(mut ready) = reading.readable().await {
+            // It is read until nothing is left, so that the next word wakes us again.
+            let _ = ready.try_io(|descriptor| wake(descriptor.get_ref(), &waking));
+        }
+    });
+    Ok(Held { descriptor, watched, task: task.abort_handle() })
+}
+
+/// Wakes whoever watches, until the kernel has nothing more to say.
+fn wake(descriptor: &OwnedFd, watched: &Watched) -> io::Result<()> {
+    let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
+    let mut reader = inotify::Reader::new(descriptor, &mut buffer);
+    loop {
+        let event = reader.next()?;
+        let watched = watched.borrow();
+        // Should the kernel have had too much to say, everyone looks for himself.
+        let is_overflow = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+        let meant = watched.iter().filter(|(number, _)| is_overflow || **number == event.wd());
+        meant.filter_map(|(_, grown)| grown.upgrade()).for_each(|grown| grown.notify_one());
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        if let Some(held) = &self.held {
+            held.task.abort();
+        }
+    }
+}
+
+/// A file that is watched.
+#[derive(Debug)]
+pub(super) struct Watch {
+    watcher: Rc<Watcher>,
+    number: Option<i32>,
+    grown: Rc<Notify>,
+}
+
+impl Watch {
+    /// Waits until it may have grown since this returned last. May return for nothing.
+    pub(super) async fn grown(&self) {
+        match self.number {
+            Some(_) => self.grown.notified().await,
+            None => {
+                let _ = tokio::time::timeout(FALLBACK_PAUSE, self.grown.notified()).await;
+            }
+        }
+    }
+
+    /// Lets whoever waits look at the file.
+    pub(super) fn wake(&self) {
+        self.grown.notify_one();
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let (Some(number), Some(held)) = (self.number, &self.watcher.held) else { return };
+        held.watched.borrow_mut().remove(&number);
+        // The kernel has removed it itself if the file is gone.
+        let _ = inotify::remove_watch(&*held.descriptor, number);
+    }
+}

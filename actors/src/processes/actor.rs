@@ -1,0 +1,164 @@
+//! What the owner of the processes does: it holds their actors.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+use tokio::sync::{Mutex, mpsc};
+
+use super::messages::{ProcessReported, ProcessesNews};
+use super::state::{ChildEnded, Processes, ProcessesCall, ProcessesOptions, ProcessesOutcome};
+use crate::process::{
+    self, EndProcess, EndedBy, Process, ProcessConfig, ProcessEnding, ProcessTag, Surroundings,
+};
+use crate::shell::{Address, Doing, Running, Settings, Store, start as start_machine};
+use crate::vocabulary::Attempt;
+
+/// How many messages may be in flight to one process actor. Only its owner talks to it, and bounds what it says.
+const PROCESS_IN_FLIGHT_MAX: usize = 4_096;
+/// How many orders may wait to be carried out: several for each process, and none may hold another up.
+const ORDERS_MAX: usize = 1 << 20;
+
+/// Starts the owner of the processes at a vacant address. The process actors get the same settings.
+///
+/// It must live on the thread that lives as long as the host: the kernel ends bound processes with the thread that started
+/// them (PRC-04).
+pub fn start(
+    address: &Address<Processes>,
+    options: ProcessesOptions,
+    surroundings: Surroundings,
+    store: impl Store<Processes>,
+    settings: Settings,
+) -> Running {
+    let (ended, endings) = mpsc::unbounded_channel();
+    let hands = Hands {
+        address: address.clone(),
+        surroundings,
+        children: Rc::default(),
+        settings: settings.clone(),
+        ended,
+        endings: Rc::new(Mutex::new(endings)),
+    };
+    let settings = Settings { calls_running_max: ORDERS_MAX, calls_waiting_max: ORDERS_MAX, ..settings };
+    start_machine(address, options, hands, store, settings)
+}
+
+/// The actor of one process.
+struct Held {
+    address: Address<Process>,
+    running: Running,
+}
+
+/// The actors that have not ended, by their life.
+type Children = Rc<RefCell<HashMap<Attempt, Held>>>;
+
+struct Hands {
+    address: Address<Processes>,
+    surroundings: Surroundings,
+    children: Children,
+    settings: Settings,
+    ended: mpsc::UnboundedSender<ChildEnded>,
+    endings: Rc<Mutex<mpsc::UnboundedReceiver<ChildEnded>>>,
+}
+
+impl Doing<Processes> for Hands {
+    fn call(&mut self, call: ProcessesCall) -> LocalBoxFuture<'static, ProcessesOutcome> {
+        match call {
+            ProcessesCall::Release => self.release(),
+            ProcessesCall::Sweep { known } => return self.sweep(known),
+            ProcessesCall::AwaitEndings => return self.await_endings(),
+            ProcessesCall::Start { life, config } => self.start(life, *config),
+            ProcessesCall::End { life, grace } => {
+                if let Some(held) = self.children.borrow().get(&life) {
+                    // One that has ended already is heard of by its last word.
+                    let _ = held.address.notify(EndProcess { grace });
+                }
+            }
+            ProcessesCall::Stop { life, mode } => {
+                if let Some(held) = self.children.borrow().get(&life) {
+                    held.running.request_stop(mode);
+                }
+            }
+        }
+        Box::pin(std::future::ready(ProcessesOutcome::Done))
+    }
+
+    fn published(&mut self, news: &ProcessesNews) {
+        match news {
+            ProcessesNews::Changed(report) => {
+                tracing::info!(
+                    process = %report.name, tag = %report.tag, pid = report.pid, phase = report.phase.as_str(),
+                    adopted = report.is_adopted, "process changed"
+                );
+            }
+            ProcessesNews::Ended(ending) => log_ending(ending),
+            ProcessesNews::Retired { name, tag, reason } => {
+                tracing::warn!(process = %name, %tag, error = reason, "the record of a process was retired");
+            }
+            ProcessesNews::Settled => tracing::info!("all processes of earlier runs are settled"),
+        }
+    }
+}
+
+/// One event holds all that is known of an ending (LOG-01): at error level if nobody asked for it and it is no success.
+fn log_ending(ending: &ProcessEnding) {
+    let ProcessEnding { name, tag, pid, exit, uptime, last_errors, panic, .. } = ending;
+    if ending.by == EndedBy::Itself && !exit.is_success() {
+        let trace = panic.clone().unwrap_or_else(|| last_errors.join("\n"));
+        tracing::error!(process = %name, %tag, pid, %exit, ?uptime, error = trace, "process ended");
+    } else {
+        tracing::info!(process = %name, %tag, pid, %exit, ?uptime, "process ended");
+    }
+}
+
+impl Hands {
+    fn start(&mut self, life: Attempt, config: ProcessConfig) {
+        let name = config.record.name.clone();
+        let address = Address::vacant(format!("process {name}"), PROCESS_IN_FLIGHT_MAX);
+        let (parent, child) = (self.address.clone(), name.clone());
+        let told = move |news| {
+            // An owner that is gone finds out by the record.
+            let _ = parent.notify(ProcessReported { life, name: child.clone(), news });
+        };
+        let surroundings = self.surroundings.clone();
+        let running = process::start(&address, config, surroundings, told, self.settings.clone());
+        let (ended, ending, children) = (self.ended.clone(), running.ended(), Rc::clone(&self.children));
+        self.children.borrow_mut().insert(life, Held { address, running });
+        actix_rt::spawn(async move {
+            let ending = ending.await;
+            children.borrow_mut().remove(&life);
+            // Nobody listens any more when the owner has ended.
+            let _ = ended.send(ChildEnded { name, life, ending });
+        });
+    }
+
+    fn sweep(&self, known: Vec<ProcessTag>) -> LocalBoxFuture<'static, ProcessesOutcome> {
+        let surroundings = self.surroundings.clone();
+        Box::pin(async move { ProcessesOutcome::Swept(process::sweep(&surroundings, known).await) })
+    }
+
+    fn await_endings(&self) -> LocalBoxFuture<'static, ProcessesOutcome> {
+        let endings = Rc::clone(&self.endings);
+        Box::pin(async move {
+            let mut endings = endings.lock().await;
+            let mut all = Vec::new();
+            all.extend(endings.recv().await);
+            all.extend(std::iter::from_fn(|| endings.try_recv().ok()));
+            ProcessesOutcome::Ended(all)
+        })
+    }
+
+    fn release(&self) {
+        for held in self.children.borrow().values() {
+            held.running.kill();
+        }
+    }
+}
+
+impl Drop for Hands {
+    /// No process actor outlives its owner (S4). Its process does if it is ready: its record finds it.
+    fn drop(&mut self) {
+        self.release();
+    }
+}

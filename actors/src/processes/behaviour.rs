@@ -1,0 +1,316 @@
+//! What the owner of the processes does when something happens.
+
+use std::time::Duration;
+
+use super::messages::{
+    NoSuchProcess, ProcessReported, ProcessesAnswer, ProcessesAsk, ProcessesNews, ProcessesView, RecallError,
+    RecallProcess, Recalled, StopProcess,
+};
+use super::state::{
+    ChildEnded, Entry, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome,
+    ProcessesTimer, Sweeping, Waiter,
+};
+use crate::process::{ProcessConfig, ProcessName, ProcessPhase, ProcessRecord, ProcessTag};
+use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode};
+use crate::vocabulary::{Attempt, Generation, Moment};
+
+/// How long an order to a process actor may take; they are only handed in.
+const SHORT: Duration = Duration::from_secs(10);
+/// How long one look through all processes of the machine, and the end of what is found, may take.
+const SWEEP_DEADLINE: Duration = Duration::from_secs(60);
+/// How long to wait before a look that failed is tried again.
+const SWEEP_PAUSE: Duration = Duration::from_secs(2);
+/// How long one wait for endings lasts before it is asked for again.
+const LONG: Duration = Duration::from_secs(3_600);
+
+impl Machine for Processes {
+    const KIND: &'static str = "processes";
+    type Config = ProcessesOptions;
+    type Image = Vec<ProcessRecord>;
+    type Ask = ProcessesAsk;
+    type Answer = ProcessesAnswer;
+    type Call = ProcessesCall;
+    type Outcome = ProcessesOutcome;
+    type Timer = ProcessesTimer;
+    type Change = ProcessesChange;
+    type News = ProcessesNews;
+    type View = ProcessesView;
+
+    fn restore(options: &ProcessesOptions, records: Vec<ProcessRecord>, moment: Moment) -> Self {
+        let entry = |record: ProcessRecord| {
+            (record.name.clone(), Entry::new(record, ProcessPhase::Recalled, moment.now))
+        };
+        Self {
+            options: options.clone(),
+            entries: records.into_iter().map(entry).collect(),
+            remembered: Default::default(),
+            sweeping: Sweeping::UnderWay,
+            early: Default::default(),
+            is_saving: false,
+            stopping: None,
+            life: Attempt::new(moment.random >> 16 << 8),
+            launches: 0,
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => self.begin(effects),
+            Input::Asked { id, ask, .. } => self.asked(*id, ask, moment, effects),
+            Input::Returned { call, outcome, .. } => self.returned(call, outcome, moment, effects),
+            Input::Elapsed(timer) => self.elapsed(timer, effects),
+            Input::StopRequested(mode) => self.stop(*mode, moment, effects),
+        }
+    }
+
+    fn view(&self) -> ProcessesView {
+        ProcessesView {
+            reports: self.entries.values().map(Entry::report).collect(),
+            settled: self.sweeping == Sweeping::Settled,
+        }
+    }
+}
+
+/// Makes a call. Each names the life it is for, so its key has nothing to add.
+pub(super) fn make(deadline: Duration, call: ProcessesCall, effects: &mut Effects<Processes>) {
+    effects.call(CallKey { generation: Generation::default(), attempt: Attempt::default() }, deadline, call);
+}
+
+impl Processes {
+    /// Settles what an earlier run of the host, or an earlier life of this machine, has left: each record by an actor of its
+    /// own, and what stands in no record by a sweep.
+    fn begin(&mut self, effects: &mut Effects<Self>) {
+        make(SHORT, ProcessesCall::Release, effects);
+        make(LONG, ProcessesCall::AwaitEndings, effects);
+        self.sweep(effects);
+        let names: Vec<ProcessName> = self.entries.keys().cloned().collect();
+        names.iter().for_each(|name| self.start(name, effects));
+    }
+
+    fn sweep(&self, effects: &mut Effects<Self>) {
+        let known = self.entries.values().map(|entry| entry.record.tag).collect();
+        make(SWEEP_DEADLINE, ProcessesCall::Sweep { known }, effects);
+    }
+
+    /// Starts the actor of a process: to launch it if its spec is there, and else to look for it.
+    pub(super) fn start(&mut self, name: &ProcessName, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(name) else { return };
+        self.life = self.life.next();
+        entry.life = self.life;
+        let config = ProcessConfig { record: entry.record.clone(), spec: entry.spec.clone() };
+        make(SHORT, ProcessesCall::Start { life: entry.life, config: Box::new(config) }, effects);
+        if let Some(grace) = entry.ending {
+            make(SHORT, ProcessesCall::End { life: entry.life, grace }, effects);
+        }
+        if let Some(mode) = self.stopping {
+            make(SHORT, ProcessesCall::Stop { life: entry.life, mode }, effects);
+        }
+    }
+
+    fn asked(&mut self, id: AskId, ask: &ProcessesAsk, moment: Moment, effects: &mut Effects<Self>) {
+        match ask {
+            ProcessesAsk::LaunchProcess(ask) => {
+                self.launch(id, &ask.name, std::sync::Arc::clone(&ask.spec), moment, effects);
+            }
+            ProcessesAsk::RecallProcess(ask) => self.recall(id, ask, effects),
+            ProcessesAsk::StopProcess(ask) => self.stop_one(id, ask, effects),
+            ProcessesAsk::AwaitEnd(ask) => {
+                self.wait_for_end(&ask.name, Some(ask.tag), Waiter::End(id), effects);
+            }
+            ProcessesAsk::ListProcesses(_) => {
+                let reports = self.entries.values().map(Entry::report).collect();
+                effects.reply(id, ProcessesAnswer::ListProcesses(reports));
+            }
+            ProcessesAsk::DescribeProcess(ask) => {
+                let report = self.entries.get(&ask.name).map(Entry::report);
+                effects.reply(id, ProcessesAnswer::DescribeProcess(report));
+            }
+            ProcessesAsk::ProcessReported(ProcessReported { life, name, news }) => {
+                effects.reply(id, ProcessesAnswer::ProcessReported(()));
+                if self.entries.get(name).is_some_and(|entry| entry.life == *life) {
+                    self.heard(name, news, moment, effects);
+                }
+            }
+        }
+    }
+
+    // === Questions ===
+
+    fn waiting(&self) -> usize {
+        self.early.len() + self.entries.values().map(|entry| entry.waiters.len()).sum::<usize>()
+    }
+
+    fn recall(&mut self, id: AskId, ask: &RecallProcess, effects: &mut Effects<Self>) {
+        let waiting = self.waiting();
+        let answer = match self.entries.get_mut(&ask.name) {
+            Some(entry) => match entry.launched() {
+                Some(launched) => Ok(Recalled::Proven(launched)),
+                None if waiting < self.options.waiting_max => return entry.waiters.push(Waiter::Recall(id)),
+                None => Err(RecallError::TooMany { waiting }),
+            },
+            None => Ok(match self.remembered.iter().rev().find(|past| past.name == ask.name) {
+                Some(past) => {
+                    Recalled::Ended { ending: past.ending.clone().map(Box::new), reason: past.reason.clone() }
+                }
+                None => Recalled::Unknown,
+            }),
+        };
+        effects.reply(id, ProcessesAnswer::RecallProcess(answer));
+    }
+
+    fn stop_one(&mut self, id: AskId, ask: &StopProcess, effects: &mut Effects<Self>) {
+        let StopProcess { name, tag, grace } = ask;
+        if !self.wait_for_end(name, *tag, Waiter::Stop(id), effects) {
+            return;
+        }
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.ending = Some(entry.ending.map_or(*grace, |earlier| earlier.min(*grace)));
+            make(SHORT, ProcessesCall::End { life: entry.life, grace: *grace }, effects);
+        }
+    }
+
+    /// Has somebody wait for the end of a process. False if he was answered: it has ended, is not known, or too many wait.
+    fn wait_for_end(
+        &mut self,
+        name: &ProcessName,
+        tag: Option<ProcessTag>,
+        waiter: Waiter,
+        effects: &mut Effects<Self>,
+    ) -> bool {
+        let waiting = self.waiting();
+        let is_meant = |found: ProcessTag| tag.is_none_or(|tag| tag == found);
+        let answer = match self.entries.get_mut(name) {
+            Some(entry) if is_meant(entry.record.tag) && waiting < self.options.waiting_max => {
+                entry.waiters.push(waiter);
+                return true;
+            }
+            Some(entry) if is_meant(entry.record.tag) => Err(NoSuchProcess::TooMany { waiting }),
+            Some(_) | None => {
+                let past = self.remembered.iter().rev().find(|past| past.name == *name && is_meant(past.tag));
+                let unknown = NoSuchProcess::Unknown { name: name.clone(), tag };
+                past.and_then(|past| past.ending.clone()).ok_or(unknown)
+            }
+        };
+        match waiter {
+            Waiter::Stop(id) => effects.reply(id, ProcessesAnswer::StopProcess(answer)),
+            Waiter::End(id) => effects.reply(id, ProcessesAnswer::AwaitEnd(answer)),
+            // These wait for more than an end.
+            Waiter::Launch(_) | Waiter::Recall(_) => {}
+        }
+        false
+    }
+
+    // === What comes back ===
+
+    fn returned(
+        &mut self,
+        call: &ProcessesCall,
+        outcome: &Result<ProcessesOutcome, CallLost>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        match (call, outcome) {
+            (ProcessesCall::Sweep { .. }, Ok(ProcessesOutcome::Swept(Ok(_)))) => self.swept(moment, effects),
+            (ProcessesCall::Sweep { .. }, Ok(_) | Err(_)) => {
+                effects.start_timer(ProcessesTimer::Sweep, moment.now + SWEEP_PAUSE);
+            }
+            (ProcessesCall::AwaitEndings, outcome) => {
+                if let Ok(ProcessesOutcome::Ended(ended)) = outcome {
+                    ended.iter().for_each(|ended| self.child_ended(ended, moment, effects));
+                }
+                make(LONG, ProcessesCall::AwaitEndings, effects);
+            }
+            // They are handed in at once, and what comes of them is told by the actors, or by their endings.
+            (
+                ProcessesCall::Release
+                | ProcessesCall::Start { .. }
+                | ProcessesCall::End { .. }
+                | ProcessesCall::Stop { .. },
+                Ok(_) | Err(_),
+            ) => {}
+        }
+    }
+
+    fn swept(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        if self.sweeping != Sweeping::UnderWay {
+            return;
+        }
+        self.sweeping = Sweeping::Swept;
+        for (id, name, spec) in std::mem::take(&mut self.early) {
+            self.launch(id, &name, spec, moment, effects);
+        }
+        self.settle(effects);
+    }
+
+    /// Says so when everything that was left is settled.
+    pub(super) fn settle(&mut self, effects: &mut Effects<Self>) {
+        let is_settled = |entry: &Entry| entry.phase != ProcessPhase::Recalled;
+        if self.sweeping == Sweeping::Swept && self.entries.values().all(is_settled) {
+            self.sweeping = Sweeping::Settled;
+            effects.publish(ProcessesNews::Settled);
+        }
+    }
+
+    /// An actor that ended without a last word has crashed. Its process goes on, or is found dead, by its record.
+    fn child_ended(&mut self, ended: &ChildEnded, moment: Moment, effects: &mut Effects<Self>) {
+        let backoff = self.options.restart_backoff;
+        let Some(entry) = self.entries.get_mut(&ended.name) else { return };
+        if entry.life != ended.life {
+            return;
+        }
+        entry.spec = None;
+        entry.phase = ProcessPhase::Recalled;
+        entry.since = moment.now;
+        let pause = entry.restarts.failed(&backoff, moment);
+        effects.publish(ProcessesNews::Changed(entry.report()));
+        effects.start_timer(ProcessesTimer::Restart(ended.name.clone()), moment.now + pause);
+    }
+
+    fn elapsed(&mut self, timer: &ProcessesTimer, effects: &mut Effects<Self>) {
+        match timer {
+            ProcessesTimer::Save => self.save(effects),
+            ProcessesTimer::Restart(name) => self.start(name, effects),
+            ProcessesTimer::Sweep => self.sweep(effects),
+            ProcessesTimer::Patience => {
+                // What has not ended keeps its record, and the next run of the host goes on with it.
+                self.save(effects);
+                effects.stop();
+            }
+        }
+    }
+
+    /// Writes down how far the outputs have been read.
+    fn save(&mut self, effects: &mut Effects<Self>) {
+        self.is_saving = false;
+        let behind = self.entries.values_mut().filter_map(|entry| {
+            let is_behind = std::mem::take(&mut entry.is_behind);
+            is_behind.then(|| entry.record.clone())
+        });
+        let records: Vec<ProcessRecord> = behind.collect();
+        if !records.is_empty() {
+            effects.persist(ProcessesChange::Keep(records));
+        }
+    }
+
+    // === The end of the host ===
+
+    fn stop(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
+        self.stopping = Some(mode);
+        for (id, name, _) in std::mem::take(&mut self.early) {
+            self.refuse_stopping(id, &name, effects);
+        }
+        let graces = self.entries.values().map(|entry| entry.record.stop_grace);
+        let longest = graces.max().unwrap_or(Duration::ZERO);
+        for entry in self.entries.values() {
+            make(SHORT, ProcessesCall::Stop { life: entry.life, mode }, effects);
+        }
+        effects.start_timer(ProcessesTimer::Patience, moment.now + longest + self.options.stop_margin);
+        self.end_if_empty(effects);
+    }
+
+    pub(super) fn end_if_empty(&self, effects: &mut Effects<Self>) {
+        if self.stopping.is_some() && self.entries.is_empty() {
+            effects.stop();
+        }
+    }
+}

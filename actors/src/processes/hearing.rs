@@ -1,0 +1,169 @@
+//! What the owner of the processes makes of what their actors tell.
+
+use super::launching::{failed, refuse};
+use super::messages::{NoSuchProcess, ProcessesAnswer, ProcessesNews, Recalled};
+use super::state::{Entry, Processes, ProcessesChange, ProcessesTimer, Remembered, Waiter};
+use crate::process::{
+    LaunchError, Over, ProcessEnding, ProcessName, ProcessNews, ProcessPhase, ProcessTag, Why,
+};
+use crate::shell::Effects;
+use crate::vocabulary::Moment;
+
+impl Processes {
+    pub(super) fn heard(
+        &mut self,
+        name: &ProcessName,
+        news: &ProcessNews,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get_mut(name) else { return };
+        match news {
+            ProcessNews::Spawned(identity) => {
+                entry.record.identity = Some(identity.clone());
+                effects.persist(ProcessesChange::Keep(vec![entry.record.clone()]));
+                entry.turn(ProcessPhase::Spawned, moment, effects);
+            }
+            ProcessNews::Ready { identity, handshake, is_adopted } => {
+                entry.is_adopted = *is_adopted;
+                if !is_adopted {
+                    entry.record.identity = Some(identity.clone());
+                    entry.record.handshake.clone_from(handshake);
+                    entry.record.is_ready = true;
+                    effects.persist(ProcessesChange::Keep(vec![entry.record.clone()]));
+                }
+                entry.turn(ProcessPhase::Ready, moment, effects);
+                self.ready(name, effects);
+                self.settle(effects);
+            }
+            ProcessNews::Stopping => entry.turn(ProcessPhase::Stopping, moment, effects),
+            ProcessNews::Clearing => entry.turn(ProcessPhase::Clearing, moment, effects),
+            ProcessNews::Read { positions, lines_dropped } => {
+                entry.record.positions = *positions;
+                entry.lines_dropped = *lines_dropped;
+                entry.is_behind = true;
+                if !self.is_saving {
+                    self.is_saving = true;
+                    effects.start_timer(ProcessesTimer::Save, moment.now + self.options.save_every);
+                }
+            }
+            ProcessNews::Over(over) => self.over(name, over, moment, effects),
+        }
+    }
+
+    /// Tells whoever waited for it. A launch that came while it was being recalled gets it, if it is of the same spec.
+    fn ready(&mut self, name: &ProcessName, effects: &mut Effects<Self>) {
+        let Some(entry) = self.entries.get_mut(name) else { return };
+        let Some(launched) = entry.launched() else { return };
+        entry.restarts.reset();
+        entry.waiters.retain(|waiter| match waiter {
+            Waiter::Launch(id) => {
+                effects.reply(*id, ProcessesAnswer::LaunchProcess(Ok(launched.clone())));
+                false
+            }
+            Waiter::Recall(id) => {
+                effects.reply(*id, ProcessesAnswer::RecallProcess(Ok(Recalled::Proven(launched.clone()))));
+                false
+            }
+            Waiter::Stop(_) | Waiter::End(_) => true,
+        });
+        if let Some((id, spec)) = entry.next.take() {
+            let answer = if entry.record.is_of(&spec) {
+                Ok(launched)
+            } else {
+                Err(LaunchError::Occupied { name: name.clone(), pid: Some(launched.pid) })
+            };
+            effects.reply(id, ProcessesAnswer::LaunchProcess(answer));
+        }
+    }
+
+    fn over(&mut self, name: &ProcessName, over: &Over, moment: Moment, effects: &mut Effects<Self>) {
+        let Some(mut entry) = self.entries.remove(name) else { return };
+        match over {
+            Over::NotStarted(error) => {
+                effects.persist(ProcessesChange::Forget(name.clone()));
+                entry.turn(ProcessPhase::Ended, moment, effects);
+                let unknown = NoSuchProcess::Unknown { name: name.clone(), tag: Some(entry.record.tag) };
+                let ended = Recalled::Ended { ending: None, reason: error.to_string() };
+                entry.answer(error, &ended, &Err(unknown), effects);
+            }
+            Over::Ended { ending, why, diagnosis } => {
+                effects.persist(ProcessesChange::Forget(name.clone()));
+                entry.turn(ProcessPhase::Ended, moment, effects);
+                self.remember(&entry, ending, why, effects);
+                let past = self.remembered.back().expect("it was remembered just now");
+                let (ending_told, reason) = (past.ending.clone().map(Box::new), past.reason.clone());
+                let recalled = Recalled::Ended { ending: ending_told, reason };
+                entry.answer(&failed(ending, why, diagnosis), &recalled, &Ok(ending.clone()), effects);
+            }
+            Over::Detached(positions) => {
+                entry.record.positions = *positions;
+                effects.persist(ProcessesChange::Keep(vec![entry.record.clone()]));
+                entry.leave(effects);
+            }
+            Over::Unsettled => entry.leave(effects),
+        }
+        if let Some((id, spec)) = entry.next.take() {
+            self.launch(id, name, spec, moment, effects);
+        }
+        self.settle(effects);
+        self.end_if_empty(effects);
+    }
+
+    fn remember(&mut self, entry: &Entry, ending: &ProcessEnding, why: &Why, effects: &mut Effects<Self>) {
+        let (name, tag): (ProcessName, ProcessTag) = (entry.record.name.clone(), entry.record.tag);
+        let (told, reason) = match why {
+            Why::NotProven(reason) => {
+                let reason = reason.clone();
+                effects.publish(ProcessesNews::Retired { name: name.clone(), tag, reason: reason.clone() });
+                (None, reason)
+            }
+            Why::Left(reason) => (Some(ending.clone()), reason.clone()),
+            Why::Itself | Why::Asked | Why::TimedOut(_) | Why::Handshake(_) | Why::Program(_) => {
+                (Some(ending.clone()), ending.to_string())
+            }
+        };
+        if let Some(ending) = &told {
+            effects.publish(ProcessesNews::Ended(ending.clone()));
+        }
+        if self.remembered.len() >= self.options.endings_max.max(1) {
+            self.remembered.pop_front();
+        }
+        self.remembered.push_back(Remembered { name, tag, ending: told, reason });
+    }
+}
+
+impl Entry {
+    fn turn(&mut self, phase: ProcessPhase, moment: Moment, effects: &mut Effects<Processes>) {
+        self.phase = phase;
+        self.since = moment.now;
+        effects.publish(ProcessesNews::Changed(self.report()));
+    }
+
+    /// Answers everyone who waited for something of a process that is over.
+    fn answer(
+        &mut self,
+        error: &LaunchError,
+        recalled: &Recalled,
+        ended: &Result<ProcessEnding, NoSuchProcess>,
+        effects: &mut Effects<Processes>,
+    ) {
+        for waiter in std::mem::take(&mut self.waiters) {
+            match waiter {
+                Waiter::Launch(id) => refuse(id, error.clone(), effects),
+                Waiter::Recall(id) => effects.reply(id, ProcessesAnswer::RecallProcess(Ok(recalled.clone()))),
+                Waiter::Stop(id) => effects.reply(id, ProcessesAnswer::StopProcess(ended.clone())),
+                Waiter::End(id) => effects.reply(id, ProcessesAnswer::AwaitEnd(ended.clone())),
+            }
+        }
+    }
+
+    /// Answers everyone when the host lets go of a process, or of what it has not found out.
+    fn leave(&mut self, effects: &mut Effects<Processes>) {
+        let (name, tag) = (self.record.name.clone(), Some(self.record.tag));
+        let reason = "the host is stopping and lets go of it".to_owned();
+        let recalled = Recalled::Ended { ending: None, reason };
+        let unknown = Err(NoSuchProcess::Unknown { name: name.clone(), tag });
+        self.answer(&LaunchError::Stopping { name }, &recalled, &unknown, effects);
+    }
+}

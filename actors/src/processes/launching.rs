@@ -1,0 +1,126 @@
+//! How the owner of the processes has one launched: the intent first, and what came of it last (PRC-09).
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::messages::{ProcessesAnswer, ProcessesNews};
+use super::state::{Entry, Processes, ProcessesChange, Sweeping, Waiter};
+use crate::process::{
+    LaunchError, Launched, ProcessEnding, ProcessName, ProcessPhase, ProcessRecord, ProcessSpec, ProcessTag,
+    Why,
+};
+use crate::shell::{AskId, Effects};
+use crate::vocabulary::Moment;
+
+impl Entry {
+    /// What is told of it while it is ready.
+    pub(super) fn launched(&self) -> Option<Launched> {
+        if self.phase != ProcessPhase::Ready {
+            return None;
+        }
+        Some(Launched {
+            name: self.record.name.clone(),
+            tag: self.record.tag,
+            pid: self.pid()?,
+            started_at: self.record.started_at,
+            handshake: self.record.handshake.clone(),
+            is_adopted: self.is_adopted,
+        })
+    }
+}
+
+impl Processes {
+    pub(super) fn launch(
+        &mut self,
+        id: AskId,
+        name: &ProcessName,
+        spec: Arc<ProcessSpec>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        if self.stopping.is_some() {
+            return self.refuse_stopping(id, name, effects);
+        }
+        if self.sweeping == Sweeping::UnderWay && self.early.len() < self.options.processes_max {
+            return self.early.push_back((id, name.clone(), spec));
+        }
+        if let Some(error) = self.refusal(name, &spec) {
+            return refuse(id, error, effects);
+        }
+        match self.entries.get_mut(name) {
+            Some(entry) if entry.phase == ProcessPhase::Recalled && entry.next.is_none() => {
+                entry.next = Some((id, spec));
+            }
+            Some(entry) => {
+                refuse(id, LaunchError::Occupied { name: name.clone(), pid: entry.pid() }, effects);
+            }
+            None => self.intend(id, name, spec, moment, effects),
+        }
+    }
+
+    fn refusal(&self, name: &ProcessName, spec: &ProcessSpec) -> Option<LaunchError> {
+        if let Some(Err(source)) = spec.handshake.as_ref().map(|terms| terms.check()) {
+            return Some(LaunchError::Terms { name: name.clone(), source });
+        }
+        let processes = self.entries.len() + self.early.len();
+        let is_one_too_many = processes >= self.options.processes_max && !self.entries.contains_key(name);
+        is_one_too_many.then(|| LaunchError::TooMany { name: name.clone(), processes })
+    }
+
+    /// Writes the intent down; the process is started behind that.
+    fn intend(
+        &mut self,
+        id: AskId,
+        name: &ProcessName,
+        spec: Arc<ProcessSpec>,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let record = ProcessRecord::intent(name.clone(), self.draw_tag(name, moment), &spec, moment.now);
+        effects.persist(ProcessesChange::Keep(vec![record.clone()]));
+        let mut entry = Entry::new(record, ProcessPhase::Intended, moment.now);
+        entry.spec = Some(spec);
+        entry.waiters.push(Waiter::Launch(id));
+        effects.publish(ProcessesNews::Changed(entry.report()));
+        self.entries.insert(name.clone(), entry);
+        self.start(name, effects);
+    }
+
+    /// A tag that nobody can guess and that no two launches share: of the secret of this start, the time, a random number
+    /// and a count.
+    fn draw_tag(&mut self, name: &ProcessName, moment: Moment) -> ProcessTag {
+        self.launches += 1;
+        let mut hasher = Sha256::new();
+        hasher.update(self.options.secret);
+        hasher.update(moment.now.since_epoch().as_nanos().to_le_bytes());
+        hasher.update(moment.random.to_le_bytes());
+        hasher.update(self.launches.to_le_bytes());
+        hasher.update(name.as_str());
+        let digest: [u8; 32] = hasher.finalize().into();
+        let (tag, _) = digest.split_at(16);
+        ProcessTag::new(tag.try_into().expect("it was split at its length"))
+    }
+
+    pub(super) fn refuse_stopping(&self, id: AskId, name: &ProcessName, effects: &mut Effects<Self>) {
+        refuse(id, LaunchError::Stopping { name: name.clone() }, effects);
+    }
+}
+
+pub(super) fn refuse(id: AskId, error: LaunchError, effects: &mut Effects<Processes>) {
+    effects.reply(id, ProcessesAnswer::LaunchProcess(Err(error)));
+}
+
+/// What whoever launched a process is told when it ended before it was ready.
+pub(super) fn failed(ending: &ProcessEnding, why: &Why, diagnosis: &[String]) -> LaunchError {
+    let (name, diagnosis) = (ending.name.clone(), diagnosis.to_vec());
+    let ending = Box::new(ending.clone());
+    match why {
+        Why::Itself => LaunchError::Ended { name, ending, diagnosis },
+        Why::TimedOut(waited) => LaunchError::TimedOut { name, waited: *waited, ending, diagnosis },
+        Why::Handshake(source) => LaunchError::Handshake { name, source: source.clone(), ending, diagnosis },
+        Why::Program(source) => LaunchError::Executable { name, source: source.clone() },
+        Why::Asked => LaunchError::Stopped { name },
+        Why::Left(reason) | Why::NotProven(reason) => LaunchError::Failed { name, reason: reason.clone() },
+    }
+}

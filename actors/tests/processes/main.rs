@@ -1,0 +1,9 @@
+//! Processes by real children: launched, adopted, stopped, always reaped.
+
+mod launching;
+mod programs;
+mod reading;
+mod recalling;
+mod scale;
+mod stage;
+mod stopping;
