@@ -17,6 +17,8 @@ pub mod process;
 
 pub mod agent;
 
+pub mod tasks;
+
 mod timeline;
 
 pub mod admin;

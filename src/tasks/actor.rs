@@ -1,0 +1,194 @@
+//! What the tasks do in the world: they speak to drivers, and hold what was read of events.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::driver::client::{TaskExit, TaskHandle};
+use callboard_actors::driver::{EventPosition, TaskEventItem, TaskKey};
+use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskEventSink, TaskEvents, task_events};
+use callboard_actors::shell::{self, Address, Doing, Running, Settings, Store};
+use callboard_actors::vocabulary::{AllocationId, DriverName, TaskName};
+use futures_util::future::LocalBoxFuture;
+use tokio::sync::Mutex;
+
+use super::calls::{Found, RunKey, Started, TasksCall, TasksOutcome, Trouble};
+use super::state::{Tasks, TasksOptions};
+use crate::config::TaskConfig;
+
+/// How many events are taken at once at most.
+const BATCH_MAX: usize = 256;
+/// The name of a task within its allocation, which is named by the configuration.
+const TASK: &str = "main";
+
+/// What is to come of a question to a driver.
+pub type Asking<T> = LocalBoxFuture<'static, T>;
+
+/// What the tasks say to drivers, and to those who keep them.
+pub trait Runners: 'static {
+    /// Looks for the plugin of a driver of the configuration, and adds the driver to those of the host.
+    fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>>;
+    /// Has the events of a task put into a sink from now on.
+    fn watch(&self, driver: DriverName, task: TaskKey, sink: TaskEventSink) -> Asking<Result<(), Trouble>>;
+    /// Has them put there no more.
+    fn forget(&self, driver: DriverName, task: TaskKey) -> Asking<()>;
+    /// Starts a run.
+    fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started>;
+    /// Has a run taken up again.
+    fn recover(&self, run: RunKey, handle: Box<TaskHandle>) -> Asking<Result<(), Trouble>>;
+    /// Asks what a run is at.
+    fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>>;
+    /// Waits for the end of a run.
+    fn wait(&self, run: RunKey) -> Asking<Result<TaskExit, Trouble>>;
+    /// Has a run stopped within its grace.
+    fn stop(&self, run: RunKey, grace: Duration) -> Asking<Result<(), Trouble>>;
+    /// Has a run ended if it is not over, and forgotten. That its driver knows of none is success.
+    fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>>;
+}
+
+/// Starts the tasks at a vacant address.
+pub fn start(
+    address: &Address<Tasks>,
+    options: TasksOptions,
+    runners: impl Runners,
+    store: impl Store<Tasks>,
+    settings: Settings,
+) -> Running {
+    // For each task the wait for its end and for its events is under way all the time, and something may be said to its
+    // driver; a driver that does not answer may keep no other task from being dealt with.
+    let calls_max = 4 * options.tasks.len() + options.drivers.len() + 64;
+    let calls_running_max = settings.calls_running_max.max(calls_max);
+    let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
+    let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
+    shell::start(address, options, Hands { runners, readers: Rc::default() }, store, settings)
+}
+
+type Readers = RefCell<BTreeMap<AllocationId, Rc<Mutex<Reader>>>>;
+
+struct Hands<R> {
+    runners: R,
+    readers: Rc<Readers>,
+}
+
+/// What was read of a task's events and not taken yet: it is handed over until the machine has it on disk.
+struct Reader {
+    driver: DriverName,
+    events: TaskEvents,
+    waiting: VecDeque<TaskEventItem>,
+    /// How many items were taken before those that wait.
+    taken: u64,
+    has_ended: bool,
+}
+
+/// How events speak of a task of the configuration.
+#[must_use]
+pub(super) fn key(name: &AllocationId) -> TaskKey {
+    TaskKey::new(name.clone(), TaskName::new(TASK).expect("a word is a name"))
+}
+
+impl<R: Runners> Doing<Tasks> for Hands<R> {
+    fn call(&mut self, call: TasksCall) -> LocalBoxFuture<'static, TasksOutcome> {
+        let runners = &self.runners;
+        match call {
+            TasksCall::Bring(driver) => into(runners.bring(driver), TasksOutcome::Brought),
+            TasksCall::Watch { name, driver, after, taken } => self.watch(name, driver, after, taken),
+            TasksCall::ReadEvents { name, taken } => self.read(&name, taken),
+            TasksCall::Forget { name, driver } => {
+                self.readers.borrow_mut().remove(&name);
+                into(runners.forget(driver, key(&name)), |()| TasksOutcome::Forgotten)
+            }
+            TasksCall::Start(run, config) => into(runners.start(run, config), TasksOutcome::Started),
+            TasksCall::Recover(run, handle) => into(runners.recover(run, handle), TasksOutcome::Recovered),
+            TasksCall::Inspect(run) => into(runners.inspect(run), TasksOutcome::Inspected),
+            TasksCall::Wait(run) => into(runners.wait(run), TasksOutcome::Waited),
+            TasksCall::Stop { run, grace } => into(runners.stop(run, grace), TasksOutcome::StopTaken),
+            TasksCall::Destroy(run) => into(runners.destroy(run), TasksOutcome::Destroyed),
+        }
+    }
+}
+
+impl<R: Runners> Hands<R> {
+    /// Has events read; what was read before and not taken is kept.
+    fn watch(
+        &self,
+        name: AllocationId,
+        driver: DriverName,
+        after: Option<EventPosition>,
+        taken: u64,
+    ) -> LocalBoxFuture<'static, TasksOutcome> {
+        let present = self.readers.borrow().get(&name).cloned();
+        // Whoever reads at present is a call of a former life of the machine, which is dropped before this is made.
+        let present = present.as_ref().and_then(|reader| reader.try_lock().ok());
+        if let Some(reader) = &present
+            && reader.driver == driver
+            && !reader.has_ended
+        {
+            return Box::pin(std::future::ready(TasksOutcome::Watched(Ok(()))));
+        }
+        let (waiting, taken) = match &present {
+            Some(reader) => (reader.waiting.clone(), reader.taken),
+            None => (VecDeque::new(), taken),
+        };
+        drop(present);
+        let after = waiting.iter().rev().find_map(position).or(after);
+        let (sink, events) = task_events(JOURNAL_ITEMS_MAX, after);
+        let reader = Reader { driver: driver.clone(), events, waiting, taken, has_ended: false };
+        let watching = self.runners.watch(driver, key(&name), sink);
+        let readers = Rc::clone(&self.readers);
+        Box::pin(async move {
+            let watched = watching.await;
+            if watched.is_ok() {
+                readers.borrow_mut().insert(name, Rc::new(Mutex::new(reader)));
+            }
+            TasksOutcome::Watched(watched)
+        })
+    }
+
+    /// Waits for what was not taken yet.
+    fn read(&self, name: &AllocationId, taken: u64) -> LocalBoxFuture<'static, TasksOutcome> {
+        let reader = self.readers.borrow().get(name).cloned();
+        Box::pin(async move {
+            match reader {
+                Some(reader) => TasksOutcome::Events(reader.lock().await.beyond(taken).await),
+                None => TasksOutcome::Events(Vec::new()),
+            }
+        })
+    }
+}
+
+impl Reader {
+    /// The next items behind those that were taken; none if none comes any more. Giving up this future loses nothing.
+    async fn beyond(&mut self, taken: u64) -> Vec<TaskEventItem> {
+        while self.taken < taken && self.waiting.pop_front().is_some() {
+            self.taken += 1;
+        }
+        if self.waiting.is_empty() {
+            match self.events.next().await {
+                Some(item) => self.waiting.push_back(item),
+                None => self.has_ended = true,
+            }
+        }
+        while self.waiting.len() < BATCH_MAX
+            && let Some(item) = self.events.try_next()
+        {
+            self.waiting.push_back(item);
+        }
+        self.waiting.iter().cloned().collect()
+    }
+}
+
+fn position(item: &TaskEventItem) -> Option<EventPosition> {
+    match item {
+        TaskEventItem::Event { position, .. } => position.clone(),
+        TaskEventItem::Gap { .. } => None,
+    }
+}
+
+fn into<T: 'static>(
+    asking: Asking<T>,
+    wrap: impl FnOnce(T) -> TasksOutcome + 'static,
+) -> LocalBoxFuture<'static, TasksOutcome> {
+    Box::pin(async move { wrap(asking.await) })
+}

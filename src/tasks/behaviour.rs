@@ -1,0 +1,359 @@
+//! What is decided for all tasks together; what is decided for one stands in `running.rs`, `ending.rs` and `stopping.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::conversation;
+use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode};
+use callboard_actors::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
+
+use super::calls::*;
+use super::log::EventLog;
+use super::messages::*;
+use super::state::*;
+use crate::config::{TaskConfig, TaskRestart};
+
+conversation! {
+    /// What is said to the tasks.
+    #[derive(Clone)]
+    pub enum TasksAsk -> TasksAnswer for Tasks {
+        StartTask => Result<(), TaskError>,
+        StopTask => Stopped,
+        StopAllTasks => AllStopped,
+        LeaveTasks => AllStopped,
+        ListTasks => Vec<TaskReport>,
+    }
+}
+
+impl Machine for Tasks {
+    const KIND: &'static str = "tasks";
+    type Config = TasksOptions;
+    type Image = TasksImage;
+    type Ask = TasksAsk;
+    type Answer = TasksAnswer;
+    type Call = TasksCall;
+    type Outcome = TasksOutcome;
+    type Timer = TasksTimer;
+    type Change = TasksChange;
+    type News = TasksNews;
+    type View = TasksView;
+
+    fn restore(options: &TasksOptions, mut image: TasksImage, moment: Moment) -> Self {
+        let mut tasks = Vec::new();
+        for config in &options.tasks {
+            let course = image.courses.remove(&config.name).unwrap_or_default();
+            let log = image.logs.remove(&config.name).unwrap_or_default();
+            let mut task = Task::new(Arc::clone(config), true, course, log, moment);
+            if image.is_of_earlier_run {
+                task.begin_another_run_of_the_host();
+            }
+            tasks.push(task);
+        }
+        // What the configuration has no more is stopped and forgotten.
+        for (name, course) in image.courses {
+            let log = image.logs.remove(&name).unwrap_or_default();
+            tasks.push(Task::removed(&name, course, log, moment));
+        }
+        let bringing = |name: &_| {
+            let bringing = Bringing { course: DriverCourse::Asking, backoff: BackoffState::default() };
+            (Clone::clone(name), bringing)
+        };
+        Self {
+            drivers: options.drivers.keys().map(bringing).collect(),
+            options: options.clone(),
+            tasks,
+            life: Life::Serving,
+            stop_askers: vec![],
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => self.resume(moment, effects),
+            Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
+            Input::Returned { key, call, outcome } => self.returned(moment, *key, call, outcome, effects),
+            Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
+            Input::StopRequested(mode) => {
+                self.life = Life::Leaving(*mode);
+                self.wind_down(moment, *mode, effects);
+            }
+        }
+        self.forget_what_is_over(effects);
+        self.close_if_quiet(effects);
+    }
+
+    fn view(&self) -> TasksView {
+        let drivers = self.drivers.iter();
+        TasksView {
+            tasks: self.tasks.iter().map(Task::report).collect(),
+            drivers: drivers
+                .map(|(name, bringing)| DriverEntry { name: name.clone(), course: bringing.course.clone() })
+                .collect(),
+        }
+    }
+}
+
+impl Task {
+    fn new(
+        config: Arc<TaskConfig>,
+        is_configured: bool,
+        course: Course,
+        log: EventLog,
+        moment: Moment,
+    ) -> Self {
+        Self {
+            config,
+            is_configured,
+            starts_after_stop: false,
+            phase: Phase::Stopped,
+            since: moment.now,
+            note: "not started".to_owned(),
+            course,
+            log,
+            watch: Watch::No,
+            troubles: BackoffState::default(),
+            askers: vec![],
+            steps: vec![],
+            stop_began: moment.now,
+        }
+    }
+
+    /// A task that the configuration has no more.
+    fn removed(name: &AllocationId, mut course: Course, log: EventLog, moment: Moment) -> Self {
+        let driver = course.run.as_ref().map(|run| run.driver.clone());
+        let driver = driver.unwrap_or_else(|| DriverName::new("none").expect("a word is a name"));
+        let config = TaskConfig {
+            name: name.clone(),
+            driver,
+            config: toml::Table::new(),
+            config_place: crate::config::Place { line: 1, column: 1 },
+            environment: BTreeMap::new(),
+            user: String::new(),
+            restart: TaskRestart::None,
+            start: false,
+            stop_grace: Duration::from_secs(5),
+        };
+        course.wanted = Some(Wanted::Stopped);
+        Self::new(Arc::new(config), false, course, log, moment)
+    }
+
+    /// An earlier run of the host was told what was wanted then; only what is certain holds on: a run that there is, and
+    /// that a task which ended by itself is not started again by itself.
+    fn begin_another_run_of_the_host(&mut self) {
+        match (self.course.wanted, &self.course.run) {
+            (Some(Wanted::Stopped), Some(_)) => self.starts_after_stop = self.config.start,
+            (Some(Wanted::Running | Wanted::Failed), Some(_)) | (Some(Wanted::Ended), _) => {}
+            (None | Some(Wanted::Running | Wanted::Stopped | Wanted::Failed), None) | (None, Some(_)) => {
+                self.course.wanted = None;
+            }
+        }
+    }
+}
+
+impl Tasks {
+    pub(super) fn place(&self, name: &AllocationId) -> Option<usize> {
+        self.tasks.iter().position(|task| task.config.name == *name)
+    }
+
+    /// Lets one task be dealt with.
+    pub(super) fn with<T>(
+        &mut self,
+        name: &AllocationId,
+        deal: impl FnOnce(&mut Task, &Scene<'_>) -> T,
+    ) -> Option<T> {
+        let place = self.place(name)?;
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        self.tasks.get_mut(place).map(|task| deal(task, &scene))
+    }
+
+    fn resume(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        for name in self.drivers.keys() {
+            bring(name, effects);
+        }
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        for task in &mut self.tasks {
+            task.pick_up(moment, &scene, effects);
+        }
+    }
+
+    fn asked(&mut self, moment: Moment, id: AskId, ask: &TasksAsk, effects: &mut Effects<Self>) {
+        match ask {
+            TasksAsk::StartTask(StartTask { name }) => {
+                let started = match self.life {
+                    Life::Serving => self.start(moment, name, effects),
+                    Life::Closing(_) | Life::Leaving(_) => {
+                        Err(TaskError::HostStopping { name: name.clone() })
+                    }
+                };
+                effects.reply(id, TasksAnswer::StartTask(started));
+            }
+            TasksAsk::StopTask(StopTask { name }) => {
+                let refused = match self.with(name, |task, scene| task.stop_for(moment, id, scene, effects)) {
+                    Some(asked) => asked.err(),
+                    None => Some(TaskError::Unknown { name: name.clone() }),
+                };
+                if let Some(error) = refused {
+                    effects.reply(id, TasksAnswer::StopTask(Err(error)));
+                }
+            }
+            TasksAsk::StopAllTasks(StopAllTasks) => self.close(moment, id, StopMode::Stop, effects),
+            TasksAsk::LeaveTasks(LeaveTasks) => self.close(moment, id, StopMode::Detach, effects),
+            TasksAsk::ListTasks(ListTasks) => effects.reply(id, TasksAnswer::ListTasks(self.view().tasks)),
+        }
+    }
+
+    fn start(
+        &mut self,
+        moment: Moment,
+        name: &AllocationId,
+        effects: &mut Effects<Self>,
+    ) -> Result<(), TaskError> {
+        self.bring_again(name, effects);
+        let started = self.with(name, |task, scene| task.start_anew(moment, scene, effects));
+        started.unwrap_or_else(|| Err(TaskError::Unknown { name: name.clone() }))
+    }
+
+    fn returned(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        call: &TasksCall,
+        outcome: &Result<TasksOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        match call {
+            TasksCall::Bring(driver) => {
+                let brought = match outcome {
+                    Ok(TasksOutcome::Brought(brought)) => brought.clone(),
+                    Ok(_) => return,
+                    Err(lost) => Err(Trouble::passing(lost.to_string())),
+                };
+                self.brought(moment, driver, brought, effects);
+            }
+            TasksCall::Watch { name, driver, .. } => {
+                let watched = match outcome {
+                    Ok(TasksOutcome::Watched(watched)) => watched.clone(),
+                    Ok(_) => return,
+                    Err(lost) => Err(Trouble::passing(lost.to_string())),
+                };
+                self.with(name, |task, scene| task.watched(moment, scene, driver, watched, effects));
+            }
+            TasksCall::ReadEvents { name, taken } => {
+                self.with(name, |task, _| task.events_came(moment, *taken, outcome, effects));
+            }
+            TasksCall::Forget { .. } => {}
+            TasksCall::Start(run, _)
+            | TasksCall::Recover(run, _)
+            | TasksCall::Inspect(run)
+            | TasksCall::Wait(run)
+            | TasksCall::Stop { run, .. }
+            | TasksCall::Destroy(run) => {
+                self.with(&run.name, |task, scene| {
+                    // What is told of an earlier run changes nothing.
+                    let is_present = task.course.run.as_ref().is_some_and(|present| present.id == run.id);
+                    if is_present && key.attempt == task.course.attempt {
+                        task.returned(moment, scene, call, outcome, effects);
+                    }
+                });
+            }
+        }
+    }
+
+    fn elapsed(&mut self, moment: Moment, timer: &TasksTimer, effects: &mut Effects<Self>) {
+        match timer {
+            TasksTimer::Bring(driver) => bring(driver, effects),
+            TasksTimer::Start(name) => {
+                self.with(name, |task, scene| task.start_time_has_come(moment, scene, effects));
+            }
+            TasksTimer::Again(name) => {
+                self.with(name, |task, scene| task.speak_again(moment, scene, effects));
+            }
+            TasksTimer::Watch(name) => {
+                self.with(name, |task, _| task.ask_to_watch(effects));
+            }
+            TasksTimer::GiveUp(name) => {
+                self.with(name, |task, _| task.give_up(moment, effects));
+            }
+        }
+    }
+
+    fn close(&mut self, moment: Moment, id: AskId, mode: StopMode, effects: &mut Effects<Self>) {
+        self.stop_askers.push((id, mode));
+        if self.life == Life::Serving {
+            self.life = Life::Closing(mode);
+            self.wind_down(moment, mode, effects);
+        }
+    }
+
+    fn wind_down(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+        // What was stopped before is no news.
+        self.tasks.iter_mut().filter(|task| task.phase.is_quiet()).for_each(|task| task.steps.clear());
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        for task in self.tasks.iter_mut().rev() {
+            // A task that is cut short while it starts or stops is still seen to; one that runs is left to its driver.
+            if mode == StopMode::Stop || !scene.survives(task.driver()) {
+                task.stop(moment, &scene, effects);
+            }
+        }
+    }
+
+    fn forget_what_is_over(&mut self, effects: &mut Effects<Self>) {
+        let is_over =
+            |task: &Task| !task.is_configured && task.phase == Phase::Stopped && task.course.run.is_none();
+        for task in self.tasks.extract_if(.., |task| is_over(task)) {
+            let name = task.config.name.clone();
+            effects.persist(TasksChange::Forget(name.clone()));
+            if let Watch::On(driver) | Watch::Asked(driver) = &task.watch {
+                let (name, driver) = (name.clone(), driver.clone());
+                effects.call(CallKey::default(), SAY_PATIENCE, TasksCall::Forget { name, driver });
+            }
+            effects.publish(TasksNews::TaskForgotten(name));
+        }
+    }
+
+    fn close_if_quiet(&mut self, effects: &mut Effects<Self>) {
+        let mode = match self.life {
+            Life::Serving => return,
+            Life::Closing(mode) | Life::Leaving(mode) => mode,
+        };
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        let is_done = |task: &Task| match mode {
+            StopMode::Detach if scene.survives(task.driver()) => task.phase.can_be_left(),
+            StopMode::Stop | StopMode::Detach => task.phase.is_quiet(),
+        };
+        if !self.tasks.iter().all(is_done) {
+            return;
+        }
+        for (asker, mode) in std::mem::take(&mut self.stop_askers) {
+            let steps: Vec<_> = self.tasks.iter().rev().flat_map(|task| task.steps.clone()).collect();
+            effects.reply(
+                asker,
+                match mode {
+                    StopMode::Stop => TasksAnswer::StopAllTasks(steps),
+                    StopMode::Detach => TasksAnswer::LeaveTasks(steps),
+                },
+            );
+        }
+        if matches!(self.life, Life::Leaving(_)) {
+            effects.stop();
+        }
+    }
+}
+
+/// What a task looks at when it decides.
+#[derive(Debug)]
+pub(super) struct Scene<'t> {
+    pub(super) options: &'t TasksOptions,
+    pub(super) drivers: &'t BTreeMap<DriverName, Bringing>,
+    pub(super) life: Life,
+}
+
+/// Telling something to an actor next door takes no longer.
+pub(super) const SAY_PATIENCE: Duration = Duration::from_secs(10);
+/// A plugin is looked for, launched and asked who it is within this.
+const BRING_PATIENCE: Duration = Duration::from_secs(150);
+
+pub(super) fn bring(driver: &DriverName, effects: &mut Effects<Tasks>) {
+    effects.call(CallKey::default(), BRING_PATIENCE, TasksCall::Bring(driver.clone()));
+}

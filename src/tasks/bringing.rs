@@ -1,0 +1,159 @@
+//! What is decided for the drivers of the configuration, and for the events of tasks: both have to be there before a driver is
+//! told anything about a task.
+
+use std::time::Duration;
+
+use callboard_actors::shell::{CallKey, CallLost, Effects};
+use callboard_actors::vocabulary::{AllocationId, Backoff, DriverName, Moment};
+
+use super::behaviour::{SAY_PATIENCE, Scene, bring};
+use super::calls::*;
+use super::messages::{DriverCourse, DriverEntry, TasksNews};
+use super::state::*;
+
+/// A call that waits for events is made again at least this often.
+const NEWS_PATIENCE: Duration = Duration::from_secs(3_600);
+/// How soon to ask again where nobody answered.
+const WATCH_PAUSE: Duration = Duration::from_millis(200);
+/// How soon to look for a plugin again that could not be had.
+const BRING_BACKOFF: Backoff = Backoff {
+    first: Duration::from_secs(5),
+    longest: Duration::from_secs(120),
+    jitter_percent: 10,
+    reset_after: Duration::from_secs(60),
+};
+
+impl Scene<'_> {
+    /// Whether a driver outlives its host.
+    pub(super) fn survives(&self, driver: &DriverName) -> bool {
+        self.options.drivers.get(driver).copied().unwrap_or(true)
+    }
+
+    /// How far a driver has been brought; `None` if the configuration has none of this name.
+    pub(super) fn course(&self, driver: &DriverName) -> Option<&DriverCourse> {
+        self.drivers.get(driver).map(|bringing| &bringing.course)
+    }
+}
+
+impl Tasks {
+    /// Looks for a driver again that could not be had, since a person wants a task of it.
+    pub(super) fn bring_again(&mut self, name: &AllocationId, effects: &mut Effects<Self>) {
+        let task = self.tasks.iter().find(|task| task.config.name == *name);
+        let Some(driver) = task.map(|task| &task.config.driver) else { return };
+        if let Some(bringing) = self.drivers.get_mut(driver)
+            && matches!(bringing.course, DriverCourse::Refused(_))
+        {
+            bringing.course = DriverCourse::Asking;
+            bring(driver, effects);
+        }
+    }
+
+    /// Takes what came of bringing a driver.
+    pub(super) fn brought(
+        &mut self,
+        moment: Moment,
+        driver: &DriverName,
+        brought: Result<(), Trouble>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(bringing) = self.drivers.get_mut(driver) else { return };
+        bringing.course = match brought {
+            Ok(()) => DriverCourse::Brought,
+            Err(trouble) if trouble.is_transient => {
+                let pause = bringing.backoff.failed(&BRING_BACKOFF, moment);
+                effects.start_timer(TasksTimer::Bring(driver.clone()), moment.now + pause);
+                DriverCourse::Pausing(trouble.reason)
+            }
+            Err(trouble) => DriverCourse::Refused(trouble.reason),
+        };
+        let entry = DriverEntry { name: driver.clone(), course: bringing.course.clone() };
+        effects.publish(TasksNews::DriverChanged(entry));
+        let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
+        for task in self.tasks.iter_mut().filter(|task| task.driver() == driver) {
+            task.proceed(moment, &scene, effects);
+        }
+    }
+}
+
+impl Task {
+    /// Has its events read, unless they are already.
+    pub(super) fn ask_to_watch(&mut self, effects: &mut Effects<Tasks>) {
+        let driver = self.driver().clone();
+        match &self.watch {
+            Watch::On(at) if *at == driver => {}
+            Watch::No | Watch::Asked(_) | Watch::On(_) => {
+                self.watch = Watch::Asked(driver.clone());
+                let (name, after) = (self.config.name.clone(), self.log.position.clone());
+                let call = TasksCall::Watch { name, driver, after, taken: self.log.taken };
+                effects.call(CallKey::default(), SAY_PATIENCE, call);
+            }
+        }
+    }
+
+    /// Takes what came of having its events read.
+    pub(super) fn watched(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        driver: &DriverName,
+        watched: Result<(), Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.watch != Watch::Asked(driver.clone()) {
+            return;
+        }
+        match watched {
+            Ok(()) => {
+                self.watch = Watch::On(driver.clone());
+                self.read_events(effects);
+                self.proceed(moment, scene, effects);
+            }
+            Err(trouble) => {
+                self.note(format!("its events cannot be read: {trouble}"), effects);
+                self.watch_later(moment, effects);
+            }
+        }
+    }
+
+    fn watch_later(&self, moment: Moment, effects: &mut Effects<Tasks>) {
+        effects.start_timer(TasksTimer::Watch(self.config.name.clone()), moment.now + WATCH_PAUSE);
+    }
+
+    fn read_events(&self, effects: &mut Effects<Tasks>) {
+        let (name, taken) = (self.config.name.clone(), self.log.taken);
+        effects.call(CallKey::default(), NEWS_PATIENCE, TasksCall::ReadEvents { name, taken });
+    }
+
+    /// Takes events: they are on disk with their position before they are shown, and before more are read.
+    pub(super) fn events_came(
+        &mut self,
+        moment: Moment,
+        taken: u64,
+        outcome: &Result<TasksOutcome, CallLost>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        // Asked for before the machine took what it has.
+        if taken != self.log.taken || !matches!(self.watch, Watch::On(_)) {
+            return;
+        }
+        match outcome {
+            Ok(TasksOutcome::Events(items)) if items.is_empty() => {
+                self.watch = Watch::No;
+                self.watch_later(moment, effects);
+            }
+            Ok(TasksOutcome::Events(items)) => {
+                items.iter().for_each(|item| self.log.take(moment.now, item));
+                let change = TasksChange::Log(self.config.name.clone(), Box::new(self.log.clone()));
+                effects.persist(change);
+                effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
+                self.read_events(effects);
+            }
+            Ok(_) => {}
+            Err(CallLost::DeadlineExceeded(_)) => self.read_events(effects),
+            Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+                self.watch = Watch::No;
+                self.watch_later(moment, effects);
+            }
+        }
+    }
+}

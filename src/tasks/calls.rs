@@ -1,0 +1,185 @@
+//! What the tasks have done for them: writes, calls and timers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::driver::client::{TaskExit, TaskHandle, TaskId};
+use callboard_actors::driver::{EventPosition, TaskEventItem};
+use callboard_actors::vocabulary::{AllocationId, DriverName};
+
+use super::log::EventLog;
+use super::state::Course;
+use crate::config::TaskConfig;
+
+/// What is written in one piece.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TasksChange {
+    /// The course of a task.
+    Course(AllocationId, Box<Course>),
+    /// What its driver told of it, with the position up to which that is.
+    Log(AllocationId, Box<EventLog>),
+    /// All of a task that the configuration has no more.
+    Forget(AllocationId),
+}
+
+/// What is on disk.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TasksImage {
+    /// The courses.
+    pub courses: BTreeMap<AllocationId, Course>,
+    /// What drivers told.
+    pub logs: BTreeMap<AllocationId, EventLog>,
+    /// Whether an earlier run of the host wrote this, and not this one.
+    pub is_of_earlier_run: bool,
+}
+
+/// A run of a task, as calls speak of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunKey {
+    /// Which task.
+    pub name: AllocationId,
+    /// Of which driver.
+    pub driver: DriverName,
+    /// By what the driver knows it.
+    pub id: TaskId,
+}
+
+/// What is done beside the mailbox.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TasksCall {
+    /// Looks for the plugin of a driver and adds the driver to those of the host.
+    Bring(DriverName),
+    /// Has the events of a task read from now on. Those that were handed over and not taken yet are handed over again.
+    Watch {
+        /// Which task.
+        name: AllocationId,
+        /// At which driver.
+        driver: DriverName,
+        /// What has been had.
+        after: Option<EventPosition>,
+        /// How many items were taken so far.
+        taken: u64,
+    },
+    /// Waits for events of a task beyond those that were taken.
+    ReadEvents {
+        /// Which task.
+        name: AllocationId,
+        /// How many items were taken so far; they are not handed over again.
+        taken: u64,
+    },
+    /// Has no more events of a task read.
+    Forget {
+        /// Which task.
+        name: AllocationId,
+        /// At which driver.
+        driver: DriverName,
+    },
+    /// Starts a run.
+    Start(RunKey, Arc<TaskConfig>),
+    /// Has a run taken up again.
+    Recover(RunKey, Box<TaskHandle>),
+    /// Asks what a run is at.
+    Inspect(RunKey),
+    /// Waits for the end of a run.
+    Wait(RunKey),
+    /// Has a run stopped.
+    Stop {
+        /// Which one.
+        run: RunKey,
+        /// How long it may take before it is killed.
+        grace: Duration,
+    },
+    /// Has a run ended by force if it is not over, and forgotten.
+    Destroy(RunKey),
+}
+
+/// Why something could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Trouble {
+    /// Whether the same may succeed later.
+    pub is_transient: bool,
+    /// What was tried on what, and what came back.
+    pub reason: String,
+}
+
+impl Trouble {
+    /// One that may pass.
+    #[must_use]
+    pub fn passing(reason: impl Into<String>) -> Self {
+        Self { is_transient: true, reason: reason.into() }
+    }
+
+    /// One that stays.
+    #[must_use]
+    pub fn lasting(reason: impl Into<String>) -> Self {
+        Self { is_transient: false, reason: reason.into() }
+    }
+}
+
+/// What came of a start.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Started {
+    /// It runs.
+    Runs(Box<TaskHandle>),
+    /// The driver was not asked.
+    NotAsked(Trouble),
+    /// It does not run, as its driver says, and may if it is tried again.
+    Retry(String),
+    /// It does not run, as its driver says, and never will.
+    Fatal(String),
+    /// The driver was asked, and nobody knows what it did.
+    Unclear(String),
+}
+
+/// What a driver says of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// It runs, or the driver cannot tell.
+    Running,
+    /// It has ended.
+    Exited(TaskExit),
+    /// The driver knows of no such run; these are its words.
+    Nothing(String),
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TasksOutcome {
+    /// The driver is among those of the host, or is not.
+    Brought(Result<(), Trouble>),
+    /// The events are read, or are not.
+    Watched(Result<(), Trouble>),
+    /// The next items, beginning behind those that were taken; empty if none comes any more.
+    Events(Vec<TaskEventItem>),
+    /// No more events are read.
+    Forgotten,
+    /// What came of a start.
+    Started(Started),
+    /// The driver has it again, or has not.
+    Recovered(Result<(), Trouble>),
+    /// What the driver says.
+    Inspected(Result<Found, Trouble>),
+    /// It has ended in this way.
+    Waited(Result<TaskExit, Trouble>),
+    /// The driver has stopped it, or has not.
+    StopTaken(Result<(), Trouble>),
+    /// The driver has forgotten it, or has not.
+    Destroyed(Result<(), Trouble>),
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TasksTimer {
+    /// The time to bring a driver again.
+    Bring(DriverName),
+    /// The time to start a task again.
+    Start(AllocationId),
+    /// The time to speak to a task's driver again.
+    Again(AllocationId),
+    /// The time to have a task's events read again.
+    Watch(AllocationId),
+    /// The time at which a task that is to stop is left as it is.
+    GiveUp(AllocationId),
+}

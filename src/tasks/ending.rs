@@ -1,0 +1,152 @@
+//! What is decided for one task when a run of it is over: its driver is to forget it, and then it starts again or does not.
+
+use callboard_actors::driver::client::TaskExit;
+use callboard_actors::shell::Effects;
+use callboard_actors::vocabulary::Moment;
+
+use super::behaviour::Scene;
+use super::calls::*;
+use super::running::ASK_PATIENCE;
+use super::state::*;
+use crate::config::TaskRestart;
+
+/// How often a driver is told to forget a run that is over, before it is left with it.
+const FORGET_TRIES: u32 = 6;
+
+impl Task {
+    /// Its run is over, or is to be: that is on disk before its driver forgets it. Without an exit it is started anew,
+    /// since nobody had a use of it.
+    pub(super) fn over(
+        &mut self,
+        moment: Moment,
+        exit: Option<TaskExit>,
+        note: String,
+        effects: &mut Effects<Tasks>,
+    ) {
+        let Some(run) = &mut self.course.run else { return };
+        run.state = RunState::Over(exit.clone());
+        if let Some(exit) = exit {
+            self.course.exit = Some((exit, moment.now));
+        }
+        self.remember(effects);
+        self.troubles.reset();
+        self.note = note;
+        self.clear(moment, effects);
+    }
+
+    /// Has its driver forget a run that is over.
+    pub(super) fn clear(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
+        self.enter(moment, Phase::Clearing, self.note.clone(), effects);
+        self.say_destroy(effects);
+    }
+
+    pub(super) fn say_destroy(&self, effects: &mut Effects<Tasks>) {
+        if let Some(key) = self.run_key() {
+            self.call(ASK_PATIENCE, TasksCall::Destroy(key), effects);
+        }
+    }
+
+    /// Takes what came of having its run forgotten.
+    pub(super) fn destroyed(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        answer: &Result<(), Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase != Phase::Clearing {
+            return;
+        }
+        let Some(RunState::Over(exit)) = self.course.run.as_ref().map(|run| run.state.clone()) else {
+            return;
+        };
+        match (answer, exit) {
+            (Ok(()), exit) => self.after_run(moment, scene, exit, effects),
+            (Err(trouble), _) if trouble.is_transient && self.troubles.failures() < FORGET_TRIES => {
+                self.speak_later(
+                    moment,
+                    format!("{}; its driver is to forget it: {trouble}", self.note),
+                    effects,
+                );
+            }
+            // That it is over is certain; what is left is for its driver.
+            (Err(trouble), Some(exit)) => {
+                self.note = format!("{exit}; its driver has not forgotten it: {trouble}");
+                self.after_run(moment, scene, Some(exit), effects);
+            }
+            // It may still run, so nothing may be started in its place.
+            (Err(trouble), None) => {
+                self.out_of_reach(moment, format!("it cannot be ended: {trouble}"), effects);
+            }
+        }
+    }
+
+    /// No run of it is left: what comes next is for what is wanted and for how it ended.
+    pub(super) fn after_run(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        exit: Option<TaskExit>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        self.course.run = None;
+        effects.cancel_timer(TasksTimer::GiveUp(self.config.name.clone()));
+        let note = self.note.clone();
+        match (self.course.wanted, exit) {
+            (Some(Wanted::Stopped), _) if self.starts_after_stop && scene.life == Life::Serving => {
+                self.starts_after_stop = false;
+                self.begin(moment, scene, effects);
+            }
+            (Some(Wanted::Stopped), _) => self.arrive(moment, Phase::Stopped, note, effects),
+            (Some(Wanted::Failed), _) => self.arrive(moment, Phase::Failed, note, effects),
+            (Some(Wanted::Ended), _) => self.arrive(moment, Phase::Ended, note, effects),
+            (None | Some(Wanted::Running), None) => self.restart(moment, scene, note, effects),
+            (None | Some(Wanted::Running), Some(exit)) => {
+                if exit.is_success() || self.config.restart == TaskRestart::None {
+                    self.course.wanted = Some(Wanted::Ended);
+                    self.arrive(moment, Phase::Ended, note, effects);
+                } else {
+                    self.restart(moment, scene, note, effects);
+                }
+            }
+        }
+    }
+
+    /// It does not run, for this reason: it starts again after a pause, or is given up when its budget is spent.
+    pub(super) fn restart(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        reason: String,
+        effects: &mut Effects<Tasks>,
+    ) {
+        let policy = &scene.options.restart;
+        let course = &mut self.course;
+        course.restarted_at.retain(|at| moment.now.since(*at) <= policy.budget.window);
+        let before = u32::try_from(course.restarted_at.len()).unwrap_or(u32::MAX);
+        if before >= policy.budget.limit {
+            let (limit, window) = (policy.budget.limit, policy.budget.window);
+            course.wanted = Some(Wanted::Failed);
+            let note = format!("{reason}; given up after {limit} restarts within {window:?}");
+            return self.arrive(moment, Phase::Failed, note, effects);
+        }
+        course.restarted_at.push(moment.now);
+        course.restarts += 1;
+        self.remember(effects);
+        let pause = policy.backoff.first.saturating_mul(1 << before.min(20)).min(policy.backoff.longest);
+        let pause = moment.spread(pause, policy.backoff.jitter_percent);
+        let note = format!("{reason}; starts again in {:.1} s", pause.as_secs_f64());
+        self.enter(moment, Phase::Waiting, note, effects);
+        effects.start_timer(TasksTimer::Start(self.config.name.clone()), moment.now + pause);
+    }
+
+    /// It was not started, and trying again does not help; or nobody wants it any more.
+    pub(super) fn not_started(&mut self, moment: Moment, reason: String, effects: &mut Effects<Tasks>) {
+        self.course.run = None;
+        if self.course.wanted == Some(Wanted::Stopped) {
+            return self.arrive(moment, Phase::Stopped, "stopped before it was started".to_owned(), effects);
+        }
+        self.course.wanted = Some(Wanted::Failed);
+        self.arrive(moment, Phase::Failed, reason, effects);
+    }
+}

@@ -1,0 +1,110 @@
+//! What a driver told of a task: a short list in which repeats take no room, and how far it has been read.
+
+use callboard_actors::driver::{EventPosition, Recent, TaskEventItem};
+use callboard_actors::vocabulary::Timestamp;
+
+/// How many bytes of an event's words are kept.
+const WORDS_BYTES_MAX: usize = 512;
+
+/// What a driver told of a task. It is stored whole with each batch of events, so that what is shown and the position up to
+/// which events have been had never differ: none is lost and none counts twice.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventLog {
+    /// The place of the last event that was taken.
+    pub position: Option<EventPosition>,
+    /// How many items were taken in all: events and gaps.
+    pub taken: u64,
+    /// How many events were told in all.
+    pub told: u64,
+    /// How many are known to be missing.
+    pub missed: u64,
+    /// The first event, and the latest that differ (EVT-04).
+    pub recent: Recent,
+}
+
+impl EventLog {
+    /// Takes what comes next.
+    pub fn take(&mut self, now: Timestamp, item: &TaskEventItem) {
+        self.taken += 1;
+        match item {
+            TaskEventItem::Event { event, position } => {
+                self.told += 1;
+                if position.is_some() {
+                    self.position.clone_from(position);
+                }
+                self.recent.add(event.at.unwrap_or(now), &words(&event.message));
+            }
+            TaskEventItem::Gap { missed, reason } => {
+                self.missed = self.missed.saturating_add(missed.unwrap_or(0));
+                let text = match missed {
+                    Some(missed) => format!("{missed} events are missing: {reason}"),
+                    None => format!("events may be missing: {reason}"),
+                };
+                self.recent.add(now, &text);
+            }
+        }
+    }
+}
+
+/// An event's words, on one line and not too long.
+fn words(message: &str) -> String {
+    let mut end = message.len().min(WORDS_BYTES_MAX);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut text: String = message[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if end < message.len() {
+        text.push('…');
+    }
+    if text.is_empty() { "(an event without words)".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use callboard_actors::driver::{GapReason, TaskEvent, TaskKey};
+    use callboard_actors::vocabulary::{AllocationId, TaskName};
+
+    use super::*;
+
+    fn event(message: &str, sequence: u64) -> TaskEventItem {
+        let task = TaskKey::new(AllocationId::new("a").unwrap(), TaskName::new("t").unwrap());
+        let event = TaskEvent {
+            task_id: "a".into(),
+            task,
+            at: None,
+            message: message.into(),
+            annotations: BTreeMap::new(),
+        };
+        TaskEventItem::Event { event: Arc::new(event), position: EventPosition::new("s", sequence).ok() }
+    }
+
+    #[test]
+    fn events_are_folded_and_counted_and_gaps_are_told_evt_01_evt_04() {
+        let mut log = EventLog::default();
+        log.take(Timestamp::default(), &event("started", 1));
+        (2..=10_001)
+            .for_each(|sequence| log.take(Timestamp::default(), &event("cannot unmount\n", sequence)));
+        let gap = TaskEventItem::Gap { missed: Some(7), reason: GapReason::HandlerTooSlow };
+        log.take(Timestamp::default(), &gap);
+        let told: Vec<_> = log.recent.entries().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            ["started", "cannot unmount  (10000 times)", "7 events are missing: the handler was too slow"]
+        );
+        assert_eq!((log.taken, log.told, log.missed), (10_002, 10_001, 7));
+        assert_eq!(log.position.unwrap().to_string(), "s:10001");
+    }
+
+    #[test]
+    fn words_that_never_end_are_cut() {
+        let mut log = EventLog::default();
+        log.take(Timestamp::default(), &event(&"ü".repeat(1_000), 1));
+        let text = &log.recent.entries()[0].text;
+        assert!(text.len() < 520 && text.ends_with('…'), "{text}");
+        log.take(Timestamp::default(), &event("", 2));
+        assert_eq!(log.recent.entries()[1].text, "(an event without words)");
+    }
+}

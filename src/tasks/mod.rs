@@ -1,0 +1,60 @@
+//! The tasks of `callboard run`: a host's own actor, which runs each task of the configuration through its driver.
+//!
+//! It is a machine on the shell like all others, and an example of a host that loses no task and no event: it keeps what must
+//! not be forgotten in the host's database.
+//!
+//! A task's life:
+//!
+//! ```text
+//!              intent on disk,              told to             handle on disk
+//!   stopped ──────────────────► readying ───────────► starting ────────────────► running ◄───────────────┐
+//!     ▲          start        (its driver is brought,    │                       │  │  ▲ end, exit known  │
+//!     │                        its events are read)      │ no answer             │  │  │                  │
+//!     │                           ▲                      ▼                       │  │  │ driver gone      │ found
+//!     │         host killed ──────┴───────────────► settling: what became of it? │  │  └───────────► recovering
+//!     │                                                  │ nothing, ended, runs  │  │ stop
+//!     │                                                  ▼                       ▼  ▼
+//!     └── ended, failed, waiting ◄──────────────────── clearing ◄─────────── stopping
+//!           (to start again)     forgotten by its driver         told to stop, grace
+//! ```
+//!
+//! What holds:
+//!
+//! - A driver is told to start a run only when the run's id is on disk, and nobody hears that it runs before its handle is.
+//! - A run whose start nobody heard of is looked for first, and ended if it is found, since it could not be recovered later;
+//!   only then another begins. So a task never runs twice.
+//! - A driver that is gone is waited for, and has its tasks recovered when it is back; what cannot be recovered ended in a way
+//!   that nobody knows, which is no success (EVT-05).
+//! - What a driver tells is stored with its position in one write: no event is lost, none counts twice (EVT-03, EVT-04).
+//! - Stopping takes a bounded time. A task whose driver cannot be reached is left, said to be so, and found again later.
+
+mod messages;
+
+mod behaviour;
+mod bringing;
+mod ending;
+mod recovering;
+mod running;
+mod stopping;
+
+mod calls;
+mod log;
+mod state;
+
+mod row;
+mod store;
+
+mod actor;
+
+#[cfg(test)]
+mod scripts;
+
+pub use actor::{Asking, Runners, start};
+pub use behaviour::{TasksAnswer, TasksAsk};
+pub use calls::{
+    Found, RunKey, Started, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer, Trouble,
+};
+pub use log::EventLog;
+pub use messages::*;
+pub use state::{Course, Run, RunState, Tasks, TasksOptions, Wanted};
+pub use store::TasksStore;

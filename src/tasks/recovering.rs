@@ -1,0 +1,98 @@
+//! What is decided for one task of which something is to be found out: whether a start was one, whether it still runs, and how
+//! it ended.
+
+use callboard_actors::driver::client::{TaskEnd, TaskExit};
+use callboard_actors::shell::Effects;
+use callboard_actors::vocabulary::Moment;
+
+use super::behaviour::Scene;
+use super::calls::*;
+use super::running::ASK_PATIENCE;
+use super::state::*;
+
+impl Task {
+    pub(super) fn recover(&mut self, key: RunKey, effects: &mut Effects<Tasks>) {
+        let Some(RunState::Started(handle)) = self.course.run.as_ref().map(|run| &run.state) else { return };
+        let call = TasksCall::Recover(key, handle.clone());
+        self.phase = Phase::Recovering;
+        self.call(ASK_PATIENCE, call, effects);
+    }
+
+    /// Takes what the driver says of a run that was intended.
+    pub(super) fn inspected(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        answer: &Result<Found, Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase != Phase::Settling {
+            return;
+        }
+        let Some(id) = self.course.run.as_ref().map(|run| run.id.clone()) else { return };
+        match answer {
+            Ok(Found::Running) => {
+                let note = format!(
+                    "{id} was found running, and nothing is known by which it could be recovered; it is ended and \
+                     started anew"
+                );
+                self.over(moment, None, note, effects);
+            }
+            Ok(Found::Exited(exit)) => {
+                self.over(moment, Some(exit.clone()), format!("{id} was found ended: {exit}"), effects);
+            }
+            Ok(Found::Nothing(words)) => {
+                self.note = format!("{id} was not started, its driver knows nothing of it: {words}");
+                self.after_run(moment, scene, None, effects);
+            }
+            Err(trouble) => {
+                let note = format!("it is not known whether {id} was started: {trouble}");
+                self.speak_later(moment, note, effects);
+            }
+        }
+    }
+
+    pub(super) fn recovered(
+        &mut self,
+        moment: Moment,
+        answer: &Result<(), Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase != Phase::Recovering {
+            return;
+        }
+        let Some(id) = self.course.run.as_ref().map(|run| run.id.clone()) else { return };
+        match answer {
+            Ok(()) => self.go_on(moment, format!("{id} is recovered and runs"), effects),
+            Err(trouble) if trouble.is_transient => {
+                self.speak_later(moment, format!("{id} is not recovered yet: {trouble}"), effects);
+            }
+            // What became of it nobody knows, and that is no success (EVT-05).
+            Err(trouble) => {
+                let reason = format!("its driver cannot recover it: {trouble}");
+                let exit = TaskExit { end: TaskEnd::Unknown(reason.clone()), oom_killed: false };
+                self.over(moment, Some(exit), format!("{id}: {reason}"), effects);
+            }
+        }
+    }
+
+    pub(super) fn waited(
+        &mut self,
+        moment: Moment,
+        answer: &Result<TaskExit, Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if !matches!(self.phase, Phase::Running | Phase::Stopping) {
+            return;
+        }
+        match answer {
+            Ok(exit) => self.over(moment, Some(exit.clone()), exit.to_string(), effects),
+            // Its driver is gone, or does not know it any more: it is recovered as soon as that can be.
+            Err(trouble) => {
+                let note = format!("lost sight of it: {trouble}; to be recovered");
+                self.enter(moment, Phase::Recovering, note.clone(), effects);
+                self.speak_later(moment, note, effects);
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! What is decided for one task on its way up: what is to be said to its driver, when, and what comes of a start.
+
+use std::time::Duration;
+
+use callboard_actors::driver::client::{TaskHandle, TaskId};
+use callboard_actors::shell::{CallKey, CallLost, Effects};
+use callboard_actors::vocabulary::{Backoff, Moment};
+
+use super::behaviour::Scene;
+use super::calls::*;
+use super::messages::{DriverCourse, TaskError, TasksNews};
+use super::state::*;
+
+/// A start waits a little for its driver, has the task's configuration checked, and then may take the driver a minute.
+const START_PATIENCE: Duration = Duration::from_secs(90);
+/// Any other question to a driver takes no longer.
+pub(super) const ASK_PATIENCE: Duration = Duration::from_secs(60);
+/// A call that waits for the end of a run is made again at least this often.
+const WAIT_PATIENCE: Duration = Duration::from_secs(3_600);
+/// Largest handle that is kept, in bytes.
+const HANDLE_BYTES_MAX: usize = 512 * 1_024;
+/// How soon to speak to a driver again that could not be spoken to.
+const TROUBLE_BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(250),
+    longest: Duration::from_secs(15),
+    jitter_percent: 10,
+    reset_after: Duration::from_secs(60),
+};
+
+impl Task {
+    pub(super) fn remember(&self, effects: &mut Effects<Tasks>) {
+        effects.persist(TasksChange::Course(self.config.name.clone(), Box::new(self.course.clone())));
+    }
+
+    /// Enters a phase, and says so.
+    pub(super) fn enter(
+        &mut self,
+        moment: Moment,
+        phase: Phase,
+        note: impl Into<String>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase.told() != phase.told() {
+            self.since = moment.now;
+        }
+        self.phase = phase;
+        self.note = note.into();
+        effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
+    }
+
+    /// Says what is to be known of it.
+    pub(super) fn note(&mut self, note: impl Into<String>, effects: &mut Effects<Tasks>) {
+        let note = note.into();
+        if self.note != note {
+            self.note = note;
+            effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
+        }
+    }
+
+    pub(super) fn call(&self, patience: Duration, call: TasksCall, effects: &mut Effects<Tasks>) {
+        let key = CallKey { attempt: self.course.attempt, ..CallKey::default() };
+        effects.call(key, patience, call);
+    }
+
+    pub(super) fn run_key(&self) -> Option<RunKey> {
+        let run = self.course.run.as_ref()?;
+        Some(RunKey { name: self.config.name.clone(), driver: run.driver.clone(), id: run.id.clone() })
+    }
+
+    /// Goes on from what is on disk.
+    pub(super) fn pick_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+        let Some(run) = &self.course.run else {
+            return match self.course.wanted {
+                Some(Wanted::Ended) => self.enter(moment, Phase::Ended, "ended before", effects),
+                Some(Wanted::Failed) => self.enter(moment, Phase::Failed, "given up before", effects),
+                Some(Wanted::Running) => self.begin(moment, scene, effects),
+                None if self.config.start => self.begin(moment, scene, effects),
+                None | Some(Wanted::Stopped) => {}
+            };
+        };
+        let (next, note) = match &run.state {
+            RunState::Intended => {
+                (Next::Settle, format!("{} was to be started when the host ended; asking its driver", run.id))
+            }
+            RunState::Started(_) => (Next::Recover, format!("recovering {}", run.id)),
+            RunState::Over(_) => (Next::Clear, format!("{} is over; its driver is to forget it", run.id)),
+        };
+        if self.course.wanted == Some(Wanted::Stopped) {
+            self.stop_began = moment.now;
+            self.start_give_up(moment, effects);
+        }
+        self.ready(moment, scene, next, note, effects);
+    }
+
+    /// Starts because a person says so: what failed before is forgiven.
+    pub(super) fn start_anew(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        effects: &mut Effects<Tasks>,
+    ) -> Result<(), TaskError> {
+        let name = self.config.name.clone();
+        if !self.is_configured {
+            return Err(TaskError::Removed { name });
+        }
+        match self.phase {
+            Phase::Stopped | Phase::Ended | Phase::Failed | Phase::Waiting => {
+                self.course.restarted_at.clear();
+                effects.cancel_timer(TasksTimer::Start(name));
+                self.begin(moment, scene, effects);
+                Ok(())
+            }
+            Phase::OutOfReach => {
+                self.course.wanted = Some(Wanted::Running);
+                self.pick_up(moment, scene, effects);
+                Ok(())
+            }
+            Phase::Readying(_)
+            | Phase::Starting
+            | Phase::Settling
+            | Phase::Recovering
+            | Phase::Running
+            | Phase::Stopping
+            | Phase::Clearing => match self.course.wanted {
+                Some(Wanted::Running) => Err(TaskError::Started { name, phase: self.phase.told() }),
+                None | Some(Wanted::Stopped | Wanted::Ended | Wanted::Failed) => {
+                    Err(TaskError::Stopping { name })
+                }
+            },
+        }
+    }
+
+    /// Begins a run: that it is intended, and by which id, is on disk before its driver hears of it.
+    pub(super) fn begin(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+        if scene.life != Life::Serving {
+            return;
+        }
+        self.course.wanted = Some(Wanted::Running);
+        self.course.attempt = self.course.attempt.next();
+        let id = format!("{}/main/{}-{:08x}", self.config.name, self.course.attempt, moment.random >> 32);
+        let id = TaskId::new(id).expect("a name of an allocation is short and has no control characters");
+        let driver = self.config.driver.clone();
+        self.course.run = Some(Run { driver, id, state: RunState::Intended });
+        self.steps.clear();
+        self.remember(effects);
+        self.ready(moment, scene, Next::Start, "to be started", effects);
+    }
+
+    /// Gets ready to say something to its driver.
+    pub(super) fn ready(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        next: Next,
+        note: impl Into<String>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        self.enter(moment, Phase::Readying(next), note, effects);
+        self.proceed(moment, scene, effects);
+    }
+
+    /// Says to its driver what is to be said, if the driver is brought and its events are read.
+    pub(super) fn proceed(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+        let Phase::Readying(next) = self.phase else { return };
+        let driver = self.driver().clone();
+        match scene.course(&driver) {
+            Some(DriverCourse::Brought) => {}
+            Some(DriverCourse::Asking) => return self.note(format!("waits for driver {driver}"), effects),
+            Some(DriverCourse::Pausing(reason)) => {
+                return self.note(format!("waits for driver {driver}: {reason}"), effects);
+            }
+            Some(DriverCourse::Refused(reason)) => {
+                let reason = format!("driver {driver} cannot be had: {reason}");
+                return self.without_driver(moment, next, reason, effects);
+            }
+            None => {
+                let reason = format!("driver {driver} is not in the configuration any more");
+                return self.without_driver(moment, next, reason, effects);
+            }
+        }
+        if self.watch != Watch::On(driver) {
+            return self.ask_to_watch(effects);
+        }
+        let Some(key) = self.run_key() else { return };
+        match next {
+            Next::Start => {
+                let call = TasksCall::Start(key, self.config.clone());
+                self.enter(moment, Phase::Starting, "starting", effects);
+                self.call(START_PATIENCE, call, effects);
+            }
+            Next::Settle => {
+                self.phase = Phase::Settling;
+                self.call(ASK_PATIENCE, TasksCall::Inspect(key), effects);
+            }
+            Next::Recover => self.recover(key, effects),
+            Next::Clear => self.clear(moment, effects),
+        }
+    }
+
+    /// There is no driver to speak to, and there will be none.
+    fn without_driver(&mut self, moment: Moment, next: Next, reason: String, effects: &mut Effects<Tasks>) {
+        match next {
+            Next::Start => self.not_started(moment, reason, effects),
+            Next::Settle | Next::Recover | Next::Clear => self.out_of_reach(moment, reason, effects),
+        }
+    }
+
+    /// Takes what came of a question about its present run.
+    pub(super) fn returned(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        call: &TasksCall,
+        outcome: &Result<TasksOutcome, CallLost>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        match outcome {
+            Ok(TasksOutcome::Started(started)) => self.started(moment, scene, started, effects),
+            Ok(TasksOutcome::Inspected(answer)) => self.inspected(moment, scene, answer, effects),
+            Ok(TasksOutcome::Recovered(answer)) => self.recovered(moment, answer, effects),
+            Ok(TasksOutcome::Waited(answer)) => self.waited(moment, answer, effects),
+            Ok(TasksOutcome::StopTaken(answer)) => self.stop_taken(moment, answer, effects),
+            Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(moment, scene, answer, effects),
+            // These belong to no run.
+            Ok(
+                TasksOutcome::Brought(_)
+                | TasksOutcome::Watched(_)
+                | TasksOutcome::Events(_)
+                | TasksOutcome::Forgotten,
+            ) => {}
+            Err(lost) => self.lost(moment, scene, call, lost, effects),
+        }
+    }
+
+    /// Takes it that a question has no answer.
+    fn lost(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        call: &TasksCall,
+        lost: &CallLost,
+        effects: &mut Effects<Tasks>,
+    ) {
+        let trouble = Trouble::passing(lost.to_string());
+        match call {
+            TasksCall::Start(..) => {
+                self.started(moment, scene, &Started::Unclear(trouble.reason), effects);
+            }
+            TasksCall::Inspect(_) => self.inspected(moment, scene, &Err(trouble), effects),
+            TasksCall::Recover(..) => self.recovered(moment, &Err(trouble), effects),
+            TasksCall::Wait(_) => match lost {
+                CallLost::DeadlineExceeded(_) => self.wait(effects),
+                CallLost::Crashed(_) | CallLost::Busy(_) => self.waited(moment, &Err(trouble), effects),
+            },
+            TasksCall::Stop { .. } => self.stop_taken(moment, &Err(trouble), effects),
+            TasksCall::Destroy(_) => self.destroyed(moment, scene, &Err(trouble), effects),
+            // These belong to no run.
+            TasksCall::Bring(_)
+            | TasksCall::Watch { .. }
+            | TasksCall::ReadEvents { .. }
+            | TasksCall::Forget { .. } => {}
+        }
+    }
+
+    fn started(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        started: &Started,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase != Phase::Starting {
+            return;
+        }
+        match started {
+            Started::Runs(handle) => self.runs(moment, handle, effects),
+            Started::NotAsked(trouble) if trouble.is_transient => {
+                self.phase = Phase::Readying(Next::Start);
+                if self.course.wanted == Some(Wanted::Running) {
+                    self.speak_later(moment, format!("not started yet: {trouble}"), effects);
+                } else {
+                    self.not_started(moment, String::new(), effects);
+                }
+            }
+            Started::NotAsked(trouble) => self.not_started(moment, trouble.reason.clone(), effects),
+            Started::Fatal(reason) => {
+                self.not_started(moment, format!("its driver does not start it: {reason}"), effects);
+            }
+            Started::Retry(reason) => {
+                self.course.run = None;
+                let reason = format!("its driver did not start it: {reason}");
+                self.restart(moment, scene, reason, effects);
+            }
+            Started::Unclear(reason) => {
+                let note = format!("its driver was told to start it and did not answer: {reason}");
+                self.enter(moment, Phase::Settling, note.clone(), effects);
+                self.speak_later(moment, note, effects);
+            }
+        }
+    }
+
+    /// It runs: its handle is on disk before anybody hears of it.
+    fn runs(&mut self, moment: Moment, handle: &TaskHandle, effects: &mut Effects<Tasks>) {
+        let Some(run) = &mut self.course.run else { return };
+        let id = run.id.clone();
+        let bytes = handle.to_bytes().len();
+        if bytes > HANDLE_BYTES_MAX {
+            // Without its handle it could not be found again.
+            let reason =
+                format!("its driver gave it a handle of {bytes} bytes; at most {HANDLE_BYTES_MAX} are kept");
+            self.course.wanted = Some(Wanted::Failed);
+            return self.over(moment, None, reason, effects);
+        }
+        run.state = RunState::Started(Box::new(handle.clone()));
+        self.remember(effects);
+        self.troubles.reset();
+        self.go_on(moment, format!("{id} runs"), effects);
+    }
+
+    /// It runs: whether it is to go on is for what is wanted to say.
+    pub(super) fn go_on(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
+        self.enter(moment, Phase::Running, note, effects);
+        self.wait(effects);
+        if self.course.wanted != Some(Wanted::Running) {
+            self.order_stop(moment, effects);
+        }
+    }
+
+    pub(super) fn wait(&self, effects: &mut Effects<Tasks>) {
+        if let (Phase::Running | Phase::Stopping, Some(key)) = (self.phase, self.run_key()) {
+            self.call(WAIT_PATIENCE, TasksCall::Wait(key), effects);
+        }
+    }
+
+    /// Speaks to its driver again after a pause.
+    pub(super) fn speak_later(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
+        self.note(note, effects);
+        let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
+        effects.start_timer(TasksTimer::Again(self.config.name.clone()), moment.now + pause);
+    }
+
+    pub(super) fn speak_again(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+        let Some(key) = self.run_key() else { return };
+        match self.phase {
+            Phase::Readying(Next::Start) if scene.life != Life::Serving => {}
+            Phase::Readying(_) => self.proceed(moment, scene, effects),
+            Phase::Settling => self.call(ASK_PATIENCE, TasksCall::Inspect(key), effects),
+            Phase::Recovering => self.recover(key, effects),
+            Phase::Stopping => self.say_stop(effects),
+            Phase::Clearing => self.say_destroy(effects),
+            // Nothing is to be said to its driver.
+            Phase::Stopped
+            | Phase::Ended
+            | Phase::Failed
+            | Phase::OutOfReach
+            | Phase::Waiting
+            | Phase::Starting
+            | Phase::Running => {}
+        }
+    }
+
+    pub(super) fn start_time_has_come(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase == Phase::Waiting {
+            self.begin(moment, scene, effects);
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The tasks' stories: message scripts against the pure machine, under virtual time.
+//!
+//! A script says what reaches the tasks; below stands, in order, what they do. Calls stay open until the script lets them come
+//! back. `crash` rebuilds the machine as the shell does, `kill-host` begins another run of the host on the same disk.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle};
+use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
+use callboard_actors::shell::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, StopMode};
+use callboard_actors::vocabulary::*;
+use goldenscript::{Command, Context, Runner};
+use prost::Message as _;
+
+use super::behaviour::{TasksAnswer, TasksAsk};
+use super::calls::*;
+use super::messages::*;
+use super::state::*;
+use crate::config::{Place, RestartPolicy, TaskConfig, TaskRestart};
+
+#[test]
+fn every_story_of_the_tasks_goes_as_it_is_told() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tasks/scripts");
+    let mut stories: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    stories.sort();
+    assert!(stories.len() >= 10, "the stories are gone: {folder}");
+    for story in stories {
+        println!("{}", story.display());
+        goldenscript::run(&mut Stage::new(), &story).unwrap();
+    }
+}
+
+/// The tasks, their disk, and a clock.
+struct Stage {
+    tasks: Tasks,
+    disk: TasksImage,
+    now: Timestamp,
+    asked: u64,
+    waiting: BTreeMap<AskId, TasksAsk>,
+    timers: Vec<(Timestamp, TasksTimer)>,
+    calls: Vec<(CallKey, TasksCall)>,
+    sequence: u64,
+}
+
+fn options() -> TasksOptions {
+    let mut restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_secs(1));
+    restart.backoff.jitter_percent = 0;
+    TasksOptions { tasks: vec![], drivers: BTreeMap::new(), restart }
+}
+
+fn begun() -> Timestamp {
+    Timestamp::from_epoch(Duration::from_secs(1_000))
+}
+
+fn handle(id: &str) -> TaskHandle {
+    let config = callboard_proto::drivers::TaskConfig { id: id.to_owned(), ..Default::default() };
+    let wire = callboard_proto::drivers::TaskHandle { config: Some(config), ..Default::default() };
+    TaskHandle::from_bytes(&wire.encode_to_vec()).unwrap()
+}
+
+impl Stage {
+    fn new() -> Self {
+        let moment = Moment { now: begun(), random: 0 };
+        Self {
+            tasks: Tasks::restore(&options(), TasksImage::default(), moment),
+            disk: TasksImage::default(),
+            now: begun(),
+            asked: 0,
+            waiting: BTreeMap::new(),
+            timers: vec![],
+            calls: vec![],
+            sequence: 0,
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { now: self.now, random: 0 }
+    }
+
+    fn step(&mut self, input: &Input<Tasks>, told: &mut String) {
+        let mut effects = Effects::default();
+        self.tasks.step(self.moment(), input, &mut effects);
+        let effects: Vec<_> = effects.drain().collect();
+        effects.into_iter().for_each(|effect| self.perform(effect, told));
+    }
+
+    fn perform(&mut self, effect: Effect<Tasks>, told: &mut String) {
+        match effect {
+            Effect::Persist(change) => {
+                writeln!(told, "disk: {}", tell_change(&change)).unwrap();
+                self.write(change);
+            }
+            Effect::Reply(id, answer) => {
+                self.waiting.remove(&id);
+                writeln!(told, "answer: {}", tell_answer(answer)).unwrap();
+            }
+            Effect::Publish(news) => writeln!(told, "{}", tell_news(&news)).unwrap(),
+            Effect::Call { key, call, .. } => {
+                if let Some(line) = tell_call(&call) {
+                    writeln!(told, "call: {line}").unwrap();
+                }
+                self.calls.push((key, call));
+            }
+            Effect::StartTimer(timer, at) => {
+                self.timers.retain(|(_, other)| *other != timer);
+                self.timers.push((at, timer));
+            }
+            Effect::CancelTimer(timer) => self.timers.retain(|(_, other)| *other != timer),
+            Effect::Stop(ending) => writeln!(told, "the tasks end: {ending:?}").unwrap(),
+        }
+    }
+
+    fn write(&mut self, change: TasksChange) {
+        match change {
+            TasksChange::Course(name, course) => drop(self.disk.courses.insert(name, *course)),
+            TasksChange::Log(name, log) => drop(self.disk.logs.insert(name, *log)),
+            TasksChange::Forget(name) => {
+                self.disk.courses.remove(&name);
+                self.disk.logs.remove(&name);
+            }
+        }
+    }
+
+    fn rebuild(&mut self, is_of_earlier_run: bool, told: &mut String) {
+        self.timers.clear();
+        self.calls.clear();
+        if is_of_earlier_run {
+            self.waiting.clear();
+        }
+        let options = self.tasks.options.clone();
+        let image = TasksImage { is_of_earlier_run, ..self.disk.clone() };
+        self.tasks = Tasks::restore(&options, image, self.moment());
+        self.step(&Input::Resumed, told);
+        for (id, ask) in self.waiting.clone() {
+            self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
+        }
+    }
+
+    fn ask(&mut self, ask: TasksAsk, told: &mut String) {
+        self.asked += 1;
+        let id = AskId::new(self.asked);
+        self.waiting.insert(id, ask.clone());
+        self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
+    }
+
+    /// Lets the earliest such call come back.
+    fn come_back(
+        &mut self,
+        is_meant: impl Fn(&TasksCall) -> bool,
+        outcome: impl FnOnce(&TasksCall) -> Result<TasksOutcome, CallLost>,
+        told: &mut String,
+    ) {
+        let at = self.calls.iter().position(|(_, call)| is_meant(call)).expect("such a call is open");
+        let (key, call) = self.calls.remove(at);
+        let outcome = outcome(&call);
+        self.step(&Input::Returned { key, call, outcome }, told);
+    }
+
+    /// Lets the earliest call about a run of this task come back.
+    fn answer(&mut self, name: &AllocationId, outcome: TasksOutcome, told: &mut String) {
+        let kind = match outcome {
+            TasksOutcome::Started(_) => "start",
+            TasksOutcome::Inspected(_) => "inspect",
+            TasksOutcome::Recovered(_) => "recover",
+            TasksOutcome::Waited(_) => "wait for",
+            TasksOutcome::StopTaken(_) => "stop",
+            TasksOutcome::Destroyed(_) => "destroy",
+            TasksOutcome::Watched(_) => "watch",
+            TasksOutcome::Brought(_) | TasksOutcome::Events(_) | TasksOutcome::Forgotten => "read events",
+        };
+        let beginning = format!("{kind} {name}");
+        self.come_back(|call| tell_any_call(call).starts_with(&beginning), |_| Ok(outcome), told);
+    }
+
+    fn wait(&mut self, until: Timestamp, told: &mut String) {
+        loop {
+            self.timers.sort();
+            if self.timers.first().is_none_or(|(at, _)| *at > until) {
+                break;
+            }
+            let (at, timer) = self.timers.remove(0);
+            self.now = at;
+            writeln!(told, "at {:.2} s", at.since(begun()).as_secs_f64()).unwrap();
+            self.step(&Input::Elapsed(timer), told);
+        }
+        self.now = until;
+    }
+}
+
+fn tell_change(change: &TasksChange) -> String {
+    match change {
+        TasksChange::Course(name, course) => {
+            let run = course.run.as_ref().map_or_else(
+                || "no run".to_owned(),
+                |run| {
+                    let state = match &run.state {
+                        RunState::Intended => "intended".to_owned(),
+                        RunState::Started(handle) => format!("started, handle of {}", handle.task_id()),
+                        RunState::Over(None) => "over".to_owned(),
+                        RunState::Over(Some(exit)) => format!("over, {exit}"),
+                    };
+                    format!("{} {state}", run.id)
+                },
+            );
+            format!("{name} wanted {:?}; {run}", course.wanted)
+        }
+        TasksChange::Log(name, log) => {
+            let position = log.position.as_ref().map_or_else(String::new, ToString::to_string);
+            let words: Vec<_> = log.recent.entries().iter().map(ToString::to_string).collect();
+            format!("{name} events up to {position}: {}", words.join(", "))
+        }
+        TasksChange::Forget(name) => format!("{name} forgotten"),
+    }
+}
+
+fn tell_task(task: &TaskReport) -> String {
+    let exit = task.exit.as_ref().map_or_else(String::new, |(exit, _)| format!(" [{exit}]"));
+    let restarts = if task.restarts > 0 { format!(" restarts={}", task.restarts) } else { String::new() };
+    let events = if task.events_told > 0 { format!(" events={}", task.events_told) } else { String::new() };
+    format!("{} is {}{exit}{restarts}{events}: {}", task.name, task.phase, task.note)
+}
+
+fn tell_news(news: &TasksNews) -> String {
+    match news {
+        TasksNews::TaskChanged(task) => tell_task(task),
+        TasksNews::TaskForgotten(name) => format!("{name} is forgotten"),
+        TasksNews::DriverChanged(DriverEntry { name, course }) => format!("driver {name}: {course:?}"),
+    }
+}
+
+fn tell_answer(answer: TasksAnswer) -> String {
+    let told = |steps: Vec<crate::agent::StopStep>| {
+        let told = steps.iter().map(|step| format!("[{}: {} ({:?})]", step.what, step.ending, step.took));
+        told.collect::<Vec<_>>().join(" ")
+    };
+    match answer {
+        TasksAnswer::StartTask(Ok(())) => "starts".to_owned(),
+        TasksAnswer::StopTask(Ok(stopped)) => format!("stopped {}", told(stopped.steps)),
+        TasksAnswer::StartTask(Err(error)) | TasksAnswer::StopTask(Err(error)) => error.to_string(),
+        TasksAnswer::StopAllTasks(steps) => format!("all stopped {}", told(steps)),
+        TasksAnswer::LeaveTasks(steps) => format!("left {}", told(steps)),
+        TasksAnswer::ListTasks(tasks) => tasks.iter().map(tell_task).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+fn tell_any_call(call: &TasksCall) -> String {
+    match call {
+        TasksCall::Bring(driver) => format!("bring {driver}"),
+        TasksCall::Watch { name, driver, after, taken } => {
+            let after = after.as_ref().map_or_else(|| "the beginning".to_owned(), ToString::to_string);
+            format!("watch {name} at {driver} after {after}, {taken} taken")
+        }
+        TasksCall::ReadEvents { name, taken } => format!("read events {name} beyond {taken}"),
+        TasksCall::Forget { name, driver } => format!("forget {name} at {driver}"),
+        TasksCall::Start(run, _) => format!("start {} by {}", run.id, run.driver),
+        TasksCall::Recover(run, handle) => {
+            format!("recover {} by the handle of {}", run.id, handle.task_id())
+        }
+        TasksCall::Inspect(run) => format!("inspect {}", run.id),
+        TasksCall::Wait(run) => format!("wait for {}", run.id),
+        TasksCall::Stop { run, grace } => format!("stop {} within {grace:?}", run.id),
+        TasksCall::Destroy(run) => format!("destroy {}", run.id),
+    }
+}
+
+fn tell_call(call: &TasksCall) -> Option<String> {
+    (!matches!(call, TasksCall::ReadEvents { .. })).then(|| tell_any_call(call))
+}
+
+fn trouble(rest: &str) -> Trouble {
+    match rest.strip_prefix("never ") {
+        Some(reason) => Trouble::lasting(reason),
+        None => Trouble::passing(rest),
+    }
+}
+
+fn answered(rest: &str) -> Result<(), Trouble> {
+    if rest.is_empty() { Ok(()) } else { Err(trouble(rest)) }
+}
+
+fn exit(code: &str) -> Option<TaskExit> {
+    let code = code.parse().ok()?;
+    Some(TaskExit { end: TaskEnd::Exited(code), oom_killed: false })
+}
+
+impl Runner for Stage {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Box<dyn Error>> {
+        let mut told = String::new();
+        let mut arguments = command.consume_args();
+        let mut words: Vec<String> = std::iter::from_fn(|| arguments.next_pos().map(str::to_owned)).collect();
+        let keys: BTreeMap<String, String> =
+            std::iter::from_fn(|| arguments.next_key().map(|(k, v)| (k.to_owned(), v.to_owned()))).collect();
+        let first = if words.is_empty() { String::new() } else { words.remove(0) };
+        let name = AllocationId::new(&first).or_else(|_| AllocationId::new("none"))?;
+        if command.name == "task" {
+            self.configure(name, &keys)?;
+        } else {
+            self.perform_command(&command.name, &first, &name, &words.join(" "), &mut told)?;
+        }
+        Ok(told)
+    }
+}
+
+impl Stage {
+    fn configure(
+        &mut self,
+        name: AllocationId,
+        keys: &BTreeMap<String, String>,
+    ) -> Result<(), Box<dyn Error>> {
+        let is = |key: &str, word: &str| keys.get(key).is_some_and(|value| value == word);
+        let options = &mut self.tasks.options;
+        options.tasks.retain(|task| task.name != name);
+        if keys.contains_key("removed") {
+            return Ok(());
+        }
+        let driver = DriverName::new(keys.get("driver").map_or("exec", String::as_str))?;
+        options.drivers.insert(driver.clone(), !is("survives", "no"));
+        options.tasks.push(Arc::new(TaskConfig {
+            name,
+            driver,
+            config: toml::Table::new(),
+            config_place: Place { line: 1, column: 1 },
+            environment: BTreeMap::new(),
+            user: String::new(),
+            restart: if is("restart", "none") { TaskRestart::None } else { TaskRestart::OnFailure },
+            start: !is("start", "no"),
+            stop_grace: Duration::from_secs(5),
+        }));
+        Ok(())
+    }
+
+    fn perform_command(
+        &mut self,
+        command: &str,
+        first: &str,
+        name: &AllocationId,
+        rest: &str,
+        told: &mut String,
+    ) -> Result<(), Box<dyn Error>> {
+        let task = name.clone();
+        match command {
+            "host" => self.rebuild(false, told),
+            "kill-host" => self.rebuild(true, told),
+            "crash" => self.rebuild(false, told),
+            "start" => self.ask(TasksAsk::StartTask(StartTask { name: task }), told),
+            "stop" => self.ask(TasksAsk::StopTask(StopTask { name: task }), told),
+            "stop-all" => self.ask(TasksAsk::StopAllTasks(StopAllTasks), told),
+            "leave-all" => self.ask(TasksAsk::LeaveTasks(LeaveTasks), told),
+            "list" => self.ask(TasksAsk::ListTasks(ListTasks), told),
+            "end" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
+            "end" => self.step(&Input::StopRequested(StopMode::Stop), told),
+            "wait" => self.wait(self.now + crate::duration::parse_duration(first)?, told),
+            "brought" => {
+                let is_meant = |call: &TasksCall| tell_any_call(call) == format!("bring {first}");
+                self.come_back(is_meant, |_| Ok(TasksOutcome::Brought(answered(rest))), told);
+            }
+            "watched" => self.answer(name, TasksOutcome::Watched(answered(rest)), told),
+            "events" => {
+                let items = rest.split(' ').map(|words| self.event(&task, words)).collect();
+                self.answer(name, TasksOutcome::Events(items), told);
+            }
+            "started" => self.started(name, rest, told),
+            "found" => {
+                let found = match rest {
+                    "running" => Ok(Found::Running),
+                    "nothing" => Ok(Found::Nothing("task not found".to_owned())),
+                    other => exit(other).map(Found::Exited).ok_or_else(|| trouble(other)),
+                };
+                self.answer(name, TasksOutcome::Inspected(found), told);
+            }
+            "recovered" => self.answer(name, TasksOutcome::Recovered(answered(rest)), told),
+            "exited" => {
+                let waited = exit(rest).ok_or_else(|| trouble(rest));
+                self.answer(name, TasksOutcome::Waited(waited), told);
+            }
+            "stop-taken" => self.answer(name, TasksOutcome::StopTaken(answered(rest)), told),
+            "destroyed" => self.answer(name, TasksOutcome::Destroyed(answered(rest)), told),
+            "lost" => {
+                let beginning = format!("{rest} {name}");
+                let lost = CallLost::DeadlineExceeded(Duration::from_secs(90));
+                self.come_back(|call| tell_any_call(call).starts_with(&beginning), |_| Err(lost), told);
+            }
+            other => return Err(format!("the stories of the tasks have no {other}").into()),
+        }
+        Ok(())
+    }
+
+    fn started(&mut self, name: &AllocationId, rest: &str, told: &mut String) {
+        let started = match rest.split_once(' ') {
+            None => {
+                let run = self.tasks.tasks.iter().find(|task| task.config.name == *name);
+                let id = run.and_then(|task| task.course.run.as_ref()).expect("it starts").id.clone();
+                Started::Runs(Box::new(handle(id.as_str())))
+            }
+            Some(("retry", reason)) => Started::Retry(reason.to_owned()),
+            Some(("fatal", reason)) => Started::Fatal(reason.to_owned()),
+            Some(("unclear", reason)) => Started::Unclear(reason.to_owned()),
+            Some((_, reason)) => Started::NotAsked(trouble(reason)),
+        };
+        self.answer(name, TasksOutcome::Started(started), told);
+    }
+
+    fn event(&mut self, name: &AllocationId, words: &str) -> TaskEventItem {
+        self.sequence += 1;
+        let event = TaskEvent {
+            task_id: name.as_str().into(),
+            task: TaskKey::new(name.clone(), TaskName::new("main").unwrap()),
+            at: None,
+            message: words.to_owned(),
+            annotations: BTreeMap::new(),
+        };
+        TaskEventItem::Event {
+            event: Arc::new(event),
+            position: EventPosition::new("journal", self.sequence).ok(),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What is decided for one task on its way down: its driver stops it, and all of it takes a bounded time.
+
+use std::time::Duration;
+
+use callboard_actors::shell::{AskId, Effects};
+use callboard_actors::vocabulary::Moment;
+
+use super::behaviour::{Scene, TasksAnswer};
+use super::calls::*;
+use super::messages::TaskError;
+use super::state::*;
+use crate::agent::{StopStep, TaskStopped};
+
+/// How much longer than its grace a task may take to stop, with a driver that has to be recovered meanwhile.
+const STOP_MARGIN: Duration = Duration::from_secs(30);
+/// How much longer than the grace the answer of its driver may take.
+const ANSWER_MARGIN: Duration = Duration::from_secs(10);
+
+impl Task {
+    /// Stops for somebody who waits for it.
+    pub(super) fn stop_for(
+        &mut self,
+        moment: Moment,
+        asker: AskId,
+        scene: &Scene<'_>,
+        effects: &mut Effects<Tasks>,
+    ) -> Result<(), TaskError> {
+        if self.phase.is_quiet() && self.phase != Phase::OutOfReach {
+            return Err(TaskError::NotRunning { name: self.config.name.clone(), phase: self.phase.told() });
+        }
+        self.askers.push(asker);
+        if self.phase == Phase::OutOfReach {
+            self.course.wanted = Some(Wanted::Stopped);
+            self.remember(effects);
+            self.pick_up(moment, scene, effects);
+        } else {
+            self.stop(moment, scene, effects);
+        }
+        Ok(())
+    }
+
+    /// Stops. What is under way comes back, and then finds out what is wanted now.
+    pub(super) fn stop(&mut self, moment: Moment, _scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+        self.starts_after_stop = false;
+        if self.phase.is_quiet() || self.course.wanted == Some(Wanted::Stopped) {
+            return;
+        }
+        self.course.wanted = Some(Wanted::Stopped);
+        self.stop_began = moment.now;
+        match self.phase {
+            Phase::Waiting => {
+                effects.cancel_timer(TasksTimer::Start(self.config.name.clone()));
+                self.arrive(moment, Phase::Stopped, "stopped while it waited to be started again", effects);
+            }
+            // Its driver has not heard of it yet.
+            Phase::Readying(Next::Start) => self.not_started(moment, String::new(), effects),
+            Phase::Readying(Next::Settle | Next::Recover | Next::Clear)
+            | Phase::Starting
+            | Phase::Settling
+            | Phase::Recovering
+            | Phase::Clearing => {
+                self.remember(effects);
+                self.start_give_up(moment, effects);
+                self.note("to be stopped", effects);
+            }
+            Phase::Running | Phase::Stopping => {
+                self.remember(effects);
+                self.start_give_up(moment, effects);
+                self.order_stop(moment, effects);
+            }
+            // Nothing runs.
+            Phase::Stopped | Phase::Ended | Phase::Failed | Phase::OutOfReach => {}
+        }
+    }
+
+    pub(super) fn start_give_up(&self, moment: Moment, effects: &mut Effects<Tasks>) {
+        let at = moment.now + self.config.stop_grace + STOP_MARGIN;
+        effects.start_timer(TasksTimer::GiveUp(self.config.name.clone()), at);
+    }
+
+    /// Has its driver stop it.
+    pub(super) fn order_stop(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
+        let note = format!("stopping, within {:?}", self.config.stop_grace);
+        self.enter(moment, Phase::Stopping, note, effects);
+        self.say_stop(effects);
+    }
+
+    pub(super) fn say_stop(&self, effects: &mut Effects<Tasks>) {
+        if let (Phase::Stopping, Some(run)) = (self.phase, self.run_key()) {
+            let grace = self.config.stop_grace;
+            self.call(grace + ANSWER_MARGIN, TasksCall::Stop { run, grace }, effects);
+        }
+    }
+
+    /// Takes what came of having it stopped. That it has ended is told by its end.
+    pub(super) fn stop_taken(
+        &mut self,
+        moment: Moment,
+        answer: &Result<(), Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if let (Phase::Stopping, Err(trouble)) = (self.phase, answer) {
+            self.speak_later(moment, format!("not stopped yet: {trouble}"), effects);
+        }
+    }
+
+    /// The time is over within which it should have stopped.
+    pub(super) fn give_up(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
+        if !self.phase.is_quiet() && self.course.wanted == Some(Wanted::Stopped) {
+            let reason = self.note.clone();
+            self.out_of_reach(moment, reason, effects);
+        }
+    }
+
+    /// Leaves it as it is, and keeps its run in mind: it may still run.
+    pub(super) fn out_of_reach(&mut self, moment: Moment, reason: String, effects: &mut Effects<Tasks>) {
+        effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
+        effects.cancel_timer(TasksTimer::GiveUp(self.config.name.clone()));
+        let ending = format!("left as it is, it may still run: {reason}");
+        self.finish_step(moment, ending);
+        let name = self.config.name.clone();
+        for asker in std::mem::take(&mut self.askers) {
+            let refused = TaskError::OutOfReach { name: name.clone(), reason: reason.clone() };
+            effects.reply(asker, TasksAnswer::StopTask(Err(refused)));
+        }
+        self.enter(moment, Phase::OutOfReach, reason, effects);
+    }
+
+    /// Nothing of it is left, which is on disk before whoever waited for that is told.
+    pub(super) fn arrive(
+        &mut self,
+        moment: Moment,
+        phase: Phase,
+        note: impl Into<String>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        self.remember(effects);
+        let note = note.into();
+        if self.course.wanted == Some(Wanted::Stopped) {
+            self.finish_step(moment, note.clone());
+        }
+        self.enter(moment, phase, note, effects);
+        for asker in std::mem::take(&mut self.askers) {
+            let stopped = TaskStopped { steps: self.steps.clone() };
+            effects.reply(asker, TasksAnswer::StopTask(Ok(stopped)));
+        }
+    }
+
+    fn finish_step(&mut self, moment: Moment, ending: String) {
+        let what = format!("task/{}", self.config.name);
+        self.steps = vec![StopStep { what, ending, took: moment.now.since(self.stop_began) }];
+    }
+}

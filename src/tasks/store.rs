@@ -1,0 +1,76 @@
+//! Where tasks are kept: in the database of the host.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use actix::Recipient;
+use callboard_actors::persister::{Operation, Owner, Settled};
+use callboard_actors::shell::{Database, Ledger, Store, Ticket, Written};
+use callboard_actors::vocabulary::AllocationId;
+use futures_util::future::LocalBoxFuture;
+
+use super::calls::{TasksChange, TasksImage};
+use super::row::{CourseRow, LogRow};
+use super::state::Tasks;
+
+/// Whose writes these are.
+const OWNER: Owner = Owner("tasks");
+
+/// Keeps tasks in the database of a host.
+#[derive(Debug)]
+pub struct TasksStore {
+    ledger: Ledger,
+    /// Whether this run of the host has read them yet.
+    is_read: Rc<Cell<bool>>,
+}
+
+impl TasksStore {
+    /// Will keep them in this database.
+    #[must_use]
+    pub fn new(database: &Database) -> Self {
+        Self { ledger: database.ledger(OWNER), is_read: Rc::default() }
+    }
+}
+
+fn key(name: &AllocationId) -> Vec<u8> {
+    name.as_str().as_bytes().to_vec()
+}
+
+/// A row's key as a name. A record under a key that is none was not written by us.
+fn name(key: &[u8]) -> Result<AllocationId, String> {
+    let text = std::str::from_utf8(key).map_err(|error| error.to_string())?;
+    AllocationId::new(text).map_err(|error| error.to_string())
+}
+
+impl Store<Tasks> for TasksStore {
+    fn open(&mut self, settled: Recipient<Settled>) {
+        self.ledger.open(settled);
+    }
+
+    fn write(&mut self, ticket: Ticket, change: TasksChange) -> Written {
+        let operations = match change {
+            TasksChange::Course(name, course) => vec![Operation::put(key(&name), &CourseRow(*course))],
+            TasksChange::Log(name, log) => vec![Operation::put(key(&name), &LogRow(*log))],
+            TasksChange::Forget(name) => {
+                vec![Operation::delete::<CourseRow>(key(&name)), Operation::delete::<LogRow>(key(&name))]
+            }
+        };
+        self.ledger.write(ticket, operations)
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<TasksImage, String>> {
+        let (ledger, is_read) = (self.ledger.clone(), Rc::clone(&self.is_read));
+        Box::pin(async move {
+            ledger.reopen().await?;
+            let courses = ledger.rows::<CourseRow>().await?;
+            let logs = ledger.rows::<LogRow>().await?;
+            let course = |(key, row): (Vec<u8>, CourseRow)| Ok((name(&key)?, row.0));
+            let log = |(key, row): (Vec<u8>, LogRow)| Ok((name(&key)?, row.0));
+            Ok(TasksImage {
+                courses: courses.into_iter().map(course).collect::<Result<_, String>>()?,
+                logs: logs.into_iter().map(log).collect::<Result<_, String>>()?,
+                is_of_earlier_run: !is_read.replace(true),
+            })
+        })
+    }
+}
