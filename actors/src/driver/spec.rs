@@ -12,7 +12,7 @@ const PROCESS_PREFIX: &str = "driver-";
 /// A driver to be: which process serves it, and how it is configured.
 #[derive(Clone, PartialEq)]
 pub struct DriverSpec {
-    /// Under which name hosts and tasks speak of it. Its plugin has to say the same name of itself.
+    /// Under which name hosts and tasks speak of it.
     pub name: DriverName,
     /// The process that serves it.
     pub process: ProcessSpec,

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use super::state::Drivers;
+use super::summary::DriverSummary;
+use crate::conversation;
+use crate::driver::client::DriverClient;
 use crate::driver::{DriverHealth, DriverReport, DriverSpec, Folded, TaskKey};
-use crate::eventor::TaskEventSink;
+use crate::eventor::{EventorNews, TaskEventSink};
 use crate::process::MalformedProcessName;
-use crate::vocabulary::{DriverName, Generation};
+use crate::vocabulary::{Attempt, DriverName, Generation};
 
 /// Brings a driver: a process of it that an earlier run left is found again, else one is launched. An equal spec changes
 /// nothing; another one for the same name ends the driver that there is and begins anew.
@@ -159,38 +163,6 @@ pub struct AwaitDrivers {
     pub within: Duration,
 }
 
-/// Drivers by their state.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DriverSummary {
-    /// These serve.
-    pub healthy: Vec<DriverName>,
-    /// These do not, each with its reason.
-    pub unhealthy: Vec<(DriverName, String)>,
-    /// These run and found nothing to drive.
-    pub undetected: Vec<DriverName>,
-    /// These have not told yet.
-    pub no_answer: Vec<DriverName>,
-}
-
-impl DriverSummary {
-    /// Sorts drivers by what their reports say.
-    #[must_use]
-    pub fn of<'a>(reports: impl Iterator<Item = &'a DriverReport>) -> Self {
-        let mut summary = Self::default();
-        for report in reports {
-            let name = report.name.clone();
-            match report.health {
-                DriverHealth::Healthy => summary.healthy.push(name),
-                DriverHealth::Unhealthy => summary.unhealthy.push((name, report.reason.clone())),
-                DriverHealth::Undetected => summary.undetected.push(name),
-                DriverHealth::NoAnswerYet => summary.no_answer.push(name),
-                DriverHealth::Gone => {}
-            }
-        }
-        summary
-    }
-}
-
 /// What is wanted of a driver that is to be dispensed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wanted {
@@ -321,6 +293,47 @@ pub enum WatchError {
     },
 }
 
+/// Says what a driver reports. Said by the drivers themselves; from anyone else it changes nothing.
+#[derive(Debug, Clone)]
+pub struct DriverReported {
+    /// Which life of which driver says so: what an earlier one says late changes nothing (REG-08).
+    pub life: Attempt,
+    /// What it says.
+    pub report: DriverReport,
+    /// A client of it, while there is one to be had.
+    pub client: Option<DriverClient>,
+}
+
+/// Says what an eventor has to say. Said by the eventors themselves; from anyone else it changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventorSaid {
+    /// Of which driver.
+    pub driver: DriverName,
+    /// Which life of its eventor.
+    pub life: Attempt,
+    /// What it says.
+    pub news: EventorNews,
+}
+
+conversation! {
+    /// What is said to the owner of the drivers.
+    pub enum DriversAsk -> DriversAnswer for Drivers {
+        AddDriver => Result<Added, AddDriverError>,
+        RemoveDriver => Result<Removed, NoSuchDriver>,
+        RestartDriver => Result<(), NoSuchDriver>,
+        ListDrivers => Vec<DriverReport>,
+        DescribeDriver => Result<DriverStatus, NoSuchDriver>,
+        AwaitDrivers => DriverSummary,
+        DispenseDriver => Result<DriverClient, NotDispensed>,
+        AnnounceTask => Result<(), WatchError>,
+        RegisterTaskHandler => Result<(), WatchError>,
+        ForgetTaskHandler => (),
+        RecentTaskEvents => Vec<Folded>,
+        DriverReported => (),
+        EventorSaid => (),
+    }
+}
+
 /// What subscribers are told.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DriversNews {
@@ -336,6 +349,8 @@ pub enum DriversNews {
         task: Option<TaskKey>,
         /// How many since this was said last.
         count: u64,
+        /// What is wrong with them, if they name no task.
+        error: Option<String>,
     },
     /// The stream of task events of a driver ended; it is opened again after a pause.
     EventsInterrupted {

@@ -13,11 +13,19 @@ struct Desk {
     ended: bool,
     abandoned: bool,
     reader: Option<Waker>,
+    /// Where everything goes since another took its place.
+    heir: Option<TaskEventSink>,
 }
 
 struct Shared(Mutex<Desk>);
 
 impl Shared {
+    fn new(limit: usize, after: Option<EventPosition>) -> Arc<Self> {
+        let journal = Journal::new(limit, after);
+        let desk = Desk { journal, ended: false, abandoned: false, reader: None, heir: None };
+        Arc::new(Self(Mutex::new(desk)))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Desk> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -39,6 +47,16 @@ impl Shared {
 #[derive(Clone)]
 pub struct TaskEventSink {
     shared: Arc<Shared>,
+    /// Who reads is told when nobody is left who could put something in.
+    _last: Arc<EndOfAll>,
+}
+
+struct EndOfAll(Arc<Shared>);
+
+impl Drop for EndOfAll {
+    fn drop(&mut self) {
+        self.0.change(|desk| desk.ended = true);
+    }
 }
 
 /// The handler's end of a task's journal: reads the task's events in order, each once, at its own pace. When it is dropped,
@@ -51,9 +69,8 @@ pub struct TaskEvents {
 /// of the host or in an earlier one. The sink goes into [`RegisterTaskHandler`](crate::drivers::RegisterTaskHandler).
 #[must_use]
 pub fn task_events(limit: usize, after: Option<EventPosition>) -> (TaskEventSink, TaskEvents) {
-    let desk = Desk { journal: Journal::new(limit, after), ended: false, abandoned: false, reader: None };
-    let shared = Arc::new(Shared(Mutex::new(desk)));
-    (TaskEventSink { shared: Arc::clone(&shared) }, TaskEvents { shared })
+    let shared = Shared::new(limit, after);
+    (TaskEventSink::of(Arc::clone(&shared)), TaskEvents { shared })
 }
 
 /// A sink whose items are handed to a function one by one, in order, on the present arbiter and outside of every actor; an
@@ -74,9 +91,36 @@ pub fn task_event_callback(
 }
 
 impl TaskEventSink {
+    fn of(shared: Arc<Shared>) -> Self {
+        Self { _last: Arc::new(EndOfAll(Arc::clone(&shared))), shared }
+    }
+
+    /// A sink that nobody reads from yet: for a task whose handler comes later (EVT-02).
+    pub(crate) fn parked(limit: usize) -> Self {
+        Self::of(Shared::new(limit, None))
+    }
+
     /// Puts an item in. The eventor does; a host does only to try out a handler of its own.
     pub fn put(&self, item: TaskEventItem) -> Taken {
-        self.shared.change(|desk| desk.journal.put(item))
+        let heir = self.shared.lock().heir.clone();
+        match heir {
+            Some(heir) => heir.put(item),
+            None => {
+                self.shared.change(|desk| if desk.abandoned { Taken::Had } else { desk.journal.put(item) })
+            }
+        }
+    }
+
+    /// Gives what waits here to another sink, and everything that comes later as well.
+    pub(crate) fn hand_over(&self, to: &Self) {
+        if self.is_same(to) {
+            return;
+        }
+        let mut desk = self.shared.lock();
+        while let Some(item) = desk.journal.take() {
+            to.put(item);
+        }
+        desk.heir = Some(to.clone());
     }
 
     /// Says that nothing comes any more. What waits can still be read.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::rpc::Code;
 use crate::vocabulary::DriverName;
 
 macro_rules! rpcs {
@@ -123,8 +124,8 @@ pub enum DriverError {
     Refused {
         /// What was asked of which driver.
         asked: Asked,
-        /// The status code of gRPC, by its name.
-        code: RefusalCode,
+        /// The status code of gRPC.
+        code: Code,
         /// The driver's words, cut and escaped.
         message: String,
         /// Whether the driver says that trying again can help (D110); `None` if it does not say.
@@ -172,87 +173,32 @@ impl DriverError {
             Self::PluginGone { is_worth_retrying, .. } => *is_worth_retrying,
             Self::DeadlineExceeded { .. } | Self::Disconnected { .. } => true,
             Self::Refused { recoverable: Some(recoverable), .. } => *recoverable,
-            Self::Refused { recoverable: None, code, .. } => code.is_transient(),
+            Self::Refused { recoverable: None, code, .. } => is_transient(*code),
             Self::Malformed { .. } => false,
         }
     }
 }
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal, $transient:literal;)*) => {
-        /// A status code of gRPC, as a driver's answer.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum RefusalCode {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl RefusalCode {
-            /// Its name in gRPC.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)*
-                }
-            }
-
-            /// Whether the same question may be answered after a while.
-            #[must_use]
-            pub const fn is_transient(self) -> bool {
-                match self {
-                    $(Self::$variant => $transient,)*
-                }
-            }
-
-            /// The code that the transport reports.
-            #[must_use]
-            pub const fn from_tonic(code: tonic::Code) -> Self {
-                match code {
-                    $(tonic::Code::$variant => Self::$variant,)*
-                }
-            }
-        }
-    };
-}
-
-codes!(
-    /// Success where an error was announced: the answer contradicts itself.
-    Ok = "OK", false;
-    /// Somebody gave up on the call.
-    Cancelled = "CANCELLED", true;
-    /// What drivers answer for most errors of their own.
-    Unknown = "UNKNOWN", false;
-    /// The request is malformed.
-    InvalidArgument = "INVALID_ARGUMENT", false;
-    /// A limit of the driver's own was reached first.
-    DeadlineExceeded = "DEADLINE_EXCEEDED", true;
-    /// What the call is about is not there.
-    NotFound = "NOT_FOUND", false;
-    /// It is there already.
-    AlreadyExists = "ALREADY_EXISTS", false;
-    /// It may not be done.
-    PermissionDenied = "PERMISSION_DENIED", false;
-    /// Room or quota is used up.
-    ResourceExhausted = "RESOURCE_EXHAUSTED", true;
-    /// Something has to be put right first.
-    FailedPrecondition = "FAILED_PRECONDITION", false;
-    /// Another call is in the way.
-    Aborted = "ABORTED", true;
-    /// Outside of what the driver can do.
-    OutOfRange = "OUT_OF_RANGE", false;
-    /// The driver has no such call.
-    Unimplemented = "UNIMPLEMENTED", false;
-    /// The driver broke an assumption of its own.
-    Internal = "INTERNAL", true;
-    /// Temporarily out of service.
-    Unavailable = "UNAVAILABLE", true;
-    /// Data are lost or damaged.
-    DataLoss = "DATA_LOSS", false;
-    /// Credentials are missing or wrong.
-    Unauthenticated = "UNAUTHENTICATED", false;
-);
-
-impl fmt::Display for RefusalCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+/// Whether an answer with this code may be another one after a while. Drivers answer `Unknown` for all errors of their own, and
+/// say in a detail when trying again can help; without that it does not.
+const fn is_transient(code: Code) -> bool {
+    match code {
+        Code::Cancelled
+        | Code::DeadlineExceeded
+        | Code::ResourceExhausted
+        | Code::Aborted
+        | Code::Internal
+        | Code::Unavailable => true,
+        Code::Ok
+        | Code::Unknown
+        | Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::FailedPrecondition
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::DataLoss
+        | Code::Unauthenticated => false,
     }
 }

@@ -12,7 +12,7 @@ pub const HANDLE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// else about the task, and gives it back unchanged with `RecoverTask`.
 #[derive(Clone, PartialEq)]
 pub struct TaskHandle {
-    wire: wire::TaskHandle,
+    wire: Box<wire::TaskHandle>,
 }
 
 /// Bytes that are no handle.
@@ -60,10 +60,10 @@ impl TaskHandle {
 
     pub(super) fn from_wire(wire: wire::TaskHandle) -> Result<Self, String> {
         let has_task = wire.config.as_ref().is_some_and(|config| !config.id.is_empty());
-        if has_task { Ok(Self { wire }) } else { Err("it names no task".to_owned()) }
+        if has_task { Ok(Self { wire: Box::new(wire) }) } else { Err("it names no task".to_owned()) }
     }
 
-    pub(super) const fn as_wire(&self) -> &wire::TaskHandle {
+    pub(super) fn as_wire(&self) -> &wire::TaskHandle {
         &self.wire
     }
 }

@@ -2,10 +2,35 @@
 
 mod error;
 
+mod task;
+mod usage;
+
 mod handle;
 
-mod task;
+mod from_wire;
+mod to_wire;
 
-pub use error::{Asked, DriverError, DriverRpc, RefusalCode};
+mod status;
+
+mod line;
+
+mod stats;
+
+mod exec;
+
+mod event_stream;
+
+mod questions;
+
+pub(in crate::driver) use from_wire::{capabilities, fingerprint};
+pub(in crate::driver) use line::Lease;
+pub(in crate::driver) use status::Failure;
+
+pub use error::{Asked, DriverError, DriverRpc};
+pub use event_stream::{EventBatch, EventStream};
+pub use exec::{ExecInput, ExecOutput, ExecSession};
 pub use handle::{HANDLE_BYTES_MAX, MalformedHandle, TaskHandle};
+pub use questions::DriverClient;
+pub use stats::TaskStatsStream;
 pub use task::*;
+pub use usage::*;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::driver::report::NetworkMode;
 use crate::vocabulary::{AllocationId, TaskName, Timestamp};
@@ -288,7 +287,7 @@ impl TaskExit {
     /// Whether it ended by itself with code 0, and it is certain that it did (EVT-05).
     #[must_use]
     pub const fn is_success(&self) -> bool {
-        matches!(self.end, TaskEnd::Exited(0)) && !self.oom_killed
+        matches!(self.end, TaskEnd::Exited(0))
     }
 }
 
@@ -355,64 +354,6 @@ pub struct TaskStatus {
     pub attributes: BTreeMap<String, String>,
     /// How it is reached, if not as the host thinks.
     pub network: Option<NetworkOverride>,
-}
-
-/// What a task uses, at one time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TaskStats {
-    /// Which one.
-    pub id: String,
-    /// When this was measured, by the driver's clock.
-    pub at: Option<Timestamp>,
-    /// All of it together.
-    pub total: Usage,
-    /// Each process, by its id.
-    pub by_pid: BTreeMap<String, Usage>,
-}
-
-/// What something uses. What was not measured is `None`.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Usage {
-    /// Processor time.
-    pub cpu: CpuUsage,
-    /// Memory.
-    pub memory: MemoryUsage,
-}
-
-/// Processor time in use. What was not measured is `None`.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct CpuUsage {
-    /// Percent of one processor, in the kernel.
-    pub system_percent: Option<f64>,
-    /// Percent of one processor, outside of it.
-    pub user_percent: Option<f64>,
-    /// Ticks of a processor, by the host's count.
-    pub total_ticks: Option<f64>,
-    /// Periods in which it was held back.
-    pub throttled_periods: Option<u64>,
-    /// For how long in all it was held back.
-    pub throttled: Option<Duration>,
-    /// Percent of one processor in all.
-    pub percent: Option<f64>,
-}
-
-/// Memory in use, in bytes. What was not measured is `None`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MemoryUsage {
-    /// Resident.
-    pub rss: Option<u64>,
-    /// Cache of files.
-    pub cache: Option<u64>,
-    /// In swap.
-    pub swap: Option<u64>,
-    /// In use in all.
-    pub usage: Option<u64>,
-    /// Most ever in use.
-    pub max_usage: Option<u64>,
-    /// The kernel's.
-    pub kernel_usage: Option<u64>,
-    /// Most ever of the kernel's.
-    pub kernel_max_usage: Option<u64>,
 }
 
 /// What came of a command inside a task.

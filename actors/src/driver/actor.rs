@@ -1,0 +1,158 @@
+//! What a driver does: it holds the one connection, and passes its news on.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
+
+use super::behaviour::CALL_GRACE;
+use super::client::DriverClient;
+use super::generations::Generations;
+use super::link::Link;
+use super::owner::ProcessOwner;
+use super::report::{DriverHealth, DriverReport};
+use super::state::{Driver, DriverCall, DriverConfig, Reached, Rung, Trouble, TroubleKind};
+use crate::process::Launched;
+use crate::processes::StopProcess;
+use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_machine};
+
+type Told = Box<dyn Fn(&DriverReport, Option<DriverClient>)>;
+
+/// Starts a driver and gives it a seat at a vacant address. Each of its reports is handed to `told` in the instant in which it
+/// is published, in order and without exception, with a client while there is one to be had; the last one says that it is
+/// gone.
+pub fn start(
+    address: &Address<Driver>,
+    config: DriverConfig,
+    processes: Rc<dyn ProcessOwner>,
+    generations: Generations,
+    told: impl Fn(&DriverReport, Option<DriverClient>) + 'static,
+    settings: Settings,
+) -> Running {
+    let hands = Hands {
+        config: config.clone(),
+        processes,
+        generations,
+        link: Rc::default(),
+        told: Box::new(told),
+        logged: None,
+    };
+    start_machine(address, config, hands, NoStore, settings)
+}
+
+struct Hands {
+    config: DriverConfig,
+    processes: Rc<dyn ProcessOwner>,
+    generations: Generations,
+    /// The one connection to the plugin. Nobody else has one.
+    link: Rc<RefCell<Option<Link>>>,
+    told: Told,
+    logged: Option<(DriverHealth, String)>,
+}
+
+impl Doing<Driver> for Hands {
+    fn call(&mut self, call: DriverCall) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
+        let name = self.config.process.clone();
+        match call {
+            DriverCall::Climb(Rung::Recall, _) => self.processes.recall(name),
+            DriverCall::Climb(Rung::Launch, _) => {
+                self.link.borrow_mut().take();
+                self.processes.launch(name, self.config.spec.process.clone())
+            }
+            DriverCall::Climb(_, Some(launched)) => self.dial(&launched),
+            DriverCall::Climb(rung, None) => {
+                let deadline = self.config.limits.step_deadline;
+                self.over_link(rung.as_str(), |link| link.climb(rung, &self.config.spec, deadline))
+            }
+            DriverCall::ReadOn => self.over_link(Rung::Watch.as_str(), Link::read_on),
+            DriverCall::AwaitEnd(tag) => self.processes.await_end(name, tag),
+            DriverCall::HangUp { is_worth_retrying, reason } => {
+                if let Some(link) = &*self.link.borrow() {
+                    link.hang_up(is_worth_retrying, &reason);
+                }
+                Box::pin(std::future::ready(Ok(Reached::Done)))
+            }
+            DriverCall::Farewell => {
+                let deadline = self.config.spec.polite_deadline;
+                self.over_link("the polite end", |link| link.farewell(deadline))
+            }
+            DriverCall::StopProcess { tag, grace } => self.processes.stop(StopProcess { name, tag, grace }),
+        }
+    }
+
+    fn published(&mut self, news: &DriverReport) {
+        self.log(news);
+        if news.health == DriverHealth::Gone
+            && let Some(link) = &*self.link.borrow()
+        {
+            link.hang_up(false, "the driver was stopped");
+        }
+        let client = self.link.borrow().as_ref().and_then(Link::client);
+        (self.told)(news, client.filter(|client| client.generation() == news.generation));
+    }
+}
+
+impl Hands {
+    fn dial(&mut self, launched: &Launched) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
+        // Whoever still asks over the old connection sees it end before the new one comes.
+        self.link.borrow_mut().take();
+        let Some(handshake) = launched.handshake.clone() else {
+            let what =
+                "its process was launched without a handshake, so nobody knows where it listens".to_owned();
+            return Box::pin(std::future::ready(Err(Trouble { kind: TroubleKind::Answered, what })));
+        };
+        let generation = self.generations.next();
+        let (spec, limits) = (self.config.spec.clone(), self.config.limits);
+        let held = Rc::clone(&self.link);
+        Box::pin(async move {
+            let link = Link::dial(&handshake.endpoint, generation, &spec, &limits).await?;
+            *held.borrow_mut() = Some(link);
+            Ok(Reached::Connected(generation))
+        })
+    }
+
+    fn over_link(
+        &self,
+        what: &str,
+        ask: impl FnOnce(&Link) -> LocalBoxFuture<'static, Result<Reached, Trouble>>,
+    ) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
+        match &*self.link.borrow() {
+            Some(link) => ask(link),
+            None => {
+                let what = format!("{what}: there is no connection");
+                Box::pin(std::future::ready(Err(Trouble { kind: TroubleKind::Silent, what })))
+            }
+        }
+    }
+
+    /// Logs a change of health, and nothing else.
+    fn log(&mut self, report: &DriverReport) {
+        let DriverReport { name: driver, generation, health, reason, pid, .. } = report;
+        let present = (*health, reason.clone());
+        if self.logged.as_ref() == Some(&present) {
+            return;
+        }
+        self.logged = Some(present);
+        match health {
+            DriverHealth::NoAnswerYet => tracing::debug!(%driver, "driver has not told yet"),
+            DriverHealth::Healthy => {
+                tracing::info!(%driver, %generation, ?pid, reason, "driver is healthy");
+            }
+            DriverHealth::Undetected => {
+                tracing::info!(%driver, %generation, ?pid, reason, "driver found nothing to drive");
+            }
+            DriverHealth::Unhealthy => {
+                tracing::warn!(%driver, %generation, ?pid, error = %reason, "driver is unhealthy");
+            }
+            DriverHealth::Gone => tracing::info!(%driver, %generation, reason, "driver is gone"),
+        }
+    }
+}
+
+/// The longest that the steps of an end may take together, for whoever waits for one.
+pub(crate) fn ending_deadline(config: &DriverConfig) -> Duration {
+    let spec = &config.spec;
+    let polite = spec.polite_deadline.saturating_add(CALL_GRACE);
+    polite.saturating_add(spec.stop_grace).saturating_add(super::ending::STOP_MARGIN.saturating_mul(2))
+}

@@ -1,0 +1,352 @@
+//! What a driver decides: from nothing to fingerprints, and what a failure leads to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::failing::{confused, kind_of_lost};
+use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
+use super::recent::Recent;
+use super::report::{DriverHealth, DriverReport, DriverStage};
+use super::state::{
+    Driver, DriverCall, DriverConfig, DriverTimer, Ending, Errand, Fingerprint, Link, Phase, Reached,
+    Reading, Rung, Then, Trouble, TroubleKind,
+};
+use crate::process::Launched;
+use crate::processes::Recalled;
+use crate::shell::{CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::vocabulary::{Attempt, BackoffState, Generation, Moment};
+
+/// How much longer the shell waits for a call than the call itself does, so that the call's own words are heard.
+pub(super) const CALL_GRACE: Duration = Duration::from_secs(2);
+/// How long a call waits that waits for something to happen, before it is made again.
+const WAIT_DEADLINE: Duration = Duration::from_secs(3_600);
+/// How long it may take to find out what became of a process: its identity is looked at, and if it is not proven nothing is
+/// done to it.
+const RECALL_DEADLINE: Duration = Duration::from_secs(60);
+
+pub(super) type Outcome = Result<Result<Reached, Trouble>, CallLost>;
+
+impl Machine for Driver {
+    const KIND: &'static str = "driver";
+    type Config = DriverConfig;
+    type Image = ();
+    type Ask = DriverAsk;
+    type Answer = DriverAnswer;
+    type Call = DriverCall;
+    type Outcome = Result<Reached, Trouble>;
+    type Timer = DriverTimer;
+    type Change = Never;
+    type News = DriverReport;
+    type View = DriverReport;
+
+    fn restore(config: &DriverConfig, (): (), moment: Moment) -> Self {
+        let report = DriverReport {
+            name: config.spec.name.clone(),
+            generation: Generation::default(),
+            health: DriverHealth::NoAnswerYet,
+            reason: String::new(),
+            since: moment.now,
+            stage: DriverStage::Recalling,
+            attributes: Arc::default(),
+            capabilities: None,
+            version: None,
+            pid: None,
+            is_adopted: false,
+            launches: 0,
+        };
+        Self {
+            config: config.clone(),
+            phase: Phase::Climbing(Rung::Recall),
+            process: None,
+            link: Link::Down,
+            report,
+            told: None,
+            attempt: Attempt::default(),
+            backoff: BackoffState::default(),
+            mutes: 0,
+            troubles: Recent::default(),
+            stop: None,
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => self.begin(moment, effects),
+            Input::Asked { id, ask: DriverAsk::RestartNow(RestartNow), .. } => {
+                self.restart(moment, effects);
+                effects.reply(*id, DriverAnswer::RestartNow(()));
+            }
+            Input::Asked { id, ask: DriverAsk::DescribeTroubles(DescribeTroubles), .. } => {
+                let troubles = self.troubles.entries().to_vec();
+                effects.reply(*id, DriverAnswer::DescribeTroubles(troubles));
+            }
+            Input::Returned { key, call, outcome } => self.returned(moment, *key, call, outcome, effects),
+            Input::Elapsed(timer) => self.elapsed(moment, *timer, effects),
+            Input::StopRequested(mode) => self.stop(moment, *mode, effects),
+        }
+        self.tell(effects);
+    }
+
+    fn view(&self) -> DriverReport {
+        self.report.clone()
+    }
+}
+
+impl Driver {
+    fn begin(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        match self.config.errand {
+            Errand::Serve => self.climb(Rung::Recall, effects),
+            Errand::Retire => {
+                self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
+                self.call(RECALL_DEADLINE, DriverCall::Climb(Rung::Recall, None), effects);
+            }
+        }
+    }
+
+    fn elapsed(&mut self, moment: Moment, timer: DriverTimer, effects: &mut Effects<Self>) {
+        match (timer, self.phase) {
+            (DriverTimer::Retry, Phase::Pausing) => self.retry(moment, effects),
+            (DriverTimer::ReadOn, Phase::Resting) => {
+                self.phase = Phase::Watching;
+                self.call(WAIT_DEADLINE, DriverCall::ReadOn, effects);
+            }
+            (DriverTimer::Reawait, _) => self.await_end(effects),
+            (DriverTimer::Grace, Phase::Ending(Ending::Leaving, ..)) => {
+                self.stop_process(Duration::ZERO, effects);
+            }
+            // What was waited for has come, or is not waited for any more.
+            (
+                DriverTimer::Retry,
+                Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Ending(..) | Phase::Gone,
+            )
+            | (
+                DriverTimer::ReadOn,
+                Phase::Climbing(_) | Phase::Watching | Phase::Pausing | Phase::Ending(..) | Phase::Gone,
+            )
+            | (
+                DriverTimer::Grace,
+                Phase::Climbing(_)
+                | Phase::Watching
+                | Phase::Resting
+                | Phase::Pausing
+                | Phase::Ending(Ending::Recalling | Ending::Farewell | Ending::Stopping, ..)
+                | Phase::Gone,
+            ) => {}
+        }
+    }
+
+    // === Calls ===
+
+    pub(super) fn call(&mut self, deadline: Duration, call: DriverCall, effects: &mut Effects<Self>) {
+        self.attempt = self.attempt.next();
+        effects.call(self.key(), deadline, call);
+    }
+
+    const fn key(&self) -> CallKey {
+        CallKey { generation: self.report.generation, attempt: self.attempt }
+    }
+
+    pub(super) fn climb(&mut self, rung: Rung, effects: &mut Effects<Self>) {
+        let limits = &self.config.limits;
+        let deadline = match rung {
+            Rung::Recall => RECALL_DEADLINE,
+            Rung::Launch => {
+                let process = &self.config.spec.process;
+                process.start_timeout.saturating_add(process.stop_grace).saturating_add(limits.step_deadline)
+            }
+            Rung::Watch => limits.fingerprint_deadline,
+            Rung::Dial
+            | Rung::Ping
+            | Rung::Identify
+            | Rung::Configure
+            | Rung::Initialise
+            | Rung::Capabilities => limits.step_deadline.saturating_add(CALL_GRACE),
+        };
+        self.phase = Phase::Climbing(rung);
+        let to = self.process.clone().filter(|_| rung == Rung::Dial).map(Box::new);
+        self.call(deadline, DriverCall::Climb(rung, to), effects);
+    }
+
+    pub(super) fn await_end(&self, effects: &mut Effects<Self>) {
+        if let Some(process) = &self.process {
+            effects.call(CallKey::default(), WAIT_DEADLINE, DriverCall::AwaitEnd(process.tag));
+        }
+    }
+
+    fn returned(
+        &mut self,
+        moment: Moment,
+        key: CallKey,
+        call: &DriverCall,
+        outcome: &Outcome,
+        effects: &mut Effects<Self>,
+    ) {
+        match call {
+            DriverCall::AwaitEnd(tag) => {
+                if self.process.as_ref().is_some_and(|process| process.tag == *tag) {
+                    self.end_heard(moment, outcome, effects);
+                }
+            }
+            // Nothing depends on it: a client that still asks hears from the connection itself.
+            DriverCall::HangUp { .. } => {}
+            DriverCall::Climb(..)
+            | DriverCall::ReadOn
+            | DriverCall::Farewell
+            | DriverCall::StopProcess { .. } => {
+                // What another generation or try comes back with says nothing of this one (REG-08).
+                if key == self.key() {
+                    self.answered(moment, outcome, effects);
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, moment: Moment, outcome: &Outcome, effects: &mut Effects<Self>) {
+        match self.phase {
+            Phase::Climbing(rung) => match outcome {
+                Ok(Ok(reached)) => self.reached(moment, rung, reached, effects),
+                Ok(Err(trouble)) => self.refused(moment, rung, trouble, effects),
+                Err(lost) => {
+                    let what = format!("{rung}: {lost}");
+                    self.failed(moment, &Trouble { kind: kind_of_lost(rung), what }, effects);
+                }
+            },
+            Phase::Watching => match outcome {
+                Ok(Ok(Reached::Fingerprinted(fingerprint))) => {
+                    self.fingerprinted(moment, fingerprint, effects);
+                }
+                // Nothing happened for a long time.
+                Err(CallLost::DeadlineExceeded(_)) => {
+                    self.call(WAIT_DEADLINE, DriverCall::ReadOn, effects);
+                }
+                Ok(Err(trouble)) => self.failed(moment, trouble, effects),
+                Ok(Ok(_)) => self.failed(moment, &confused(Rung::Watch), effects),
+                Err(lost @ (CallLost::Crashed(_) | CallLost::Busy(_))) => {
+                    let what = format!("{}: {lost}", Rung::Watch);
+                    self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
+                }
+            },
+            Phase::Ending(ending, then, since) => {
+                self.ending_answered(moment, (ending, then, since), outcome, effects);
+            }
+            // No call is under way.
+            Phase::Resting | Phase::Pausing | Phase::Gone => {}
+        }
+    }
+
+    // === Upwards ===
+
+    fn reached(&mut self, moment: Moment, rung: Rung, reached: &Reached, effects: &mut Effects<Self>) {
+        match (rung, reached) {
+            (Rung::Recall, Reached::Recalled(Recalled::Proven(launched))) => self.runs(launched, effects),
+            (Rung::Recall, Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)) => {
+                self.lost_process();
+                self.report.launches += 1;
+                self.climb(Rung::Launch, effects);
+            }
+            (Rung::Launch, Reached::Launched(launched)) => self.runs(launched, effects),
+            (Rung::Dial, Reached::Connected(generation)) => {
+                if let Some(process) = &self.process {
+                    self.report.generation = *generation;
+                    self.link = Link::Up(process.tag, Reading::default());
+                }
+                self.climb_on(effects);
+            }
+            (Rung::Ping, Reached::Done) => self.read(effects, |reading| reading.is_pinged = true),
+            (Rung::Identify, Reached::Identified { version }) => {
+                self.report.version = Some(Arc::clone(version));
+                self.read(effects, |reading| reading.is_identified = true);
+            }
+            (Rung::Configure, Reached::Done) => self.read(effects, |reading| reading.is_configured = true),
+            (Rung::Initialise, Reached::Done) => self.read(effects, |reading| reading.is_initialised = true),
+            (Rung::Capabilities, Reached::Capable(capabilities)) => {
+                self.report.capabilities = Some(Arc::new(capabilities.clone()));
+                self.read(effects, |reading| reading.is_capable = true);
+            }
+            (Rung::Watch, Reached::Fingerprinted(fingerprint)) => {
+                self.fingerprinted(moment, fingerprint, effects);
+            }
+            (
+                Rung::Recall
+                | Rung::Launch
+                | Rung::Dial
+                | Rung::Ping
+                | Rung::Identify
+                | Rung::Configure
+                | Rung::Initialise
+                | Rung::Capabilities
+                | Rung::Watch,
+                _,
+            ) => self.failed(moment, &confused(rung), effects),
+        }
+    }
+
+    /// Notes that a process of it runs, and goes on with it. A connection that leads to this launch is kept.
+    fn runs(&mut self, launched: &Launched, effects: &mut Effects<Self>) {
+        let is_known = self.process.as_ref().is_some_and(|process| process.tag == launched.tag);
+        self.report.pid = Some(launched.pid);
+        self.report.is_adopted = launched.is_adopted;
+        self.process = Some(launched.clone());
+        if !is_known {
+            self.await_end(effects);
+        }
+        match &mut self.link {
+            Link::Up(tag, reading) if *tag == launched.tag => reading.is_pinged = false,
+            Link::Up(..) | Link::Down => self.link = Link::Down,
+        }
+        self.climb_on(effects);
+    }
+
+    pub(super) fn read(&mut self, effects: &mut Effects<Self>, note: impl FnOnce(&mut Reading)) {
+        if let Link::Up(_, reading) = &mut self.link {
+            note(reading);
+        }
+        self.climb_on(effects);
+    }
+
+    fn climb_on(&mut self, effects: &mut Effects<Self>) {
+        let next = match &self.link {
+            Link::Down => Rung::Dial,
+            Link::Up(_, reading) => reading.next(),
+        };
+        self.climb(next, effects);
+    }
+
+    fn fingerprinted(&mut self, moment: Moment, fingerprint: &Fingerprint, effects: &mut Effects<Self>) {
+        let Fingerprint { health, description, attributes } = fingerprint;
+        self.mutes = 0;
+        self.set_health(moment, *health, description.clone());
+        if *self.report.attributes != *attributes {
+            self.report.attributes = Arc::new(attributes.clone());
+        }
+        self.phase = Phase::Resting;
+        effects.start_timer(DriverTimer::ReadOn, moment.now + self.config.limits.fingerprint_pause);
+    }
+
+    // === What is told ===
+
+    pub(super) fn set_health(&mut self, moment: Moment, health: DriverHealth, reason: String) {
+        if self.report.health != health {
+            self.report.since = moment.now;
+        }
+        self.report.health = health;
+        self.report.reason = reason;
+    }
+
+    /// Tells the report if it is another than the last one told (SCL-05).
+    pub(super) fn tell(&mut self, effects: &mut Effects<Self>) {
+        self.report.stage = match self.phase {
+            Phase::Climbing(Rung::Recall) => DriverStage::Recalling,
+            Phase::Climbing(Rung::Launch) => DriverStage::Launching,
+            Phase::Climbing(_) => DriverStage::Connecting,
+            Phase::Watching | Phase::Resting => DriverStage::Watching,
+            Phase::Pausing => DriverStage::Pausing,
+            Phase::Ending(..) => DriverStage::Stopping,
+            Phase::Gone => DriverStage::Gone,
+        };
+        if self.told.as_ref() != Some(&self.report) {
+            effects.publish(self.report.clone());
+            self.told = Some(self.report.clone());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The stream of task events, read in batches.
+
+use std::fmt;
+use std::sync::Arc;
+
+use callboard_proto::drivers as wire;
+use futures_util::future::{BoxFuture, FutureExt};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::error::{DriverError, DriverRpc};
+use super::from_wire;
+use super::line::Line;
+use crate::driver::events::{
+    EVENTS_AFTER_METADATA, EVENTS_FROM_THE_BEGINNING, EVENTS_STREAM_METADATA, EventPosition, TaskEventItem,
+};
+
+/// How many events are taken in at once at most.
+const BATCH_MAX: usize = 256;
+
+/// What a stream of events says next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventBatch {
+    /// The plugin answered, and this is the name of its stream; `None` if it keeps no positions. Said once, first. A plugin
+    /// that keeps none may say it only with its first event.
+    Opened(Option<Arc<str>>),
+    /// At least one event, in order. One that is malformed is an error in its place, and never an event of default values.
+    Events(Vec<Result<TaskEventItem, String>>),
+    /// The plugin ended the stream (D112).
+    Ended,
+}
+
+/// An event, or what is wrong with one.
+type Told = Result<TaskEventItem, String>;
+type Opening = BoxFuture<'static, Result<Response<Streaming<wire::DriverTaskEvent>>, Status>>;
+
+enum State {
+    Opening(Opening),
+    Open(Box<Streaming<wire::DriverTaskEvent>>),
+    /// It is over, and this was read of its end behind the last batch.
+    Ended(Option<Status>),
+}
+
+/// The stream of task events of one driver.
+pub struct EventStream {
+    line: Arc<Line>,
+    state: State,
+}
+
+impl EventStream {
+    pub(super) fn open(line: Arc<Line>, after: Option<&EventPosition>) -> Self {
+        let mut question = Request::new(wire::TaskEventsRequest {});
+        let after = after.map_or_else(|| EVENTS_FROM_THE_BEGINNING.to_owned(), ToString::to_string);
+        if let Ok(after) = after.parse() {
+            question.metadata_mut().insert(EVENTS_AFTER_METADATA, after);
+        }
+        let over = Arc::clone(&line);
+        let opening = Box::pin(async move {
+            let stub = over.stub(DriverRpc::TaskEvents).await;
+            let mut stub = stub.map_err(|gone| Status::unavailable(gone.to_string()))?;
+            stub.task_events(question).await
+        });
+        Self { line, state: State::Opening(opening) }
+    }
+
+    /// Waits for what comes next. Giving up this future loses nothing.
+    ///
+    /// # Errors
+    /// As all questions: [`DriverError`]. The stream is over then.
+    pub async fn next(&mut self) -> Result<EventBatch, DriverError> {
+        let rpc = DriverRpc::TaskEvents;
+        let line = Arc::clone(&self.line);
+        let read = tokio::select! {
+            biased;
+            gone = line.gone(rpc) => Err(gone),
+            read = self.read() => match read {
+                Ok(batch) => Ok(batch),
+                Err(status) => Err(line.failed(rpc, &status, true).await),
+            },
+        };
+        if matches!(read, Ok(EventBatch::Ended) | Err(_)) {
+            self.state = State::Ended(None);
+        }
+        read
+    }
+
+    async fn read(&mut self) -> Result<EventBatch, Status> {
+        match &mut self.state {
+            State::Opening(opening) => {
+                let answer = opening.await?;
+                let stream = stream_name(answer.metadata());
+                self.state = State::Open(Box::new(answer.into_inner()));
+                Ok(EventBatch::Opened(stream))
+            }
+            State::Open(stream) => {
+                let Some(first) = stream.message().await? else { return Ok(EventBatch::Ended) };
+                let (events, end) = more_of(stream, from_wire::event(first));
+                if let Some(end) = end {
+                    self.state = State::Ended(end.err());
+                }
+                Ok(EventBatch::Events(events))
+            }
+            State::Ended(end) => end.take().map_or(Ok(EventBatch::Ended), Err),
+        }
+    }
+}
+
+/// An event and what else is there already; and the end of the stream, if that is there too.
+fn more_of(
+    stream: &mut Streaming<wire::DriverTaskEvent>,
+    first: Told,
+) -> (Vec<Told>, Option<Result<(), Status>>) {
+    let mut events = vec![first];
+    while events.len() < BATCH_MAX {
+        match stream.message().now_or_never() {
+            Some(Ok(Some(event))) => events.push(from_wire::event(event)),
+            Some(Ok(None)) => return (events, Some(Ok(()))),
+            Some(Err(status)) => return (events, Some(Err(status))),
+            None => break,
+        }
+    }
+    (events, None)
+}
+
+fn stream_name(metadata: &MetadataMap) -> Option<Arc<str>> {
+    let name = metadata.get(EVENTS_STREAM_METADATA)?.to_str().ok()?;
+    // The name is one if a position in it is one.
+    EventPosition::new(name, 1).ok().map(|position| position.stream)
+}
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventStream").field("line", &self.line).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,378 @@
+//! Reads what a driver answers. What is malformed is refused with a sentence about it, and never becomes a default.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_proto::drivers as wire;
+use callboard_proto::structs;
+
+use super::handle::TaskHandle;
+use super::task::{
+    CreatedNetwork, ExecOutcome, NetworkIsolation, NetworkOverride, StartOutcome, TaskEnd, TaskExit, TaskId,
+    TaskState, TaskStatus,
+};
+use super::usage::{CpuUsage, MemoryUsage, TaskStats, Usage};
+use crate::driver::events::{
+    EventPosition, SEQUENCE_ANNOTATION, STREAM_ANNOTATION, TaskEvent, TaskEventItem, TaskKey,
+};
+use crate::driver::report::{
+    Attribute, AttributeValue, Attributes, DriverCapabilities, DriverHealth, FsIsolation, MountSupport,
+    NetworkMode,
+};
+use crate::driver::state::Fingerprint;
+use crate::vocabulary::{AllocationId, TaskName, Timestamp};
+
+/// Most attributes that are read of one fingerprint.
+const ATTRIBUTES_MAX: usize = 4_096;
+/// Longest message of an event that is kept, in bytes; what is longer is cut.
+const MESSAGE_BYTES_MAX: usize = 4_096;
+/// Most annotations that an event may have.
+const ANNOTATIONS_MAX: usize = 64;
+
+/// What is wrong with an answer.
+pub(super) type Fault = String;
+
+fn unknown<T>(field: &str, number: i32) -> Result<T, Fault> {
+    Err(format!("{field} is {number}, which the protocol does not know"))
+}
+
+fn sorted(map: HashMap<String, String>) -> BTreeMap<String, String> {
+    map.into_iter().collect()
+}
+
+fn cut(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        let end = (0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+    }
+    text
+}
+
+fn timestamp(field: &str, at: Option<prost_types::Timestamp>) -> Result<Option<Timestamp>, Fault> {
+    let Some(at) = at else { return Ok(None) };
+    // Go writes the zero of its own time for a time that is not known, which lies before the epoch.
+    let Ok(seconds) = u64::try_from(at.seconds) else { return Ok(None) };
+    let nanos = u32::try_from(at.nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
+    let nanos = nanos.ok_or_else(|| format!("{field} has {} nanoseconds", at.nanos))?;
+    Ok(Some(Timestamp::from_epoch(Duration::new(seconds, nanos))))
+}
+
+// === The driver itself ===
+
+pub(in crate::driver) fn fingerprint(answer: wire::FingerprintResponse) -> Result<Fingerprint, Fault> {
+    use wire::fingerprint_response::HealthState;
+    if !answer.err.is_empty() {
+        return Err(format!("the driver says: {}", cut(answer.err, MESSAGE_BYTES_MAX)));
+    }
+    let health = match HealthState::try_from(answer.health) {
+        Ok(HealthState::Undetected) => DriverHealth::Undetected,
+        Ok(HealthState::Unhealthy) => DriverHealth::Unhealthy,
+        Ok(HealthState::Healthy) => DriverHealth::Healthy,
+        Err(_) => return unknown("health", answer.health),
+    };
+    let attributes = attributes(answer.attributes)?;
+    Ok(Fingerprint { health, description: cut(answer.health_description, MESSAGE_BYTES_MAX), attributes })
+}
+
+fn attributes(attributes: HashMap<String, structs::Attribute>) -> Result<Attributes, Fault> {
+    use structs::attribute::Value;
+    if attributes.len() > ATTRIBUTES_MAX {
+        return Err(format!("{} attributes; at most {ATTRIBUTES_MAX} are read", attributes.len()));
+    }
+    let mut read = Attributes::new();
+    for (name, attribute) in attributes {
+        let value = match attribute.value {
+            Some(Value::FloatVal(value)) if value.is_finite() => AttributeValue::Float(value),
+            Some(Value::FloatVal(value)) => return Err(format!("attribute {name:?} is {value}")),
+            Some(Value::IntVal(value)) => AttributeValue::Integer(value),
+            Some(Value::StringVal(value)) => AttributeValue::Text(value),
+            Some(Value::BoolVal(value)) => AttributeValue::Bool(value),
+            None => return Err(format!("attribute {name:?} has no value")),
+        };
+        read.insert(name, Attribute { value, unit: attribute.unit });
+    }
+    Ok(read)
+}
+
+pub(in crate::driver) fn capabilities(
+    answer: wire::CapabilitiesResponse,
+) -> Result<DriverCapabilities, Fault> {
+    use wire::driver_capabilities::{FsIsolation as Fs, MountConfigs};
+    let told = answer.capabilities.ok_or("there are no capabilities in it")?;
+    let fs_isolation = match Fs::try_from(told.fs_isolation) {
+        Ok(Fs::None) => FsIsolation::None,
+        Ok(Fs::Chroot) => FsIsolation::Chroot,
+        Ok(Fs::Image) => FsIsolation::Image,
+        Ok(Fs::Unveil) => FsIsolation::Unveil,
+        Err(_) => return unknown("fs_isolation", told.fs_isolation),
+    };
+    let mounts = match MountConfigs::try_from(told.mount_configs) {
+        Ok(MountConfigs::NoMounts) => MountSupport::None,
+        Ok(_) => MountSupport::Any,
+        Err(_) => return unknown("mount_configs", told.mount_configs),
+    };
+    let modes: Result<Vec<NetworkMode>, Fault> =
+        told.network_isolation_modes.iter().map(|mode| network_mode(*mode)).collect();
+    let mut network_modes = modes?;
+    network_modes.sort_unstable();
+    network_modes.dedup();
+    Ok(DriverCapabilities {
+        send_signals: told.send_signals,
+        exec: told.exec,
+        fs_isolation,
+        network_modes,
+        must_create_network: told.must_create_network,
+        mounts,
+        disable_log_collection: told.disable_log_collection,
+        dynamic_workload_users: told.dynamic_workload_users,
+    })
+}
+
+fn network_mode(mode: i32) -> Result<NetworkMode, Fault> {
+    use wire::network_isolation_spec::NetworkIsolationMode as Mode;
+    match Mode::try_from(mode) {
+        Ok(Mode::Host) => Ok(NetworkMode::Host),
+        Ok(Mode::Group) => Ok(NetworkMode::Group),
+        Ok(Mode::Task) => Ok(NetworkMode::Task),
+        Ok(Mode::None) => Ok(NetworkMode::None),
+        Err(_) => unknown("network isolation mode", mode),
+    }
+}
+
+// === Tasks ===
+
+pub(super) fn started(answer: wire::StartTaskResponse) -> Result<StartOutcome, Fault> {
+    use wire::start_task_response::Result as Started;
+    let reason = cut(answer.driver_error_msg, MESSAGE_BYTES_MAX);
+    match Started::try_from(answer.result) {
+        Ok(Started::Success) => {
+            let handle = answer.handle.ok_or("it started a task and gives no handle of it")?;
+            let network = answer.network_override.map(network_override).transpose()?;
+            Ok(StartOutcome::Started { handle: TaskHandle::from_wire(handle)?, network })
+        }
+        Ok(Started::Retry) => Ok(StartOutcome::Retry { reason }),
+        Ok(Started::Fatal) => Ok(StartOutcome::Fatal { reason }),
+        Err(_) => unknown("result", answer.result),
+    }
+}
+
+fn network_override(told: wire::NetworkOverride) -> Result<NetworkOverride, Fault> {
+    let mut ports = BTreeMap::new();
+    for (label, port) in told.port_map {
+        let number = u16::try_from(port).map_err(|_| format!("port {label:?} is {port}"))?;
+        ports.insert(label, number);
+    }
+    Ok(NetworkOverride { ports, address: told.addr, auto_advertise: told.auto_advertise })
+}
+
+fn exit(result: &wire::ExitResult) -> TaskExit {
+    let end = match (result.signal, result.exit_code) {
+        (0, code) => TaskEnd::Exited(code),
+        (signal, _) => TaskEnd::Signalled(signal),
+    };
+    TaskExit { end, oom_killed: result.oom_killed }
+}
+
+fn unknown_exit(reason: &str) -> TaskExit {
+    TaskExit { end: TaskEnd::Unknown(reason.to_owned()), oom_killed: false }
+}
+
+/// An answer without a result, and one that carries an error, are no success: it is unknown how the task ended (EVT-05).
+pub(super) fn waited(answer: wire::WaitTaskResponse) -> Result<TaskExit, Fault> {
+    match answer.result {
+        _ if !answer.err.is_empty() => Ok(unknown_exit(&cut(answer.err, MESSAGE_BYTES_MAX))),
+        Some(result) => Ok(exit(&result)),
+        None => Ok(unknown_exit("the driver tells no result")),
+    }
+}
+
+fn task_state(state: i32) -> Result<TaskState, Fault> {
+    match wire::TaskState::try_from(state) {
+        Ok(wire::TaskState::Unknown) => Ok(TaskState::Unknown),
+        Ok(wire::TaskState::Running) => Ok(TaskState::Running),
+        Ok(wire::TaskState::Exited) => Ok(TaskState::Exited),
+        Err(_) => unknown("state", state),
+    }
+}
+
+pub(super) fn inspected(answer: wire::InspectTaskResponse) -> Result<TaskStatus, Fault> {
+    let task = answer.task.ok_or("there is no task in it")?;
+    let state = task_state(task.state)?;
+    // A result beside a task that runs is the zero value of its driver, and no result.
+    let exit = match state {
+        TaskState::Exited => {
+            Some(task.result.as_ref().map_or_else(|| unknown_exit("the driver tells no result"), exit))
+        }
+        TaskState::Running | TaskState::Unknown => None,
+    };
+    Ok(TaskStatus {
+        id: TaskId::new(&task.id).map_err(|error| error.to_string())?,
+        name: task.name,
+        state,
+        started_at: timestamp("started_at", task.started_at)?,
+        completed_at: timestamp("completed_at", task.completed_at)?,
+        exit,
+        attributes: sorted(answer.driver.unwrap_or_default().attributes),
+        network: answer.network_override.map(network_override).transpose()?,
+    })
+}
+
+pub(super) fn stats(answer: wire::TaskStatsResponse) -> Result<TaskStats, Fault> {
+    let stats = answer.stats.ok_or("there are no figures in it")?;
+    Ok(TaskStats {
+        id: stats.id,
+        at: timestamp("timestamp", stats.timestamp)?,
+        total: usage(stats.agg_resource_usage.unwrap_or_default()),
+        by_pid: stats.resource_usage_by_pid.into_iter().map(|(pid, used)| (pid, usage(used))).collect(),
+    })
+}
+
+fn usage(used: wire::TaskResourceUsage) -> Usage {
+    Usage { cpu: used.cpu.map(cpu).unwrap_or_default(), memory: used.memory.map(memory).unwrap_or_default() }
+}
+
+fn cpu(used: wire::CpuUsage) -> CpuUsage {
+    use wire::cpu_usage::Fields;
+    let has = |field: Fields| used.measured_fields.contains(&i32::from(field));
+    CpuUsage {
+        system_percent: has(Fields::SystemMode).then_some(used.system_mode),
+        user_percent: has(Fields::UserMode).then_some(used.user_mode),
+        total_ticks: has(Fields::TotalTicks).then_some(used.total_ticks),
+        throttled_periods: has(Fields::ThrottledPeriods).then_some(used.throttled_periods),
+        throttled: has(Fields::ThrottledTime).then_some(Duration::from_nanos(used.throttled_time)),
+        percent: has(Fields::Percent).then_some(used.percent),
+    }
+}
+
+fn memory(used: wire::MemoryUsage) -> MemoryUsage {
+    use wire::memory_usage::Fields;
+    let has = |field: Fields| used.measured_fields.contains(&i32::from(field));
+    MemoryUsage {
+        rss: has(Fields::Rss).then_some(used.rss),
+        cache: has(Fields::Cache).then_some(used.cache),
+        swap: has(Fields::Swap).then_some(used.swap),
+        usage: has(Fields::Usage).then_some(used.usage),
+        max_usage: has(Fields::MaxUsage).then_some(used.max_usage),
+        kernel_usage: has(Fields::KernelUsage).then_some(used.kernel_usage),
+        kernel_max_usage: has(Fields::KernelMaxUsage).then_some(used.kernel_max_usage),
+    }
+}
+
+pub(super) fn executed(answer: wire::ExecTaskResponse) -> Result<ExecOutcome, Fault> {
+    let exit = answer.result.as_ref().map_or_else(|| unknown_exit("the driver tells no result"), exit);
+    Ok(ExecOutcome { stdout: answer.stdout, stderr: answer.stderr, exit })
+}
+
+/// How a command ended whose streams were told.
+pub(super) fn exec_exit(result: Option<&wire::ExitResult>) -> TaskExit {
+    result.map_or_else(|| unknown_exit("the driver tells no result"), exit)
+}
+
+pub(super) fn created_network(answer: wire::CreateNetworkResponse) -> Result<CreatedNetwork, Fault> {
+    let network = answer.isolation_spec.map(|spec| {
+        Ok::<_, Fault>(NetworkIsolation {
+            mode: network_mode(spec.mode)?,
+            path: spec.path,
+            labels: sorted(spec.labels),
+            hosts_entry: spec.hosts_config.map(|hosts| (hosts.hostname, hosts.address)),
+        })
+    });
+    Ok(CreatedNetwork { network: network.transpose()?, is_new: answer.created })
+}
+
+// === Events ===
+
+/// Reads an event with its place. One that names no task properly is refused: it never becomes an event of default values.
+pub(super) fn event(told: wire::DriverTaskEvent) -> Result<TaskEventItem, Fault> {
+    let allocation = AllocationId::new(&told.alloc_id).map_err(|error| error.to_string())?;
+    let task = TaskName::new(&told.task_name).map_err(|error| error.to_string())?;
+    if told.annotations.len() > ANNOTATIONS_MAX {
+        return Err(format!("{} annotations; at most {ANNOTATIONS_MAX} are read", told.annotations.len()));
+    }
+    let mut annotations = sorted(told.annotations);
+    let marks = (annotations.remove(STREAM_ANNOTATION), annotations.remove(SEQUENCE_ANNOTATION));
+    let position = match marks {
+        (Some(stream), Some(sequence)) => {
+            let sequence = sequence.parse().map_err(|_| format!("its sequence is {sequence:?}"))?;
+            Some(EventPosition::new(&stream, sequence).map_err(|error| error.to_string())?)
+        }
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => return Err("it has half a position".to_owned()),
+    };
+    let event = TaskEvent {
+        task_id: Arc::from(told.task_id),
+        task: TaskKey::new(allocation, task),
+        at: timestamp("timestamp", told.timestamp)?,
+        message: cut(told.message, MESSAGE_BYTES_MAX),
+        annotations,
+    };
+    Ok(TaskEventItem::Event { event: Arc::new(event), position })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_of_a_tasks_end_is_never_success_evt_05() {
+        let result = |exit_code, signal| Some(wire::ExitResult { exit_code, signal, oom_killed: false });
+        let waited = |result, err: &str| waited(wire::WaitTaskResponse { result, err: err.to_owned() });
+        assert!(waited(result(0, 0), "").unwrap().is_success());
+        for (result, err) in [
+            (None, ""),
+            (None, "lost"),
+            (result(0, 0), "executor died"),
+            (result(0, 9), ""),
+            (result(1, 0), ""),
+        ] {
+            assert!(!waited(result, err).unwrap().is_success(), "{err}");
+        }
+    }
+
+    #[test]
+    fn a_task_that_runs_has_no_result_whatever_its_driver_sends_evt_05() {
+        let task = wire::TaskStatus {
+            id: "t".to_owned(),
+            state: 1,
+            result: Some(Default::default()),
+            ..Default::default()
+        };
+        let answer = wire::InspectTaskResponse { task: Some(task), ..Default::default() };
+        assert_eq!(inspected(answer).unwrap().exit, None);
+    }
+
+    #[test]
+    fn an_event_of_default_values_is_refused() {
+        assert!(event(wire::DriverTaskEvent::default()).is_err());
+    }
+
+    #[test]
+    fn an_event_has_a_whole_position_or_none() {
+        let told = |marks: &[(&str, &str)]| wire::DriverTaskEvent {
+            alloc_id: "a".to_owned(),
+            task_name: "t".to_owned(),
+            annotations: marks.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
+            ..Default::default()
+        };
+        let position = |marks: &[(&str, &str)]| match event(told(marks)) {
+            Ok(TaskEventItem::Event { position, event }) => Ok((position, event.annotations.len())),
+            Ok(TaskEventItem::Gap { .. }) => unreachable!("an event is no gap"),
+            Err(fault) => Err(fault),
+        };
+        let whole = [(STREAM_ANNOTATION, "s"), (SEQUENCE_ANNOTATION, "7"), ("other", "x")];
+        assert_eq!(position(&whole), Ok((EventPosition::new("s", 7).ok(), 1)));
+        assert_eq!(position(&whole[2..]), Ok((None, 1)));
+        assert!(position(&whole[..1]).is_err());
+        assert!(position(&[(STREAM_ANNOTATION, "s"), (SEQUENCE_ANNOTATION, "-1")]).is_err());
+    }
+
+    #[test]
+    fn a_task_that_started_has_a_handle() {
+        assert!(started(wire::StartTaskResponse::default()).is_err());
+        let retry =
+            wire::StartTaskResponse { result: 1, driver_error_msg: "pull".to_owned(), ..Default::default() };
+        assert_eq!(started(retry), Ok(StartOutcome::Retry { reason: "pull".to_owned() }));
+        assert!(started(wire::StartTaskResponse { result: 3, ..Default::default() }).is_err());
+    }
+}

@@ -1,0 +1,264 @@
+//! The questions that have one answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_proto::{drivers as wire, hclspec};
+use tonic::transport::Channel;
+
+use super::error::{DriverError, DriverRpc};
+use super::event_stream::EventStream;
+use super::exec::ExecSession;
+use super::handle::TaskHandle;
+use super::line::{Lease, Line, timed};
+use super::stats::TaskStatsStream;
+use super::task::{
+    CreatedNetwork, ExecOutcome, NetworkIsolation, StartOutcome, TaskConfig, TaskExit, TaskId, TaskStatus,
+};
+use super::{from_wire, to_wire};
+use crate::driver::events::EventPosition;
+use crate::driver::spec::DriverLimits;
+use crate::vocabulary::{AllocationId, DriverName, Generation};
+
+/// A client of one generation of a driver, cheap to clone, to be used from any thread.
+///
+/// Every call has a deadline, and no call outlives its driver: when the driver's process ends or the driver is stopped, all
+/// of them fail with [`DriverError::PluginGone`] (PRC-05, SHD-03). Dropping a call gives up waiting for it, which the driver
+/// need not take as a request to stop. Calls may overlap; at most so many as the driver's limits allow are under way at once,
+/// and others wait for a place, within their deadline.
+#[derive(Debug, Clone)]
+pub struct DriverClient {
+    line: Arc<Line>,
+}
+
+impl DriverClient {
+    /// A client over this channel, and the lease that ends it.
+    pub(in crate::driver) fn over(
+        driver: DriverName,
+        generation: Generation,
+        channel: Channel,
+        limits: &DriverLimits,
+    ) -> (Lease, Self) {
+        let (lease, line) = Line::new(driver, generation, Some(channel), limits.calls_max, limits.end_wait);
+        (lease, Self { line })
+    }
+
+    /// A client of a driver that is gone: every call says so.
+    #[must_use]
+    pub fn gone(driver: DriverName, generation: Generation) -> Self {
+        let (lease, line) = Line::new(driver, generation, None, 1, Duration::ZERO);
+        drop(lease);
+        Self { line }
+    }
+
+    /// Which driver it speaks to.
+    #[must_use]
+    pub fn driver(&self) -> &DriverName {
+        &self.line.driver
+    }
+
+    /// Which generation of it.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        self.line.generation
+    }
+
+    /// Whether the driver is gone, so that no call can succeed any more.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.line.is_cut()
+    }
+
+    /// Asks for the schema that a task's configuration has to fit.
+    ///
+    /// # Errors
+    /// As all questions: [`DriverError`].
+    pub async fn task_config_schema(&self, deadline: Duration) -> Result<hclspec::Spec, DriverError> {
+        let question = timed(wire::TaskConfigSchemaRequest {}, deadline);
+        let read = |answer: wire::TaskConfigSchemaResponse| {
+            answer.spec.ok_or_else(|| "there is no schema in it".to_owned())
+        };
+        let ask = |mut stub: Stub| async move { stub.task_config_schema(question).await };
+        self.line.ask(DriverRpc::TaskConfigSchema, deadline, ask, read).await
+    }
+
+    /// Has the driver take a task over again, after a restart of either side (D108).
+    ///
+    /// # Errors
+    /// As all questions; the driver refuses a task that is not there any more.
+    pub async fn recover_task(&self, handle: &TaskHandle, deadline: Duration) -> Result<(), DriverError> {
+        let question =
+            wire::RecoverTaskRequest { task_id: String::new(), handle: Some(handle.as_wire().clone()) };
+        let question = timed(question, deadline);
+        let ask = |mut stub: Stub| async move { stub.recover_task(question).await };
+        self.line.ask(DriverRpc::RecoverTask, deadline, ask, |_| Ok(())).await
+    }
+
+    /// Starts a task. Store the handle before anything else is done about it (D107).
+    ///
+    /// # Errors
+    /// As all questions. After [`DriverError::DeadlineExceeded`] and [`DriverError::PluginGone`] the task may run: ask with
+    /// [`inspect_task`](Self::inspect_task) before it is started again.
+    pub async fn start_task(
+        &self,
+        config: &TaskConfig,
+        deadline: Duration,
+    ) -> Result<StartOutcome, DriverError> {
+        let question = wire::StartTaskRequest { task: Some(to_wire::task_config(config)) };
+        let question = timed(question, deadline);
+        let ask = |mut stub: Stub| async move { stub.start_task(question).await };
+        self.line.ask(DriverRpc::StartTask, deadline, ask, from_wire::started).await
+    }
+
+    /// Waits until a task has ended. What cannot be known is [`TaskEnd::Unknown`](super::TaskEnd::Unknown) or an error, and
+    /// never success (EVT-05).
+    ///
+    /// # Errors
+    /// As all questions. [`DriverError::DeadlineExceeded`] says that it still runs or that nobody knows; wait again.
+    pub async fn wait_task(&self, task: &TaskId, deadline: Duration) -> Result<TaskExit, DriverError> {
+        let question = timed(wire::WaitTaskRequest { task_id: task.to_string() }, deadline);
+        let ask = |mut stub: Stub| async move { stub.wait_task(question).await };
+        self.line.ask(DriverRpc::WaitTask, deadline, ask, from_wire::waited).await
+    }
+
+    /// Stops a task: the signal, and after `grace` the driver ends it by force. An empty signal leaves the choice to the
+    /// driver. The deadline should exceed the grace.
+    ///
+    /// # Errors
+    /// As all questions.
+    pub async fn stop_task(
+        &self,
+        task: &TaskId,
+        grace: Duration,
+        signal: &str,
+        deadline: Duration,
+    ) -> Result<(), DriverError> {
+        let question = wire::StopTaskRequest {
+            task_id: task.to_string(),
+            timeout: Some(to_wire::span(grace)),
+            signal: signal.to_owned(),
+        };
+        let question = timed(question, deadline);
+        let ask = |mut stub: Stub| async move { stub.stop_task(question).await };
+        self.line.ask(DriverRpc::StopTask, deadline, ask, |_| Ok(())).await
+    }
+
+    /// Has the driver forget a task; `force` also one that still runs, which it ends.
+    ///
+    /// # Errors
+    /// As all questions.
+    pub async fn destroy_task(
+        &self,
+        task: &TaskId,
+        force: bool,
+        deadline: Duration,
+    ) -> Result<(), DriverError> {
+        let question = timed(wire::DestroyTaskRequest { task_id: task.to_string(), force }, deadline);
+        let ask = |mut stub: Stub| async move { stub.destroy_task(question).await };
+        self.line.ask(DriverRpc::DestroyTask, deadline, ask, |_| Ok(())).await
+    }
+
+    /// Asks what a task is at.
+    ///
+    /// # Errors
+    /// As all questions.
+    pub async fn inspect_task(&self, task: &TaskId, deadline: Duration) -> Result<TaskStatus, DriverError> {
+        let question = timed(wire::InspectTaskRequest { task_id: task.to_string() }, deadline);
+        let ask = |mut stub: Stub| async move { stub.inspect_task(question).await };
+        self.line.ask(DriverRpc::InspectTask, deadline, ask, from_wire::inspected).await
+    }
+
+    /// Opens the stream of a task's figures, one in each interval. It is opened when it is first read.
+    #[must_use]
+    pub fn task_stats(&self, task: &TaskId, interval: Duration) -> TaskStatsStream {
+        TaskStatsStream::open(Arc::clone(&self.line), task, interval)
+    }
+
+    /// Opens the stream of task events, after a position or from the beginning. The eventor does; two readers of one stream
+    /// would each see a part of it.
+    pub(crate) fn task_events(&self, after: Option<&EventPosition>) -> EventStream {
+        EventStream::open(Arc::clone(&self.line), after)
+    }
+
+    /// Sends a signal to a task, by its name: `SIGHUP`.
+    ///
+    /// # Errors
+    /// As all questions.
+    pub async fn signal_task(
+        &self,
+        task: &TaskId,
+        signal: &str,
+        deadline: Duration,
+    ) -> Result<(), DriverError> {
+        let question = wire::SignalTaskRequest { task_id: task.to_string(), signal: signal.to_owned() };
+        let question = timed(question, deadline);
+        let ask = |mut stub: Stub| async move { stub.signal_task(question).await };
+        self.line.ask(DriverRpc::SignalTask, deadline, ask, |_| Ok(())).await
+    }
+
+    /// Runs a command inside a task, and gives all that it wrote. The driver ends it after `limit`.
+    ///
+    /// # Errors
+    /// As all questions.
+    pub async fn exec_task(
+        &self,
+        task: &TaskId,
+        command: &[String],
+        limit: Duration,
+        deadline: Duration,
+    ) -> Result<ExecOutcome, DriverError> {
+        let question = wire::ExecTaskRequest {
+            task_id: task.to_string(),
+            command: command.to_vec(),
+            timeout: Some(to_wire::span(limit)),
+        };
+        let question = timed(question, deadline);
+        let ask = |mut stub: Stub| async move { stub.exec_task(question).await };
+        self.line.ask(DriverRpc::ExecTask, deadline, ask, from_wire::executed).await
+    }
+
+    /// Runs a command inside a task, with its streams; with a terminal if `tty`. Give the session's input to it and read
+    /// its output; the session ends with the command.
+    #[must_use]
+    pub fn exec_task_streaming(&self, task: &TaskId, command: &[String], tty: bool) -> ExecSession {
+        ExecSession::open(Arc::clone(&self.line), task, command, tty)
+    }
+
+    /// Makes a network for an allocation.
+    ///
+    /// # Errors
+    /// As all questions.
+    pub async fn create_network(
+        &self,
+        allocation: &AllocationId,
+        hostname: &str,
+        deadline: Duration,
+    ) -> Result<CreatedNetwork, DriverError> {
+        let question =
+            wire::CreateNetworkRequest { alloc_id: allocation.to_string(), hostname: hostname.to_owned() };
+        let question = timed(question, deadline);
+        let ask = |mut stub: Stub| async move { stub.create_network(question).await };
+        self.line.ask(DriverRpc::CreateNetwork, deadline, ask, from_wire::created_network).await
+    }
+
+    /// Removes the network of an allocation.
+    ///
+    /// # Errors
+    /// As all questions.
+    pub async fn destroy_network(
+        &self,
+        allocation: &AllocationId,
+        network: &NetworkIsolation,
+        deadline: Duration,
+    ) -> Result<(), DriverError> {
+        let question = wire::DestroyNetworkRequest {
+            alloc_id: allocation.to_string(),
+            isolation_spec: Some(to_wire::network(network)),
+        };
+        let question = timed(question, deadline);
+        let ask = |mut stub: Stub| async move { stub.destroy_network(question).await };
+        self.line.ask(DriverRpc::DestroyNetwork, deadline, ask, |_| Ok(())).await
+    }
+}
+
+type Stub = wire::driver_client::DriverClient<Channel>;

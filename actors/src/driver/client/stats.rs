@@ -1,0 +1,102 @@
+//! The stream of a task's figures.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_proto::drivers as wire;
+use futures_util::future::BoxFuture;
+use tonic::{Response, Status, Streaming};
+
+use super::error::{DriverError, DriverRpc};
+use super::line::Line;
+use super::task::TaskId;
+use super::usage::TaskStats;
+use super::{from_wire, to_wire};
+
+type Opening = BoxFuture<'static, Result<Response<Streaming<wire::TaskStatsResponse>>, Status>>;
+
+enum State {
+    /// It is opened when it is first read. A plugin may not answer before it has something to tell.
+    Fresh(wire::TaskStatsRequest),
+    Opening(Opening),
+    Open(Box<Streaming<wire::TaskStatsResponse>>),
+    Ended,
+}
+
+/// The figures of one task, as they come. After an error, and after the end, nothing comes any more: dispense a client and
+/// open it again (EVT-03).
+pub struct TaskStatsStream {
+    line: Arc<Line>,
+    state: State,
+}
+
+impl TaskStatsStream {
+    pub(super) fn open(line: Arc<Line>, task: &TaskId, interval: Duration) -> Self {
+        let question = wire::TaskStatsRequest {
+            task_id: task.to_string(),
+            collection_interval: Some(to_wire::span(interval)),
+        };
+        Self { line, state: State::Fresh(question) }
+    }
+
+    /// Waits for the next figures; `None` when the stream is over. Giving up this future loses nothing.
+    ///
+    /// # Errors
+    /// As all questions: [`DriverError`].
+    pub async fn next(&mut self) -> Option<Result<TaskStats, DriverError>> {
+        let rpc = DriverRpc::TaskStats;
+        let line = Arc::clone(&self.line);
+        let item = tokio::select! {
+            biased;
+            gone = line.gone(rpc) => Err(gone),
+            item = self.read() => match item {
+                Ok(Some(answer)) => {
+                    from_wire::stats(answer).map_err(|fault| DriverError::Malformed { asked: line.asked(rpc), fault })
+                }
+                Ok(None) => {
+                    self.state = State::Ended;
+                    return None;
+                }
+                Err(status) => Err(line.failed(rpc, &status, true).await),
+            },
+        };
+        if matches!(self.state, State::Ended) {
+            return None;
+        }
+        if item.is_err() {
+            self.state = State::Ended;
+        }
+        Some(item)
+    }
+
+    /// Goes on from wherever the last call was given up.
+    async fn read(&mut self) -> Result<Option<wire::TaskStatsResponse>, Status> {
+        loop {
+            match &mut self.state {
+                State::Fresh(question) => {
+                    let question = std::mem::take(question);
+                    match self.line.stub(DriverRpc::TaskStats).await {
+                        Ok(mut stub) => {
+                            let opening = Box::pin(async move { stub.task_stats(question).await });
+                            self.state = State::Opening(opening);
+                        }
+                        Err(gone) => return Err(Status::unavailable(gone.to_string())),
+                    }
+                }
+                State::Opening(opening) => {
+                    let stream = opening.await?.into_inner();
+                    self.state = State::Open(Box::new(stream));
+                }
+                State::Open(stream) => return stream.message().await,
+                State::Ended => return Ok(None),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for TaskStatsStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskStatsStream").field("line", &self.line).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,210 @@
+//! How a driver ends: its process, and itself.
+
+use std::time::Duration;
+
+use super::behaviour::{CALL_GRACE, Outcome};
+use super::report::DriverHealth;
+use super::state::{
+    Driver, DriverCall, DriverTimer, Ending, Errand, Link, Phase, Reached, Rung, Then, Trouble, TroubleKind,
+};
+use crate::process::Lifetime;
+use crate::processes::Recalled;
+use crate::shell::{CallLost, Effects, StopMode};
+use crate::vocabulary::{Moment, Timestamp};
+
+/// How much longer than its grace it may take until a process is killed and reaped.
+pub(super) const STOP_MARGIN: Duration = Duration::from_secs(10);
+
+/// What is told of a driver of which nothing ran.
+pub(super) const NOTHING_RAN: &str = "";
+
+impl Driver {
+    // === Orders ===
+
+    /// Brings the driver anew. One that is on its way to that already is not disturbed.
+    pub(super) fn restart(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        match self.phase {
+            Phase::Climbing(Rung::Recall | Rung::Launch) | Phase::Ending(..) | Phase::Gone => {}
+            Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing => {
+                self.backoff.reset();
+                self.mutes = 0;
+                self.hang_up(true, "the driver is being restarted", effects);
+                self.set_health(moment, DriverHealth::NoAnswerYet, "it is being restarted".to_owned());
+                self.end_process(moment, Then::Anew, effects);
+            }
+        }
+    }
+
+    /// Ends the driver. From here on nothing new is started, whatever comes (I6, SHD-06).
+    pub(super) fn stop(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+        self.stop = Some(match self.stop {
+            // Who has been told to end it ends it.
+            Some(StopMode::Stop) => StopMode::Stop,
+            Some(StopMode::Detach) | None => mode,
+        });
+        effects.cancel_timer(DriverTimer::Retry);
+        effects.cancel_timer(DriverTimer::ReadOn);
+        self.hang_up(false, "the driver is being stopped", effects);
+        match self.phase {
+            Phase::Gone => {}
+            _ if self.is_left_running() => self.gone(moment, "it was left running", effects),
+            Phase::Climbing(Rung::Recall) => {
+                self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
+            }
+            Phase::Climbing(Rung::Launch) => {
+                self.phase = Phase::Ending(Ending::Stopping, Then::Leave, moment.now);
+                self.stop_process(self.config.spec.stop_grace, effects);
+            }
+            Phase::Climbing(_) | Phase::Watching | Phase::Resting | Phase::Pausing => {
+                self.end_process(moment, Then::Leave, effects);
+            }
+            Phase::Ending(ending, _, since) => self.phase = Phase::Ending(ending, Then::Leave, since),
+        }
+    }
+
+    /// Whether its process goes on without the host. One that is there to be ended does not.
+    fn is_left_running(&self) -> bool {
+        self.stop == Some(StopMode::Detach)
+            && self.config.spec.process.lifetime == Lifetime::Surviving
+            && self.config.errand == Errand::Serve
+    }
+
+    // === The end of its process ===
+
+    /// Ends the process, politely where it can be spoken to, and goes on from there.
+    pub(super) fn end_process(&mut self, moment: Moment, then: Then, effects: &mut Effects<Self>) {
+        effects.cancel_timer(DriverTimer::Retry);
+        effects.cancel_timer(DriverTimer::ReadOn);
+        match (&self.process, &self.link) {
+            (None, _) => self.process_left(moment, then, NOTHING_RAN, effects),
+            (Some(_), Link::Up(..)) => {
+                self.phase = Phase::Ending(Ending::Farewell, then, moment.now);
+                let deadline = self.config.spec.polite_deadline.saturating_add(CALL_GRACE);
+                self.call(deadline, DriverCall::Farewell, effects);
+            }
+            (Some(_), Link::Down) => {
+                self.phase = Phase::Ending(Ending::Stopping, then, moment.now);
+                self.stop_process(self.config.spec.stop_grace, effects);
+            }
+        }
+    }
+
+    pub(super) fn stop_process(&mut self, grace: Duration, effects: &mut Effects<Self>) {
+        if let Phase::Ending(_, then, since) = self.phase {
+            self.phase = Phase::Ending(Ending::Stopping, then, since);
+        }
+        effects.cancel_timer(DriverTimer::Grace);
+        let tag = self.process.as_ref().map(|process| process.tag);
+        self.call(grace.saturating_add(STOP_MARGIN), DriverCall::StopProcess { tag, grace }, effects);
+    }
+
+    /// What is left of its time to end by itself.
+    fn grace_left(&self, moment: Moment, since: Timestamp) -> Duration {
+        self.config.spec.stop_grace.saturating_sub(moment.now.since(since))
+    }
+
+    pub(super) fn ending_answered(
+        &mut self,
+        moment: Moment,
+        (ending, then, since): (Ending, Then, Timestamp),
+        outcome: &Outcome,
+        effects: &mut Effects<Self>,
+    ) {
+        match (ending, outcome) {
+            (Ending::Recalling, Ok(Ok(Reached::Recalled(Recalled::Proven(launched))))) => {
+                self.process = Some(launched.clone());
+                self.report.pid = Some(launched.pid);
+                self.await_end(effects);
+                self.end_process(moment, then, effects);
+            }
+            (Ending::Recalling, Ok(Ok(_))) => self.process_left(moment, then, NOTHING_RAN, effects),
+            (Ending::Recalling, Ok(Err(Trouble { what, .. }))) => self.not_recalled(moment, what, effects),
+            (Ending::Recalling, Err(lost)) => self.not_recalled(moment, &lost.to_string(), effects),
+            // It said that it goes, or it went while it said so (D51). It may take its time.
+            (Ending::Farewell, Ok(Ok(_) | Err(Trouble { kind: TroubleKind::Silent, .. }))) => {
+                self.phase = Phase::Ending(Ending::Leaving, then, since);
+                effects.start_timer(DriverTimer::Grace, since + self.config.spec.stop_grace);
+            }
+            // It did not understand, or did not answer: signals are understood by everyone (SHD-07).
+            (
+                Ending::Farewell,
+                Ok(Err(Trouble { kind: TroubleKind::Answered | TroubleKind::Unimplemented, .. }))
+                | Err(CallLost::DeadlineExceeded(_) | CallLost::Crashed(_) | CallLost::Busy(_)),
+            ) => self.stop_process(self.grace_left(moment, since), effects),
+            (Ending::Stopping, Ok(Ok(Reached::Ended(how)))) => {
+                self.process_left(moment, then, how, effects);
+            }
+            (Ending::Stopping, Ok(Ok(_))) => self.process_left(moment, then, NOTHING_RAN, effects),
+            (Ending::Stopping, Ok(Err(trouble))) => self.not_ended(moment, then, &trouble.what, effects),
+            (Ending::Stopping, Err(lost)) => self.not_ended(moment, then, &lost.to_string(), effects),
+            // No call is under way.
+            (Ending::Leaving, _) => {}
+        }
+    }
+
+    /// Its process has ended, as it was told to or by itself (PRC-05).
+    pub(super) fn process_ended(&mut self, moment: Moment, how: &str, effects: &mut Effects<Self>) {
+        let what = format!("its process ended: {how}");
+        match self.phase {
+            Phase::Ending(_, then, _) => self.process_left(moment, then, how, effects),
+            Phase::Climbing(_) | Phase::Watching | Phase::Resting => {
+                self.hang_up(true, &what, effects);
+                self.lost_process();
+                self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
+            }
+            // The next try is under way already.
+            Phase::Pausing => {
+                self.hang_up(true, &what, effects);
+                self.troubles.add(moment.now, &what);
+                self.lost_process();
+                self.set_health(moment, DriverHealth::Unhealthy, what);
+            }
+            Phase::Gone => {}
+        }
+    }
+
+    /// Goes on after the end of its process.
+    fn process_left(&mut self, moment: Moment, then: Then, how: &str, effects: &mut Effects<Self>) {
+        effects.cancel_timer(DriverTimer::Grace);
+        self.hang_up(true, "its process ended", effects);
+        self.lost_process();
+        match then {
+            Then::Anew => self.climb(Rung::Recall, effects),
+            Then::Leave => self.gone(moment, how, effects),
+        }
+    }
+
+    /// It cannot be said whether there is a process to be ended. Who was asked to see to that gives up, so that its parent
+    /// decides; a host that stops leaves the rest to the owner of the processes.
+    fn not_recalled(&mut self, moment: Moment, what: &str, effects: &mut Effects<Self>) {
+        self.troubles.add(moment.now, what);
+        if self.stop.is_none() {
+            effects.fail(format!("it cannot be said whether a process of it runs: {what}"));
+        }
+        self.gone_if_stopping(moment, what, effects);
+    }
+
+    fn gone_if_stopping(&mut self, moment: Moment, what: &str, effects: &mut Effects<Self>) {
+        if self.stop.is_some() {
+            self.gone(moment, &format!("it cannot be said whether a process of it runs: {what}"), effects);
+        }
+    }
+
+    fn not_ended(&mut self, moment: Moment, then: Then, what: &str, effects: &mut Effects<Self>) {
+        let what = format!("its process could not be ended: {what}");
+        match then {
+            Then::Anew => self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects),
+            Then::Leave => self.gone(moment, &what, effects),
+        }
+    }
+
+    // === The end ===
+
+    fn gone(&mut self, moment: Moment, how: &str, effects: &mut Effects<Self>) {
+        self.phase = Phase::Gone;
+        effects.cancel_timer(DriverTimer::Reawait);
+        self.set_health(moment, DriverHealth::Gone, how.to_owned());
+        self.tell(effects);
+        effects.stop();
+    }
+}

@@ -1,0 +1,116 @@
+//! What a failure leads to: always the same.
+
+use std::time::Duration;
+
+use super::behaviour::Outcome;
+use super::report::DriverHealth;
+use super::state::{Driver, DriverCall, DriverTimer, Link, Phase, Reached, Rung, Then, Trouble, TroubleKind};
+use crate::shell::{CallKey, CallLost, Effects};
+use crate::vocabulary::Moment;
+
+/// How soon the end of a process is asked for again after that failed.
+const REAWAIT_PAUSE: Duration = Duration::from_secs(1);
+/// How long it may take to hang up.
+const HANG_UP_DEADLINE: Duration = Duration::from_secs(2);
+
+impl Driver {
+    pub(super) fn refused(
+        &mut self,
+        moment: Moment,
+        rung: Rung,
+        trouble: &Trouble,
+        effects: &mut Effects<Self>,
+    ) {
+        match (rung, trouble.kind) {
+            // A driver that has nothing to prepare need not have the call (D109).
+            (Rung::Initialise, TroubleKind::Unimplemented) => {
+                self.read(effects, |reading| reading.is_initialised = true);
+            }
+            (
+                Rung::Initialise
+                | Rung::Recall
+                | Rung::Launch
+                | Rung::Dial
+                | Rung::Ping
+                | Rung::Identify
+                | Rung::Configure
+                | Rung::Capabilities
+                | Rung::Watch,
+                TroubleKind::Silent | TroubleKind::Answered | TroubleKind::Unimplemented,
+            ) => self.failed(moment, trouble, effects),
+        }
+    }
+
+    /// The one path that every failure takes, the first like any later one (HLT-04, HLT-05).
+    pub(super) fn failed(&mut self, moment: Moment, trouble: &Trouble, effects: &mut Effects<Self>) {
+        self.troubles.add(moment.now, &trouble.what);
+        match trouble.kind {
+            TroubleKind::Silent => {
+                self.mutes = self.mutes.saturating_add(1);
+                self.hang_up(true, &trouble.what, effects);
+                self.link = Link::Down;
+            }
+            TroubleKind::Answered | TroubleKind::Unimplemented => self.mutes = 0,
+        }
+        self.set_health(moment, DriverHealth::Unhealthy, trouble.what.clone());
+        self.phase = Phase::Pausing;
+        let pause = self.backoff.failed(&self.config.limits.backoff, moment);
+        effects.cancel_timer(DriverTimer::ReadOn);
+        effects.start_timer(DriverTimer::Retry, moment.now + pause);
+    }
+
+    pub(super) fn retry(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        if self.process.is_some() && self.mutes >= self.config.limits.mute_until_replaced.max(1) {
+            self.mutes = 0;
+            self.end_process(moment, Then::Anew, effects);
+        } else {
+            self.climb(Rung::Recall, effects);
+        }
+    }
+
+    /// The process has ended, or it cannot be said.
+    pub(super) fn end_heard(&mut self, moment: Moment, outcome: &Outcome, effects: &mut Effects<Self>) {
+        match outcome {
+            Ok(Ok(Reached::Ended(how))) => self.process_ended(moment, how, effects),
+            // Nothing happened for a long time.
+            Err(CallLost::DeadlineExceeded(_)) => self.await_end(effects),
+            Ok(Ok(_) | Err(_)) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+                effects.start_timer(DriverTimer::Reawait, moment.now + REAWAIT_PAUSE);
+            }
+        }
+    }
+
+    pub(super) fn lost_process(&mut self) {
+        self.process = None;
+        self.link = Link::Down;
+        self.mutes = 0;
+        self.report.pid = None;
+        self.report.is_adopted = false;
+    }
+
+    pub(super) fn hang_up(&self, is_worth_retrying: bool, reason: &str, effects: &mut Effects<Self>) {
+        if let Link::Up(..) = self.link {
+            let call = DriverCall::HangUp { is_worth_retrying, reason: reason.to_owned() };
+            effects.call(CallKey::default(), HANG_UP_DEADLINE, call);
+        }
+    }
+}
+
+/// A process that was asked and is silent is another thing than an owner of processes who is. A driver that has just answered
+/// and takes long over its first fingerprint is not silent either.
+pub(super) const fn kind_of_lost(rung: Rung) -> TroubleKind {
+    match rung {
+        Rung::Recall | Rung::Launch | Rung::Watch => TroubleKind::Answered,
+        Rung::Dial
+        | Rung::Ping
+        | Rung::Identify
+        | Rung::Configure
+        | Rung::Initialise
+        | Rung::Capabilities => TroubleKind::Silent,
+    }
+}
+
+pub(super) fn confused(rung: Rung) -> Trouble {
+    let what = format!("{rung}: another question was answered than was asked");
+    Trouble { kind: TroubleKind::Answered, what }
+}

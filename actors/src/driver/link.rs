@@ -1,0 +1,242 @@
+//! The one connection to a driver's plugin, and what is asked over it.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_proto::{base, drivers as wire};
+use futures_util::future::LocalBoxFuture;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tonic::transport::Channel;
+use tonic::{Response, Status, Streaming};
+use wire::driver_client::DriverClient as Stub;
+
+use super::client::{self, DriverClient, Failure, Lease};
+use super::spec::{DriverLimits, DriverSpec};
+use super::state::{Reached, Rung, Trouble, TroubleKind};
+use super::stdio;
+use crate::goplugin::{CallError, Connection, Limits, PluginConfig, PluginEndpoint};
+use crate::rpc::{Cause, Class, Code, Fault, Problem};
+use crate::vocabulary::{Generation, PluginType};
+
+/// The rule that a faulty answer of a driver's own service breaks.
+const RULE: &str = "D103";
+
+type Fingerprints = Streaming<wire::FingerprintResponse>;
+type Opening = LocalBoxFuture<'static, Result<Response<Fingerprints>, Status>>;
+
+/// The stream of fingerprints. A plugin need not answer before it has something to tell.
+enum Watching {
+    Shut,
+    Opening(Opening),
+    Open(Box<Fingerprints>),
+}
+
+/// One connection: a generation of the driver. When it is dropped, its clients are cut off.
+pub(super) struct Link {
+    connection: Connection,
+    client: DriverClient,
+    lease: Lease,
+    watching: Rc<Mutex<Watching>>,
+    printed: JoinHandle<()>,
+}
+
+impl Link {
+    pub(super) async fn dial(
+        endpoint: &PluginEndpoint,
+        generation: Generation,
+        spec: &DriverSpec,
+        limits: &DriverLimits,
+    ) -> Result<Self, Trouble> {
+        let dialling = Limits { dial_deadline: limits.step_deadline, ..Limits::default() };
+        let connection = Connection::dial(endpoint, dialling).await.map_err(|error| trouble(&error))?;
+        let (lease, client) = DriverClient::over(spec.name.clone(), generation, connection.channel(), limits);
+        let printed = actix_rt::spawn(stdio::log(spec.name.clone(), connection.stdio()));
+        let watching = Rc::new(Mutex::new(Watching::Shut));
+        Ok(Self { connection, client, lease, watching, printed })
+    }
+
+    /// A client of it, unless its clients are cut off.
+    pub(super) fn client(&self) -> Option<DriverClient> {
+        Some(self.client.clone()).filter(|client| !client.is_gone())
+    }
+
+    pub(super) fn hang_up(&self, is_worth_retrying: bool, reason: &str) {
+        self.lease.cut(is_worth_retrying, reason);
+    }
+
+    /// Makes a step that is a call over the connection.
+    pub(super) fn climb(
+        &self,
+        rung: Rung,
+        spec: &DriverSpec,
+        deadline: Duration,
+    ) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
+        let connection = self.connection.clone();
+        match rung {
+            Rung::Ping => Box::pin(async move {
+                connection.ping(deadline).await.map(|()| Reached::Done).map_err(|error| trouble(&error))
+            }),
+            Rung::Identify => {
+                let api_version = spec.api_version.clone();
+                Box::pin(async move { identify(&connection, &api_version, deadline).await })
+            }
+            Rung::Configure => {
+                let config = configuration(spec);
+                Box::pin(async move {
+                    let done = connection.set_config(config, deadline).await;
+                    done.map(|()| Reached::Done).map_err(|error| trouble(&error))
+                })
+            }
+            Rung::Initialise => Box::pin(async move {
+                let mut stub = Stub::new(connection.channel());
+                let answer = stub.init(wire::InitRequest {});
+                let done = connection.within("Init", deadline, answer, |_| Ok(Reached::Done)).await;
+                done.map_err(|error| trouble(&error))
+            }),
+            Rung::Capabilities => Box::pin(async move {
+                let mut stub = Stub::new(connection.channel());
+                let answer = stub.capabilities(wire::CapabilitiesRequest {});
+                let read = |answer| client::capabilities(answer).map(Reached::Capable).map_err(fault);
+                let told = connection.within("Capabilities", deadline, answer, read).await;
+                told.map_err(|error| trouble(&error))
+            }),
+            Rung::Watch => self.watch(),
+            Rung::Recall | Rung::Launch | Rung::Dial => Box::pin(std::future::ready(Err(Trouble {
+                kind: TroubleKind::Answered,
+                what: format!("{rung}: this is no call over a connection"),
+            }))),
+        }
+    }
+
+    /// Opens the stream of fingerprints anew, and reads the first.
+    fn watch(&self) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
+        let mut stub = stub(&self.connection);
+        let opening: Opening = Box::pin(async move { stub.fingerprint(wire::FingerprintRequest {}).await });
+        let watching = Rc::clone(&self.watching);
+        let read = self.read_on();
+        Box::pin(async move {
+            *watching.lock().await = Watching::Opening(opening);
+            read.await
+        })
+    }
+
+    /// Reads the next fingerprint. Giving it up loses nothing.
+    pub(super) fn read_on(&self) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
+        let watching = Rc::clone(&self.watching);
+        Box::pin(async move {
+            let mut watching = watching.lock().await;
+            let told = next_of(&mut watching).await;
+            match told {
+                Ok(Some(answer)) => {
+                    client::fingerprint(answer).map(Reached::Fingerprinted).map_err(|fault| Trouble {
+                        kind: TroubleKind::Answered,
+                        what: format!("{}: {fault}", Rung::Watch),
+                    })
+                }
+                Ok(None) => Err(Trouble {
+                    kind: TroubleKind::Answered,
+                    what: "the driver ended its stream of fingerprints".to_owned(),
+                }),
+                Err(status) => {
+                    *watching = Watching::Shut;
+                    let failure = Failure::of(&status);
+                    let kind = if failure.may_be_the_end(true) {
+                        TroubleKind::Silent
+                    } else {
+                        TroubleKind::Answered
+                    };
+                    Err(Trouble { kind, what: format!("{}: {}", Rung::Watch, failure.into_words()) })
+                }
+            }
+        })
+    }
+
+    /// Asks the plugin politely to end. Whatever is not a yes is for signals to mend.
+    pub(super) fn farewell(&self, deadline: Duration) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
+        let connection = self.connection.clone();
+        Box::pin(async move {
+            match connection.shutdown(deadline).await {
+                Ok(_answered_or_hung_up) => Ok(Reached::Done),
+                Err(error) => Err(Trouble { kind: TroubleKind::Answered, what: error.to_string() }),
+            }
+        })
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.printed.abort();
+    }
+}
+
+async fn next_of(watching: &mut Watching) -> Result<Option<wire::FingerprintResponse>, Status> {
+    loop {
+        match watching {
+            Watching::Shut => return Ok(None),
+            Watching::Opening(opening) => {
+                let stream = opening.await?.into_inner();
+                *watching = Watching::Open(Box::new(stream));
+            }
+            Watching::Open(stream) => return stream.message().await,
+        }
+    }
+}
+
+fn stub(connection: &Connection) -> Stub<Channel> {
+    Stub::new(connection.channel()).max_decoding_message_size(connection.limits().message_bytes_max)
+}
+
+async fn identify(
+    connection: &Connection,
+    api_version: &str,
+    deadline: Duration,
+) -> Result<Reached, Trouble> {
+    let info = connection.plugin_info(deadline).await.map_err(|error| trouble(&error))?;
+    let refused = |what: String| Err(Trouble { kind: TroubleKind::Answered, what });
+    if info.plugin_type != PluginType::Driver {
+        return refused(format!("it is a {} plugin and no driver", info.plugin_type));
+    }
+    if !api_version.is_empty() && !info.api_versions.iter().any(|offered| offered == api_version) {
+        let offered = info.api_versions.join(", ");
+        return refused(format!("it is to speak API version {api_version} and offers {offered}"));
+    }
+    Ok(Reached::Identified { version: Arc::from(info.version) })
+}
+
+fn configuration(spec: &DriverSpec) -> PluginConfig {
+    let driver = base::NomadDriverConfig {
+        client_max_port: spec.node.max_port,
+        client_min_port: spec.node.min_port,
+        topology: None,
+    };
+    PluginConfig {
+        msgpack: spec.config.clone(),
+        nomad: Some(base::NomadConfig { driver: Some(driver) }),
+        api_version: spec.api_version.clone(),
+    }
+}
+
+fn fault(detail: String) -> Fault {
+    Fault { rule: RULE, field: "answer", problem: Problem::Unreadable { detail } }
+}
+
+fn trouble(error: &CallError) -> Trouble {
+    let kind = match (error.class(), error.cause()) {
+        (Class::Unimplemented, _) => TroubleKind::Unimplemented,
+        (_, Cause::Status { code: Code::Unavailable, .. }) => TroubleKind::Silent,
+        (
+            Class::Absent
+            | Class::Refused
+            | Class::Busy
+            | Class::Denied
+            | Class::NotASocket
+            | Class::DeadlineExceeded
+            | Class::Disconnected,
+            _,
+        ) => TroubleKind::Silent,
+        (Class::Final | Class::Unclear | Class::Fault, _) => TroubleKind::Answered,
+    };
+    Trouble { kind, what: error.to_string() }
+}

@@ -1,0 +1,21 @@
+//! What can be said to a driver.
+
+use super::recent::Folded;
+use super::state::Driver;
+use crate::conversation;
+
+/// Ends the driver's process and brings it anew, now and without a pause. One that is on its way already is not disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RestartNow;
+
+/// Asks what went wrong lately (EVT-04).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescribeTroubles;
+
+conversation! {
+    /// What is said to a driver.
+    pub enum DriverAsk -> DriverAnswer for Driver {
+        RestartNow => (),
+        DescribeTroubles => Vec<Folded>,
+    }
+}

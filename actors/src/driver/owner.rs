@@ -1,0 +1,86 @@
+//! What a driver needs of the owner of the processes.
+
+use std::sync::Arc;
+
+use futures_util::future::LocalBoxFuture;
+
+use super::state::{Reached, Trouble, TroubleKind};
+use crate::process::{ProcessName, ProcessSpec, ProcessTag};
+use crate::processes::{AwaitEnd, LaunchProcess, NoSuchProcess, Processes, RecallProcess, StopProcess};
+use crate::shell::{Address, AskError};
+
+/// What came of an order to the owner of the processes.
+pub type Ordered = LocalBoxFuture<'static, Result<Reached, Trouble>>;
+
+/// The owner of the processes, as a driver sees it.
+pub trait ProcessOwner: 'static {
+    /// Finds out what became of the process of this name: [`Reached::Recalled`].
+    fn recall(&self, name: ProcessName) -> Ordered;
+
+    /// Launches a process: [`Reached::Launched`].
+    fn launch(&self, name: ProcessName, spec: ProcessSpec) -> Ordered;
+
+    /// Ends a process: [`Reached::Ended`], or [`Reached::Done`] when there was none.
+    fn stop(&self, order: StopProcess) -> Ordered;
+
+    /// Waits for the end of a process: [`Reached::Ended`].
+    fn await_end(&self, name: ProcessName, tag: ProcessTag) -> Ordered;
+}
+
+impl ProcessOwner for Address<Processes> {
+    fn recall(&self, name: ProcessName) -> Ordered {
+        let answer = self.ask(RecallProcess { name });
+        Box::pin(async move {
+            match answer.await {
+                Ok(Ok(recalled)) => Ok(Reached::Recalled(recalled)),
+                Ok(Err(error)) => Err(trouble(error.to_string())),
+                Err(error) => Err(not_asked(&error)),
+            }
+        })
+    }
+
+    fn launch(&self, name: ProcessName, spec: ProcessSpec) -> Ordered {
+        let answer = self.ask(LaunchProcess { name, spec: Arc::new(spec) });
+        Box::pin(async move {
+            match answer.await {
+                Ok(Ok(launched)) => Ok(Reached::Launched(launched)),
+                Ok(Err(error)) => Err(trouble(error.to_string())),
+                Err(error) => Err(not_asked(&error)),
+            }
+        })
+    }
+
+    fn stop(&self, order: StopProcess) -> Ordered {
+        let answer = self.ask(order);
+        Box::pin(async move {
+            match answer.await {
+                Ok(Ok(ending)) => Ok(Reached::Ended(ending.to_string())),
+                Ok(Err(NoSuchProcess::Unknown { .. })) => Ok(Reached::Done),
+                Ok(Err(error @ NoSuchProcess::TooMany { .. })) => Err(trouble(error.to_string())),
+                Err(error) => Err(not_asked(&error)),
+            }
+        })
+    }
+
+    fn await_end(&self, name: ProcessName, tag: ProcessTag) -> Ordered {
+        let answer = self.ask(AwaitEnd { name, tag });
+        Box::pin(async move {
+            match answer.await {
+                Ok(Ok(ending)) => Ok(Reached::Ended(ending.to_string())),
+                Ok(Err(NoSuchProcess::Unknown { .. })) => {
+                    Ok(Reached::Ended("it is gone, and nobody knows how it ended".to_owned()))
+                }
+                Ok(Err(error @ NoSuchProcess::TooMany { .. })) => Err(trouble(error.to_string())),
+                Err(error) => Err(not_asked(&error)),
+            }
+        })
+    }
+}
+
+const fn trouble(what: String) -> Trouble {
+    Trouble { kind: TroubleKind::Answered, what }
+}
+
+fn not_asked(error: &AskError) -> Trouble {
+    trouble(error.to_string())
+}

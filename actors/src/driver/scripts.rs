@@ -1,0 +1,231 @@
+//! The driver's stories: message scripts against the pure machine, under virtual time.
+//!
+//! A script says what comes back from the plugin and from the owner of the processes; below stands, in order, what the driver
+//! does.
+
+use std::collections::BTreeMap;
+
+use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+
+use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
+use super::report::*;
+use super::spec::{DriverLimits, DriverSpec, process_name};
+use super::state::*;
+use crate::process::{Executable, Launched, Lifetime, ProcessSpec, ProcessTag};
+use crate::processes::Recalled;
+use crate::shell::{CallKey, CallLost, Effect, Input, StopMode};
+use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::vocabulary::*;
+
+#[test]
+fn every_story_of_the_driver_goes_as_it_is_told() {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 14, || Play { stage: None });
+}
+
+struct Play {
+    stage: Option<Stage<Driver>>,
+}
+
+impl Runner for Play {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
+        let mut args = command.consume_args();
+        if command.name == "begin" {
+            self.stage = Some(Stage::begin(read_config(&mut args)?, tell));
+        }
+        let stage = self.stage.as_mut().ok_or("it has not begun")?;
+        match command.name.as_str() {
+            "begin" => {}
+            "pass" => stage.pass(span(&mut args)?),
+            "restart" => stage.ask(DriverAsk::RestartNow(RestartNow)),
+            "troubles" => stage.ask(DriverAsk::DescribeTroubles(DescribeTroubles)),
+            "stop" => stage.stop(),
+            "detach" => stage.step(&Input::StopRequested(StopMode::Detach)),
+            "crash" => stage.crash(),
+            // Everything that goes well, from where it stands to the first fingerprint.
+            "climb" => climb(stage)?,
+            "gives" => {
+                let outcome = read_outcome(&mut args)?;
+                let call = stage.take_call(is_step)?;
+                stage.give(call, outcome);
+            }
+            // The same, but of a try before this one.
+            "late" => {
+                let outcome = read_outcome(&mut args)?;
+                let (key, call) = stage.take_call(is_step)?;
+                stage.give((CallKey { attempt: Attempt::default(), ..key }, call), outcome);
+            }
+            // The end of the launch with this number.
+            "ended" => {
+                let launch: u8 = word(&mut args, "launch")?.parse()?;
+                let how = args.next_pos().unwrap_or("exit code 1").to_owned();
+                let call = stage.take_call(|call| *call == DriverCall::AwaitEnd(tag(launch)))?;
+                stage.give(call, Ok(Ok(Reached::Ended(how))));
+            }
+            "wait-lost" => {
+                let call = stage.take_call(|call| matches!(call, DriverCall::AwaitEnd(_)))?;
+                stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
+            }
+            unknown => return Err(format!("no such verb: {unknown}").into()),
+        }
+        args.reject_next()?;
+        Ok(stage.take_told())
+    }
+}
+
+fn is_step(call: &DriverCall) -> bool {
+    !matches!(call, DriverCall::AwaitEnd(_) | DriverCall::HangUp { .. })
+}
+
+fn climb(stage: &mut Stage<Driver>) -> Result<(), Fault> {
+    loop {
+        let (key, call) = stage.take_call(is_step)?;
+        let reached = match &call {
+            DriverCall::Climb(Rung::Recall, _) => Reached::Recalled(Recalled::Unknown),
+            DriverCall::Climb(Rung::Launch, _) => Reached::Launched(launched(1, false)),
+            DriverCall::Climb(Rung::Dial, _) => Reached::Connected(Generation::new(1)),
+            DriverCall::Climb(Rung::Identify, _) => Reached::Identified { version: "1.0".into() },
+            DriverCall::Climb(Rung::Capabilities, _) => Reached::Capable(capabilities()),
+            DriverCall::Climb(Rung::Watch, _) | DriverCall::ReadOn => fingerprint("healthy", ""),
+            _ => Reached::Done,
+        };
+        let is_last = matches!(call, DriverCall::Climb(Rung::Watch, _));
+        stage.give((key, call), Ok(Ok(reached)));
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+// === Reading ===
+
+fn tag(launch: u8) -> ProcessTag {
+    ProcessTag::new([launch; 16])
+}
+
+fn launched(launch: u8, is_adopted: bool) -> Launched {
+    Launched {
+        name: process_name(&name()).unwrap(),
+        tag: tag(launch),
+        pid: 100 + u32::from(launch),
+        started_at: Timestamp::default(),
+        handshake: None,
+        is_adopted,
+    }
+}
+
+fn name() -> DriverName {
+    DriverName::new("exec").unwrap()
+}
+
+fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<DriverConfig, Fault> {
+    let mut process = ProcessSpec::new(Executable::at("/bin/driver"));
+    if args.take_key("lifetime") == Some("surviving") {
+        process.lifetime = Lifetime::Surviving;
+    }
+    let mut limits = DriverLimits::default();
+    limits.backoff.jitter_percent = 0;
+    let errand = if args.take_key("errand") == Some("retire") { Errand::Retire } else { Errand::Serve };
+    let spec = DriverSpec::new(name(), process);
+    Ok(DriverConfig { spec, process: process_name(&name())?, errand, limits })
+}
+
+fn capabilities() -> DriverCapabilities {
+    DriverCapabilities {
+        send_signals: true,
+        exec: true,
+        fs_isolation: FsIsolation::None,
+        network_modes: vec![NetworkMode::Host],
+        must_create_network: false,
+        mounts: MountSupport::None,
+        disable_log_collection: false,
+        dynamic_workload_users: false,
+    }
+}
+
+fn fingerprint(health: &str, description: &str) -> Reached {
+    let health = match health {
+        "healthy" => DriverHealth::Healthy,
+        "undetected" => DriverHealth::Undetected,
+        _ => DriverHealth::Unhealthy,
+    };
+    let description = description.to_owned();
+    Reached::Fingerprinted(Fingerprint { health, description, attributes: BTreeMap::new() })
+}
+
+type Outcome = Result<Result<Reached, Trouble>, CallLost>;
+
+fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
+    let word = word(args, "outcome")?;
+    let launch = |args: &mut ArgumentConsumer<'_>| -> Result<u8, Fault> {
+        Ok(args.next_pos().unwrap_or("1").parse()?)
+    };
+    let trouble = |kind, what: &str| Ok(Err(Trouble { kind, what: what.to_owned() }));
+    Ok(match word.as_str() {
+        "unknown" => Ok(Ok(Reached::Recalled(Recalled::Unknown))),
+        "proven" => Ok(Ok(Reached::Recalled(Recalled::Proven(launched(launch(args)?, true))))),
+        "gone" => {
+            let recalled = Recalled::Ended { ending: None, reason: "its pid is another's".to_owned() };
+            Ok(Ok(Reached::Recalled(recalled)))
+        }
+        "launched" => Ok(Ok(Reached::Launched(launched(launch(args)?, false)))),
+        "connected" => Ok(Ok(Reached::Connected(Generation::new(launch(args)?.into())))),
+        "done" => Ok(Ok(Reached::Done)),
+        "version" => Ok(Ok(Reached::Identified { version: "1.0".into() })),
+        "capabilities" => Ok(Ok(Reached::Capable(capabilities()))),
+        "healthy" | "undetected" | "unhealthy" => {
+            Ok(Ok(fingerprint(&word, args.next_pos().unwrap_or_default())))
+        }
+        "ended" => Ok(Ok(Reached::Ended(args.next_pos().unwrap_or("exit code 0").to_owned()))),
+        "silence" => trouble(TroubleKind::Silent, "nobody answered"),
+        "no" => trouble(TroubleKind::Answered, args.next_pos().unwrap_or("it said no")),
+        "unimplemented" => trouble(TroubleKind::Unimplemented, "it does not have this call"),
+        "deadline" => Err(CallLost::DeadlineExceeded(std::time::Duration::from_secs(12))),
+        "panic" => Err(CallLost::Crashed("boom".to_owned())),
+        unknown => return Err(format!("no such outcome: {unknown}").into()),
+    })
+}
+
+// === Telling ===
+
+fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
+    match effect {
+        Effect::Call { call, .. } => match call {
+            DriverCall::Climb(rung, _) => format!("call: {rung:?}"),
+            DriverCall::ReadOn => "call: read on".to_owned(),
+            DriverCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
+            DriverCall::HangUp { is_worth_retrying, reason } => {
+                let hint = if *is_worth_retrying { "try again" } else { "for good" };
+                format!("hang up, {hint}: {reason}")
+            }
+            DriverCall::Farewell => "call: farewell".to_owned(),
+            DriverCall::StopProcess { tag, grace } => match tag {
+                Some(tag) => format!("stop launch {} within {grace:?}", tag.bytes()[0]),
+                None => format!("stop whichever launch there is within {grace:?}"),
+            },
+        },
+        Effect::Publish(report) => format!("news: {}", tell_report(report, now)),
+        Effect::Reply(id, DriverAnswer::RestartNow(())) => format!("answer {}: taken", number(*id)),
+        Effect::Reply(id, DriverAnswer::DescribeTroubles(troubles)) => {
+            let troubles: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+            format!("answer {}: {}", number(*id), troubles.join("; "))
+        }
+        Effect::StartTimer(DriverTimer::ReadOn, _) => String::new(),
+        Effect::StartTimer(timer, at) => format!("{timer:?} in {:?}", at.since(now)),
+        Effect::CancelTimer(_) => String::new(),
+        Effect::Stop(ending) => format!("ends: {ending:?}"),
+        Effect::Persist(never) => match *never {},
+    }
+}
+
+fn tell_report(report: &DriverReport, now: Timestamp) -> String {
+    let DriverReport { generation, health, reason, since, stage, pid, is_adopted, launches, .. } = report;
+    let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+    let adopted = if *is_adopted { ", adopted" } else { "" };
+    let pid = pid.map_or("no process".to_owned(), |pid| format!("pid {pid}"));
+    let since = now.since(*since);
+    format!(
+        "{stage}, {health}{reason} for {since:?}, generation {generation}, {pid}{adopted}, launches {launches}"
+    )
+}

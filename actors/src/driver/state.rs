@@ -1,0 +1,268 @@
+//! What a driver is made of, and what it remembers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::recent::Recent;
+use super::report::{Attributes, DriverCapabilities, DriverHealth, DriverReport};
+use super::spec::{DriverLimits, DriverSpec};
+use crate::process::{Launched, ProcessName, ProcessTag};
+use crate::processes::Recalled;
+use crate::shell::StopMode;
+use crate::vocabulary::{Attempt, BackoffState, Generation, Timestamp};
+
+/// What a driver is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errand {
+    /// To serve.
+    Serve,
+    /// To end what an earlier run of the host left of it, once that has been proven to be it. Nothing is launched.
+    Retire,
+}
+
+/// What a driver is born with.
+#[derive(Debug, Clone)]
+pub struct DriverConfig {
+    /// What it is to be.
+    pub spec: DriverSpec,
+    /// The name of its process.
+    pub process: ProcessName,
+    /// What it is there for.
+    pub errand: Errand,
+    /// Its limits.
+    pub limits: DriverLimits,
+}
+
+/// One step on the way to a driver that serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rung {
+    /// Look whether a process of it still runs.
+    Recall,
+    /// Launch one.
+    Launch,
+    /// Connect to it.
+    Dial,
+    /// Ask whether it is there (D50).
+    Ping,
+    /// Ask who it is (D102).
+    Identify,
+    /// Give it its configuration (D102).
+    Configure,
+    /// Let it prepare itself (D109).
+    Initialise,
+    /// Ask what it can do (D103).
+    Capabilities,
+    /// Open the stream of fingerprints and read the first one (D105).
+    Watch,
+}
+
+impl Rung {
+    /// What it is, in a sentence about what failed.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Recall => "looking for its process",
+            Self::Launch => "launching it",
+            Self::Dial => "connecting to it",
+            Self::Ping => "Ping",
+            Self::Identify => "PluginInfo",
+            Self::Configure => "SetConfig",
+            Self::Initialise => "Init",
+            Self::Capabilities => "Capabilities",
+            Self::Watch => "Fingerprint",
+        }
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a driver has done for it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DriverCall {
+    /// Make a step upwards.
+    Climb(Rung, Option<Box<Launched>>),
+    /// Read the next fingerprint from the stream that is open.
+    ReadOn,
+    /// Wait until this process has ended.
+    AwaitEnd(ProcessTag),
+    /// Let no client ask anything any more over the connection that there is; what is in flight fails at once (SHD-03). The
+    /// connection itself stays for a polite goodbye.
+    HangUp {
+        /// Whether a client dispensed later can help.
+        is_worth_retrying: bool,
+        /// Why.
+        reason: String,
+    },
+    /// Ask the plugin politely to end (D51).
+    Farewell,
+    /// End the process: this launch, or whichever there is.
+    StopProcess {
+        /// Which launch.
+        tag: Option<ProcessTag>,
+        /// How long it may take.
+        grace: Duration,
+    },
+}
+
+/// What a driver said of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fingerprint {
+    /// Undetected, unhealthy or healthy.
+    pub health: DriverHealth,
+    /// In its own words.
+    pub description: String,
+    /// Its attributes.
+    pub attributes: Attributes,
+}
+
+/// What came of a [`DriverCall`] that went well.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reached {
+    /// What became of its process.
+    Recalled(Recalled),
+    /// It was launched.
+    Launched(Launched),
+    /// It is connected to, under this generation.
+    Connected(Generation),
+    /// It is a driver of this version.
+    Identified {
+        /// Its version.
+        version: Arc<str>,
+    },
+    /// It can do this.
+    Capable(DriverCapabilities),
+    /// It told this of itself.
+    Fingerprinted(Fingerprint),
+    /// It was done.
+    Done,
+    /// The process has ended, in this way.
+    Ended(String),
+}
+
+/// What kind of failure it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TroubleKind {
+    /// Nobody answered, or the connection broke off: the connection is of no use any more.
+    Silent,
+    /// An answer came, and it is no or of no use.
+    Answered,
+    /// The plugin does not have this call.
+    Unimplemented,
+}
+
+/// What came of a [`DriverCall`] that did not go well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// What kind of failure.
+    pub kind: TroubleKind,
+    /// What was tried and what came back.
+    pub what: String,
+}
+
+/// What a driver waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DriverTimer {
+    /// The next try.
+    Retry,
+    /// The next fingerprint.
+    ReadOn,
+    /// The end of its process may be asked for again.
+    Reawait,
+    /// The end of the plugin's time to end by itself.
+    Grace,
+}
+
+/// What comes after the end of its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Another one.
+    Anew,
+    /// Nothing.
+    Leave,
+}
+
+/// How far the end of its process has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It is not known yet whether there is one.
+    Recalling,
+    /// It is being asked politely.
+    Farewell,
+    /// It was asked politely, and may take its time.
+    Leaving,
+    /// It is being ended by signals.
+    Stopping,
+}
+
+/// Where a driver stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// A step upwards is being made.
+    Climbing(Rung),
+    /// The next fingerprint is awaited.
+    Watching,
+    /// A fingerprint came, and the next is not read yet.
+    Resting,
+    /// Something failed; a timer tries again.
+    Pausing,
+    /// Its process is being ended since the time given.
+    Ending(Ending, Then, Timestamp),
+    /// It is over.
+    Gone,
+}
+
+/// What was read over the connection that there is.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reading {
+    pub(super) is_pinged: bool,
+    pub(super) is_identified: bool,
+    pub(super) is_configured: bool,
+    pub(super) is_initialised: bool,
+    pub(super) is_capable: bool,
+}
+
+impl Reading {
+    /// What is to be asked next.
+    pub(super) const fn next(&self) -> Rung {
+        match self {
+            Self { is_pinged: false, .. } => Rung::Ping,
+            Self { is_identified: false, .. } => Rung::Identify,
+            Self { is_configured: false, .. } => Rung::Configure,
+            Self { is_initialised: false, .. } => Rung::Initialise,
+            Self { is_capable: false, .. } => Rung::Capabilities,
+            Self { .. } => Rung::Watch,
+        }
+    }
+}
+
+/// What is known of the connection.
+#[derive(Debug, Clone)]
+pub(super) enum Link {
+    /// There is none, or it is of no use.
+    Down,
+    /// It is open, to this launch, and this was read over it.
+    Up(ProcessTag, Reading),
+}
+
+/// The machine: see the [module](super).
+#[derive(Debug)]
+pub struct Driver {
+    pub(super) config: DriverConfig,
+    pub(super) phase: Phase,
+    pub(super) process: Option<Launched>,
+    pub(super) link: Link,
+    pub(super) report: DriverReport,
+    pub(super) told: Option<DriverReport>,
+    pub(super) attempt: Attempt,
+    pub(super) backoff: BackoffState,
+    /// How many failures in a row there were in which nobody answered.
+    pub(super) mutes: u32,
+    pub(super) troubles: Recent,
+    /// How it is to end, once that has begun.
+    pub(super) stop: Option<StopMode>,
+}

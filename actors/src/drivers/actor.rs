@@ -1,0 +1,275 @@
+//! What the owner of the drivers does: it holds their actors and those of their eventors.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+use tokio::sync::{Mutex, mpsc};
+
+use super::messages::{DriverReported, DriversNews, EventorSaid};
+use super::state::{
+    ChildEnded, ChildKind, Drivers, DriversCall, DriversChange, DriversImage, DriversOptions, DriversOutcome,
+};
+use crate::driver::{
+    self, DescribeTroubles, Driver, DriverConfig, Folded, Generations, ProcessOwner, RestartNow, TaskKey,
+};
+use crate::eventor::{self, Attend, Eventor, EventorOptions, Forget, RecentOf, TaskEventSink, Watch};
+use crate::shell::{
+    Address, Doing, Running, Settings, StopMode, Store, Ticket, Written, start as start_machine,
+};
+use crate::vocabulary::{Attempt, DriverName};
+
+/// How many messages may be in flight to one child. Only its owner talks to it.
+const CHILD_IN_FLIGHT_MAX: usize = 4_096;
+/// How many orders to children may wait to be carried out.
+const ORDERS_MAX: usize = 1 << 20;
+
+/// Starts the owner of the drivers at a vacant address. The memory is to be the same when it is started again at the same
+/// address, so that it knows what the host wants of it; so are the generations. The children get the same settings.
+pub fn start(
+    address: &Address<Drivers>,
+    options: DriversOptions,
+    processes: Rc<dyn ProcessOwner>,
+    memory: DriversMemory,
+    settings: Settings,
+) -> Running {
+    let (ended, endings) = mpsc::unbounded_channel();
+    let hands = Hands {
+        address: address.clone(),
+        processes,
+        generations: memory.generations.clone(),
+        eventor: options.eventor,
+        children: Rc::default(),
+        settings: settings.clone(),
+        ended,
+        endings: Rc::new(Mutex::new(endings)),
+    };
+    let settings = Settings { calls_running_max: ORDERS_MAX, calls_waiting_max: ORDERS_MAX, ..settings };
+    start_machine(address, options, hands, memory, settings)
+}
+
+/// What the owner of the drivers knows in spite of a crash: what the host said and does not say again. It ends with the host,
+/// which says it again when it starts.
+#[derive(Debug, Clone, Default)]
+pub struct DriversMemory {
+    image: Rc<RefCell<DriversImage>>,
+    generations: Generations,
+}
+
+impl Store<Drivers> for DriversMemory {
+    fn write(&mut self, _ticket: Ticket, change: DriversChange) -> Written {
+        let mut image = self.image.borrow_mut();
+        match change {
+            DriversChange::Keep(spec) => {
+                image.specs.insert(spec.name.clone(), *spec);
+            }
+            DriversChange::Drop(driver) => {
+                image.specs.remove(&driver);
+            }
+            DriversChange::Watch(driver, task, watched) => {
+                image.tasks.entry(driver).or_default().insert(task, watched);
+            }
+            DriversChange::Forget(driver, task) => {
+                let tasks = image.tasks.entry(driver.clone()).or_default();
+                tasks.remove(&task);
+                if tasks.is_empty() {
+                    image.tasks.remove(&driver);
+                }
+            }
+        }
+        Written::Now
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<DriversImage, String>> {
+        let image = self.image.borrow().clone();
+        Box::pin(std::future::ready(Ok(image)))
+    }
+}
+
+enum Child {
+    Driver(Address<Driver>),
+    Eventor(Address<Eventor>),
+}
+
+struct Held {
+    child: Child,
+    running: Running,
+}
+
+/// The actors that have not ended, by their life.
+type Children = Rc<RefCell<HashMap<Attempt, Held>>>;
+
+struct Hands {
+    address: Address<Drivers>,
+    processes: Rc<dyn ProcessOwner>,
+    generations: Generations,
+    eventor: EventorOptions,
+    children: Children,
+    settings: Settings,
+    ended: mpsc::UnboundedSender<ChildEnded>,
+    endings: Rc<Mutex<mpsc::UnboundedReceiver<ChildEnded>>>,
+}
+
+impl Doing<Drivers> for Hands {
+    fn call(&mut self, call: DriversCall) -> LocalBoxFuture<'static, DriversOutcome> {
+        match call {
+            DriversCall::AwaitEndings => return self.await_endings(),
+            DriversCall::AskTroubles(life, _, _) => return self.ask_troubles(life),
+            DriversCall::AskRecent(life, task, _) => return self.ask_recent(life, task),
+            DriversCall::Sweep => self.kill_all(),
+            DriversCall::StartDriver(life, config) => self.start_driver(life, *config),
+            DriversCall::StartEventor(life, driver) => self.start_eventor(life, driver),
+            DriversCall::Stop(life, mode) => self.with(life, |held| held.running.request_stop(mode)),
+            DriversCall::Kill(life) => self.with(life, |held| held.running.kill()),
+            DriversCall::RestartNow(life) => self.with(life, |held| {
+                if let Child::Driver(address) = &held.child {
+                    // One that has ended already is heard of by its ending.
+                    let _ = address.notify(RestartNow);
+                }
+            }),
+            DriversCall::Attend(life, client) => {
+                self.with_eventor(life, |address| drop(address.notify(Attend { client: client.clone() })));
+            }
+            DriversCall::Watch(life, tasks, is_renewal) => self.watch(life, tasks, is_renewal),
+            DriversCall::Forget(life, task) => {
+                self.with_eventor(life, |address| drop(address.notify(Forget { task: task.clone() })));
+            }
+            DriversCall::HandOver(from, to) => from.hand_over(&to),
+            DriversCall::End(sink) => sink.end(),
+        }
+        Box::pin(std::future::ready(DriversOutcome::Done))
+    }
+
+    fn published(&mut self, news: &DriversNews) {
+        match news {
+            DriversNews::DeadLetters { driver, task: Some(task), count, .. } => {
+                tracing::warn!(%driver, %task, count, "task events that nobody waits for are dead letters");
+            }
+            DriversNews::DeadLetters { driver, task: None, count, error } => {
+                let error = error.as_deref().unwrap_or_default();
+                tracing::warn!(%driver, count, error, "a task event that names no task is a dead letter");
+            }
+            DriversNews::EventsInterrupted { driver, generation, error } => {
+                tracing::warn!(%driver, %generation, error = %error, "stream of task events was interrupted");
+            }
+            // Each driver logs for itself.
+            DriversNews::Reported(_) | DriversNews::Left(_) => {}
+        }
+    }
+}
+
+impl Hands {
+    fn start_driver(&mut self, life: Attempt, config: DriverConfig) {
+        let driver = config.spec.name.clone();
+        let address = Address::vacant(format!("driver {driver}"), CHILD_IN_FLIGHT_MAX);
+        let parent = self.address.clone();
+        let told = move |report: &_, client| {
+            // A parent that has ended takes its drivers with it.
+            let _ = parent.notify(DriverReported { life, report: Clone::clone(report), client });
+        };
+        let processes = Rc::clone(&self.processes);
+        let generations = self.generations.clone();
+        let running = driver::start(&address, config, processes, generations, told, self.settings.clone());
+        self.hold(life, driver, ChildKind::Driver, Held { child: Child::Driver(address), running });
+    }
+
+    fn start_eventor(&mut self, life: Attempt, driver: DriverName) {
+        let address = Address::vacant(format!("eventor {driver}"), CHILD_IN_FLIGHT_MAX);
+        let (parent, name) = (self.address.clone(), driver.clone());
+        let told = move |news: &_| {
+            let _ = parent.notify(EventorSaid { driver: name.clone(), life, news: Clone::clone(news) });
+        };
+        let running = eventor::start(&address, self.eventor, told, self.settings.clone());
+        self.hold(life, driver, ChildKind::Eventor, Held { child: Child::Eventor(address), running });
+    }
+
+    fn hold(&mut self, life: Attempt, driver: DriverName, kind: ChildKind, held: Held) {
+        let (ended, ending, children) = (self.ended.clone(), held.running.ended(), Rc::clone(&self.children));
+        self.children.borrow_mut().insert(life, held);
+        actix_rt::spawn(async move {
+            let ending = ending.await;
+            children.borrow_mut().remove(&life);
+            // Nobody listens any more when the owner has ended.
+            let _ = ended.send(ChildEnded { driver, kind, life, ending });
+        });
+    }
+
+    fn with(&self, life: Attempt, order: impl FnOnce(&Held)) {
+        if let Some(held) = self.children.borrow().get(&life) {
+            order(held);
+        }
+    }
+
+    fn with_eventor(&self, life: Attempt, order: impl FnOnce(&Address<Eventor>)) {
+        self.with(life, |held| {
+            if let Child::Eventor(address) = &held.child {
+                order(address);
+            }
+        });
+    }
+
+    fn watch(&self, life: Attempt, tasks: Vec<(TaskKey, TaskEventSink)>, is_renewal: bool) {
+        self.with_eventor(life, |address| {
+            for (task, sink) in tasks {
+                let after = sink.position();
+                let _ = address.notify(Watch { task, sink, after, is_renewal });
+            }
+        });
+    }
+
+    fn ask_troubles(&self, life: Attempt) -> LocalBoxFuture<'static, DriversOutcome> {
+        let asked = match self.children.borrow().get(&life).map(|held| &held.child) {
+            Some(Child::Driver(address)) => Some(address.ask(DescribeTroubles)),
+            Some(Child::Eventor(_)) | None => None,
+        };
+        Box::pin(async move {
+            let told = match asked {
+                Some(asked) => asked.await.unwrap_or_default(),
+                None => Vec::<Folded>::new(),
+            };
+            DriversOutcome::Told(told)
+        })
+    }
+
+    fn ask_recent(&self, life: Attempt, task: TaskKey) -> LocalBoxFuture<'static, DriversOutcome> {
+        let asked = match self.children.borrow().get(&life).map(|held| &held.child) {
+            Some(Child::Eventor(address)) => Some(address.ask(RecentOf { task })),
+            Some(Child::Driver(_)) | None => None,
+        };
+        Box::pin(async move {
+            let told = match asked {
+                Some(asked) => asked.await.unwrap_or_default(),
+                None => Vec::<Folded>::new(),
+            };
+            DriversOutcome::Told(told)
+        })
+    }
+
+    fn await_endings(&self) -> LocalBoxFuture<'static, DriversOutcome> {
+        let endings = Rc::clone(&self.endings);
+        Box::pin(async move {
+            let mut endings = endings.lock().await;
+            let mut all = Vec::new();
+            all.extend(endings.recv().await);
+            all.extend(std::iter::from_fn(|| endings.try_recv().ok()));
+            DriversOutcome::Ended(all)
+        })
+    }
+
+    fn kill_all(&self) {
+        for held in self.children.borrow().values() {
+            held.running.kill();
+        }
+    }
+}
+
+impl Drop for Hands {
+    /// No child outlives its owner, however that ends (S4).
+    fn drop(&mut self) {
+        for held in self.children.borrow().values() {
+            held.running.request_stop(StopMode::Detach);
+            held.running.kill();
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Giving clients out, and telling what is known of the drivers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::messages::{DispenseDriver, DriversAnswer, NotDispensed, Wanted};
+use super::state::{Child, Curious, Drivers, DriversTimer, Waiting};
+use super::summary::DriverSummary;
+use crate::driver::DriverHealth;
+use crate::driver::client::DriverClient;
+use crate::shell::{AskId, Effects};
+use crate::vocabulary::{DriverName, Moment, Timestamp};
+
+impl Drivers {
+    pub(super) fn waiting(&self) -> usize {
+        let dispensing: usize = self.dispensing.values().map(|waiting| waiting.len()).sum();
+        let leaving: usize = self.posts.values().map(|post| post.leaving.len()).sum();
+        dispensing + leaving + self.curious.len()
+    }
+
+    // === Giving out ===
+
+    pub(super) fn dispense(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        asked_at: Timestamp,
+        dispense: &DispenseDriver,
+        effects: &mut Effects<Self>,
+    ) {
+        let DispenseDriver { name, wanted, within } = dispense;
+        let until = asked_at + *within;
+        let answer = self.present(name, *wanted, moment.now.since(asked_at));
+        let is_final = match &answer {
+            Ok(_) => true,
+            Err(error) => !error.is_transient() || until <= moment.now,
+        };
+        if is_final {
+            effects.reply(id, DriversAnswer::DispenseDriver(answer));
+        } else if self.waiting() >= self.options.waiting_max {
+            let error = NotDispensed::TooMany { waiting: self.waiting() };
+            effects.reply(id, DriversAnswer::DispenseDriver(Err(error)));
+        } else {
+            let waiting = Waiting { since: asked_at, wanted: *wanted };
+            self.dispensing.entry(name.clone()).or_default().insert(id, waiting);
+            effects.start_timer(DriversTimer::Dispense(name.clone(), id), until);
+        }
+    }
+
+    /// Serves everyone who waits for a driver and can have it now.
+    pub(super) fn serve_waiting(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        let Some(waiting) = self.dispensing.get(driver) else { return };
+        let ready: Vec<_> = waiting
+            .iter()
+            .filter_map(|(id, waiting)| {
+                let client = self.present(driver, waiting.wanted, Duration::ZERO).ok()?;
+                Some((*id, client))
+            })
+            .collect();
+        for (id, client) in ready {
+            self.no_longer_waits(driver, id);
+            effects.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
+            effects.reply(id, DriversAnswer::DispenseDriver(Ok(client)));
+        }
+    }
+
+    /// Tells everyone who waits for a driver that it does not come.
+    pub(super) fn refuse_waiting(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        for (id, _) in self.dispensing.remove(driver).into_iter().flatten() {
+            effects.cancel_timer(DriversTimer::Dispense(driver.clone(), id));
+            let error = NotDispensed::Stopping { driver: driver.clone() };
+            effects.reply(id, DriversAnswer::DispenseDriver(Err(error)));
+        }
+    }
+
+    pub(super) fn dispense_ended(
+        &mut self,
+        moment: Moment,
+        driver: &DriverName,
+        id: AskId,
+        effects: &mut Effects<Self>,
+    ) {
+        if let Some(Waiting { since, wanted }) = self.no_longer_waits(driver, id) {
+            let answer = self.present(driver, wanted, moment.now.since(since));
+            effects.reply(id, DriversAnswer::DispenseDriver(answer));
+        }
+    }
+
+    fn no_longer_waits(&mut self, driver: &DriverName, id: AskId) -> Option<Waiting> {
+        let waiting = self.dispensing.get_mut(driver)?;
+        let found = waiting.remove(&id);
+        if waiting.is_empty() {
+            self.dispensing.remove(driver);
+        }
+        found
+    }
+
+    /// The present answer to whoever wants a driver (RES-01).
+    fn present(
+        &self,
+        driver: &DriverName,
+        wanted: Wanted,
+        waited: Duration,
+    ) -> Result<DriverClient, NotDispensed> {
+        let driver = driver.clone();
+        if self.stop.is_some() {
+            return Err(NotDispensed::Stopping { driver });
+        }
+        if !self.options.allows(&driver) {
+            return Err(NotDispensed::Blocked { driver });
+        }
+        let Some(post) = self.posts.get(&driver) else { return Err(NotDispensed::Unknown { driver }) };
+        let report = &post.report;
+        match (post.child, report.health, &post.client) {
+            (Child::Stopping(_), _, _) if post.next.is_some() => {
+                Err(NotDispensed::NotReady { driver, waited })
+            }
+            (Child::Stopping(_), _, _) => Err(NotDispensed::Stopping { driver }),
+            _ if !post.serves() && post.next.is_none() => Err(NotDispensed::Stopping { driver }),
+            (Child::Running(_), DriverHealth::Healthy, Some(client)) => Ok(client.clone()),
+            // Before the first fingerprint it may not have been configured.
+            (Child::Running(_), DriverHealth::Undetected | DriverHealth::Unhealthy, Some(client))
+                if wanted == Wanted::Reachable =>
+            {
+                Ok(client.clone())
+            }
+            (_, health @ (DriverHealth::Undetected | DriverHealth::Unhealthy), _) => {
+                Err(NotDispensed::NotHealthy { driver, health, reason: report.reason.clone(), waited })
+            }
+            (_, DriverHealth::NoAnswerYet | DriverHealth::Healthy | DriverHealth::Gone, _) => {
+                Err(NotDispensed::NotReady { driver, waited })
+            }
+        }
+    }
+
+    // === What is known ===
+
+    pub(super) fn summary(&self) -> DriverSummary {
+        DriverSummary::of(self.posts.values().filter(|post| post.serves()).map(|post| &post.report))
+    }
+
+    pub(super) fn await_drivers(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        until: Timestamp,
+        effects: &mut Effects<Self>,
+    ) {
+        let awaited: BTreeSet<_> =
+            self.posts.keys().filter(|driver| !self.is_known(driver)).cloned().collect();
+        let is_over = self.stop.is_some() || until <= moment.now;
+        if awaited.is_empty() || is_over || self.waiting() >= self.options.waiting_max {
+            effects.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
+        } else {
+            self.curious.insert(id, Curious { awaited });
+            effects.start_timer(DriversTimer::AwaitDrivers(id), until);
+        }
+    }
+
+    /// Whether it is known of a driver if it serves. One that is not there is known not to.
+    fn is_known(&self, driver: &DriverName) -> bool {
+        match self.posts.get(driver) {
+            Some(post) => !post.serves() || post.report.health != DriverHealth::NoAnswerYet,
+            None => true,
+        }
+    }
+
+    pub(super) fn tell_curious(&mut self, effects: &mut Effects<Self>) {
+        let known: Vec<AskId> = self
+            .curious
+            .iter()
+            .filter(|(_, curious)| curious.awaited.iter().all(|driver| self.is_known(driver)))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in known {
+            self.curious.remove(&id);
+            effects.cancel_timer(DriversTimer::AwaitDrivers(id));
+            effects.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! How drivers end, one and all, and what comes after.
+
+use super::messages::{DriversAnswer, DriversNews, Removed};
+use super::state::{Child, ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Post};
+use crate::driver::{DriverHealth, DriverStage, ending_deadline};
+use crate::shell::{CallLost, Effects, Ending, StopMode};
+use crate::vocabulary::{Attempt, DriverName, Moment};
+
+impl Drivers {
+    // === Endings ===
+
+    pub(super) fn ended(&mut self, moment: Moment, ended: &ChildEnded, effects: &mut Effects<Self>) {
+        let ChildEnded { driver, kind, life, ending } = ended;
+        match kind {
+            ChildKind::Eventor => self.eventor_ended(moment, driver, *life, effects),
+            ChildKind::Driver => {
+                let Some(post) = self.posts.get(driver) else { return };
+                // An earlier life, which has been succeeded or swept away (REG-08).
+                if post.child.life() != Some(*life) {
+                    return;
+                }
+                match (post.child, ending) {
+                    (Child::Stopping(_), _) | (Child::Running(_), Ending::Normal) => {
+                        self.left(moment, driver, effects);
+                    }
+                    (Child::Running(_) | Child::Pausing | Child::GivenUp, _) => {
+                        self.fell(moment, driver, ending, effects);
+                    }
+                }
+            }
+        }
+        self.end_if_empty(effects);
+    }
+
+    pub(super) fn not_started(
+        &mut self,
+        moment: Moment,
+        driver: &DriverName,
+        life: Attempt,
+        lost: &CallLost,
+        effects: &mut Effects<Self>,
+    ) {
+        let ending = Ending::Failed(format!("it could not be started: {lost}"));
+        let ended = ChildEnded { driver: driver.clone(), kind: ChildKind::Driver, life, ending };
+        self.ended(moment, &ended, effects);
+    }
+
+    /// Brings what comes after a driver that is no more: another one, or nothing.
+    fn left(&mut self, moment: Moment, driver: &DriverName, effects: &mut Effects<Self>) {
+        effects.cancel_timer(DriversTimer::Stop(driver.clone()));
+        let Some(mut post) = self.posts.remove(driver) else { return };
+        let how = &post.report.reason;
+        let removed =
+            if how.is_empty() { Removed::NothingRan } else { Removed::Ended { ending: how.clone() } };
+        for id in post.leaving.drain(..) {
+            effects.reply(id, DriversAnswer::RemoveDriver(Ok(removed.clone())));
+        }
+        match post.next.take() {
+            Some(next) if self.stop.is_none() => self.open_post(moment, next, effects),
+            Some(_) | None => self.depart(moment, post, effects),
+        }
+        self.tell_curious(effects);
+    }
+
+    /// Says the last word for a driver.
+    fn depart(&mut self, moment: Moment, mut post: Post, effects: &mut Effects<Self>) {
+        let driver = post.config.spec.name.clone();
+        if post.report.health != DriverHealth::Gone {
+            post.report.since = moment.now;
+        }
+        post.report.health = DriverHealth::Gone;
+        post.report.stage = DriverStage::Gone;
+        self.refuse_waiting(&driver, effects);
+        if self.desks.contains_key(&driver) {
+            effects.publish(DriversNews::Left(post.report));
+            self.close_desk(&driver, effects);
+        }
+    }
+
+    /// A driver's actor ended although nobody told it to.
+    fn fell(&mut self, moment: Moment, driver: &DriverName, ending: &Ending, effects: &mut Effects<Self>) {
+        if self.stop.is_some() {
+            self.posts.remove(driver);
+            return;
+        }
+        let Some(post) = self.posts.get_mut(driver) else { return };
+        post.client = None;
+        let next = if post.restarts.charge(&self.options.restart_budget, moment.now) {
+            let pause = post.backoff.failed(&self.options.restart_backoff, moment);
+            effects.start_timer(DriversTimer::Restart(driver.clone()), moment.now + pause);
+            post.child = Child::Pausing;
+            "it is started again"
+        } else {
+            post.child = Child::GivenUp;
+            "that happened too often, so it is started again only when it is restarted or added anew"
+        };
+        if post.report.health != DriverHealth::Unhealthy {
+            post.report.since = moment.now;
+        }
+        post.report.health = DriverHealth::Unhealthy;
+        post.report.reason = format!("its actor ended ({}); {next}", how(ending));
+        if post.child == Child::GivenUp && !post.serves() {
+            // Nobody can say more about it; who waits is told that.
+            self.left(moment, driver, effects);
+            return;
+        }
+        if post.serves() {
+            effects.publish(DriversNews::Reported(post.report.clone()));
+        }
+        self.serve_waiting(driver, effects);
+        self.tell_curious(effects);
+    }
+
+    // === The end of all ===
+
+    pub(super) fn stop(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+        self.stop = Some(mode);
+        let drivers: Vec<_> = self.dispensing.keys().cloned().collect();
+        drivers.iter().for_each(|driver| self.refuse_waiting(driver, effects));
+        for (id, _) in std::mem::take(&mut self.curious) {
+            effects.cancel_timer(DriversTimer::AwaitDrivers(id));
+            effects.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
+        }
+        let posts: Vec<_> = self.posts.iter().map(|(driver, post)| (driver.clone(), post.child)).collect();
+        for (driver, child) in posts {
+            match child {
+                Child::Running(life) => self.stop_child(moment, &driver, life, mode, effects),
+                Child::Stopping(_) => {}
+                // What is left of its process is ended by the owner of the processes.
+                Child::Pausing | Child::GivenUp => {
+                    effects.cancel_timer(DriversTimer::Restart(driver.clone()));
+                    self.left(moment, &driver, effects);
+                }
+            }
+        }
+        let desks: Vec<_> = self.desks.keys().cloned().collect();
+        desks.iter().for_each(|driver| self.close_desk(driver, effects));
+        self.end_if_empty(effects);
+    }
+
+    fn stop_child(
+        &mut self,
+        moment: Moment,
+        driver: &DriverName,
+        life: Attempt,
+        mode: StopMode,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(post) = self.posts.get_mut(driver) else { return };
+        post.client = None;
+        post.child = Child::Stopping(life);
+        let due = moment.now + ending_deadline(&post.config);
+        effects.start_timer(DriversTimer::Stop(driver.clone()), due);
+        self.call(DriversCall::Stop(life, mode), effects);
+    }
+
+    fn end_if_empty(&mut self, effects: &mut Effects<Self>) {
+        if self.stop.is_some() && self.posts.is_empty() && self.desks.is_empty() {
+            effects.stop();
+        }
+    }
+}
+
+fn how(ending: &Ending) -> String {
+    match ending {
+        Ending::Normal => "by itself".to_owned(),
+        Ending::Panicked(message) => format!("it panicked: {message}"),
+        Ending::BudgetSpent(message) => format!("it crashed too often: {message}"),
+        Ending::Failed(reason) => reason.clone(),
+        Ending::Killed => "by force".to_owned(),
+    }
+}

@@ -1,0 +1,264 @@
+//! The lives of the drivers: how each begins, ends, and comes again.
+
+use std::sync::Arc;
+
+use super::messages::{AddDriverError, Added, DriversAnswer, DriversNews, NoSuchDriver};
+use super::state::{Child, Drivers, DriversCall, DriversChange, DriversTimer, Post};
+use crate::driver::client::DriverClient;
+use crate::driver::{
+    DriverConfig, DriverHealth, DriverReport, DriverSpec, DriverStage, Errand, ending_deadline, process_name,
+};
+use crate::process::{Executable, ProcessSpec};
+use crate::shell::{AskId, Effects, StopMode};
+use crate::vocabulary::{Attempt, BackoffState, DriverName, Generation, Moment, RestartHistory};
+
+impl Drivers {
+    // === Orders ===
+
+    pub(super) fn add(
+        &mut self,
+        moment: Moment,
+        spec: &DriverSpec,
+        effects: &mut Effects<Self>,
+    ) -> Result<Added, AddDriverError> {
+        let driver = &spec.name;
+        if self.stop.is_some() {
+            return Err(AddDriverError::Stopping { driver: driver.clone() });
+        }
+        process_name(driver).map_err(|fault| AddDriverError::Name { driver: driver.clone(), fault })?;
+        if !self.options.allows(driver) {
+            self.retire_unknown(moment, driver, effects);
+            return Err(AddDriverError::Blocked { driver: driver.clone() });
+        }
+        let added = match self.posts.get(driver) {
+            None if self.posts.len() >= self.options.drivers_max => {
+                return Err(AddDriverError::TooMany { count: self.posts.len() });
+            }
+            None => Added::New,
+            Some(post) if post.next.as_ref() == Some(spec) => Added::Unchanged,
+            Some(post) if post.serves() && post.next.is_none() && post.config.spec == *spec => {
+                match post.child {
+                    Child::Running(_) | Child::Pausing => Added::Unchanged,
+                    Child::Stopping(_) | Child::GivenUp => Added::Replacing,
+                }
+            }
+            Some(_) => Added::Replacing,
+        };
+        match added {
+            Added::Unchanged => return Ok(added),
+            Added::New => self.open_post(moment, spec.clone(), effects),
+            Added::Replacing => self.replace(moment, spec, effects),
+        }
+        self.image.specs.insert(driver.clone(), spec.clone());
+        effects.persist(DriversChange::Keep(Box::new(spec.clone())));
+        Ok(added)
+    }
+
+    fn replace(&mut self, moment: Moment, spec: &DriverSpec, effects: &mut Effects<Self>) {
+        let Some(post) = self.posts.get_mut(&spec.name) else { return };
+        post.next = Some(spec.clone());
+        self.end_child(moment, &spec.name.clone(), effects);
+    }
+
+    pub(super) fn remove(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        driver: &DriverName,
+        effects: &mut Effects<Self>,
+    ) {
+        let refused = if self.stop.is_some() {
+            Some(NoSuchDriver::Stopping { driver: driver.clone() })
+        } else if process_name(driver).is_err() {
+            Some(NoSuchDriver::Unknown { driver: driver.clone() })
+        } else if self.waiting() >= self.options.waiting_max {
+            Some(NoSuchDriver::TooMany { waiting: self.waiting() })
+        } else {
+            None
+        };
+        if let Some(error) = refused {
+            effects.reply(id, DriversAnswer::RemoveDriver(Err(error)));
+            return;
+        }
+        if self.image.specs.remove(driver).is_some() {
+            effects.persist(DriversChange::Drop(driver.clone()));
+        }
+        self.retire_unknown(moment, driver, effects);
+        if let Some(post) = self.posts.get_mut(driver) {
+            post.next = None;
+            post.leaving.push(id);
+        }
+        self.end_child(moment, driver, effects);
+        self.refuse_waiting(driver, effects);
+    }
+
+    pub(super) fn restart(
+        &mut self,
+        driver: &DriverName,
+        effects: &mut Effects<Self>,
+    ) -> Result<(), NoSuchDriver> {
+        if self.stop.is_some() {
+            return Err(NoSuchDriver::Stopping { driver: driver.clone() });
+        }
+        let post = self.posts.get(driver).filter(|post| post.serves());
+        match post.map(|post| post.child) {
+            None => return Err(NoSuchDriver::Unknown { driver: driver.clone() }),
+            Some(Child::Running(life)) => self.call(DriversCall::RestartNow(life), effects),
+            Some(Child::Pausing | Child::GivenUp) => self.start_child(driver, effects),
+            // It is on its way to a new life, or to none.
+            Some(Child::Stopping(_)) => {}
+        }
+        Ok(())
+    }
+
+    /// Sees to it that nothing of a driver runs that this run was not told of: it is proven, then ended.
+    pub(super) fn retire_unknown(
+        &mut self,
+        moment: Moment,
+        driver: &DriverName,
+        effects: &mut Effects<Self>,
+    ) {
+        if self.posts.contains_key(driver) {
+            return;
+        }
+        // It is never launched, so it does not matter what would be.
+        let spec = DriverSpec::new(driver.clone(), ProcessSpec::new(Executable::at("/")));
+        self.open(moment, spec, Errand::Retire, effects);
+    }
+
+    // === The life of one driver ===
+
+    pub(super) fn open_post(&mut self, moment: Moment, spec: DriverSpec, effects: &mut Effects<Self>) {
+        let driver = spec.name.clone();
+        self.open(moment, spec, Errand::Serve, effects);
+        if !self.desks.contains_key(&driver) {
+            self.open_desk(&driver, effects);
+        }
+        if let Some(post) = self.posts.get(&driver) {
+            effects.publish(DriversNews::Reported(post.report.clone()));
+        }
+    }
+
+    fn open(&mut self, moment: Moment, spec: DriverSpec, errand: Errand, effects: &mut Effects<Self>) {
+        let driver = spec.name.clone();
+        // Whoever came here has been asked for its name.
+        let Ok(process) = process_name(&driver) else { return };
+        let report = first_report(&driver, moment);
+        let config = DriverConfig { spec, process, errand, limits: self.options.limits };
+        let post = Post {
+            config,
+            child: Child::Pausing,
+            report,
+            client: None,
+            next: None,
+            leaving: Vec::new(),
+            restarts: RestartHistory::default(),
+            backoff: BackoffState::default(),
+        };
+        self.posts.insert(driver.clone(), post);
+        self.start_child(&driver, effects);
+    }
+
+    fn start_child(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        let Some(post) = self.posts.get_mut(driver) else { return };
+        self.life = self.life.next();
+        post.child = Child::Running(self.life);
+        effects.cancel_timer(DriversTimer::Restart(driver.clone()));
+        let call = DriversCall::StartDriver(self.life, Box::new(post.config.clone()));
+        self.call(call, effects);
+    }
+
+    pub(super) fn restart_due(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        match self.posts.get(driver).map(|post| post.child) {
+            Some(Child::Pausing) if self.stop.is_none() => self.start_child(driver, effects),
+            // It came again already, or is to end.
+            Some(Child::Pausing | Child::Running(_) | Child::Stopping(_) | Child::GivenUp) | None => {}
+        }
+    }
+
+    /// Ends a driver. One without an actor gets one that has nothing else to do.
+    fn end_child(&mut self, moment: Moment, driver: &DriverName, effects: &mut Effects<Self>) {
+        let Some(post) = self.posts.get_mut(driver) else { return };
+        post.client = None;
+        match post.child {
+            Child::Running(_) if post.config.errand == Errand::Retire => {}
+            Child::Running(life) => {
+                post.child = Child::Stopping(life);
+                let due = moment.now + ending_deadline(&post.config);
+                effects.start_timer(DriversTimer::Stop(driver.clone()), due);
+                self.call(DriversCall::Stop(life, StopMode::Stop), effects);
+            }
+            Child::Stopping(_) => {}
+            Child::Pausing | Child::GivenUp => {
+                post.config.errand = Errand::Retire;
+                self.start_child(driver, effects);
+            }
+        }
+    }
+
+    pub(super) fn stopped_too_slowly(
+        &mut self,
+        moment: Moment,
+        driver: &DriverName,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(post) = self.posts.get(driver) else { return };
+        match post.child {
+            Child::Stopping(life) => {
+                let again = moment.now + ending_deadline(&post.config);
+                effects.start_timer(DriversTimer::Stop(driver.clone()), again);
+                self.call(DriversCall::Kill(life), effects);
+            }
+            // It ended in time.
+            Child::Running(_) | Child::Pausing | Child::GivenUp => {}
+        }
+    }
+
+    // === What a driver says ===
+
+    pub(super) fn reported(
+        &mut self,
+        life: Attempt,
+        report: &DriverReport,
+        client: Option<&DriverClient>,
+        effects: &mut Effects<Self>,
+    ) {
+        let driver = &report.name;
+        let Some(post) = self.posts.get_mut(driver) else { return };
+        // What an earlier life says late changes nothing (REG-08).
+        if post.child.life() != Some(life) {
+            return;
+        }
+        let is_running = matches!(post.child, Child::Running(_));
+        post.client = client.filter(|_| is_running).cloned();
+        let is_new = post.report != *report;
+        post.report = report.clone();
+        if !post.serves() {
+            return;
+        }
+        // That it is gone is told when nothing of it is left.
+        if is_new && report.health != DriverHealth::Gone {
+            effects.publish(DriversNews::Reported(report.clone()));
+        }
+        self.attend(driver, effects);
+        self.serve_waiting(driver, effects);
+        self.tell_curious(effects);
+    }
+}
+
+fn first_report(driver: &DriverName, moment: Moment) -> DriverReport {
+    DriverReport {
+        name: driver.clone(),
+        generation: Generation::default(),
+        health: DriverHealth::NoAnswerYet,
+        reason: String::new(),
+        since: moment.now,
+        stage: DriverStage::Recalling,
+        attributes: Arc::default(),
+        capabilities: None,
+        version: None,
+        pid: None,
+        is_adopted: false,
+        launches: 0,
+    }
+}

@@ -1,0 +1,258 @@
+//! What the owner of the drivers is made of, and what it remembers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::driver::client::DriverClient;
+use crate::driver::{DriverConfig, DriverLimits, DriverReport, DriverSpec, Errand, Folded, TaskKey};
+use crate::eventor::{EventorOptions, TaskEventSink};
+use crate::shell::{AskId, Ending, StopMode};
+use crate::vocabulary::{
+    Attempt, Backoff, BackoffState, DriverName, Generation, RestartBudget, RestartHistory, Timestamp,
+};
+
+use super::messages::Wanted;
+
+/// How the owner of the drivers is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriversOptions {
+    /// The limits of each driver.
+    pub limits: DriverLimits,
+    /// How each eventor is set up.
+    pub eventor: EventorOptions,
+    /// Only these drivers are allowed; `None` allows all that are not blocked.
+    pub allowed: Option<BTreeSet<DriverName>>,
+    /// These drivers are not allowed. One that still runs from an earlier run is proven, then ended.
+    pub blocked: BTreeSet<DriverName>,
+    /// How many drivers there may be. 256 by default.
+    pub drivers_max: usize,
+    /// How many tasks may be watched, of all drivers together. 65,536 by default.
+    pub tasks_max: usize,
+    /// How many questions may wait for drivers, all together. 4,096 by default.
+    pub waiting_max: usize,
+    /// How often the actor of one driver is started again after it ended unexpectedly.
+    pub restart_budget: RestartBudget,
+    /// How soon it is started again.
+    pub restart_backoff: Backoff,
+}
+
+impl Default for DriversOptions {
+    fn default() -> Self {
+        Self {
+            limits: DriverLimits::default(),
+            eventor: EventorOptions::default(),
+            allowed: None,
+            blocked: BTreeSet::new(),
+            drivers_max: 256,
+            tasks_max: 65_536,
+            waiting_max: 4_096,
+            restart_budget: RestartBudget::default(),
+            restart_backoff: Backoff::default(),
+        }
+    }
+}
+
+impl DriversOptions {
+    /// Whether a driver may run.
+    #[must_use]
+    pub fn allows(&self, driver: &DriverName) -> bool {
+        !self.blocked.contains(driver) && self.allowed.as_ref().is_none_or(|allowed| allowed.contains(driver))
+    }
+}
+
+/// What outlives a crash of the machine: what the host said and does not say again.
+#[derive(Debug, Clone, Default)]
+pub struct DriversImage {
+    pub(super) specs: BTreeMap<DriverName, DriverSpec>,
+    pub(super) tasks: BTreeMap<DriverName, BTreeMap<TaskKey, Watched>>,
+}
+
+/// A task that is watched.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// Where its events go.
+    pub(super) sink: TaskEventSink,
+    /// Whether its handler is still to come.
+    pub(super) is_parked: bool,
+}
+
+/// One change of that.
+#[derive(Debug)]
+pub enum DriversChange {
+    /// This driver is wanted.
+    Keep(Box<DriverSpec>),
+    /// This one is not any more.
+    Drop(DriverName),
+    /// This task is watched.
+    Watch(DriverName, TaskKey, Watched),
+    /// This one is not any more.
+    Forget(DriverName, TaskKey),
+}
+
+/// Which kind of child it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildKind {
+    /// A driver.
+    Driver,
+    /// An eventor.
+    Eventor,
+}
+
+/// What the owner of the drivers has done for it.
+#[derive(Debug, Clone)]
+pub enum DriversCall {
+    /// Wait until children have ended.
+    AwaitEndings,
+    /// End every child that there is, by force: none of them is known to this life of the machine.
+    Sweep,
+    /// Start a driver.
+    StartDriver(Attempt, Box<DriverConfig>),
+    /// Start an eventor.
+    StartEventor(Attempt, DriverName),
+    /// Tell a child to end.
+    Stop(Attempt, StopMode),
+    /// End a child by force.
+    Kill(Attempt),
+    /// Have a driver brought anew.
+    RestartNow(Attempt),
+    /// Ask a driver what went wrong lately.
+    AskTroubles(Attempt, DriverName, AskId),
+    /// Ask an eventor what was told of a task lately.
+    AskRecent(Attempt, TaskKey, AskId),
+    /// Tell an eventor over which client events are to be had.
+    Attend(Attempt, DriverClient),
+    /// Tell an eventor which tasks are watched, and whether they were before.
+    Watch(Attempt, Vec<(TaskKey, TaskEventSink)>, bool),
+    /// Tell an eventor that a task is watched no more.
+    Forget(Attempt, TaskKey),
+    /// Give what waits in one sink to another, and say to one that nothing comes any more.
+    HandOver(TaskEventSink, TaskEventSink),
+    /// Say to a sink that nothing comes any more.
+    End(TaskEventSink),
+}
+
+/// What came of a [`DriversCall`].
+#[derive(Debug)]
+pub enum DriversOutcome {
+    /// These children have ended; at least one.
+    Ended(Vec<ChildEnded>),
+    /// What a child answered; nothing if it could not be asked.
+    Told(Vec<Folded>),
+    /// It was done.
+    Done,
+}
+
+/// A child has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildEnded {
+    /// Of which driver.
+    pub driver: DriverName,
+    /// Which kind of child.
+    pub kind: ChildKind,
+    /// Which life.
+    pub life: Attempt,
+    /// How.
+    pub ending: Ending,
+}
+
+/// What the owner of the drivers waits for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DriversTimer {
+    /// This driver should have ended by now.
+    Stop(DriverName),
+    /// The actor of this driver is to be started again.
+    Restart(DriverName),
+    /// The eventor of this driver is to be started again.
+    RestartEventor(DriverName),
+    /// Whoever waits for this driver has waited long enough.
+    Dispense(DriverName, AskId),
+    /// Whoever waits for what is known of the drivers has waited long enough.
+    AwaitDrivers(AskId),
+}
+
+/// What there is of a driver's actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Child {
+    /// It runs.
+    Running(Attempt),
+    /// It was told to end.
+    Stopping(Attempt),
+    /// It ended unexpectedly; a timer starts it again.
+    Pausing,
+    /// It ended unexpectedly, too often.
+    GivenUp,
+}
+
+impl Child {
+    pub(super) const fn life(self) -> Option<Attempt> {
+        match self {
+            Self::Running(life) | Self::Stopping(life) => Some(life),
+            Self::Pausing | Self::GivenUp => None,
+        }
+    }
+}
+
+/// One driver.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub(super) config: DriverConfig,
+    pub(super) child: Child,
+    pub(super) report: DriverReport,
+    /// A client of it, while there is one to be had.
+    pub(super) client: Option<DriverClient>,
+    /// What comes after its end, if anything.
+    pub(super) next: Option<DriverSpec>,
+    /// Who wants to know of its end.
+    pub(super) leaving: Vec<AskId>,
+    pub(super) restarts: RestartHistory,
+    pub(super) backoff: BackoffState,
+}
+
+impl Post {
+    pub(super) fn serves(&self) -> bool {
+        self.config.errand == Errand::Serve
+    }
+}
+
+/// One eventor.
+#[derive(Debug)]
+pub(super) struct Desk {
+    /// Which life of it; `None` while it is to be started again.
+    pub(super) life: Option<Attempt>,
+    /// Whether it knew its tasks before.
+    pub(super) was_equipped: bool,
+    /// Of which generation it has the client.
+    pub(super) attends: Option<Generation>,
+    pub(super) backoff: BackoffState,
+}
+
+/// Who waits for a driver.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) since: Timestamp,
+    pub(super) wanted: Wanted,
+}
+
+/// Who waits until these drivers are known.
+#[derive(Debug)]
+pub(super) struct Curious {
+    pub(super) awaited: BTreeSet<DriverName>,
+}
+
+/// The machine: see the [module](super).
+#[derive(Debug)]
+pub struct Drivers {
+    pub(super) options: DriversOptions,
+    pub(super) image: DriversImage,
+    pub(super) posts: BTreeMap<DriverName, Post>,
+    pub(super) desks: BTreeMap<DriverName, Desk>,
+    pub(super) dispensing: BTreeMap<DriverName, BTreeMap<AskId, Waiting>>,
+    pub(super) curious: BTreeMap<AskId, Curious>,
+    pub(super) stop: Option<StopMode>,
+    /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine
+    /// have other numbers.
+    pub(super) life: Attempt,
+}
+
+/// How long the calls may take that only hand something to a child.
+pub(super) const HAND_OVER_DEADLINE: Duration = Duration::from_secs(10);

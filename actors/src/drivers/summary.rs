@@ -1,0 +1,36 @@
+//! The drivers, grouped by their state.
+
+use crate::driver::{DriverHealth, DriverReport};
+use crate::vocabulary::DriverName;
+
+/// Drivers by their state.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DriverSummary {
+    /// These serve.
+    pub healthy: Vec<DriverName>,
+    /// These do not, each with its reason.
+    pub unhealthy: Vec<(DriverName, String)>,
+    /// These run and found nothing to drive.
+    pub undetected: Vec<DriverName>,
+    /// These have not told yet.
+    pub no_answer: Vec<DriverName>,
+}
+
+impl DriverSummary {
+    /// Sorts drivers by what their reports say.
+    #[must_use]
+    pub fn of<'a>(reports: impl Iterator<Item = &'a DriverReport>) -> Self {
+        let mut summary = Self::default();
+        for report in reports {
+            let name = report.name.clone();
+            match report.health {
+                DriverHealth::Healthy => summary.healthy.push(name),
+                DriverHealth::Unhealthy => summary.unhealthy.push((name, report.reason.clone())),
+                DriverHealth::Undetected => summary.undetected.push(name),
+                DriverHealth::NoAnswerYet => summary.no_answer.push(name),
+                DriverHealth::Gone => {}
+            }
+        }
+        summary
+    }
+}

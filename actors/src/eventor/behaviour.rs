@@ -1,0 +1,234 @@
+//! What an eventor decides: when the stream is opened, and what its end leads to.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::messages::{Attend, EventorAnswer, EventorAsk, EventorNews};
+use super::state::{Eventor, EventorCall, EventorOptions, EventorOutcome, EventorTimer, Marks, Stream};
+use crate::driver::GapReason;
+use crate::driver::client::{DriverClient, DriverError, EventBatch};
+use crate::shell::{CallKey, CallLost, Effects, Input, Machine, Never};
+use crate::vocabulary::{Attempt, BackoffState, Moment};
+
+/// How long one call for the next events waits before it is made again.
+const READ_DEADLINE: Duration = Duration::from_secs(3_600);
+/// How long the calls may take that only hand something on.
+const HAND_DEADLINE: Duration = Duration::from_secs(10);
+/// How long to collect tasks that came late before the stream is opened again for them.
+pub(super) const REWIND_PAUSE: Duration = Duration::from_millis(50);
+
+impl Machine for Eventor {
+    const KIND: &'static str = "eventor";
+    type Config = EventorOptions;
+    type Image = ();
+    type Ask = EventorAsk;
+    type Answer = EventorAnswer;
+    type Call = EventorCall;
+    type Outcome = EventorOutcome;
+    type Timer = EventorTimer;
+    type Change = Never;
+    type News = EventorNews;
+    type View = ();
+
+    fn restore(options: &EventorOptions, (): (), _: Moment) -> Self {
+        Self {
+            options: *options,
+            stream: Stream::Absent,
+            attempt: Attempt::default(),
+            backoff: BackoffState::default(),
+            marks: Marks::Unknown,
+            was_open: false,
+            resume: None,
+            cursor: None,
+            is_first: true,
+            is_rewinding: false,
+            routes: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            dead: BTreeMap::new(),
+            handed: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => {
+                effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
+                effects.publish(EventorNews::Began);
+            }
+            Input::Asked { id, ask, .. } => {
+                let answer = match ask {
+                    EventorAsk::Attend(Attend { client }) => {
+                        self.attend(client, effects);
+                        EventorAnswer::Attend(())
+                    }
+                    EventorAsk::Watch(watch) => {
+                        self.watch(moment, watch, effects);
+                        EventorAnswer::Watch(())
+                    }
+                    EventorAsk::Forget(forget) => {
+                        self.forget(&forget.task, effects);
+                        EventorAnswer::Forget(())
+                    }
+                    EventorAsk::RecentOf(of) => {
+                        let route = self.routes.get(&of.task);
+                        let recent = route.map(|route| route.recent.entries().to_vec());
+                        EventorAnswer::RecentOf(recent.unwrap_or_default())
+                    }
+                };
+                self.hand(effects);
+                effects.reply(*id, answer);
+            }
+            Input::Returned { key, call, outcome } => {
+                match call {
+                    EventorCall::Open { .. } | EventorCall::Read if *key == self.key() => {
+                        self.heard(moment, outcome, effects);
+                    }
+                    // Everything is closed, and everybody has been told.
+                    EventorCall::Finish(_) => effects.stop(),
+                    // Another stream is read by now, or there was nothing to hear.
+                    EventorCall::Open { .. }
+                    | EventorCall::Read
+                    | EventorCall::Close
+                    | EventorCall::Hand(_)
+                    | EventorCall::End(_) => {}
+                }
+                self.hand(effects);
+            }
+            Input::Elapsed(EventorTimer::Reopen) => self.reopen(effects),
+            Input::Elapsed(EventorTimer::Rewind) => self.rewind(effects),
+            Input::Elapsed(EventorTimer::Patience(task)) => self.patience_ended(task, effects),
+            Input::StopRequested(_) => self.stop(effects),
+        }
+        self.hand(effects);
+    }
+
+    fn view(&self) {}
+}
+
+impl Eventor {
+    fn key(&self) -> CallKey {
+        CallKey { attempt: self.attempt, ..CallKey::default() }
+    }
+
+    fn call(&mut self, call: EventorCall, effects: &mut Effects<Self>) {
+        self.attempt = self.attempt.next();
+        effects.call(self.key(), READ_DEADLINE, call);
+    }
+
+    /// Hands over what this step has to hand over, in one go.
+    fn hand(&mut self, effects: &mut Effects<Self>) {
+        if !self.handed.is_empty() {
+            let handed = std::mem::take(&mut self.handed);
+            effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Hand(handed));
+        }
+    }
+
+    // === The stream ===
+
+    fn attend(&mut self, client: &DriverClient, effects: &mut Effects<Self>) {
+        match &self.stream {
+            Stream::Over => {}
+            // It is attended already.
+            Stream::Reading(present) | Stream::Pausing(present)
+                if present.generation() == client.generation() => {}
+            Stream::Absent | Stream::Reading(_) | Stream::Pausing(_) => {
+                effects.cancel_timer(EventorTimer::Reopen);
+                self.open(client.clone(), effects);
+            }
+        }
+    }
+
+    fn open(&mut self, client: DriverClient, effects: &mut Effects<Self>) {
+        if self.was_open && !matches!(self.marks, Marks::Of(_)) {
+            self.gap_for_all(GapReason::Interrupted);
+        }
+        if self.was_open {
+            self.note_progress();
+        } else {
+            self.resume = self.earliest();
+        }
+        self.was_open = true;
+        self.is_first = true;
+        self.is_rewinding = false;
+        effects.cancel_timer(EventorTimer::Rewind);
+        self.cursor.clone_from(&self.resume);
+        self.stream = Stream::Reading(client.clone());
+        self.call(EventorCall::Open { client, after: self.resume.clone() }, effects);
+    }
+
+    fn reopen(&mut self, effects: &mut Effects<Self>) {
+        match &self.stream {
+            Stream::Pausing(client) => self.open(client.clone(), effects),
+            // Another client came meanwhile, or it is over.
+            Stream::Absent | Stream::Reading(_) | Stream::Over => {}
+        }
+    }
+
+    /// Opens the stream further back, for tasks that came late. Those that came in time have each event once all the same.
+    fn rewind(&mut self, effects: &mut Effects<Self>) {
+        self.is_rewinding = false;
+        match &self.stream {
+            Stream::Reading(client) => self.open(client.clone(), effects),
+            // It is opened there when it is opened.
+            Stream::Absent | Stream::Pausing(_) | Stream::Over => {}
+        }
+    }
+
+    fn heard(
+        &mut self,
+        moment: Moment,
+        outcome: &Result<EventorOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Stream::Reading(_) = self.stream else { return };
+        match outcome {
+            Ok(EventorOutcome::Heard(Ok(EventBatch::Opened(stream)))) => {
+                if let Some(stream) = stream {
+                    self.stream_known(stream);
+                }
+                self.call(EventorCall::Read, effects);
+            }
+            Ok(EventorOutcome::Heard(Ok(EventBatch::Events(events)))) => {
+                for event in events {
+                    self.take(moment, event, effects);
+                }
+                self.call(EventorCall::Read, effects);
+            }
+            // Nothing happened for a long time.
+            Err(CallLost::DeadlineExceeded(_)) => self.call(EventorCall::Read, effects),
+            Ok(EventorOutcome::Heard(Ok(EventBatch::Ended))) => {
+                self.interrupted(moment, "the plugin ended the stream", false, effects);
+            }
+            Ok(EventorOutcome::Heard(Err(error))) => {
+                let is_gone = matches!(error, DriverError::PluginGone { .. });
+                self.interrupted(moment, &error.to_string(), is_gone, effects);
+            }
+            Ok(EventorOutcome::Done) => {
+                self.interrupted(moment, "the stream was closed", false, effects);
+            }
+            Err(lost @ (CallLost::Crashed(_) | CallLost::Busy(_))) => {
+                self.interrupted(moment, &lost.to_string(), false, effects);
+            }
+        }
+    }
+
+    /// Every end of the stream leads to another one: after a pause, or when the driver is back.
+    fn interrupted(&mut self, moment: Moment, error: &str, is_gone: bool, effects: &mut Effects<Self>) {
+        let Stream::Reading(client) = std::mem::replace(&mut self.stream, Stream::Absent) else { return };
+        let generation = client.generation();
+        effects.publish(EventorNews::Interrupted { generation, error: error.to_owned() });
+        effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
+        if !is_gone {
+            self.stream = Stream::Pausing(client);
+            let pause = self.backoff.failed(&self.options.backoff, moment);
+            effects.start_timer(EventorTimer::Reopen, moment.now + pause);
+        }
+    }
+
+    fn stop(&mut self, effects: &mut Effects<Self>) {
+        self.stream = Stream::Over;
+        effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Close);
+        let sinks = std::mem::take(&mut self.routes).into_values().map(|route| route.sink).collect();
+        effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Finish(sinks));
+    }
+}

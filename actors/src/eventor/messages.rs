@@ -1,0 +1,75 @@
+//! What can be said to an eventor, and what it says. Only the owner of the drivers speaks with it.
+
+use super::handler::TaskEventSink;
+use super::state::Eventor;
+use crate::conversation;
+use crate::driver::client::DriverClient;
+use crate::driver::{EventPosition, Folded, TaskKey};
+use crate::vocabulary::Generation;
+
+/// Says over which client events are to be had from now on.
+#[derive(Debug, Clone)]
+pub struct Attend {
+    /// The client of the driver's present generation.
+    pub client: DriverClient,
+}
+
+/// Says that a task is watched.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    /// Which task.
+    pub task: TaskKey,
+    /// Where its events go.
+    pub sink: TaskEventSink,
+    /// The last event that went there.
+    pub after: Option<EventPosition>,
+    /// Whether it was watched before, by a former life of the eventor.
+    pub is_renewal: bool,
+}
+
+/// Says that a task is watched no more: its handler hears that nothing comes any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forget {
+    /// Which task.
+    pub task: TaskKey,
+}
+
+/// Asks what was told of a task lately, with repeats folded (EVT-04).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecentOf {
+    /// Which task.
+    pub task: TaskKey,
+}
+
+conversation! {
+    /// What is said to an eventor.
+    pub enum EventorAsk -> EventorAnswer for Eventor {
+        Attend => (),
+        Watch => (),
+        Forget => (),
+        RecentOf => Vec<Folded>,
+    }
+}
+
+/// What an eventor says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventorNews {
+    /// It begins, or begins again, and knows of no task and no client.
+    Began,
+    /// Its stream ended, with this error or by itself. It is opened again after a pause, or when the driver is back.
+    Interrupted {
+        /// Of which generation of the driver.
+        generation: Generation,
+        /// The text of the error.
+        error: String,
+    },
+    /// Events came for a task that nobody announced in time, or that name no task.
+    DeadLetters {
+        /// Which task; `None` when they name none properly.
+        task: Option<TaskKey>,
+        /// How many.
+        count: u64,
+        /// What is wrong with them, if they name none.
+        error: Option<String>,
+    },
+}

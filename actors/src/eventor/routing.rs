@@ -1,0 +1,284 @@
+//! Which event goes where, and which are missing.
+
+use std::sync::Arc;
+
+use super::behaviour::REWIND_PAUSE;
+use super::journal::{Journal, Taken};
+use super::messages::{EventorNews, Watch};
+use super::state::{Dead, Eventor, EventorCall, EventorTimer, Marks, Route, Stranger};
+use crate::driver::{EventPosition, GapReason, Recent, TaskEventItem, TaskKey};
+use crate::shell::{CallKey, Effects};
+use crate::vocabulary::Moment;
+
+/// How long the calls may take that only hand something on.
+const HAND_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);
+
+impl Eventor {
+    // === Tasks ===
+
+    /// Takes in that a task is watched. What waited for it goes to it; what it missed is had again where the plugin can
+    /// repeat it, and told as a gap where it can't (EVT-02).
+    pub(super) fn watch(&mut self, moment: Moment, watch: &Watch, effects: &mut Effects<Self>) {
+        let Watch { task, sink, after, is_renewal } = watch;
+        let recent = match self.routes.remove(task) {
+            Some(former) => {
+                if !former.sink.is_same(sink) {
+                    self.end(vec![former.sink], effects);
+                }
+                former.recent
+            }
+            None => Recent::new(self.options.recent_entries),
+        };
+        let mut back = self.missed_before(after.as_ref());
+        if *is_renewal && after.is_none() {
+            self.gap(sink, None, GapReason::Interrupted);
+        }
+        if let (Some(after), Marks::Of(stream)) = (after, &self.marks)
+            && after.stream != *stream
+        {
+            self.gap(sink, None, GapReason::NewStream);
+        }
+        match self.dead.remove(task) {
+            Some(Dead { first: Some(first), .. }) if self.marks == Marks::Of(Arc::clone(&first.stream)) => {
+                back = Some(back.map_or_else(|| before(&first), |to| earlier(to, before(&first))));
+            }
+            Some(Dead { count, .. }) => self.gap(sink, Some(count), GapReason::NotAnnounced),
+            None => {}
+        }
+        let is_behind = back.is_some();
+        let mut route = Route { sink: sink.clone(), after: after.clone(), is_behind, recent };
+        if let Some(mut stranger) = self.strangers.remove(task) {
+            effects.cancel_timer(EventorTimer::Patience(task.clone()));
+            while let Some(item) = stranger.waiting.take() {
+                note(&mut route.recent, moment, &item);
+                self.handed.push((sink.clone(), item));
+            }
+        }
+        self.routes.insert(task.clone(), route);
+        if let Some(back) = back {
+            self.go_back(moment, back, effects);
+        }
+    }
+
+    pub(super) fn forget(&mut self, task: &TaskKey, effects: &mut Effects<Self>) {
+        self.dead.remove(task);
+        if self.strangers.remove(task).is_some() {
+            effects.cancel_timer(EventorTimer::Patience(task.clone()));
+        }
+        if let Some(route) = self.routes.remove(task) {
+            self.end(vec![route.sink], effects);
+        }
+    }
+
+    fn end(&self, sinks: Vec<super::TaskEventSink>, effects: &mut Effects<Self>) {
+        effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::End(sinks));
+    }
+
+    /// Where a stream has to be opened so that everybody gets what it has not had: the earliest place of all, if all are of
+    /// one stream, and else the beginning.
+    pub(super) fn earliest(&self) -> Option<EventPosition> {
+        let mut earliest: Option<&EventPosition> = None;
+        for route in self.routes.values() {
+            let after = route.after.as_ref()?;
+            match earliest {
+                Some(known) if known.stream != after.stream => return None,
+                Some(known) if known.sequence <= after.sequence => {}
+                Some(_) | None => earliest = Some(after),
+            }
+        }
+        earliest.cloned()
+    }
+
+    /// Notes before a stream is opened that all who were there have had what was read.
+    pub(super) fn note_progress(&mut self) {
+        for route in self.routes.values_mut() {
+            if !std::mem::take(&mut route.is_behind) && self.cursor.is_some() {
+                route.after.clone_from(&self.cursor);
+            }
+        }
+    }
+
+    /// How far back the stream would have to be opened for one who has had everything up to `after`. `None` if it is far
+    /// enough as it is. Whoever says nothing has had nothing, and wants what comes.
+    fn missed_before(&self, after: Option<&EventPosition>) -> Option<Option<EventPosition>> {
+        let (after, resume) = (after?, self.resume.as_ref()?);
+        let has_missed = self.was_open && after.stream == resume.stream && after.sequence < resume.sequence;
+        has_missed.then(|| Some(after.clone()))
+    }
+
+    /// Has the stream opened again further back, after a moment in which others may come.
+    fn go_back(&mut self, moment: Moment, to: Option<EventPosition>, effects: &mut Effects<Self>) {
+        if let Some(resume) = self.resume.take() {
+            self.resume = earlier(Some(resume), to);
+        }
+        if !self.is_rewinding {
+            self.is_rewinding = true;
+            effects.start_timer(EventorTimer::Rewind, moment.now + REWIND_PAUSE);
+        }
+    }
+
+    // === Events ===
+
+    pub(super) fn take(
+        &mut self,
+        moment: Moment,
+        item: &Result<TaskEventItem, String>,
+        effects: &mut Effects<Self>,
+    ) {
+        let (event, position) = match item {
+            Ok(TaskEventItem::Event { event, position }) => (event, position),
+            // A stream has no gaps of its own.
+            Ok(TaskEventItem::Gap { .. }) => return,
+            Err(error) => {
+                let error = Some(error.clone());
+                effects.publish(EventorNews::DeadLetters { task: None, count: 1, error });
+                return;
+            }
+        };
+        match position {
+            Some(position) => self.moved_to(position),
+            None => self.marks = Marks::None,
+        }
+        let item = TaskEventItem::Event { event: Arc::clone(event), position: position.clone() };
+        match self.routes.get_mut(&event.task) {
+            Some(route) => {
+                note(&mut route.recent, moment, &item);
+                self.handed.push((route.sink.clone(), item));
+            }
+            None => self.strange(moment, &event.task, item, effects),
+        }
+    }
+
+    /// Notes where the stream has got to, and tells everybody what is missing before it.
+    fn moved_to(&mut self, position: &EventPosition) {
+        self.stream_known(&position.stream);
+        match &self.cursor {
+            Some(cursor) if cursor.stream == position.stream => {
+                if position.sequence > cursor.sequence + 1 {
+                    self.gap_for_all(GapReason::Forgotten);
+                }
+            }
+            // It was opened at the beginning, and the plugin no longer has that.
+            Some(_) | None if self.is_first => self.gap_for_those_before(position),
+            Some(_) | None => {}
+        }
+        self.is_first = false;
+        self.cursor = Some(position.clone());
+        if !self.is_rewinding {
+            self.resume = Some(position.clone());
+        }
+    }
+
+    /// The name of the stream is known. What an old one still held is lost with it.
+    pub(super) fn stream_known(&mut self, stream: &Arc<str>) {
+        match &self.marks {
+            Marks::Of(known) if known == stream => return,
+            Marks::Of(_) => self.gap_for_all(GapReason::NewStream),
+            Marks::Unknown | Marks::None => {
+                let elsewhere = |after: &EventPosition| after.stream != *stream;
+                let sinks: Vec<_> = self
+                    .routes
+                    .values()
+                    .filter(|route| route.after.as_ref().is_some_and(elsewhere))
+                    .map(|route| route.sink.clone())
+                    .collect();
+                sinks.iter().for_each(|sink| self.gap(sink, None, GapReason::NewStream));
+            }
+        }
+        self.marks = Marks::Of(Arc::clone(stream));
+    }
+
+    fn gap_for_those_before(&mut self, position: &EventPosition) {
+        let is_before =
+            |after: &EventPosition| after.stream == position.stream && after.sequence + 1 < position.sequence;
+        let sinks: Vec<_> = self
+            .routes
+            .values()
+            .filter(|route| route.after.as_ref().is_some_and(is_before))
+            .map(|route| route.sink.clone())
+            .collect();
+        sinks.iter().for_each(|sink| self.gap(sink, None, GapReason::Forgotten));
+    }
+
+    pub(super) fn gap_for_all(&mut self, reason: GapReason) {
+        let sinks: Vec<_> = self.routes.values().map(|route| route.sink.clone()).collect();
+        sinks.iter().for_each(|sink| self.gap(sink, None, reason));
+    }
+
+    fn gap(&mut self, sink: &super::TaskEventSink, missed: Option<u64>, reason: GapReason) {
+        self.handed.push((sink.clone(), TaskEventItem::Gap { missed, reason }));
+    }
+
+    // === Tasks of which nobody has heard ===
+
+    fn strange(&mut self, moment: Moment, task: &TaskKey, item: TaskEventItem, effects: &mut Effects<Self>) {
+        let has_died = |dead: &Dead, position: &EventPosition| {
+            dead.last.as_ref().is_some_and(|last| position.is_had_after(last))
+        };
+        if let (Some(dead), Some(position)) = (self.dead.get(task), position_of(&item))
+            && has_died(dead, &position)
+        {
+            return;
+        }
+        if !self.strangers.contains_key(task) {
+            if self.strangers.len() >= self.options.strangers_max.max(1)
+                && let Some(other) = self.strangers.keys().next().cloned()
+            {
+                effects.cancel_timer(EventorTimer::Patience(other.clone()));
+                self.patience_ended(&other, effects);
+            }
+            let due = moment.now + self.options.patience;
+            effects.start_timer(EventorTimer::Patience(task.clone()), due);
+        }
+        let limit = self.options.journal_items;
+        let stranger = self.strangers.entry(task.clone()).or_insert_with(|| Stranger {
+            waiting: Journal::new(limit, None),
+            count: 0,
+            first: position_of(&item),
+        });
+        match stranger.waiting.put(item) {
+            Taken::Kept => stranger.count += 1,
+            Taken::Had => {}
+        }
+    }
+
+    pub(super) fn patience_ended(&mut self, task: &TaskKey, effects: &mut Effects<Self>) {
+        let Some(Stranger { count, first, waiting }) = self.strangers.remove(task) else { return };
+        if !self.dead.contains_key(task) && self.dead.len() >= self.options.strangers_max.max(1) {
+            self.dead.pop_first();
+        }
+        let dead = self.dead.entry(task.clone()).or_insert(Dead { count: 0, first, last: None });
+        dead.count += count;
+        dead.last = waiting.last().cloned();
+        effects.publish(EventorNews::DeadLetters { task: Some(task.clone()), count, error: None });
+    }
+}
+
+fn note(recent: &mut Recent, moment: Moment, item: &TaskEventItem) {
+    match item {
+        TaskEventItem::Event { event, .. } => recent.add(event.at.unwrap_or(moment.now), &event.message),
+        TaskEventItem::Gap { .. } => {}
+    }
+}
+
+fn position_of(item: &TaskEventItem) -> Option<EventPosition> {
+    match item {
+        TaskEventItem::Event { position, .. } => position.clone(),
+        TaskEventItem::Gap { .. } => None,
+    }
+}
+
+/// The place before an event; `None` is the beginning.
+fn before(position: &EventPosition) -> Option<EventPosition> {
+    let sequence = position.sequence.checked_sub(1).filter(|sequence| *sequence > 0)?;
+    Some(EventPosition { stream: Arc::clone(&position.stream), sequence })
+}
+
+/// The earlier of two places; of two streams, the beginning.
+fn earlier(one: Option<EventPosition>, other: Option<EventPosition>) -> Option<EventPosition> {
+    let (one, other) = (one?, other?);
+    if one.stream != other.stream {
+        return None;
+    }
+    Some(if one.sequence <= other.sequence { one } else { other })
+}

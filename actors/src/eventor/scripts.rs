@@ -1,0 +1,212 @@
+//! The eventor's stories: message scripts against the pure machine, under virtual time.
+//!
+//! A script says what is watched and what the stream says; below stands, in order, what the eventor puts where. An event is
+//! written `TASK=SEQUENCE`, or `TASK=-MESSAGE` without a position.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+
+use super::handler::{TaskEventSink, task_events};
+use super::messages::*;
+use super::state::*;
+use crate::driver::client::{Asked, DriverClient, DriverError, DriverRpc, EventBatch};
+use crate::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
+use crate::shell::Effect;
+use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::vocabulary::*;
+
+#[test]
+fn every_story_of_the_eventor_goes_as_it_is_told() {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/eventor/scripts"), 10, || Play { stage: None });
+}
+
+thread_local! {
+    /// Whose sinks they are, so that they can be told.
+    static SINKS: RefCell<Vec<(String, TaskEventSink)>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Play {
+    stage: Option<Stage<Eventor>>,
+}
+
+impl Runner for Play {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
+        let mut args = command.consume_args();
+        if command.name == "begin" {
+            let strangers_max = args.take_key("strangers").unwrap_or("1024").parse()?;
+            let mut options = EventorOptions { strangers_max, ..EventorOptions::default() };
+            options.backoff.jitter_percent = 0;
+            self.stage = Some(Stage::begin(options, tell));
+        }
+        let stage = self.stage.as_mut().ok_or("it has not begun")?;
+        match command.name.as_str() {
+            "begin" => {}
+            "pass" => stage.pass(span(&mut args)?),
+            "stop" => stage.stop(),
+            "finished" => {
+                let call = stage.take_call(|call| matches!(call, EventorCall::Finish(_)))?;
+                stage.give(call, Ok(EventorOutcome::Done));
+            }
+            "crash" => stage.crash(),
+            "attend" => {
+                let generation = Generation::new(word(&mut args, "generation")?.parse()?);
+                let client = DriverClient::gone(DriverName::new("exec")?, generation);
+                stage.ask(EventorAsk::Attend(Attend { client }));
+            }
+            "watch" => stage.ask(EventorAsk::Watch(read_watch(&mut args)?)),
+            "forget" => {
+                let task = task(&word(&mut args, "task")?)?;
+                stage.ask(EventorAsk::Forget(Forget { task }));
+            }
+            "recent" => {
+                let task = task(&word(&mut args, "task")?)?;
+                stage.ask(EventorAsk::RecentOf(RecentOf { task }));
+            }
+            verb => {
+                let outcome = read_outcome(verb, &mut args)?;
+                let call = stage.take_call(is_reading)?;
+                stage.give(call, Ok(EventorOutcome::Heard(outcome)));
+            }
+        }
+        args.reject_next()?;
+        Ok(stage.take_told())
+    }
+}
+
+fn is_reading(call: &EventorCall) -> bool {
+    matches!(call, EventorCall::Open { .. } | EventorCall::Read)
+}
+
+// === Reading ===
+
+fn task(name: &str) -> Result<TaskKey, Fault> {
+    Ok(TaskKey::new(AllocationId::new("alloc")?, TaskName::new(name)?))
+}
+
+fn read_watch(args: &mut ArgumentConsumer<'_>) -> Result<Watch, Fault> {
+    let name = word(args, "task")?;
+    let after = args.take_key("after").map(str::parse::<EventPosition>).transpose()?;
+    let is_renewal = args.take_key("renewal").is_some();
+    let (sink, events) = task_events(1_000, after.clone());
+    // What is put there is told, and read by nobody.
+    drop(events);
+    SINKS.with_borrow_mut(|sinks| sinks.push((name.clone(), sink.clone())));
+    Ok(Watch { task: task(&name)?, sink, after, is_renewal })
+}
+
+fn read_outcome(
+    verb: &str,
+    args: &mut ArgumentConsumer<'_>,
+) -> Result<Result<EventBatch, DriverError>, Fault> {
+    let asked = || Asked { driver: DriverName::new("exec").unwrap(), rpc: DriverRpc::TaskEvents };
+    Ok(match verb {
+        "opened" => Ok(EventBatch::Opened(args.next_pos().map(Arc::from))),
+        "events" => {
+            let stream = args.take_key("stream").unwrap_or("s").to_owned();
+            let mut events = Vec::new();
+            while let Some((name, text)) = args.next_key() {
+                events.push(Ok(read_event(name, &stream, text)?));
+            }
+            Ok(EventBatch::Events(events))
+        }
+        "malformed" => Ok(EventBatch::Events(vec![Err("it names no task".to_owned())])),
+        "ended" => Ok(EventBatch::Ended),
+        "broke" => Err(DriverError::Disconnected { asked: asked(), detail: "broken pipe".to_owned() }),
+        "gone" => Err(DriverError::PluginGone {
+            asked: asked(),
+            is_worth_retrying: true,
+            reason: "its process ended".to_owned(),
+        }),
+        unknown => return Err(format!("no such verb: {unknown}").into()),
+    })
+}
+
+fn read_event(name: &str, stream: &str, text: &str) -> Result<TaskEventItem, Fault> {
+    let (message, position) = match text.strip_prefix('-') {
+        Some(message) => (message, None),
+        None => (text, Some(EventPosition::new(stream, text.parse()?)?)),
+    };
+    let event = TaskEvent {
+        task_id: "t".into(),
+        task: task(name)?,
+        at: None,
+        message: message.to_owned(),
+        annotations: BTreeMap::new(),
+    };
+    Ok(TaskEventItem::Event { event: Arc::new(event), position })
+}
+
+// === Telling ===
+
+fn tell(effect: &Effect<Eventor>, now: Timestamp) -> String {
+    match effect {
+        Effect::Call { call, .. } => match call {
+            EventorCall::Open { client, after } => {
+                let after =
+                    after.as_ref().map_or("from the beginning".to_owned(), |after| format!("after {after}"));
+                format!("open generation {} {after}", client.generation())
+            }
+            EventorCall::Read => String::new(),
+            EventorCall::Close => "close".to_owned(),
+            EventorCall::Hand(items) => {
+                items.iter().map(|(sink, item)| tell_item(sink, item)).collect::<Vec<_>>().join("\n")
+            }
+            EventorCall::End(sinks) | EventorCall::Finish(sinks) => {
+                let names: Vec<String> = sinks.iter().map(name_of).collect();
+                format!("end [{}]", names.join(" "))
+            }
+        },
+        Effect::Publish(news) => match news {
+            EventorNews::Began => "news: began".to_owned(),
+            EventorNews::Interrupted { generation, error } => {
+                format!("news: generation {generation} interrupted: {error}")
+            }
+            EventorNews::DeadLetters { task, count, error } => {
+                let task = task.as_ref().map_or("no task".to_owned(), |task| task.task.to_string());
+                format!(
+                    "news: {count} dead letters for {task}{}",
+                    error.as_deref().map_or(String::new(), |e| format!(": {e}"))
+                )
+            }
+        },
+        Effect::Reply(id, EventorAnswer::RecentOf(recent)) => {
+            let recent: Vec<String> = recent.iter().map(ToString::to_string).collect();
+            format!("answer {}: {}", number(*id), recent.join(", "))
+        }
+        Effect::Reply(
+            _,
+            EventorAnswer::Attend(()) | EventorAnswer::Watch(()) | EventorAnswer::Forget(()),
+        ) => String::new(),
+        Effect::StartTimer(EventorTimer::Patience(task), at) => {
+            format!("{} is waited for, {:?}", task.task, at.since(now))
+        }
+        Effect::StartTimer(timer, at) => format!("{timer:?} in {:?}", at.since(now)),
+        Effect::CancelTimer(EventorTimer::Patience(task)) => {
+            format!("{} is not waited for any more", task.task)
+        }
+        Effect::CancelTimer(EventorTimer::Reopen | EventorTimer::Rewind) => String::new(),
+        Effect::Stop(ending) => format!("ends: {ending:?}"),
+        Effect::Persist(never) => match *never {},
+    }
+}
+
+fn name_of(sink: &TaskEventSink) -> String {
+    SINKS.with_borrow(|sinks| {
+        sinks.iter().find(|(_, known)| known.is_same(sink)).map_or("?".to_owned(), |(name, _)| name.clone())
+    })
+}
+
+fn tell_item(sink: &TaskEventSink, item: &TaskEventItem) -> String {
+    let name = name_of(sink);
+    match item {
+        TaskEventItem::Event { position: Some(position), .. } => format!("{name} <- {position}"),
+        TaskEventItem::Event { event, position: None } => format!("{name} <- {:?}", event.message),
+        TaskEventItem::Gap { missed: Some(missed), reason } => format!("{name} <- gap of {missed}: {reason}"),
+        TaskEventItem::Gap { missed: None, reason } => format!("{name} <- gap: {reason}"),
+    }
+}

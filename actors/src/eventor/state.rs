@@ -1,0 +1,163 @@
+//! What an eventor is made of, and what it remembers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::handler::TaskEventSink;
+use super::journal::{JOURNAL_ITEMS_MAX, Journal};
+use crate::driver::client::{DriverClient, DriverError, EventBatch};
+use crate::driver::{EventPosition, RECENT_ENTRIES, Recent, TaskEventItem, TaskKey};
+use crate::vocabulary::{Attempt, Backoff, BackoffState};
+
+/// How an eventor is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventorOptions {
+    /// How many events wait for a task that nobody handles yet. 1,000 by default (EVT-01).
+    pub journal_items: usize,
+    /// How long events wait for a task that nobody has announced; then they are dead letters (EVT-02). 10 s by default.
+    pub patience: Duration,
+    /// How many tasks may be waited for that nobody has announced. 1,024 by default.
+    pub strangers_max: usize,
+    /// How many entries there are in the list of what was told of a task lately (EVT-04). 10 by default.
+    pub recent_entries: usize,
+    /// How soon a stream that ended is opened again. 1 s doubling to 30 s by default.
+    pub backoff: Backoff,
+}
+
+impl Default for EventorOptions {
+    fn default() -> Self {
+        Self {
+            journal_items: JOURNAL_ITEMS_MAX,
+            patience: Duration::from_secs(10),
+            strangers_max: 1_024,
+            recent_entries: RECENT_ENTRIES,
+            backoff: Backoff {
+                first: Duration::from_secs(1),
+                longest: Duration::from_secs(30),
+                jitter_percent: 10,
+                reset_after: Duration::from_secs(60),
+            },
+        }
+    }
+}
+
+/// What an eventor has done for it.
+#[derive(Debug, Clone)]
+pub enum EventorCall {
+    /// Open the stream, in place of the one that is open, and wait for what it says first.
+    Open {
+        /// Over which client.
+        client: DriverClient,
+        /// After which event; `None` from the beginning.
+        after: Option<EventPosition>,
+    },
+    /// Wait for what the stream says next.
+    Read,
+    /// Close the stream.
+    Close,
+    /// Put these where they belong, in this order.
+    Hand(Vec<(TaskEventSink, TaskEventItem)>),
+    /// Say to these that nothing comes any more.
+    End(Vec<TaskEventSink>),
+    /// The same, as the last thing that is done.
+    Finish(Vec<TaskEventSink>),
+}
+
+/// What came of an [`EventorCall`].
+#[derive(Debug)]
+pub enum EventorOutcome {
+    /// What the stream said, or that it is over.
+    Heard(Result<EventBatch, DriverError>),
+    /// It was done.
+    Done,
+}
+
+/// What an eventor waits for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventorTimer {
+    /// The stream is to be opened again.
+    Reopen,
+    /// The stream is to be opened again further back, for tasks that came late.
+    Rewind,
+    /// The events of this task, which nobody has announced, have waited long enough.
+    Patience(TaskKey),
+}
+
+/// Where the stream stands.
+#[derive(Debug)]
+pub(super) enum Stream {
+    /// There is no client that could be asked.
+    Absent,
+    /// It is being read.
+    Reading(DriverClient),
+    /// It ended, and is opened again after a pause.
+    Pausing(DriverClient),
+    /// The eventor has ended.
+    Over,
+}
+
+/// What is known of how the plugin marks its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Marks {
+    /// Nothing.
+    Unknown,
+    /// It marks none: what comes while nobody reads is lost.
+    None,
+    /// It marks them, and this is its stream.
+    Of(Arc<str>),
+}
+
+/// A task that is watched.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) sink: TaskEventSink,
+    /// Up to where it had had everything when the stream was opened, or when it came, if it said so.
+    pub(super) after: Option<EventPosition>,
+    /// Whether it lacks events that were read before it came, and that the stream will be opened for again.
+    pub(super) is_behind: bool,
+    pub(super) recent: Recent,
+}
+
+/// A task of which nobody has heard yet.
+#[derive(Debug)]
+pub(super) struct Stranger {
+    pub(super) waiting: Journal,
+    /// How many events came.
+    pub(super) count: u64,
+    /// The place of the first.
+    pub(super) first: Option<EventPosition>,
+}
+
+/// What became of the events of a task that nobody announced in time.
+#[derive(Debug)]
+pub(super) struct Dead {
+    pub(super) count: u64,
+    pub(super) first: Option<EventPosition>,
+    pub(super) last: Option<EventPosition>,
+}
+
+/// The machine: see the [module](super).
+#[derive(Debug)]
+pub struct Eventor {
+    pub(super) options: EventorOptions,
+    pub(super) stream: Stream,
+    pub(super) attempt: Attempt,
+    pub(super) backoff: BackoffState,
+    pub(super) marks: Marks,
+    /// Whether a stream was opened before: what came between two of them may be missing.
+    pub(super) was_open: bool,
+    /// After which event the next stream is opened; `None` for the beginning.
+    pub(super) resume: Option<EventPosition>,
+    /// Where the stream that is open stands: its last event, or where it was opened.
+    pub(super) cursor: Option<EventPosition>,
+    /// Whether no event has come since the stream was opened.
+    pub(super) is_first: bool,
+    /// Whether a rewind is due.
+    pub(super) is_rewinding: bool,
+    pub(super) routes: BTreeMap<TaskKey, Route>,
+    pub(super) strangers: BTreeMap<TaskKey, Stranger>,
+    pub(super) dead: BTreeMap<TaskKey, Dead>,
+    /// What this step puts where.
+    pub(super) handed: Vec<(TaskEventSink, TaskEventItem)>,
+}

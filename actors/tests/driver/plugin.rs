@@ -1,0 +1,333 @@
+//! A driver plugin in this process that does what a test tells it to.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use callboard_proto::base::base_plugin_server::{BasePlugin, BasePluginServer};
+use callboard_proto::drivers::driver_server::{Driver, DriverServer};
+use callboard_proto::goplugin::grpc_controller_server::{GrpcController, GrpcControllerServer};
+use callboard_proto::{base, drivers as wire, goplugin, hclspec};
+use tokio::net::UnixListener;
+use tokio::sync::Notify;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::Server;
+use tonic::{Request, Response, Status, Streaming};
+
+/// How a stream ends, or what it says.
+type Item<T> = Option<Result<T, Status>>;
+
+/// What a plugin says in a stream, as long as it has one open.
+pub(crate) struct Says<T>(Arc<Mutex<Queue<T>>>);
+
+struct Queue<T> {
+    items: VecDeque<Item<T>>,
+    reader: Option<Waker>,
+}
+
+impl<T> Clone for Says<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Says<T> {
+    fn new(items: impl IntoIterator<Item = Item<T>>) -> Self {
+        Self(Arc::new(Mutex::new(Queue { items: items.into_iter().collect(), reader: None })))
+    }
+
+    pub(crate) fn say(&self, item: Item<T>) {
+        let mut queue = self.0.lock().unwrap();
+        queue.items.push_back(item);
+        if let Some(reader) = queue.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+impl<T> Stream for Says<T> {
+    type Item = Result<T, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Item<T>> {
+        let mut queue = self.0.lock().unwrap();
+        match queue.items.pop_front() {
+            Some(item) => Poll::Ready(item),
+            None => {
+                queue.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Everything that a test may set, and see.
+pub(crate) struct Book {
+    /// What is said first in each stream of fingerprints.
+    pub(crate) fingerprint: wire::FingerprintResponse,
+    pub(crate) fingerprints: Option<Says<wire::FingerprintResponse>>,
+    pub(crate) fingerprints_opened: u32,
+    pub(crate) events: Option<Says<wire::DriverTaskEvent>>,
+    /// After what each stream of events was asked for.
+    pub(crate) events_after: Vec<String>,
+    /// The name of its stream of events, if it keeps positions, and what it has in its journal.
+    pub(crate) stream: Option<String>,
+    pub(crate) journal: Vec<wire::DriverTaskEvent>,
+    pub(crate) configs: Vec<base::SetConfigRequest>,
+    pub(crate) refuses_config: Option<Status>,
+    /// What is answered to `StartTask`; hangs without.
+    pub(crate) start: Option<Result<wire::StartTaskResponse, Status>>,
+    pub(crate) wait: Option<Result<wire::WaitTaskResponse, Status>>,
+    pub(crate) farewells: u32,
+    /// Whether it obeys when it is asked politely to end.
+    pub(crate) is_polite: bool,
+}
+
+/// A plugin, whichever process it is in.
+#[derive(Clone)]
+pub(crate) struct Plugin {
+    book: Arc<Mutex<Book>>,
+    leaves: Arc<Notify>,
+}
+
+impl Plugin {
+    pub(crate) fn new() -> Self {
+        let book = Book {
+            fingerprint: healthy(),
+            fingerprints: None,
+            fingerprints_opened: 0,
+            events: None,
+            events_after: Vec::new(),
+            stream: Some("s".to_owned()),
+            journal: Vec::new(),
+            configs: Vec::new(),
+            refuses_config: None,
+            start: None,
+            wait: None,
+            farewells: 0,
+            is_polite: true,
+        };
+        Self { book: Arc::new(Mutex::new(book)), leaves: Arc::default() }
+    }
+
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap()
+    }
+
+    pub(crate) fn fingerprint(&self, item: Item<wire::FingerprintResponse>) {
+        self.book().fingerprints.as_ref().expect("a stream is open").say(item);
+    }
+
+    /// Says an event, marked if it keeps positions.
+    pub(crate) fn event(&self, task: &str, message: &str) {
+        let mut book = self.book();
+        let mut event = wire::DriverTaskEvent {
+            task_id: format!("alloc/{task}"),
+            alloc_id: "alloc".to_owned(),
+            task_name: task.to_owned(),
+            message: message.to_owned(),
+            ..Default::default()
+        };
+        if let Some(stream) = &book.stream {
+            let sequence = book.journal.len() + 1;
+            event.annotations.insert("callboard.stream".to_owned(), stream.clone());
+            event.annotations.insert("callboard.sequence".to_owned(), sequence.to_string());
+            book.journal.push(event.clone());
+        }
+        if let Some(events) = &book.events {
+            events.say(Some(Ok(event)));
+        }
+    }
+
+    /// Serves until it is asked to leave. What a dead process would not say it does not say either: the future is dropped.
+    pub(crate) async fn serve(self, socket: &Path) {
+        let _ = std::fs::remove_file(socket);
+        let listener = UnixListener::bind(socket).expect("a place for the socket");
+        let (reporter, health) = tonic_health::server::health_reporter();
+        reporter.set_service_status("plugin", tonic_health::ServingStatus::Serving).await;
+        let leaves = Arc::clone(&self.leaves);
+        let serving = Server::builder()
+            .add_service(health)
+            .add_service(BasePluginServer::new(self.clone()))
+            .add_service(GrpcControllerServer::new(self.clone()))
+            .add_service(DriverServer::new(self))
+            .serve_with_incoming(UnixListenerStream::new(listener));
+        tokio::select! {
+            served = serving => served.expect("it serves"),
+            () = leaves.notified() => {}
+        }
+    }
+}
+
+pub(crate) fn healthy() -> wire::FingerprintResponse {
+    wire::FingerprintResponse { health: 2, ..Default::default() }
+}
+
+#[tonic::async_trait]
+impl BasePlugin for Plugin {
+    async fn plugin_info(
+        &self,
+        _: Request<base::PluginInfoRequest>,
+    ) -> Result<Response<base::PluginInfoResponse>, Status> {
+        Ok(Response::new(base::PluginInfoResponse {
+            r#type: 2,
+            plugin_api_versions: vec!["v0.1.0".to_owned()],
+            plugin_version: "1.2.3".to_owned(),
+            name: "scripted".to_owned(),
+        }))
+    }
+
+    async fn config_schema(
+        &self,
+        _: Request<base::ConfigSchemaRequest>,
+    ) -> Result<Response<base::ConfigSchemaResponse>, Status> {
+        Ok(Response::new(base::ConfigSchemaResponse::default()))
+    }
+
+    async fn set_config(
+        &self,
+        request: Request<base::SetConfigRequest>,
+    ) -> Result<Response<base::SetConfigResponse>, Status> {
+        let mut book = self.book();
+        book.configs.push(request.into_inner());
+        match &book.refuses_config {
+            Some(status) => Err(status.clone()),
+            None => Ok(Response::new(base::SetConfigResponse::default())),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl GrpcController for Plugin {
+    async fn shutdown(&self, _: Request<goplugin::Empty>) -> Result<Response<goplugin::Empty>, Status> {
+        let mut book = self.book();
+        book.farewells += 1;
+        if book.is_polite {
+            self.leaves.notify_one();
+        }
+        Ok(Response::new(goplugin::Empty::default()))
+    }
+}
+
+type Boxed<T> = tonic::codegen::BoxStream<T>;
+
+#[tonic::async_trait]
+impl Driver for Plugin {
+    async fn task_config_schema(
+        &self,
+        _: Request<wire::TaskConfigSchemaRequest>,
+    ) -> Result<Response<wire::TaskConfigSchemaResponse>, Status> {
+        Ok(Response::new(wire::TaskConfigSchemaResponse { spec: Some(hclspec::Spec::default()) }))
+    }
+
+    async fn capabilities(
+        &self,
+        _: Request<wire::CapabilitiesRequest>,
+    ) -> Result<Response<wire::CapabilitiesResponse>, Status> {
+        let capabilities = Some(wire::DriverCapabilities { exec: true, ..Default::default() });
+        Ok(Response::new(wire::CapabilitiesResponse { capabilities }))
+    }
+
+    async fn fingerprint(
+        &self,
+        _: Request<wire::FingerprintRequest>,
+    ) -> Result<Response<Boxed<wire::FingerprintResponse>>, Status> {
+        let mut book = self.book();
+        let says = Says::new([Some(Ok(book.fingerprint.clone()))]);
+        book.fingerprints = Some(says.clone());
+        book.fingerprints_opened += 1;
+        Ok(Response::new(Box::pin(says)))
+    }
+
+    async fn start_task(
+        &self,
+        _: Request<wire::StartTaskRequest>,
+    ) -> Result<Response<wire::StartTaskResponse>, Status> {
+        let answer = self.book().start.clone();
+        match answer {
+            Some(answer) => answer.map(Response::new),
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn wait_task(
+        &self,
+        _: Request<wire::WaitTaskRequest>,
+    ) -> Result<Response<wire::WaitTaskResponse>, Status> {
+        let answer = self.book().wait.clone();
+        match answer {
+            Some(answer) => answer.map(Response::new),
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn task_stats(
+        &self,
+        request: Request<wire::TaskStatsRequest>,
+    ) -> Result<Response<Boxed<wire::TaskStatsResponse>>, Status> {
+        let stats = wire::TaskStats { id: request.into_inner().task_id, ..Default::default() };
+        let answer = wire::TaskStatsResponse { stats: Some(stats) };
+        let says = Says::new([Some(Ok(answer.clone())), Some(Ok(answer)), None]);
+        Ok(Response::new(Box::pin(says)))
+    }
+
+    async fn exec_task_streaming(
+        &self,
+        request: Request<Streaming<wire::ExecTaskStreamingRequest>>,
+    ) -> Result<Response<Boxed<wire::ExecTaskStreamingResponse>>, Status> {
+        Ok(Response::new(Box::pin(echo(request.into_inner()))))
+    }
+
+    async fn task_events(
+        &self,
+        request: Request<wire::TaskEventsRequest>,
+    ) -> Result<Response<Boxed<wire::DriverTaskEvent>>, Status> {
+        let after = request.metadata().get("callboard-events-after");
+        let after = after.map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
+        let mut book = self.book();
+        let had = match (&book.stream, after.rsplit_once(':')) {
+            (Some(stream), Some((of, sequence))) if of == stream => sequence.parse().unwrap(),
+            (Some(_), _) => 0,
+            (None, _) => book.journal.len(),
+        };
+        book.events_after.push(after);
+        let items: Vec<_> = book.journal[had..].iter().map(|event| Some(Ok(event.clone()))).collect();
+        let says = Says::new(items);
+        book.events = Some(says.clone());
+        let mut response: Response<Boxed<_>> = Response::new(Box::pin(says));
+        if let Some(stream) = &book.stream {
+            response.metadata_mut().insert("callboard-events-stream", stream.parse().unwrap());
+        }
+        Ok(response)
+    }
+}
+
+/// A command that writes back what it reads, tells its terminal's size, and ends with code 3 when its input is closed.
+fn echo(
+    mut questions: Streaming<wire::ExecTaskStreamingRequest>,
+) -> impl Stream<Item = Result<wire::ExecTaskStreamingResponse, Status>> {
+    let (tell, told) = tokio::sync::mpsc::channel(4);
+    tokio::spawn(async move {
+        let data = |data: Vec<u8>| wire::ExecTaskStreamingIoOperation { data, close: false };
+        while let Ok(Some(question)) = questions.message().await {
+            let mut answer = wire::ExecTaskStreamingResponse::default();
+            if let Some(size) = question.tty_size {
+                answer.stderr = Some(data(format!("{}x{}", size.height, size.width).into_bytes()));
+            }
+            if let Some(stdin) = question.stdin {
+                if stdin.close {
+                    answer.exited = true;
+                    answer.result = Some(wire::ExitResult { exit_code: 3, ..Default::default() });
+                } else {
+                    answer.stdout = Some(data(stdin.data));
+                }
+            }
+            if tell.send(Ok(answer)).await.is_err() {
+                return;
+            }
+        }
+    });
+    tokio_stream::wrappers::ReceiverStream::new(told)
+}

@@ -1,0 +1,194 @@
+//! Questions to a driver: answers, refusals, and what becomes of those in flight when it goes.
+
+use std::time::Duration;
+
+use callboard_actors::driver::client::*;
+use callboard_actors::drivers::*;
+use callboard_actors::rpc::Code;
+use callboard_actors::shell::StopMode;
+use callboard_actors::vocabulary::{AllocationId, TaskName};
+use callboard_proto::drivers as wire;
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::house::{Stage, name, spec, story};
+
+const LONG: Duration = Duration::from_secs(600);
+
+fn task() -> TaskId {
+    TaskId::new("alloc/web").unwrap()
+}
+
+fn config() -> TaskConfig {
+    TaskConfig::new(task(), AllocationId::new("alloc").unwrap(), TaskName::new("web").unwrap(), vec![0x80])
+}
+
+async fn dispensed(stage: &Stage) -> DriverClient {
+    stage.drivers.ask(AddDriver { spec: spec() }).await.unwrap().unwrap();
+    let dispense = DispenseDriver { name: name(), wanted: Wanted::Healthy, within: LONG };
+    stage.drivers.ask(dispense).await.unwrap().expect("it comes")
+}
+
+#[test]
+fn starting_a_task_has_three_outcomes_as_types_d107() {
+    story(|| async {
+        let stage = Stage::new();
+        let client = dispensed(&stage).await;
+        let answer = |result, handle| wire::StartTaskResponse {
+            result,
+            driver_error_msg: "pull".to_owned(),
+            handle,
+            ..Default::default()
+        };
+        let own = wire::TaskConfig { id: "alloc/web".to_owned(), ..Default::default() };
+        let handle = wire::TaskHandle { version: 1, config: Some(own), state: 1, driver_state: vec![1] };
+        stage.house.plugin.book().start = Some(Ok(answer(0, Some(handle))));
+        let started = client.start_task(&config(), LONG).await.unwrap();
+        assert!(matches!(started, StartOutcome::Started { handle, .. } if handle.task_id() == "alloc/web"));
+        stage.house.plugin.book().start = Some(Ok(answer(1, None)));
+        let retry = client.start_task(&config(), LONG).await.unwrap();
+        assert_eq!(retry, StartOutcome::Retry { reason: "pull".to_owned() });
+        stage.house.plugin.book().start = Some(Ok(answer(2, None)));
+        let fatal = client.start_task(&config(), LONG).await.unwrap();
+        assert_eq!(fatal, StartOutcome::Fatal { reason: "pull".to_owned() });
+        // Success without a handle is none.
+        stage.house.plugin.book().start = Some(Ok(answer(0, None)));
+        let error = client.start_task(&config(), LONG).await.unwrap_err();
+        assert!(matches!(error, DriverError::Malformed { .. }), "{error}");
+    });
+}
+
+#[test]
+fn a_refusal_keeps_its_code_and_a_deadline_is_ours() {
+    story(|| async {
+        let stage = Stage::new();
+        let client = dispensed(&stage).await;
+        stage.house.plugin.book().wait = Some(Err(Status::not_found("no such task")));
+        let error = client.wait_task(&task(), LONG).await.unwrap_err();
+        assert!(matches!(&error, DriverError::Refused { code: Code::NotFound, recoverable: None, .. }));
+        assert!(!error.is_transient(), "{error}");
+        stage.house.plugin.book().wait = None;
+        let began = Instant::now();
+        let error = client.wait_task(&task(), Duration::from_secs(7)).await.unwrap_err();
+        assert!(matches!(error, DriverError::DeadlineExceeded { .. }) && began.elapsed().as_secs() == 7);
+        // A call that the driver does not have.
+        let error = client.signal_task(&task(), "SIGHUP", LONG).await.unwrap_err();
+        assert!(matches!(error, DriverError::Refused { code: Code::Unimplemented, .. }), "{error}");
+    });
+}
+
+#[test]
+fn calls_in_flight_fail_as_the_plugin_is_gone_when_its_process_dies_prc_05_evt_05() {
+    story(|| async {
+        let stage = Stage::new();
+        let client = dispensed(&stage).await;
+        let waiting = actix_rt::spawn({
+            let client = client.clone();
+            async move { client.wait_task(&task(), LONG).await }
+        });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let began = Instant::now();
+        stage.house.kill("signal 9");
+        let error = waiting.await.unwrap().unwrap_err();
+        assert!(matches!(&error, DriverError::PluginGone { is_worth_retrying: true, .. }), "{error}");
+        assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+        // And whoever asks later is told the same.
+        let error = client.inspect_task(&task(), LONG).await.unwrap_err();
+        assert!(matches!(&error, DriverError::PluginGone { .. }) && client.is_gone(), "{error}");
+    });
+}
+
+#[test]
+fn calls_in_flight_are_cancelled_within_an_instant_when_the_driver_stops_shd_03() {
+    story(|| async {
+        let stage = Stage::new();
+        stage.house.plugin.book().is_polite = false;
+        stage.house.is_stubborn.set(true);
+        let client = dispensed(&stage).await;
+        let waiting = actix_rt::spawn(async move {
+            let error = client.wait_task(&task(), LONG).await.unwrap_err();
+            (error, Instant::now())
+        });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let began = Instant::now();
+        stage.running.request_stop(StopMode::Stop);
+        let (error, at) = waiting.await.unwrap();
+        assert!(matches!(&error, DriverError::PluginGone { is_worth_retrying: false, .. }), "{error}");
+        assert!(at - began < Duration::from_millis(100), "{:?}", at - began);
+        stage.running.ended().await;
+    });
+}
+
+#[test]
+fn a_plugin_that_is_out_of_service_and_lives_on_is_not_called_gone_d111() {
+    story(|| async {
+        let stage = Stage::new();
+        let client = dispensed(&stage).await;
+        stage.house.plugin.book().wait = Some(Err(Status::unavailable("busy")));
+        let began = Instant::now();
+        let error = client.wait_task(&task(), LONG).await.unwrap_err();
+        assert!(matches!(error, DriverError::Refused { code: Code::Unavailable, .. }), "{error}");
+        assert_eq!(began.elapsed().as_secs(), 3, "it was waited whether it ends");
+        // If it does end meanwhile, that is what is told.
+        let dying = stage.house.clone();
+        actix_rt::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            dying.kill("exit code 1");
+        });
+        let error = client.wait_task(&task(), LONG).await.unwrap_err();
+        assert!(matches!(error, DriverError::PluginGone { is_worth_retrying: true, .. }), "{error}");
+    });
+}
+
+#[test]
+fn figures_of_a_task_come_as_a_stream_that_ends() {
+    story(|| async {
+        let stage = Stage::new();
+        let client = dispensed(&stage).await;
+        let mut stats = client.task_stats(&task(), Duration::from_secs(1));
+        for _ in 0..2 {
+            assert_eq!(stats.next().await.unwrap().unwrap().id, "alloc/web");
+        }
+        assert!(stats.next().await.is_none() && stats.next().await.is_none());
+    });
+}
+
+#[test]
+fn a_command_inside_a_task_has_its_streams_both_ways() {
+    story(|| async {
+        let stage = Stage::new();
+        let client = dispensed(&stage).await;
+        let mut session = client.exec_task_streaming(&task(), &["cat".to_owned()], true);
+        session.give(ExecInput::Resize { height: 24, width: 80 }).await.unwrap();
+        session.give(ExecInput::Stdin(b"hello".to_vec())).await.unwrap();
+        session.give(ExecInput::CloseStdin).await.unwrap();
+        let mut heard = Vec::new();
+        while let Some(output) = session.next().await {
+            heard.push(output.unwrap());
+        }
+        let exit = TaskExit { end: TaskEnd::Exited(3), oom_killed: false };
+        assert_eq!(
+            heard,
+            [
+                ExecOutput::Stderr(b"24x80".to_vec()),
+                ExecOutput::Stdout(b"hello".to_vec()),
+                ExecOutput::Exited(exit)
+            ]
+        );
+    });
+}
+
+#[test]
+fn a_command_ends_with_an_error_and_not_with_success_when_the_plugin_dies_evt_05() {
+    story(|| async {
+        let stage = Stage::new();
+        let client = dispensed(&stage).await;
+        let mut session = client.exec_task_streaming(&task(), &["cat".to_owned()], false);
+        session.give(ExecInput::Stdin(b"hello".to_vec())).await.unwrap();
+        assert_eq!(session.next().await.unwrap().unwrap(), ExecOutput::Stdout(b"hello".to_vec()));
+        stage.house.kill("signal 9");
+        let error = session.next().await.unwrap().unwrap_err();
+        assert!(matches!(error, DriverError::PluginGone { .. }), "{error}");
+        assert!(session.next().await.is_none());
+    });
+}

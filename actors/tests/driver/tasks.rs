@@ -1,0 +1,238 @@
+//! Task events: to the right handler, once, in order, whatever happens to the stream.
+
+use std::time::Duration;
+
+use callboard_actors::driver::{DriverHealth, EventPosition, GapReason, TaskEventItem, TaskKey};
+use callboard_actors::drivers::*;
+use callboard_actors::eventor::{TaskEvents, task_event_callback, task_events};
+use callboard_actors::shell::StopMode;
+use callboard_actors::vocabulary::{AllocationId, TaskName};
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::house::{House, Stage, name, spec, story};
+
+fn task(name: &str) -> TaskKey {
+    TaskKey::new(AllocationId::new("alloc").unwrap(), TaskName::new(name).unwrap())
+}
+
+async fn handler(stage: &Stage, of: &str, after: Option<EventPosition>) -> TaskEvents {
+    let (sink, events) = task_events(1_000, after);
+    let register = RegisterTaskHandler { driver: name(), task: task(of), sink };
+    stage.drivers.ask(register).await.unwrap().unwrap();
+    events
+}
+
+async fn reading(stage: &mut Stage) {
+    stage.drivers.ask(AddDriver { spec: spec() }).await.unwrap().unwrap();
+    came(stage).await;
+}
+
+async fn came(stage: &mut Stage) {
+    stage
+        .until(|news| matches!(news, DriversNews::Reported(report) if report.health == DriverHealth::Healthy))
+        .await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+async fn next(events: &mut TaskEvents) -> String {
+    match tokio::time::timeout(Duration::from_secs(600), events.next()).await.expect("in time") {
+        Some(TaskEventItem::Event { event, .. }) => event.message.clone(),
+        Some(TaskEventItem::Gap { missed, reason }) => format!("gap {missed:?}: {reason}"),
+        None => "end".to_owned(),
+    }
+}
+
+#[test]
+fn a_slow_handler_delays_nobody_and_is_told_exactly_what_it_missed_evt_01() {
+    story(|| async {
+        let mut stage = Stage::new();
+        let (mut fast, mut slow) = (handler(&stage, "fast", None).await, handler(&stage, "slow", None).await);
+        reading(&mut stage).await;
+        let began = Instant::now();
+        for number in 0..1_500 {
+            stage.house.plugin.event("slow", &number.to_string());
+            stage.house.plugin.event("fast", &number.to_string());
+            assert_eq!(next(&mut fast).await, number.to_string());
+        }
+        assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(next(&mut slow).await, "gap Some(500): the handler was too slow");
+        for number in 500..1_500 {
+            assert_eq!(next(&mut slow).await, number.to_string());
+        }
+    });
+}
+
+#[test]
+fn ten_thousand_events_over_a_stream_that_breaks_again_and_again_are_each_had_once_evt_02() {
+    story(|| async {
+        let mut stage = Stage::new();
+        let mut handlers = Vec::new();
+        for of in ["a", "b", "c", "d"] {
+            let (sink, events) = task_events(20_000, None);
+            let register = RegisterTaskHandler { driver: name(), task: task(of), sink };
+            stage.drivers.ask(register).await.unwrap().unwrap();
+            handlers.push((of, events, Vec::new()));
+        }
+        reading(&mut stage).await;
+        let mut random = fastrand::Rng::with_seed(11);
+        for number in 0..10_000u32 {
+            let (of, _, said) = &mut handlers[random.usize(..4)];
+            said.push(number.to_string());
+            stage.house.plugin.event(of, &number.to_string());
+            match random.u32(..2_000) {
+                0 | 1 => stage.house.plugin.book().events.as_ref().unwrap().say(None),
+                2 | 3 => {
+                    let status = Status::internal("cut");
+                    stage.house.plugin.book().events.as_ref().unwrap().say(Some(Err(status)));
+                }
+                4 => stage.house.kill("signal 9"),
+                5..100 => tokio::time::sleep(Duration::from_millis(1)).await,
+                _ => {}
+            }
+            if random.u32(..1_000) == 0 {
+                // Time in which what was cut is mended, or not yet.
+                tokio::time::sleep(Duration::from_secs(random.u64(..40))).await;
+            }
+        }
+        for (of, mut events, said) in handlers {
+            for message in said {
+                assert_eq!(next(&mut events).await, message, "of {of}");
+            }
+            assert_eq!(events.try_next(), None);
+        }
+        assert!(stage.house.plugin.book().events_after.len() > 3, "the stream broke");
+    });
+}
+
+#[test]
+fn events_of_a_task_that_was_announced_wait_for_its_handler_evt_02() {
+    story(|| async {
+        let mut stage = Stage::new();
+        stage.drivers.ask(AnnounceTask { driver: name(), task: task("a") }).await.unwrap().unwrap();
+        reading(&mut stage).await;
+        stage.house.plugin.event("a", "started");
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        let mut events = handler(&stage, "a", None).await;
+        stage.house.plugin.event("a", "stopped");
+        assert_eq!(next(&mut events).await, "started");
+        assert_eq!(next(&mut events).await, "stopped");
+    });
+}
+
+#[test]
+fn events_that_nobody_announced_are_dead_letters_with_news_and_can_be_had_all_the_same_evt_02() {
+    story(|| async {
+        let mut stage = Stage::new();
+        reading(&mut stage).await;
+        stage.house.plugin.event("a", "one");
+        stage.house.plugin.event("a", "two");
+        let news = stage.until(|news| matches!(news, DriversNews::DeadLetters { .. })).await;
+        let dead = DriversNews::DeadLetters { driver: name(), task: Some(task("a")), count: 2, error: None };
+        assert_eq!(news, dead);
+        // The plugin can repeat them.
+        let mut events = handler(&stage, "a", None).await;
+        assert_eq!(next(&mut events).await, "one");
+        assert_eq!(next(&mut events).await, "two");
+    });
+}
+
+#[test]
+fn a_handler_goes_on_where_it_was_after_a_restart_of_the_host_evt_02() {
+    story(|| async {
+        let house = House::new();
+        let mut stage = Stage::with(house.clone(), DriversOptions::default());
+        let mut events = handler(&stage, "a", None).await;
+        reading(&mut stage).await;
+        house.plugin.event("a", "one");
+        house.plugin.event("a", "two");
+        let Some(TaskEventItem::Event { position, .. }) = events.next().await else { panic!("an event") };
+        stage.running.request_stop(StopMode::Detach);
+        stage.running.ended().await;
+        assert_eq!(next(&mut events).await, "two");
+        assert_eq!(next(&mut events).await, "end", "nothing comes any more");
+        house.plugin.event("a", "three");
+
+        let mut stage = Stage::with(house.clone(), DriversOptions::default());
+        let mut events = handler(&stage, "a", position).await;
+        reading(&mut stage).await;
+        assert_eq!(next(&mut events).await, "two");
+        assert_eq!(next(&mut events).await, "three");
+        assert_eq!(house.plugin.book().events_after, ["-:0", "s:1"]);
+    });
+}
+
+#[test]
+fn of_a_plugin_without_positions_every_interruption_is_told_as_a_gap_evt_02() {
+    story(|| async {
+        let mut stage = Stage::new();
+        stage.house.plugin.book().stream = None;
+        let mut events = handler(&stage, "a", None).await;
+        reading(&mut stage).await;
+        stage.house.plugin.event("a", "one");
+        assert_eq!(next(&mut events).await, "one");
+        stage.house.kill("signal 9");
+        assert_eq!(next(&mut events).await, format!("gap None: {}", GapReason::Interrupted));
+        came(&mut stage).await;
+        stage.house.plugin.event("a", "two");
+        assert_eq!(next(&mut events).await, "two");
+    });
+}
+
+#[test]
+fn an_error_of_the_stream_is_told_with_its_text_and_is_no_event() {
+    story(|| async {
+        let mut stage = Stage::new();
+        let mut events = handler(&stage, "a", None).await;
+        reading(&mut stage).await;
+        stage.house.plugin.book().events.as_ref().unwrap().say(Some(Err(Status::data_loss("lost the log"))));
+        let news = stage.until(|news| matches!(news, DriversNews::EventsInterrupted { .. })).await;
+        assert!(
+            matches!(news, DriversNews::EventsInterrupted { error, .. } if error.contains("lost the log"))
+        );
+        // An event that names no task is one neither.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        stage.house.plugin.book().events.as_ref().unwrap().say(Some(Ok(Default::default())));
+        let news = stage.until(|news| matches!(news, DriversNews::DeadLetters { .. })).await;
+        assert!(matches!(news, DriversNews::DeadLetters { task: None, error: Some(_), .. }));
+        stage.house.plugin.event("a", "one");
+        assert_eq!(next(&mut events).await, "one");
+    });
+}
+
+#[test]
+fn repeats_are_folded_where_recent_events_are_shown_evt_04() {
+    story(|| async {
+        let mut stage = Stage::new();
+        let mut events = handler(&stage, "a", None).await;
+        reading(&mut stage).await;
+        stage.house.plugin.event("a", "no disk");
+        for _ in 0..10_000 {
+            stage.house.plugin.event("a", "cannot unmount");
+        }
+        stage.house.plugin.event("a", "last");
+        while next(&mut events).await != "last" {}
+        let recent = stage.drivers.ask(RecentTaskEvents { driver: name(), task: task("a") }).await.unwrap();
+        let told: Vec<String> = recent.iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["no disk", "cannot unmount (10000 times)", "last"]);
+    });
+}
+
+#[test]
+fn a_callback_is_called_for_each_event_and_a_forgotten_task_ends() {
+    story(|| async {
+        let mut stage = Stage::new();
+        let heard = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let told = heard.clone();
+        let (sink, task_of_it) = task_event_callback(10, None, move |item| told.borrow_mut().push(item));
+        let register = RegisterTaskHandler { driver: name(), task: task("a"), sink };
+        stage.drivers.ask(register).await.unwrap().unwrap();
+        reading(&mut stage).await;
+        stage.house.plugin.event("a", "one");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(heard.borrow().len(), 1);
+        stage.drivers.ask(ForgetTaskHandler { driver: name(), task: task("a") }).await.unwrap();
+        task_of_it.await.expect("it ends by itself");
+    });
+}
