@@ -3,11 +3,33 @@
 //! The Go programs are in `tests/interop/go`. They are built where `go` is found and the modules can be had; where not, each of
 //! these tests says on standard error what it did not show.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
+
+use callboard::actors::goplugin::{
+    Connection, Handshake, HandshakeScan, HandshakeTerms, Limits, LineReader, PluginConfig, PluginLine,
+    ScanLimits,
+};
+use callboard::actors::hclspec::{Config, Schema};
+use callboard::actors::vocabulary::PluginType;
+use callboard_proto::drivers::driver_client::DriverClient;
+use callboard_proto::drivers::fingerprint_response::HealthState;
+use callboard_proto::drivers::{
+    CapabilitiesRequest, DestroyTaskRequest, DriverTaskEvent, FingerprintRequest, InitRequest,
+    InspectTaskRequest, RecoverTaskRequest, SignalTaskRequest, StartTaskRequest, StopTaskRequest, TaskConfig,
+    TaskConfigSchemaRequest, TaskEventsRequest, TaskHandle, TaskState, WaitTaskRequest, WaitTaskResponse,
+};
+use callboard_proto::structs::attribute::Value;
+use tonic::transport::Channel;
+use tonic::{Code, Streaming};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
+
+/// More time than anything here takes on the slowest machine.
+const LONG: Duration = Duration::from_secs(30);
 
 /// Where the Go programs are, or why they are not.
 fn go_programs() -> Result<&'static Path, &'static str> {
@@ -101,4 +123,218 @@ fn a_host_on_the_go_packages_dies_and_the_next_one_reattaches_to_our_driver_prc_
     // The pipes of the driver's output ended with its host; it must not end with them.
     let said = host(programs, &["resume", place]);
     assert_eq!(said, ["reattached", "task-4 is running", "task-4 exited: code 9, signal 0", "driver ended"]);
+}
+
+#[tokio::test]
+async fn a_driver_on_the_go_packages_is_read_configured_and_ended_by_our_parts_of_a_host_d20_d50_d72_d102_d113()
+ {
+    let Some(programs) = go_programs_or_say("a Go driver under our host's parts") else { return };
+    let mut plugin = GoDriver::start(programs).await;
+    let connection = plugin.connection.clone();
+    connection.ping(LONG).await.expect("it lives");
+    let info = connection.plugin_info(LONG).await.expect("it says who it is");
+    assert_eq!((info.name.as_str(), &*info.version, info.plugin_type), ("echo", "1.2.3", PluginType::Driver));
+    let schema = connection.config_schema(LONG).await.expect("it answers").expect("it takes a configuration");
+    let written = Config::from_hcl("greeter = \"the doorman\"").expect("well formed");
+    let value = Schema::from_wire(&schema).expect("a good schema").decode(&written).expect("it fits");
+    let api_version = info.api_versions[0].clone();
+    let config = PluginConfig { msgpack: value.to_msgpack(), nomad: None, api_version };
+    connection.set_config(config, LONG).await.expect("it takes it");
+
+    let mut driver = plugin.driver();
+    let init = driver.init(InitRequest {}).await;
+    assert_eq!(init.expect_err("this version of the packages has none (D109)").code(), Code::Unimplemented);
+    assert!(
+        driver
+            .capabilities(CapabilitiesRequest {})
+            .await
+            .expect("some")
+            .into_inner()
+            .capabilities
+            .expect("some")
+            .exec
+    );
+    let mut reports = driver.fingerprint(FingerprintRequest {}).await.expect("a stream").into_inner();
+    let report = reports.message().await.expect("a report").expect("a report");
+    assert_eq!(report.health, HealthState::Healthy as i32);
+    let value = |name: &str| report.attributes[name].value.clone().expect("a value");
+    assert_eq!(
+        value("driver.echo.greeter"),
+        Value::StringVal("the doorman".to_owned()),
+        "what was configured"
+    );
+    assert_eq!(
+        (value("driver.echo.room"), &*report.attributes["driver.echo.room"].unit),
+        (Value::IntVal(64), "MiB")
+    );
+
+    let line = plugin.line_that_says("configured").await;
+    assert_eq!(line.message, "configured", "its log is read");
+    connection.shutdown(LONG).await.expect("it is told to end");
+    assert!(plugin.child.wait().expect("our child").success());
+}
+
+#[tokio::test]
+async fn tasks_run_through_a_driver_on_the_go_packages_d103_d106_d107() {
+    let Some(programs) = go_programs_or_say("tasks through a Go driver") else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let plugin = GoDriver::start(programs).await;
+    let mut driver = plugin.driver();
+    let output = directory.path().join("out");
+    let long = plugin.task("t2", "text = \"x\"\nsleep = \"1h\"", &output).await;
+    driver.start_task(StartTaskRequest { task: Some(long) }).await.expect("it starts");
+    let mut events = plugin.events_once_one_has_come("t2").await;
+    let output = directory.path().join("out-1");
+    let short = plugin.task("t1", "text = \"good evening\"\nexit_code = 4", &output).await;
+    let handle = driver
+        .start_task(StartTaskRequest { task: Some(short) })
+        .await
+        .expect("it starts")
+        .into_inner()
+        .handle;
+    assert_eq!(handle.expect("a handle").state, TaskState::Running as i32);
+    assert_eq!(exit(wait(&mut driver, "t1").await), (4, 0));
+    assert_eq!(std::fs::read_to_string(&output).expect("it wrote"), "good evening\n");
+    assert_eq!(next_of(&mut events, "t1").await.message, "started");
+    let event = next_of(&mut events, "t1").await;
+    assert_eq!(
+        (&*event.message, &*event.alloc_id, &*event.task_name),
+        ("exited with code 4, signal 0", "a", "main")
+    );
+    assert!(!event.annotations.contains_key("callboard.sequence"), "it knows of no positions");
+
+    let inspected =
+        driver.inspect_task(InspectTaskRequest { task_id: "t2".to_owned() }).await.expect("it is known");
+    assert_eq!(inspected.into_inner().task.expect("a status").state, TaskState::Running as i32);
+    let stop = StopTaskRequest {
+        task_id: "t2".to_owned(),
+        timeout: LONG.try_into().ok(),
+        signal: "SIGINT".to_owned(),
+    };
+    driver.stop_task(stop).await.expect("it ends");
+    assert_eq!(exit(wait(&mut driver, "t2").await), (0, 2));
+    let destroy = DestroyTaskRequest { task_id: "t2".to_owned(), force: false };
+    driver.destroy_task(destroy).await.expect("it has ended");
+    let lost = RecoverTaskRequest { handle: Some(handle_of("t2")), ..Default::default() };
+    let refused = driver.recover_task(lost).await.expect_err("its tasks end with it");
+    assert!(refused.message().contains("task not found"), "{refused}");
+}
+
+fn handle_of(task_id: &str) -> TaskHandle {
+    let config = TaskConfig { id: task_id.to_owned(), ..Default::default() };
+    TaskHandle { version: 1, config: Some(config), ..Default::default() }
+}
+
+async fn wait(driver: &mut DriverClient<Channel>, task_id: &str) -> WaitTaskResponse {
+    let waiting = driver.wait_task(WaitTaskRequest { task_id: task_id.to_owned() });
+    tokio::time::timeout(LONG, waiting).await.expect("in time").expect("it is known").into_inner()
+}
+
+fn exit(response: WaitTaskResponse) -> (i32, i32) {
+    assert_eq!(response.err, "");
+    let result = response.result.expect("a result");
+    (result.exit_code, result.signal)
+}
+
+async fn next_of(events: &mut Streaming<DriverTaskEvent>, task_id: &str) -> DriverTaskEvent {
+    loop {
+        let event = tokio::time::timeout(LONG, events.message()).await.expect("in time").expect("no error");
+        if let Some(event) = event.filter(|event| event.task_id == task_id) {
+            return event;
+        }
+    }
+}
+
+/// A driver on the Go packages, started as a host starts it. It is killed when it is dropped.
+struct GoDriver {
+    child: Child,
+    connection: Connection,
+    log: tokio::sync::mpsc::UnboundedReceiver<PluginLine>,
+}
+
+impl GoDriver {
+    async fn start(programs: &Path) -> Self {
+        let terms = HandshakeTerms::nomad(None);
+        let mut child = Command::new(programs.join("driver"))
+            .env_clear()
+            .envs(terms.environment())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut errors = BufReader::new(child.stderr.take().expect("piped"));
+        let (told, log) = tokio::sync::mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            let (mut reader, mut line) = (LineReader::new(), Vec::new());
+            while errors.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+                reader.push(&line).into_iter().for_each(|line| drop(told.send(line)));
+                line.clear();
+            }
+        });
+        let handshake = read_handshake(terms, child.stdout.take().expect("piped"));
+        let connection = Connection::dial(&handshake.endpoint, Limits::default()).await.expect("it listens");
+        Self { child, connection, log }
+    }
+
+    fn driver(&self) -> DriverClient<Channel> {
+        DriverClient::new(self.connection.channel())
+    }
+
+    /// The stream of task events. A server on the Go packages answers with the first event and not before, and an event that
+    /// comes before it knows of the stream is lost: so a task is signalled until one has come.
+    async fn events_once_one_has_come(&self, task_id: &str) -> Streaming<DriverTaskEvent> {
+        let mut subscriber = self.driver();
+        let mut subscribing = tokio::spawn(async move { subscriber.task_events(TaskEventsRequest {}).await });
+        loop {
+            let signal = SignalTaskRequest { task_id: task_id.to_owned(), signal: "SIGUSR1".to_owned() };
+            self.driver().signal_task(signal).await.expect("it runs");
+            if let Ok(stream) = tokio::time::timeout(Duration::from_millis(20), &mut subscribing).await {
+                return stream.expect("no panic").expect("a stream").into_inner();
+            }
+        }
+    }
+
+    /// A task whose configuration is written in HCL and encoded by the driver's own schema.
+    async fn task(&self, id: &str, hcl: &str, output: &Path) -> TaskConfig {
+        let schema = self.driver().task_config_schema(TaskConfigSchemaRequest {}).await.expect("it answers");
+        let schema = Schema::from_wire(&schema.into_inner().spec.expect("a schema")).expect("a good one");
+        let written = Config::from_hcl(hcl).expect("well formed");
+        TaskConfig {
+            id: id.to_owned(),
+            name: "main".to_owned(),
+            alloc_id: "a".to_owned(),
+            msgpack_driver_config: schema.decode(&written).expect("it fits").to_msgpack(),
+            stdout_path: output.display().to_string(),
+            ..Default::default()
+        }
+    }
+
+    async fn line_that_says(&mut self, message: &str) -> PluginLine {
+        loop {
+            let line =
+                tokio::time::timeout(LONG, self.log.recv()).await.expect("in time").expect("it goes on");
+            if line.message == message {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for GoDriver {
+    fn drop(&mut self) {
+        // One that has ended already takes no signal.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read_handshake(terms: HandshakeTerms, output: std::process::ChildStdout) -> Handshake {
+    let mut scan = HandshakeScan::new(terms, ScanLimits::default());
+    for line in BufReader::new(output).lines() {
+        if let Some(handshake) = scan.take(&line.expect("text")).expect("a good line") {
+            return handshake;
+        }
+    }
+    panic!("{}", scan.ended());
 }
