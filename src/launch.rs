@@ -4,15 +4,19 @@
 //! which they need each other, and stopped in reverse: allocations say goodbye while registry and instances still hear it,
 //! and the database is closed when nobody writes any more (S2).
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::allocation::{Addresses, AllocationOptions, Layout};
 use callboard_actors::allocations::{self, Allocations, AllocationsMemory, AllocationsOptions};
+use callboard_actors::drivers::{self, Drivers, DriversMemory, DriversOptions};
 use callboard_actors::instances::{self, Instances, InstancesOptions};
 use callboard_actors::inventory::{self, Inventory, InventoryOptions};
 use callboard_actors::persister::{self, OpenError, Persister};
+use callboard_actors::process::{Binder, Surroundings};
+use callboard_actors::processes::{self, DurableRecords, ListProcesses, Processes, ProcessesOptions};
 use callboard_actors::registry::{self, DurableStore, List, Registry, RegistryOptions, SocketCheck};
 use callboard_actors::shell::{
     Address, Clock, Database, Ending, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Vitals,
@@ -23,7 +27,7 @@ use callboard_actors::supervisor::{
 use callboard_actors::vocabulary::RestartBudget;
 use tokio::sync::{Notify, watch};
 
-use crate::host::{Host, Parts, StartError, describe_allocations, describe_instances};
+use crate::host::{Host, Parts, StartError, describe_allocations, describe_drivers, describe_instances};
 
 /// How much longer a child may take to end than what it waits for itself.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
@@ -31,6 +35,8 @@ const STOP_MARGIN: Duration = Duration::from_secs(5);
 const PERSISTER_STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a start may take: a large database is read in this time.
 const START_DEADLINE: Duration = Duration::from_secs(60);
+/// How long all drivers together may take to end, each with a grace of its own; then they are ended by force.
+const DRIVERS_STOP_DEADLINE: Duration = Duration::from_secs(120);
 
 /// Everything that may be chosen.
 #[derive(Debug, Clone)]
@@ -41,6 +47,8 @@ pub(crate) struct Options {
     pub(crate) instances: InstancesOptions,
     pub(crate) inventory: InventoryOptions,
     pub(crate) allocation: AllocationOptions,
+    pub(crate) drivers: DriversOptions,
+    pub(crate) binder: Option<Binder>,
     pub(crate) budget: RestartBudget,
     pub(crate) notices: Notices,
 }
@@ -54,6 +62,8 @@ impl Options {
             registry: RegistryOptions::default(),
             instances: InstancesOptions::default(),
             inventory: InventoryOptions::default(),
+            drivers: DriversOptions::default(),
+            binder: None,
             budget: RestartBudget::default(),
             notices: Notices::default(),
         }
@@ -66,6 +76,8 @@ struct Cast {
     instances: Address<Instances>,
     inventory: Address<Inventory>,
     allocations: Address<Allocations>,
+    processes: Address<Processes>,
+    drivers: Address<Drivers>,
 }
 
 /// Starts a host on the present arbiter.
@@ -80,6 +92,8 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         instances: Address::vacant("instances", IN_FLIGHT_MAX),
         inventory: Address::vacant("inventory", IN_FLIGHT_MAX),
         allocations: Address::vacant("allocations", IN_FLIGHT_MAX),
+        processes: Address::vacant("processes", IN_FLIGHT_MAX),
+        drivers: Address::vacant("drivers", IN_FLIGHT_MAX),
     };
     let settings =
         Settings { clock: Clock::system(), notices: options.notices.clone(), ..Settings::default() };
@@ -98,6 +112,8 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         instances: cast.instances,
         inventory: cast.inventory,
         allocations: cast.allocations,
+        processes: cast.processes,
+        drivers: cast.drivers,
         ended,
     }))
 }
@@ -124,11 +140,14 @@ fn children(
     store: &Database,
     settings: &Settings,
 ) -> Vec<Child> {
+    let records = DurableRecords::following(store.present(), settings.notices.clone());
     let store = DurableStore::following(store.present(), store.run(), settings.notices.clone());
     vec![
         persister_child(options, database, tell),
+        processes_child(options, cast, records, settings),
         registry_child(options, &cast.registry, store, settings),
         instances_child(options, cast, settings),
+        drivers_child(options, cast, settings),
         inventory_child(options, cast, settings),
         allocations_child(options, layout, cast, settings),
     ]
@@ -203,6 +222,49 @@ fn registry_child(
         .seen_at(address)
 }
 
+/// The processes of plugins. They are found again or ended before anyone may launch one.
+fn processes_child(options: &Options, cast: &Cast, records: DurableRecords, settings: &Settings) -> Child {
+    let (address, asked) = (cast.processes.clone(), cast.processes.clone());
+    let (data_dir, binder, settings) = (options.data_dir.clone(), options.binder.clone(), settings.clone());
+    // Drivers end their own before this; what is left has its own grace.
+    let stop_deadline = DRIVERS_STOP_DEADLINE + STOP_MARGIN;
+    let child = Child::new(spec("processes", stop_deadline), move || {
+        let started = start_processes(&address, &data_dir, binder.clone(), records.clone(), &settings);
+        std::future::ready(started.map_err(|error| error.to_string()))
+    });
+    child
+        .ready_when(move || {
+            let answer = asked.ask(ListProcesses);
+            async move { answer.await.map(drop).map_err(|error| error.to_string()) }
+        })
+        .seen_at(&cast.processes)
+}
+
+fn start_processes(
+    address: &Address<Processes>,
+    data_dir: &Path,
+    binder: Option<Binder>,
+    records: DurableRecords,
+    settings: &Settings,
+) -> io::Result<Running> {
+    let options = ProcessesOptions::new(random_bytes()?);
+    let surroundings = Surroundings::new(data_dir, binder, true)?;
+    Ok(processes::start(address, options, surroundings, records, settings.clone()))
+}
+
+fn drivers_child(options: &Options, cast: &Cast, settings: &Settings) -> Child {
+    let (options, settings) = (options.drivers.clone(), settings.clone());
+    let (address, owner) = (cast.drivers.clone(), Rc::new(cast.processes.clone()));
+    let memory = DriversMemory::default();
+    let child = Child::new(spec("drivers", DRIVERS_STOP_DEADLINE), move || {
+        let (options, memory) = (options.clone(), memory.clone());
+        let running = drivers::start(&address, options, owner.clone(), memory, settings.clone());
+        std::future::ready(Ok(running))
+    });
+    let address = cast.drivers.clone();
+    child.described_by(move || describe_drivers(address.clone()))
+}
+
 fn instances_child(options: &Options, cast: &Cast, settings: &Settings) -> Child {
     let (options, settings) = (options.instances, settings.clone());
     let (address, registry) = (cast.instances.clone(), cast.registry.clone());
@@ -241,4 +303,11 @@ fn allocations_child(options: &Options, layout: Layout, cast: &Cast, settings: &
     });
     let address = cast.allocations.clone();
     child.described_by(move || describe_allocations(address.clone()))
+}
+
+/// Random bytes of the system's, from which the tags of processes are made.
+fn random_bytes() -> io::Result<[u8; 16]> {
+    let mut random = [0; 16];
+    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut random)?;
+    Ok(random)
 }

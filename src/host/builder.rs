@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use callboard_actors::allocation::AllocationOptions;
+use callboard_actors::drivers::DriversOptions;
 use callboard_actors::instances::InstancesOptions;
 use callboard_actors::inventory::InventoryOptions;
+use callboard_actors::process::Binder;
 use callboard_actors::registry::RegistryOptions;
 use callboard_actors::shell::Notices;
 use callboard_actors::vocabulary::RestartBudget;
@@ -60,6 +62,21 @@ impl HostBuilder {
     #[must_use]
     pub fn inventory(mut self, options: InventoryOptions) -> Self {
         self.options.inventory = options;
+        self
+    }
+
+    /// The choices of the drivers: which are allowed, backoff, deadlines, limits.
+    #[must_use]
+    pub fn drivers(mut self, options: DriversOptions) -> Self {
+        self.options.drivers = options;
+        self
+    }
+
+    /// What binds processes to this host, so that the kernel ends them with it (PRC-04). Without it only processes that
+    /// survive their host can be launched.
+    #[must_use]
+    pub fn binder(mut self, binder: Binder) -> Self {
+        self.options.binder = Some(binder);
         self
     }
 

@@ -10,6 +10,9 @@
 //!                active plugin              watches, deregisters
 //! ```
 //!
+//! Beside these, `processes` owns the processes of plugins and is started behind the persister, and `drivers` owns the task
+//! drivers that run in them, with an eventor for each; it is started behind the instances, and so stopped before the processes.
+//!
 //! A [`Host`] is a handful of addresses. It can be cloned and used from any thread; dropping it stops nothing.
 
 mod builder;
@@ -22,8 +25,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::allocations::Allocations;
+use callboard_actors::drivers::Drivers;
 use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
+use callboard_actors::processes::Processes;
 use callboard_actors::registry::Registry;
 use callboard_actors::shell::{Address, AskError, Database, Ending, Notices, StopMode};
 use callboard_actors::supervisor::{
@@ -35,7 +40,7 @@ use tokio::sync::watch;
 pub use builder::HostBuilder;
 pub use error::StartError;
 pub use thread::HostThread;
-pub(crate) use tree::{describe_allocations, describe_instances};
+pub(crate) use tree::{describe_allocations, describe_drivers, describe_instances};
 
 /// A running host.
 #[derive(Debug, Clone)]
@@ -54,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) instances: Address<Instances>,
     pub(crate) inventory: Address<Inventory>,
     pub(crate) allocations: Address<Allocations>,
+    pub(crate) processes: Address<Processes>,
+    pub(crate) drivers: Address<Drivers>,
     pub(crate) ended: watch::Receiver<Option<Ending>>,
 }
 
@@ -90,6 +97,19 @@ impl Host {
     #[must_use]
     pub fn allocations(&self) -> &Address<Allocations> {
         &self.parts.allocations
+    }
+
+    /// The processes of plugins: `ListProcesses`, `LaunchProcess`, `StopProcess`, subscriptions. Those of drivers belong to
+    /// the drivers.
+    #[must_use]
+    pub fn processes(&self) -> &Address<Processes> {
+        &self.parts.processes
+    }
+
+    /// The task drivers: `AddDriver`, `DispenseDriver`, `RegisterTaskHandler`, subscriptions.
+    #[must_use]
+    pub fn drivers(&self) -> &Address<Drivers> {
+        &self.parts.drivers
     }
 
     /// Crashes, failed writes, dead letters, damaged records.

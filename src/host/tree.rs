@@ -1,6 +1,8 @@
 //! How those who supervise actors of their own show them in the tree.
 
 use callboard_actors::allocations::{AllocationDescription, Allocations, DescribeAllocations};
+use callboard_actors::driver::DriverReport;
+use callboard_actors::drivers::{Drivers, ListDrivers};
 use callboard_actors::instances::{DescribeInstances, InstanceStatus, Instances};
 use callboard_actors::shell::Address;
 use callboard_actors::supervisor::{ChildDescription, TreeNode};
@@ -50,6 +52,32 @@ fn allocation_node(description: AllocationDescription) -> TreeNode {
         crashes: vitals.map(|vitals| vitals.crashes),
         mailbox_depth: vitals.map(|vitals| vitals.mailbox_depth),
         message: given_up.unwrap_or(status.last_event),
+        children: Vec::new(),
+    }
+}
+
+/// The drivers, one node for each.
+pub(crate) async fn describe_drivers(address: Address<Drivers>) -> Option<ChildDescription> {
+    let drivers = address.ask(ListDrivers).await.ok()?;
+    let children = drivers.into_iter().map(driver_node).collect();
+    Some(ChildDescription { vitals: address.vitals(), children })
+}
+
+fn driver_node(report: DriverReport) -> TreeNode {
+    let pid = report.pid.map_or("no process".to_owned(), |pid| format!("pid {pid}"));
+    let message = if report.reason.is_empty() {
+        format!("{pid}, generation {}", report.generation)
+    } else {
+        format!("{pid}, generation {}: {}", report.generation, report.reason)
+    };
+    TreeNode {
+        name: report.name.to_string(),
+        kind: "driver".to_owned(),
+        state: format!("{}, {}", report.stage, report.health),
+        restarts: report.launches.saturating_sub(1),
+        crashes: None,
+        mailbox_depth: None,
+        message,
         children: Vec::new(),
     }
 }
