@@ -20,7 +20,7 @@ pub(crate) type Fault = Box<dyn Error>;
 pub(crate) type Tell<M> = fn(&Effect<M>, Timestamp) -> String;
 
 /// One machine and its surroundings.
-pub(crate) struct Stage<M: Machine<Image = ()>> {
+pub(crate) struct Stage<M: Machine> {
     pub(crate) machine: M,
     pub(crate) now: Timestamp,
     config: M::Config,
@@ -31,11 +31,19 @@ pub(crate) struct Stage<M: Machine<Image = ()>> {
     told: String,
 }
 
-impl<M: Machine<Image = ()>> Stage<M> {
+impl<M: Machine> Stage<M>
+where
+    M::Image: Default,
+{
     /// Builds the machine and lets it begin.
     pub(crate) fn begin(config: M::Config, tell: Tell<M>) -> Self {
+        Self::begin_from(config, M::Image::default(), tell)
+    }
+
+    /// Builds the machine from what is on disk, and lets it begin.
+    pub(crate) fn begin_from(config: M::Config, image: M::Image, tell: Tell<M>) -> Self {
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
-        let machine = M::restore(&config, (), Moment { now, random: 0 });
+        let machine = M::restore(&config, image, Moment { now, random: 0 });
         let mut stage =
             Self { machine, now, config, tell, timers: vec![], calls: vec![], asked: 0, told: String::new() };
         stage.step(&Input::Resumed);
@@ -97,7 +105,8 @@ impl<M: Machine<Image = ()>> Stage<M> {
 
     /// Builds the machine anew, as after a crash.
     pub(crate) fn crash(&mut self) {
-        self.machine = M::restore(&self.config, (), Moment { now: self.now, random: 1 << 20 });
+        let moment = Moment { now: self.now, random: 1 << 20 };
+        self.machine = M::restore(&self.config, M::Image::default(), moment);
         self.timers.clear();
         self.calls.clear();
         self.step(&Input::Resumed);
@@ -105,6 +114,10 @@ impl<M: Machine<Image = ()>> Stage<M> {
 
     pub(crate) fn stop(&mut self) {
         self.step(&Input::StopRequested(StopMode::Stop));
+    }
+
+    pub(crate) fn detach(&mut self) {
+        self.step(&Input::StopRequested(StopMode::Detach));
     }
 
     /// Everything told since this was last taken.

@@ -70,6 +70,9 @@ mod tail;
 mod watcher;
 mod words;
 
+#[cfg(test)]
+mod scripts;
+
 pub use actor::{Surroundings, start};
 pub use bound::{Binder, BoundError, be_bound};
 pub use control_group::ControlGroups;

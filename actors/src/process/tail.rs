@@ -339,3 +339,56 @@ impl Allowance {
 }
 
 const _: () = assert!(LINE_BYTES_MAX < PIECE_BYTES_MAX, "a piece holds what is kept of a line");
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::super::watcher::Watcher;
+    use super::*;
+
+    fn tail(path: &std::path::Path) -> Tail {
+        let known = Known {
+            read: 0,
+            progress: Arc::default(),
+            words: Words::default(),
+            dropped: 0,
+            is_closing: false,
+            advanced: Rc::default(),
+        };
+        let purpose = Use::Log {
+            plugin: ProcessName::new("a").unwrap(),
+            reader: LineReader::default(),
+            herald: Herald::start().unwrap(),
+        };
+        let file = Arc::new(File::options().read(true).write(true).open(path).unwrap());
+        let watch = Rc::new(Watcher::start().watch(path));
+        Tail::new(path.to_owned(), file, watch, Rc::new(RefCell::new(known)), purpose, 0)
+    }
+
+    #[test]
+    fn a_reader_that_is_cut_off_a_hundred_times_takes_every_line_once_and_the_writer_hears_nothing_log_04() {
+        actix::System::new().block_on(async {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("stderr.log");
+            let mut writer = File::options().append(true).create(true).open(&path).unwrap();
+            let mut tail = tail(&path);
+            for round in 0..100_u32 {
+                writeln!(writer, "line {round}").unwrap();
+                write!(writer, "half of ").unwrap();
+                let cut = Duration::from_micros(u64::from(round * 37 % 900));
+                assert!(tokio::time::timeout(cut, tail.run()).await.is_err(), "it has no end of its own");
+                tail.resume();
+                writeln!(writer, "a line").unwrap();
+            }
+            tail.known.borrow_mut().is_closing = true;
+            tail.run().await.unwrap();
+            let known = tail.known.borrow();
+            assert_eq!(known.read, path.metadata().unwrap().len());
+            let expected: Vec<String> =
+                (0..100).flat_map(|round| [format!("line {round}"), "half of a line".to_owned()]).collect();
+            assert_eq!(known.words.lines(), expected[expected.len() - 64..]);
+            assert_eq!(known.dropped, 0);
+        });
+    }
+}

@@ -38,6 +38,9 @@ mod store;
 
 mod actor;
 
+#[cfg(test)]
+mod scripts;
+
 pub use actor::start;
 pub use messages::*;
 pub use row::PROCESS_TABLE;

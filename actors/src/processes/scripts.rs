@@ -1,0 +1,234 @@
+//! The stories of the owner of the processes: message scripts against the pure machine, under virtual time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+
+use super::messages::*;
+use super::state::{
+    ChildEnded, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome, ProcessesTimer,
+};
+use crate::process::{
+    EndedBy, Executable, Exit, Identity, LaunchError, Lifetime, Over, Positions, ProcessEnding, ProcessName,
+    ProcessNews, ProcessRecord, ProcessSpec, ProcessTag, Why,
+};
+use crate::shell::{Effect, Ending};
+use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::vocabulary::{Attempt, Timestamp};
+
+#[test]
+fn every_story_of_the_owner_of_the_processes_goes_as_it_is_told() {
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/processes/scripts"), 9, || Play { stage: None });
+}
+
+struct Play {
+    stage: Option<Stage<Processes>>,
+}
+
+impl Runner for Play {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
+        let mut args = command.consume_args();
+        if command.name == "begin" {
+            self.stage = Some(begin(&mut args)?);
+        }
+        let stage = self.stage.as_mut().ok_or("it has not begun")?;
+        match command.name.as_str() {
+            "begin" => {}
+            "pass" => stage.pass(span(&mut args)?),
+            "stop" => stage.stop(),
+            "detach" => stage.detach(),
+            "launch" => {
+                let (name, argument) = (name(&mut args)?, args.next_pos().unwrap_or_default());
+                stage.ask(ProcessesAsk::LaunchProcess(LaunchProcess { name, spec: spec(argument) }));
+            }
+            "recall" => stage.ask(ProcessesAsk::RecallProcess(RecallProcess { name: name(&mut args)? })),
+            "end" => {
+                let (name, grace) = (name(&mut args)?, span(&mut args)?);
+                stage.ask(ProcessesAsk::StopProcess(StopProcess { name, tag: None, grace }));
+            }
+            "swept" => {
+                let (key, call) = stage.take_call(|call| matches!(call, ProcessesCall::Sweep { .. }))?;
+                let outcome = match args.next_pos() {
+                    Some(fault) => Err(fault.to_owned()),
+                    None => Ok(vec![]),
+                };
+                stage.give((key, call), Ok(ProcessesOutcome::Swept(outcome)));
+            }
+            // What the present actor of a process tells; `stale` makes it an earlier one.
+            "tells" => {
+                let name = name(&mut args)?;
+                let life = if args.take_key("stale").is_some() {
+                    Attempt::new(u64::MAX)
+                } else {
+                    stage.machine.entries[&name].life
+                };
+                let news = news(stage, &name, &mut args)?;
+                stage.ask(ProcessesAsk::ProcessReported(ProcessReported { life, name, news }));
+            }
+            "crashes" => {
+                let name = name(&mut args)?;
+                let life = stage.machine.entries[&name].life;
+                let (key, call) = stage.take_call(|call| matches!(call, ProcessesCall::AwaitEndings))?;
+                let ended = ChildEnded { name, life, ending: Ending::Panicked("boom".to_owned()) };
+                stage.give((key, call), Ok(ProcessesOutcome::Ended(vec![ended])));
+            }
+            unknown => return Err(format!("no such verb: {unknown}").into()),
+        }
+        args.reject_next()?;
+        Ok(stage.take_told())
+    }
+}
+
+/// Begins with these records on disk, each of a ready process.
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Processes>, Fault> {
+    let processes_max = args.take_key("most").unwrap_or("8").parse()?;
+    let mut records = Vec::new();
+    while let Some(text) = args.next_pos() {
+        let now = Timestamp::from_epoch(Duration::from_secs(900));
+        let mut record =
+            ProcessRecord::intent(ProcessName::new(text)?, ProcessTag::new([1; 16]), &spec(""), now);
+        record.identity = Some(identity());
+        record.is_ready = true;
+        records.push(record);
+    }
+    let options = ProcessesOptions { processes_max, ..ProcessesOptions::new([0; 16]) };
+    let options = ProcessesOptions {
+        restart_backoff: crate::vocabulary::Backoff { jitter_percent: 0, ..options.restart_backoff },
+        ..options
+    };
+    Ok(Stage::begin_from(options, records, tell))
+}
+
+fn name(args: &mut ArgumentConsumer<'_>) -> Result<ProcessName, Fault> {
+    Ok(ProcessName::new(word(args, "name")?)?)
+}
+
+fn spec(argument: &str) -> Arc<ProcessSpec> {
+    let mut spec = ProcessSpec::new(Executable::at("/bin/plugin"));
+    spec.arguments = vec![argument.to_owned()];
+    spec.lifetime = Lifetime::Surviving;
+    Arc::new(spec)
+}
+
+fn identity() -> Identity {
+    Identity { pid: 10, started_ticks: 100, boot_id: "boot".to_owned(), executable: None }
+}
+
+fn news(
+    stage: &Stage<Processes>,
+    name: &ProcessName,
+    args: &mut ArgumentConsumer<'_>,
+) -> Result<ProcessNews, Fault> {
+    let over = |why| {
+        let ending = ProcessEnding {
+            name: name.clone(),
+            tag: stage.machine.entries[name].record.tag,
+            pid: Some(10),
+            exit: Exit::Code(3),
+            by: EndedBy::Itself,
+            uptime: Duration::from_secs(1),
+            last_output: vec![],
+            last_errors: vec!["last words".to_owned()],
+            panic: None,
+        };
+        ProcessNews::Over(Box::new(Over::Ended { ending, why, diagnosis: vec![] }))
+    };
+    let reason = "no host was there".to_owned();
+    Ok(match word(args, "news")?.as_str() {
+        "spawned" => ProcessNews::Spawned(identity()),
+        "ready" => ProcessNews::Ready { identity: identity(), handshake: None, is_adopted: false },
+        "adopted" => ProcessNews::Ready { identity: identity(), handshake: None, is_adopted: true },
+        "stopping" => ProcessNews::Stopping,
+        "clearing" => ProcessNews::Clearing,
+        "read" => {
+            let errors = word(args, "position")?.parse()?;
+            ProcessNews::Read { positions: Positions { output: 0, errors }, lines_dropped: 0 }
+        }
+        "ended" => over(Why::Itself),
+        "left" => over(Why::Left(reason)),
+        "foreign" => over(Why::NotProven("it carries no tag".to_owned())),
+        "refused" => {
+            let error = LaunchError::NotBindable { name: name.clone() };
+            ProcessNews::Over(Box::new(Over::NotStarted(error)))
+        }
+        "detached" => ProcessNews::Over(Box::new(Over::Detached(Positions { output: 1, errors: 2 }))),
+        unknown => return Err(format!("no such news: {unknown}").into()),
+    })
+}
+
+fn tell(effect: &Effect<Processes>, now: Timestamp) -> String {
+    match effect {
+        Effect::Persist(ProcessesChange::Keep(records)) => {
+            let told: Vec<String> = records.iter().map(tell_record).collect();
+            format!("on disk: {}", told.join(", "))
+        }
+        Effect::Persist(ProcessesChange::Forget(name)) => format!("on disk: {name} no more"),
+        Effect::Reply(_, ProcessesAnswer::ProcessReported(())) => String::new(),
+        Effect::Reply(id, answer) => format!("answer {}: {}", number(*id), tell_answer(answer)),
+        Effect::Publish(ProcessesNews::Changed(report)) => {
+            format!("news: {} is {}", report.name, report.phase.as_str())
+        }
+        Effect::Publish(ProcessesNews::Ended(ending)) => format!("news: {} ended: {ending}", ending.name),
+        Effect::Publish(ProcessesNews::Retired { name, reason, .. }) => {
+            format!("news: record of {name} retired: {reason}")
+        }
+        Effect::Publish(ProcessesNews::Settled) => "news: settled".to_owned(),
+        Effect::Call { call, .. } => tell_call(call),
+        Effect::StartTimer(ProcessesTimer::Restart(name), at) => {
+            format!("actor of {name} again in {:?}", at.since(now))
+        }
+        Effect::StartTimer(ProcessesTimer::Save, at) => format!("positions on disk in {:?}", at.since(now)),
+        Effect::StartTimer(ProcessesTimer::Sweep, at) => format!("sweep again in {:?}", at.since(now)),
+        Effect::StartTimer(ProcessesTimer::Patience, at) => format!("patience ends in {:?}", at.since(now)),
+        Effect::CancelTimer(_) => String::new(),
+        Effect::Stop(ending) => format!("ends: {ending:?}"),
+    }
+}
+
+fn tell_record(record: &ProcessRecord) -> String {
+    let state = match (&record.identity, record.is_ready) {
+        (None, _) => "intended",
+        (Some(_), false) => "spawned",
+        (Some(_), true) => "ready",
+    };
+    format!("{} {state}, read up to {}", record.name, record.positions.errors)
+}
+
+fn tell_call(call: &ProcessesCall) -> String {
+    match call {
+        ProcessesCall::Release => "call: let go of all actors".to_owned(),
+        ProcessesCall::Sweep { known } => format!("call: sweep, {} tags are known", known.len()),
+        ProcessesCall::AwaitEndings => String::new(),
+        ProcessesCall::Start { config, .. } => {
+            let what = if config.spec.is_some() { "launch" } else { "look for" };
+            format!("call: actor to {what} {}", config.record.name)
+        }
+        ProcessesCall::End { grace, .. } => format!("call: end within {grace:?}"),
+        ProcessesCall::Stop { mode, .. } => format!("call: {mode:?}"),
+    }
+}
+
+fn tell_answer(answer: &ProcessesAnswer) -> String {
+    match answer {
+        ProcessesAnswer::LaunchProcess(Ok(launched)) => {
+            format!("{} runs, pid {}", launched.name, launched.pid)
+        }
+        ProcessesAnswer::LaunchProcess(Err(error)) => error.to_string(),
+        ProcessesAnswer::RecallProcess(Ok(Recalled::Proven(launched))) => {
+            format!("{} is ours, pid {}", launched.name, launched.pid)
+        }
+        ProcessesAnswer::RecallProcess(Ok(Recalled::Ended { reason, .. })) => format!("ended: {reason}"),
+        ProcessesAnswer::RecallProcess(Ok(Recalled::Unknown)) => "unknown".to_owned(),
+        ProcessesAnswer::RecallProcess(Err(error)) => error.to_string(),
+        ProcessesAnswer::StopProcess(Ok(ending)) | ProcessesAnswer::AwaitEnd(Ok(ending)) => {
+            ending.to_string()
+        }
+        ProcessesAnswer::StopProcess(Err(error)) | ProcessesAnswer::AwaitEnd(Err(error)) => error.to_string(),
+        ProcessesAnswer::ListProcesses(reports) => format!("{} processes", reports.len()),
+        ProcessesAnswer::DescribeProcess(report) => format!("{report:?}"),
+        ProcessesAnswer::ProcessReported(()) => String::new(),
+    }
+}
