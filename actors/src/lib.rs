@@ -20,6 +20,8 @@ pub mod process;
 
 pub mod processes;
 
+pub mod catalog;
+
 pub mod driver;
 
 pub mod eventor;

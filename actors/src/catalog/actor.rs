@@ -1,0 +1,77 @@
+//! What the catalog does: it reads the directory and has plugins asked.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use super::directory;
+use super::launcher::Launcher;
+use super::messages::CatalogNews;
+use super::options::CatalogOptions;
+use super::probe::Probes;
+use super::state::{Catalog, CatalogCall, CatalogOutcome};
+use super::through::ThroughProcesses;
+use crate::processes::Processes;
+use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_machine};
+
+/// Starts the catalog and gives it a seat at a vacant address. It scans at once, and launches its temporary instances through
+/// `processes`.
+pub fn start(
+    address: &Address<Catalog>,
+    processes: Address<Processes>,
+    options: CatalogOptions,
+    settings: Settings,
+) -> Running {
+    start_with(address, ThroughProcesses { processes }, options, settings)
+}
+
+/// Starts the catalog with another way to launch temporary instances.
+pub fn start_with(
+    address: &Address<Catalog>,
+    launcher: impl Launcher,
+    options: CatalogOptions,
+    settings: Settings,
+) -> Running {
+    let hands = Hands { probes: Probes::new(launcher) };
+    start_machine(address, Arc::new(options), hands, NoStore, settings)
+}
+
+struct Hands {
+    probes: Probes,
+}
+
+impl Doing<Catalog> for Hands {
+    fn call(&mut self, call: CatalogCall) -> LocalBoxFuture<'static, CatalogOutcome> {
+        match call {
+            CatalogCall::Sweep => self.probes.sweep().map(|()| CatalogOutcome::Swept).boxed_local(),
+            CatalogCall::ReadDirectory { directory, files_max } => {
+                directory::read(directory, files_max).map(CatalogOutcome::Directory).boxed_local()
+            }
+            CatalogCall::Probe(order) => self.probes.begin(*order).map(CatalogOutcome::Probed).boxed_local(),
+        }
+    }
+
+    fn published(&mut self, news: &CatalogNews) {
+        match news {
+            CatalogNews::Found(found) | CatalogNews::Changed(found) => {
+                let (plugin, version) = (&found.info.plugin, &found.info.version);
+                let (source, api_version) = (&found.info.source, &found.api_version);
+                tracing::info!(%plugin, %version, api_version, %source, "plugin can be used");
+            }
+            CatalogNews::Lost { plugin, reason: None } => {
+                tracing::warn!(%plugin, "plugin is not there any more")
+            }
+            CatalogNews::Lost { plugin, reason: Some(reason) } => {
+                tracing::warn!(%plugin, error = %reason, "plugin cannot be used any more");
+            }
+            CatalogNews::Refused(refused) => {
+                let source = &refused.source;
+                tracing::warn!(%source, error = %refused.reason, "plugin is refused");
+            }
+            CatalogNews::Scanned { found, shadowed, refused, blocked } => {
+                tracing::info!(found, shadowed, refused, blocked, "plugins were scanned");
+            }
+        }
+    }
+}

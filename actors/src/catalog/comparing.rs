@@ -1,0 +1,41 @@
+//! What a scan found that the one before did not.
+
+use super::messages::{CatalogNews, Listing};
+
+/// The news between two scans: nothing if nothing changed (SCL-05).
+pub(super) fn compare(before: &Listing, after: &Listing) -> Vec<CatalogNews> {
+    let mut news = Vec::new();
+    for plugin in before.found.keys().filter(|plugin| !after.found.contains_key(*plugin)) {
+        let told = after.refused.iter().find(|refused| {
+            refused.plugin.as_ref() == Some(plugin)
+                || (refused.plugin.is_none() && before.found[plugin].info.source == refused.source)
+        });
+        let reason = told.map(|refused| refused.reason.clone());
+        news.push(CatalogNews::Lost { plugin: plugin.clone(), reason });
+    }
+    for (plugin, found) in &after.found {
+        match before.found.get(plugin) {
+            None => news.push(CatalogNews::Found(Box::new(found.clone()))),
+            Some(known) if known != found => news.push(CatalogNews::Changed(Box::new(found.clone()))),
+            Some(_) => {}
+        }
+    }
+    for refused in after.refused.iter().filter(|refused| !before.refused.contains(refused)) {
+        news.push(CatalogNews::Refused(Box::new(refused.clone())));
+    }
+    let is_other = before.scanned_at.is_none()
+        || !news.is_empty()
+        || before.shadowed != after.shadowed
+        || before.refused != after.refused
+        || before.blocked != after.blocked
+        || before.directory_error != after.directory_error;
+    if is_other {
+        news.push(CatalogNews::Scanned {
+            found: after.found.len(),
+            shadowed: after.shadowed.len(),
+            refused: after.refused.len(),
+            blocked: after.blocked.len(),
+        });
+    }
+    news
+}

@@ -1,0 +1,235 @@
+//! One scan: who is there, who may be asked, and what they told.
+
+use super::behaviour::CALL_GRACE;
+use super::choosing::choose;
+use super::messages::{BlockedBy, BlockedPlugin, Listing, PluginSource, RefusedPlugin};
+use super::options::{Allowed, CatalogOptions};
+use super::refusal::{DirectoryError, Refusal};
+use super::spec::external_spec;
+use super::state::{
+    Candidate, CandidateSchema, Catalog, CatalogCall, DirectoryEntry, Draft, EntryKind, Phase, ProbeOrder,
+    Scan, Told,
+};
+use crate::process::{Lifetime, ProcessName, ProcessSpec};
+use crate::shell::{CallLost, Effects};
+use crate::vocabulary::{Attempt, Moment};
+
+/// Longest name of a program in the plugin directory: it becomes part of the name of a process.
+const FILE_NAME_BYTES_MAX: usize = 100;
+
+impl Catalog {
+    pub(super) fn begin_scan(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let key = self.next_key();
+        self.phase = Phase::Reading;
+        let limits = self.options.limits;
+        match self.options.directory.clone() {
+            Some(directory) => {
+                let call = CatalogCall::ReadDirectory { directory, files_max: limits.files_max };
+                effects.call(key, limits.directory_deadline, call);
+            }
+            None => self.directory_read(moment, &Ok(Vec::new()), effects),
+        }
+    }
+
+    pub(super) fn directory_read(
+        &mut self,
+        moment: Moment,
+        read: &Result<Vec<DirectoryEntry>, DirectoryError>,
+        effects: &mut Effects<Self>,
+    ) {
+        let mut draft = internal_draft(&self.options);
+        let (mut queue, mut names) = (Vec::new(), Vec::new());
+        match read {
+            Ok(entries) => {
+                for entry in entries {
+                    names.push(&*entry.name);
+                    if admit(entry, &self.options, &mut draft) {
+                        queue.push(entry.name.clone());
+                    }
+                }
+                refuse_absent(&names, &self.options, &mut draft);
+            }
+            // Nothing was seen, so what was known is neither confirmed nor gone.
+            Err(error) if self.listing.scanned_at.is_some() => {
+                let listing = Listing { directory_error: Some(error.clone()), ..self.listing.clone() };
+                self.conclude(moment, listing, effects);
+                return;
+            }
+            Err(error) => draft.directory_error = Some(error.clone()),
+        }
+        queue.sort();
+        self.phase =
+            Phase::Probing(Box::new(Scan { queue: queue.into(), running: Default::default(), draft }));
+        self.probe_next(moment, effects);
+    }
+
+    pub(super) fn directory_lost(&mut self, moment: Moment, lost: &CallLost, effects: &mut Effects<Self>) {
+        let directory = self.options.directory.clone().unwrap_or_default();
+        let error = match lost {
+            CallLost::DeadlineExceeded(waited) => DirectoryError::TimedOut { directory, waited: *waited },
+            CallLost::Crashed(_) | CallLost::Busy(_) => {
+                DirectoryError::System { directory, message: lost.to_string() }
+            }
+        };
+        self.directory_read(moment, &Err(error), effects);
+    }
+
+    /// Asks as many as may be asked at once, and ends the scan when all have been.
+    fn probe_next(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        let options = std::sync::Arc::clone(&self.options);
+        loop {
+            let Phase::Probing(scan) = &mut self.phase else { return };
+            if scan.running.len() >= options.limits.probes_at_once.max(1) {
+                return;
+            }
+            let Some(name) = scan.queue.pop_front() else {
+                if scan.running.is_empty() {
+                    let draft = std::mem::take(&mut scan.draft);
+                    self.conclude(moment, choose(draft, &options, moment.now), effects);
+                }
+                return;
+            };
+            let key = self.next_key();
+            let order = order(&name, key.attempt, &options);
+            let Phase::Probing(scan) = &mut self.phase else { return };
+            match order {
+                Some(order) => {
+                    scan.running.insert(key.attempt, name);
+                    effects.call(key, order.longest(), CatalogCall::Probe(Box::new(order)));
+                }
+                None => scan.draft.refuse(PluginSource::External(name), Refusal::OddName),
+            }
+        }
+    }
+
+    pub(super) fn probed(
+        &mut self,
+        moment: Moment,
+        attempt: Attempt,
+        told: &Result<Box<Told>, Refusal>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Phase::Probing(scan) = &mut self.phase else { return };
+        // What an earlier scan still hears changes nothing.
+        let Some(name) = scan.running.remove(&attempt) else { return };
+        let source = PluginSource::External(name);
+        match told {
+            Ok(told) => scan.draft.candidates.push(candidate(source, told)),
+            Err(refusal) => scan.draft.refuse(source, refusal.clone()),
+        }
+        self.probe_next(moment, effects);
+    }
+}
+
+impl Draft {
+    fn refuse(&mut self, source: PluginSource, reason: Refusal) {
+        self.refused.push(RefusedPlugin { source, plugin: None, reason });
+    }
+
+    fn block(&mut self, source: PluginSource, by: BlockedBy) {
+        self.blocked.push(BlockedPlugin { source, plugin: None, by });
+    }
+}
+
+impl ProbeOrder {
+    /// How long asking may take at most, each part at its own limit.
+    fn longest(&self) -> std::time::Duration {
+        self.spec.start_timeout
+            + self.call_deadline * 3
+            + self.polite_deadline
+            + self.stop_grace * 2
+            + CALL_GRACE
+    }
+}
+
+/// Whether a file of the directory may be launched (SEC-05). What may not is noted, with the reason.
+fn admit(entry: &DirectoryEntry, options: &CatalogOptions, draft: &mut Draft) -> bool {
+    let (name, source) = (&*entry.name, PluginSource::External(entry.name.clone()));
+    let is_allowed = match &options.allowed {
+        Allowed::Everything => true,
+        Allowed::Only(names) => names.contains(name) || options.entries.contains_key(name),
+    };
+    if !is_plain(name) {
+        draft.refuse(source, Refusal::OddName);
+    } else if options.blocked.contains(name) {
+        draft.block(source, BlockedBy::File);
+    } else if !is_allowed {
+        draft.block(source, BlockedBy::NotAllowed);
+    } else {
+        match entry.kind {
+            EntryKind::Program => return true,
+            EntryKind::Inert => draft.refuse(source, Refusal::NotExecutable),
+            EntryKind::Link => draft.refuse(source, Refusal::Link),
+            EntryKind::Other => draft.refuse(source, Refusal::NotAFile),
+        }
+    }
+    false
+}
+
+/// A name that means one file, and reads as what it is.
+fn is_plain(name: &str) -> bool {
+    name.len() <= FILE_NAME_BYTES_MAX && ProcessName::new(name).is_ok()
+}
+
+/// Tells of what is configured and not there.
+fn refuse_absent(names: &[&str], options: &CatalogOptions, draft: &mut Draft) {
+    let internal = || options.internal.iter().map(|internal| internal.plugin.name.as_str());
+    for name in options.entries.keys() {
+        if !names.contains(&&**name) && !internal().any(|internal| internal == name) {
+            draft.refuse(PluginSource::External(name.clone()), Refusal::Absent);
+        }
+    }
+}
+
+/// What the host program brings along.
+fn internal_draft(options: &CatalogOptions) -> Draft {
+    let mut draft = Draft::default();
+    for internal in &options.internal {
+        let source = PluginSource::Internal(internal.plugin.name.to_string());
+        if options.blocked.contains(internal.plugin.name.as_str()) {
+            let (plugin, by) = (Some(internal.plugin.clone()), BlockedBy::File);
+            draft.blocked.push(BlockedPlugin { source, plugin, by });
+            continue;
+        }
+        draft.candidates.push(Candidate {
+            source,
+            plugin: internal.plugin.clone(),
+            version: internal.version.clone(),
+            api_versions: internal.api_versions.clone(),
+            schema: internal.schema.clone().map_or(CandidateSchema::Nothing, CandidateSchema::Given),
+        });
+    }
+    draft
+}
+
+fn candidate(source: PluginSource, told: &Told) -> Candidate {
+    Candidate {
+        source,
+        plugin: told.plugin.clone(),
+        version: told.version.clone(),
+        api_versions: told.api_versions.clone(),
+        schema: match &told.schema {
+            Some(spec) => CandidateSchema::Told(Box::new(spec.clone())),
+            None => CandidateSchema::Nothing,
+        },
+    }
+}
+
+/// How a file is asked. `None` if no process could have its name, which was checked before.
+fn order(file: &str, attempt: Attempt, options: &CatalogOptions) -> Option<ProbeOrder> {
+    let limits = &options.limits;
+    let name = ProcessName::new(format!("catalog-{attempt}-{file}")).ok()?;
+    let spec = ProcessSpec {
+        lifetime: Lifetime::Bound,
+        start_timeout: limits.start_timeout,
+        stop_grace: limits.stop_grace,
+        ..external_spec(file, options)
+    };
+    Some(ProbeOrder {
+        name,
+        spec,
+        call_deadline: limits.call_deadline,
+        polite_deadline: limits.polite_deadline,
+        stop_grace: limits.stop_grace,
+    })
+}

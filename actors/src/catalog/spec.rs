@@ -1,0 +1,48 @@
+//! How the program of a plugin is run.
+
+use super::messages::PluginSource;
+use super::options::{CatalogOptions, InternalPlugin, PluginEntry};
+use crate::process::{Executable, ProcessSpec};
+
+/// The process that serves a plugin from the plugin directory: its file by its name, in that directory and nowhere else.
+pub(super) fn external_spec(file: &str, options: &CatalogOptions) -> ProcessSpec {
+    let directory = options.directory.clone().unwrap_or_default();
+    finished(Executable::within(directory, file), &[], options.entries.get(file), options)
+}
+
+/// The process that serves a plugin. `None` for an internal one that the host program did not give.
+pub(super) fn spec_of(source: &PluginSource, options: &CatalogOptions) -> Option<ProcessSpec> {
+    match source {
+        PluginSource::External(file) => Some(external_spec(file, options)),
+        PluginSource::Internal(name) => {
+            let internal = options.internal.iter().find(|internal| internal.plugin.name.as_str() == name)?;
+            Some(internal_spec(internal, options))
+        }
+    }
+}
+
+fn internal_spec(internal: &InternalPlugin, options: &CatalogOptions) -> ProcessSpec {
+    let entry = options.entries.get(internal.plugin.name.as_str());
+    finished(internal.executable.clone(), &internal.arguments, entry, options)
+}
+
+fn finished(
+    executable: Executable,
+    arguments: &[String],
+    entry: Option<&PluginEntry>,
+    options: &CatalogOptions,
+) -> ProcessSpec {
+    let unconfigured = PluginEntry::new();
+    let entry = entry.unwrap_or(&unconfigured);
+    let sha256 = entry.sha256.or(executable.sha256);
+    let usual = ProcessSpec::new(Executable { sha256, ..executable });
+    ProcessSpec {
+        arguments: arguments.iter().chain(&entry.arguments).cloned().collect(),
+        environment: entry.environment.clone(),
+        inherit: options.inherit.clone().unwrap_or_else(|| usual.inherit.clone()),
+        lifetime: entry.lifetime,
+        handshake: Some(options.handshake.clone()),
+        start_timeout: options.limits.start_timeout,
+        ..usual
+    }
+}

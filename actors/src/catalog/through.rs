@@ -1,0 +1,83 @@
+//! Temporary instances through the owner of the processes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
+
+use super::launcher::Launcher;
+use super::refusal::Refusal;
+use super::state::{ProbeOrder, Told};
+use crate::goplugin::{CallError, Connection, Handshake, Limits};
+use crate::process::{EndedBy, ProcessName, ProcessSpec};
+use crate::processes::{LaunchProcess, Processes, StopProcess};
+use crate::shell::Address;
+use crate::vocabulary::PluginKey;
+
+/// Launches through the owner of the processes, and speaks with plugins as they are meant to be spoken with.
+pub(super) struct ThroughProcesses {
+    pub(super) processes: Address<Processes>,
+}
+
+impl Launcher for ThroughProcesses {
+    fn launch(
+        &self,
+        name: ProcessName,
+        spec: ProcessSpec,
+    ) -> LocalBoxFuture<'static, Result<Handshake, Refusal>> {
+        let launching = self.processes.ask(LaunchProcess { name, spec: Arc::new(spec) });
+        Box::pin(async move {
+            let launched = match launching.await {
+                Ok(launched) => launched.map_err(Refusal::Launch)?,
+                Err(error) => return Err(Refusal::Lost(error.to_string())),
+            };
+            let nothing_said = || Refusal::Lost("it was ready without a handshake".to_owned());
+            launched.handshake.ok_or_else(nothing_said)
+        })
+    }
+
+    fn ask(
+        &self,
+        handshake: Handshake,
+        order: ProbeOrder,
+    ) -> LocalBoxFuture<'static, Result<Box<Told>, Refusal>> {
+        Box::pin(async move {
+            let limits = Limits { dial_deadline: order.call_deadline, ..Limits::default() };
+            let asked = async {
+                let connection = Connection::dial(&handshake.endpoint, limits).await?;
+                let info = connection.plugin_info(order.call_deadline).await?;
+                let schema = connection.config_schema(order.call_deadline).await?;
+                Ok((connection, info, schema))
+            };
+            let (connection, info, schema) = asked.await.map_err(|error: CallError| Refusal::Silent {
+                message: error.to_string(),
+                ending: None,
+                is_transient: error.is_transient(),
+            })?;
+            if let Err(error) = connection.shutdown(order.polite_deadline).await {
+                tracing::debug!(process = %order.name, error = %error, "plugin does not end itself when asked to");
+            }
+            let plugin = PluginKey::new(info.plugin_type, info.name);
+            Ok(Box::new(Told { plugin, version: info.version, api_versions: info.api_versions, schema }))
+        })
+    }
+
+    fn end(&self, name: ProcessName, grace: Duration) -> LocalBoxFuture<'static, Option<String>> {
+        let stopping = self.processes.ask(StopProcess { name: name.clone(), tag: None, grace });
+        Box::pin(async move {
+            match stopping.await {
+                Ok(Ok(ending)) => (ending.by == EndedBy::Itself).then(|| ending.to_string()),
+                // It is gone, which is all that is wanted.
+                Ok(Err(gone)) => {
+                    tracing::debug!(process = %name, error = %gone, "temporary instance is gone already");
+                    None
+                }
+                // The owner of the processes ends what it owns when it ends itself.
+                Err(error) => {
+                    tracing::warn!(process = %name, error = %error, "cannot have a temporary instance ended");
+                    None
+                }
+            }
+        })
+    }
+}
