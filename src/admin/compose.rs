@@ -287,7 +287,7 @@ mod tests {
             restarting: true,
             remarks: vec![],
         };
-        let inventory = InventoryView { offers: vec![offer], first: None };
+        let inventory = InventoryView { offers: vec![offer], drivers: vec![], first: None };
         let plugins = plugins(&Views { inventory, ..Views::default() });
         let [zfs] = &plugins[..] else { panic!("one plugin") };
         assert_eq!((&*zfs.health, zfs.restarting, zfs.generation), ("gone", true, 9));
