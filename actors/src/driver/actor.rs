@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
@@ -58,7 +59,7 @@ impl Doing<Driver> for Hands {
             DriverCall::Climb(Rung::Recall, _) => self.processes.recall(name),
             DriverCall::Climb(Rung::Launch, _) => {
                 self.link.borrow_mut().take();
-                self.processes.launch(name, self.config.spec.process.clone())
+                self.processes.launch(name, Arc::clone(&self.config.spec.process))
             }
             DriverCall::Climb(_, Some(launched)) => self.dial(&launched),
             DriverCall::Climb(rung, None) => {

@@ -18,7 +18,7 @@ pub trait ProcessOwner: 'static {
     fn recall(&self, name: ProcessName) -> Ordered;
 
     /// Launches a process: [`Reached::Launched`].
-    fn launch(&self, name: ProcessName, spec: ProcessSpec) -> Ordered;
+    fn launch(&self, name: ProcessName, spec: Arc<ProcessSpec>) -> Ordered;
 
     /// Ends a process: [`Reached::Ended`], or [`Reached::Done`] when there was none.
     fn stop(&self, order: StopProcess) -> Ordered;
@@ -39,8 +39,8 @@ impl ProcessOwner for Address<Processes> {
         })
     }
 
-    fn launch(&self, name: ProcessName, spec: ProcessSpec) -> Ordered {
-        let answer = self.ask(LaunchProcess { name, spec: Arc::new(spec) });
+    fn launch(&self, name: ProcessName, spec: Arc<ProcessSpec>) -> Ordered {
+        let answer = self.ask(LaunchProcess { name, spec });
         Box::pin(async move {
             match answer.await {
                 Ok(Ok(launched)) => Ok(Reached::Launched(launched)),

@@ -1,6 +1,7 @@
 //! What a driver is born with.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::process::{MalformedProcessName, ProcessName, ProcessSpec, STOP_GRACE};
@@ -15,7 +16,7 @@ pub struct DriverSpec {
     /// Under which name hosts and tasks speak of it.
     pub name: DriverName,
     /// The process that serves it.
-    pub process: ProcessSpec,
+    pub process: Arc<ProcessSpec>,
     /// The API version to tell it, chosen from what it offers; empty for a plugin that does not ask.
     pub api_version: String,
     /// Its configuration, as msgpack of what its schema describes (D113). Not shown: it may hold secrets.
@@ -31,10 +32,10 @@ pub struct DriverSpec {
 impl DriverSpec {
     /// A driver that is served by this process, without a configuration of its own.
     #[must_use]
-    pub const fn new(name: DriverName, process: ProcessSpec) -> Self {
+    pub fn new(name: DriverName, process: ProcessSpec) -> Self {
         Self {
             name,
-            process,
+            process: Arc::new(process),
             api_version: String::new(),
             config: Vec::new(),
             node: NodeFacts { min_port: 0, max_port: 0 },

@@ -123,7 +123,7 @@ impl ProcessOwner for House {
         Box::pin(std::future::ready(Ok(Reached::Recalled(recalled))))
     }
 
-    fn launch(&self, name: ProcessName, _: ProcessSpec) -> Ordered {
+    fn launch(&self, name: ProcessName, _: std::sync::Arc<ProcessSpec>) -> Ordered {
         assert!(!self.is_running(), "one process of a driver at a time");
         self.launches.borrow_mut().push(tokio::time::Instant::now());
         if self.failures.get() > 0 {
