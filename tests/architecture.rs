@@ -154,7 +154,6 @@ const PURE: &[&str] = &[
     "actors/src/inventory/messages.rs",
     "actors/src/inventory/state.rs",
     "actors/src/inventory/behaviour.rs",
-    "actors/src/inventory/drivers.rs",
     "actors/src/process/name.rs",
     "actors/src/process/spec.rs",
     "actors/src/process/ending.rs",

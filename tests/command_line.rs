@@ -45,7 +45,7 @@ fn allocations_are_started_and_stopped_by_hand_and_take_over_from_each_other_reg
     );
     assert_eq!(
         host.refusal(&["stop", "grey"]),
-        (1, "callboard: the configuration has no allocation \"grey\"".to_owned())
+        (1, "callboard: the configuration has neither an allocation nor a task \"grey\"".to_owned())
     );
 }
 
@@ -68,8 +68,10 @@ fn a_host_that_is_told_to_end_ends_everything_in_order_and_reports_s3_s4() {
         "process/a",
         "host/allocations",
         "host/inventory",
+        "host/drivers",
         "host/instances",
         "host/registry",
+        "host/processes",
         "host/persister",
     ];
     assert_eq!(reported, expected, "{printed}");
@@ -262,7 +264,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     let keys =
         |value: &Value| -> BTreeSet<String> { value.as_object().expect("a map").keys().cloned().collect() };
     let set = |text: &str| -> BTreeSet<String> { text.split_whitespace().map(str::to_owned).collect() };
-    assert_eq!(keys(&status), set("host plugins allocations"));
+    assert_eq!(keys(&status), set("host plugins allocations drivers tasks"));
     assert_eq!(keys(&status["host"]), set("version pid data_dir run started_at_unix_ms"));
     let plugin_keys = "type name health reason since_unix_ms generation provider version capabilities node_id \
         max_volumes topology requires_controller requires_topology active standby provisional restarting remarks";

@@ -121,7 +121,7 @@ fn drivers_and_tasks_are_read_with_the_places_of_what_their_plugins_are_to_check
         (Some(vec!["raw-1.2".into()]), vec!["docker".into()])
     );
     let [exec, raw, shell] = &config.drivers[..] else { panic!("three drivers") };
-    assert_eq!(exec.program, DriverProgram::Plugin("exec".into()));
+    assert_eq!(exec.program, DriverProgram::Internal("exec".into()));
     assert!(exec.survives && exec.config.is_empty());
     assert_eq!(raw.program, DriverProgram::Plugin("raw-1.2".into()));
     assert_eq!(raw.sha256.expect("it is pinned")[..3], [0xab, 0xcd, 0xef]);
@@ -270,6 +270,10 @@ const SINGLE: &[(&str, &str)] = &[
     (
         "data_dir = '/d'\n[[driver]]\nname = 'exek'",
         "2:1: there is no `plugin_dir` to look for the plugin \"exek\" in; give one, or a `command`; did you mean `exec`?",
+    ),
+    (
+        "data_dir = '/d'\n[[driver]]\nname = 'exec'\nconfig.a = 1",
+        "4:1: only a plugin of the plugin directory is asked what its `config` must look like; this driver can have none",
     ),
     (
         "data_dir = '/d'\n[[task]]\nname = 't'\ndriver = 'exec'",

@@ -264,10 +264,7 @@ async fn a_restart_within_the_grace_is_no_news_and_a_longer_absence_is_one_remov
     task.kill(&host).await;
     let removed = |news: &InventoryNews| match news {
         InventoryNews::Removed(offer) => Some(offer.clone()),
-        InventoryNews::First(..)
-        | InventoryNews::Changed(_)
-        | InventoryNews::DriverChanged(_)
-        | InventoryNews::DriverRemoved(_) => panic!("{news:?}"),
+        InventoryNews::First(..) | InventoryNews::Changed(_) => panic!("{news:?}"),
     };
     let last = inventory.until("the removal", removed).await;
     assert_eq!((last.plugin, last.health), (plugin, Health::Gone));

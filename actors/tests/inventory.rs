@@ -28,8 +28,7 @@ impl Books {
     fn open(house: &House) -> Self {
         let address = Address::vacant("inventory", 64);
         let options = InventoryOptions::default();
-        let running =
-            inventory::start(&address, house.instances.clone(), None, options, house.settings.clone());
+        let running = inventory::start(&address, house.instances.clone(), options, house.settings.clone());
         let feed = address.subscribe(64).expect("it runs");
         Self { address, running, feed }
     }
@@ -238,7 +237,6 @@ fn a_change_of_health_is_told_once_each_way_hlt_07() {
             .map(|news| match news {
                 InventoryNews::Changed(offer) => offer.health.as_str(),
                 InventoryNews::First(..) => "first",
-                InventoryNews::DriverChanged(_) | InventoryNews::DriverRemoved(_) => "driver",
                 InventoryNews::Removed(_) => "removed",
             })
             .collect();

@@ -71,7 +71,7 @@ impl AdminClient {
         root.ok_or_else(|| protocol(&self.socket, "its tree has no root".to_owned()))
     }
 
-    /// Starts an allocation.
+    /// Starts an allocation or a task.
     ///
     /// # Errors
     /// [`AdminError::Refused`] when there is none of that name or it runs already.
@@ -81,7 +81,7 @@ impl AdminClient {
         self.answered(answer).map(drop)
     }
 
-    /// Stops an allocation in order and waits for its end.
+    /// Stops an allocation or a task in order and waits for its end.
     ///
     /// # Errors
     /// [`AdminError::Refused`] when there is none of that name or it does not run.
@@ -91,12 +91,13 @@ impl AdminClient {
         self.answered(answer).map(|answer| answer.report)
     }
 
-    /// Stops the whole host in order and waits for its end.
+    /// Stops the whole host in order and waits for its end. With `detach`, drivers that survive a host and their tasks are
+    /// left running, and registrations and sockets stay for its next run.
     ///
     /// # Errors
     /// As all that is asked of a host.
-    pub async fn shutdown(&mut self) -> Result<Vec<wire::ChildEnding>, AdminError> {
-        let answer = self.client.shutdown(wire::ShutdownRequest {});
+    pub async fn shutdown(&mut self, detach: bool) -> Result<Vec<wire::ChildEnding>, AdminError> {
+        let answer = self.client.shutdown(wire::ShutdownRequest { detach });
         let answer = within(PATIENT, answer).await;
         self.answered(answer).map(|answer| answer.report)
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::allocations::{AllocationPhase, AllocationStatus, AllocationsView};
+use callboard_actors::drivers::DriversView;
 use callboard_actors::instances::{InstanceReport, InstancesView};
 use callboard_actors::inventory::{InventoryView, Offer};
 use callboard_actors::registry::{Active, Entry, RegistryView, Standing};
@@ -11,6 +12,7 @@ use callboard_proto::admin::v1 as wire;
 
 use super::convert::unix_ms;
 use crate::agent::TaskReport;
+use crate::tasks::TasksView;
 
 /// What every actor showed.
 #[derive(Debug, Default)]
@@ -20,6 +22,9 @@ pub(super) struct Views {
     pub(super) inventory: InventoryView,
     pub(super) allocations: AllocationsView,
     pub(super) tasks: Vec<TaskReport>,
+    pub(super) drivers: DriversView,
+    /// The drivers of the configuration, and the tasks that they run.
+    pub(super) driven: TasksView,
 }
 
 /// All that is known of one plugin.
@@ -287,7 +292,7 @@ mod tests {
             restarting: true,
             remarks: vec![],
         };
-        let inventory = InventoryView { offers: vec![offer], drivers: vec![], first: None };
+        let inventory = InventoryView { offers: vec![offer], first: None };
         let plugins = plugins(&Views { inventory, ..Views::default() });
         let [zfs] = &plugins[..] else { panic!("one plugin") };
         assert_eq!((&*zfs.health, zfs.restarting, zfs.generation), ("gone", true, 9));

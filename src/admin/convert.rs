@@ -9,6 +9,7 @@ use callboard_proto::admin::v1 as wire;
 use tonic::Status;
 
 use crate::agent::{StopStep, TaskError};
+use crate::tasks;
 
 /// Milliseconds since the Unix epoch.
 pub(super) fn unix_ms(at: Timestamp) -> u64 {
@@ -68,6 +69,21 @@ pub(super) fn refused(error: &TaskError) -> Status {
     match error {
         TaskError::Unknown { .. } => Status::not_found(text),
         TaskError::Started { .. }
+        | TaskError::Stopping { .. }
+        | TaskError::NotRunning { .. }
+        | TaskError::HostStopping { .. } => Status::failed_precondition(text),
+    }
+}
+
+/// Why a task of a driver was neither started nor stopped.
+pub(super) fn task_refused(error: &tasks::TaskError) -> Status {
+    use tasks::TaskError;
+    let text = error.to_string();
+    match error {
+        TaskError::Unknown { .. } => Status::not_found(text),
+        TaskError::OutOfReach { .. } => Status::unavailable(text),
+        TaskError::Removed { .. }
+        | TaskError::Started { .. }
         | TaskError::Stopping { .. }
         | TaskError::NotRunning { .. }
         | TaskError::HostStopping { .. } => Status::failed_precondition(text),

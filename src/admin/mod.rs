@@ -4,7 +4,7 @@
 //!  command line                                host
 //!  ┌────────┐   gRPC over a Unix socket   ┌──────────┐ views  ┌ registry, instances, inventory, allocations
 //!  │ client │ ──────────────────────────► │ service  │ ─────► ┤
-//!  └────────┘   mode 0600, peer's uid     └──────────┘ asks   └ agent
+//!  └────────┘   mode 0600, peer's uid     └──────────┘ asks   └ drivers, agent, tasks
 //!               asked of the kernel
 //! ```
 //!
@@ -25,6 +25,7 @@ mod watch;
 
 mod compose;
 mod convert;
+mod driven;
 
 pub use client::{AdminClient, Told};
 pub use error::{AdminError, SocketError};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::shell::Address;
+use callboard_actors::shell::{Address, StopMode};
 use callboard_actors::supervisor::ShutdownReport;
 use callboard_actors::vocabulary::{SocketPath, Timestamp};
 use callboard_proto::admin::v1::{self as wire, admin_server};
@@ -21,6 +21,7 @@ use super::service::{Service, check_peer};
 use super::socket::SocketFile;
 use crate::agent::{Agent, StopStep};
 use crate::host::Host;
+use crate::tasks::Tasks;
 
 /// Questions of one connection that are worked on at once.
 const QUESTIONS_MAX: usize = 32;
@@ -32,8 +33,10 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub struct Sources {
     /// The host.
     pub host: Host,
-    /// The agent that runs the tasks.
+    /// The agent that runs the plugin workloads.
     pub agent: Address<Agent>,
+    /// Those that run tasks through drivers.
+    pub tasks: Address<Tasks>,
     /// When this run of the host began.
     pub started_at: Timestamp,
     /// Where a wish to stop the host goes.
@@ -43,7 +46,7 @@ pub struct Sources {
 /// Everything that was stopped with a host.
 #[derive(Debug, Clone)]
 pub struct Stopped {
-    /// Its tasks, those of the last allocation first.
+    /// What it ran: tasks of drivers, then plugin workloads, the last ones first.
     pub tasks: Vec<StopStep>,
     /// Its actors.
     pub actors: ShutdownReport,
@@ -61,6 +64,8 @@ impl Stopped {
 /// A wish to stop the host, and where to tell how everything ended.
 #[derive(Debug)]
 pub struct ShutdownOrder {
+    /// Whether to stop everything, or to leave what outlives a host.
+    pub mode: StopMode,
     /// Takes the report.
     pub reply: oneshot::Sender<Stopped>,
 }

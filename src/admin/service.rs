@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use callboard_actors::shell::{Address, AskError, FeedItem, Machine};
+use callboard_actors::shell::{Address, AskError, FeedItem, Machine, StopMode};
 use callboard_actors::supervisor::TreeNode;
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1 as wire;
@@ -14,10 +14,12 @@ use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
 use super::compose::{self, Views};
-use super::convert::{self, refused, unanswered};
+use super::convert::{self, refused, task_refused, unanswered};
+use super::driven;
 use super::server::{ShutdownOrder, Sources};
 use super::watch;
-use crate::agent::{Agent, ListTasks, StartTask, StopTask, TaskReport};
+use crate::agent::{ListTasks, StartTask, StopTask, TaskError, TaskReport};
+use crate::tasks;
 use crate::timeline;
 
 /// Answers for a host.
@@ -54,18 +56,22 @@ async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, Status> {
 
 /// Asks every actor what it shows.
 pub(super) async fn gather(sources: &Sources) -> Result<wire::GetStatusResponse, Status> {
-    let Sources { host, agent, .. } = sources;
+    let Sources { host, agent, tasks, .. } = sources;
     let views = Views {
         registry: view(host.registry()).await?,
         instances: view(host.instances()).await?,
         inventory: view(host.inventory()).await?,
         allocations: view(host.allocations()).await?,
         tasks: view(agent).await?,
+        drivers: view(host.drivers()).await?,
+        driven: view(tasks).await?,
     };
     Ok(wire::GetStatusResponse {
         host: Some(host_status(sources)),
         plugins: compose::plugins(&views),
         allocations: compose::allocations(&views),
+        drivers: driven::drivers(&views),
+        tasks: driven::tasks(&views),
     })
 }
 
@@ -79,21 +85,22 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
     }
 }
 
-fn agent_node(agent: &Address<Agent>, tasks: Vec<TaskReport>) -> TreeNode {
-    let vitals = agent.vitals();
+/// An actor of this program's own, beside those of the host.
+fn own_node<M: Machine>(actor: &Address<M>, children: Vec<TreeNode>) -> TreeNode {
+    let vitals = actor.vitals();
     TreeNode {
-        name: agent.name().to_owned(),
-        kind: Agent::KIND.to_owned(),
+        name: actor.name().to_owned(),
+        kind: M::KIND.to_owned(),
         state: "running".to_owned(),
         restarts: vitals.rebuilds,
         crashes: Some(vitals.crashes),
         mailbox_depth: Some(vitals.mailbox_depth),
         message: String::new(),
-        children: tasks.into_iter().map(task_node).collect(),
+        children,
     }
 }
 
-fn task_node(task: TaskReport) -> TreeNode {
+fn workload_node(task: TaskReport) -> TreeNode {
     TreeNode {
         name: task.allocation.to_string(),
         kind: "task".to_owned(),
@@ -104,6 +111,24 @@ fn task_node(task: TaskReport) -> TreeNode {
         message: task.last_event,
         children: vec![],
     }
+}
+
+fn task_node(task: tasks::TaskReport) -> TreeNode {
+    TreeNode {
+        name: task.name.to_string(),
+        kind: "task".to_owned(),
+        state: task.phase.to_string(),
+        restarts: task.restarts,
+        crashes: None,
+        mailbox_depth: None,
+        message: format!("driver {}, {}", task.driver, task.note),
+        children: vec![],
+    }
+}
+
+/// Whether a name is nobody's among the allocations; then it is a task's, or nobody's at all.
+const fn is_unknown<T>(answer: &Result<T, TaskError>) -> bool {
+    matches!(answer, Err(TaskError::Unknown { .. }))
 }
 
 fn allocation_id(name: &str) -> Result<AllocationId, Status> {
@@ -123,9 +148,12 @@ impl wire::admin_server::Admin for Service {
         &self,
         _request: Request<wire::GetTreeRequest>,
     ) -> Result<Response<wire::GetTreeResponse>, Status> {
-        let Sources { host, agent, .. } = &*self.sources;
+        let Sources { host, agent, tasks, .. } = &*self.sources;
         let actors = host.tree().await.map_err(|error| unanswered(&error))?;
-        let tasks = agent.ask(ListTasks).await.map_err(|error| unanswered(&error))?;
+        let workloads = agent.ask(ListTasks).await.map_err(|error| unanswered(&error))?;
+        let workloads = workloads.into_iter().map(workload_node).collect();
+        let driven = tasks.ask(tasks::ListTasks).await.map_err(|error| unanswered(&error))?;
+        let driven = driven.into_iter().map(task_node).collect();
         let root = TreeNode {
             name: "callboard".to_owned(),
             kind: "program".to_owned(),
@@ -134,7 +162,7 @@ impl wire::admin_server::Admin for Service {
             crashes: None,
             mailbox_depth: None,
             message: format!("pid {}", std::process::id()),
-            children: vec![actors, agent_node(agent, tasks)],
+            children: vec![actors, own_node(agent, workloads), own_node(tasks, driven)],
         };
         Ok(Response::new(wire::GetTreeResponse { root: Some(convert::tree(root)) }))
     }
@@ -144,8 +172,14 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::StartAllocationRequest>,
     ) -> Result<Response<wire::StartAllocationResponse>, Status> {
         let allocation = allocation_id(&request.into_inner().name)?;
-        let answer = self.sources.agent.ask(StartTask { allocation }).await;
-        answer.map_err(|error| unanswered(&error))?.map_err(|error| refused(&error))?;
+        let answer = self.sources.agent.ask(StartTask { allocation: allocation.clone() }).await;
+        let started = answer.map_err(|error| unanswered(&error))?;
+        if is_unknown(&started) {
+            let answer = self.sources.tasks.ask(tasks::StartTask { name: allocation }).await;
+            answer.map_err(|error| unanswered(&error))?.map_err(|error| task_refused(&error))?;
+        } else {
+            started.map_err(|error| refused(&error))?;
+        }
         Ok(Response::new(wire::StartAllocationResponse {}))
     }
 
@@ -154,19 +188,26 @@ impl wire::admin_server::Admin for Service {
         request: Request<wire::StopAllocationRequest>,
     ) -> Result<Response<wire::StopAllocationResponse>, Status> {
         let allocation = allocation_id(&request.into_inner().name)?;
-        let answer = self.sources.agent.ask(StopTask { allocation }).await;
-        let stopped = answer.map_err(|error| unanswered(&error))?.map_err(|error| refused(&error))?;
+        let answer = self.sources.agent.ask(StopTask { allocation: allocation.clone() }).await;
+        let stopped = answer.map_err(|error| unanswered(&error))?;
+        let stopped = if is_unknown(&stopped) {
+            let answer = self.sources.tasks.ask(tasks::StopTask { name: allocation }).await;
+            answer.map_err(|error| unanswered(&error))?.map_err(|error| task_refused(&error))?
+        } else {
+            stopped.map_err(|error| refused(&error))?
+        };
         let report = stopped.steps.iter().map(convert::step).collect();
         Ok(Response::new(wire::StopAllocationResponse { report }))
     }
 
     async fn shutdown(
         &self,
-        _request: Request<wire::ShutdownRequest>,
+        request: Request<wire::ShutdownRequest>,
     ) -> Result<Response<wire::ShutdownResponse>, Status> {
+        let mode = if request.into_inner().detach { StopMode::Detach } else { StopMode::Stop };
         let (reply, stopped) = oneshot::channel();
         let ended = |_| Status::unavailable("the host is ending already");
-        self.sources.shutdown.send(ShutdownOrder { reply }).await.map_err(|_| ended(()))?;
+        self.sources.shutdown.send(ShutdownOrder { mode, reply }).await.map_err(|_| ended(()))?;
         let stopped = stopped.await.map_err(|_| ended(()))?;
         Ok(Response::new(wire::ShutdownResponse { report: stopped.told() }))
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use callboard_actors::allocations::Allocations;
+use callboard_actors::drivers::Drivers;
 use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
 use callboard_actors::registry::Registry;
@@ -22,6 +23,7 @@ use super::convert::{milliseconds, unanswered};
 use super::server::Sources;
 use super::service::gather;
 use crate::agent::Agent;
+use crate::tasks::Tasks;
 
 /// How many changes of one actor may wait to be looked at.
 const QUEUE: usize = 256;
@@ -36,6 +38,8 @@ pub(super) struct Watching {
     inventory: Feed<Inventory>,
     allocations: Feed<Allocations>,
     agent: Feed<Agent>,
+    drivers: Feed<Drivers>,
+    tasks: Feed<Tasks>,
     shown: Option<wire::GetStatusResponse>,
     ready: VecDeque<News>,
     number: u64,
@@ -67,6 +71,8 @@ impl Watching {
             inventory: follow(sources.host.inventory())?,
             allocations: follow(sources.host.allocations())?,
             agent: follow(&sources.agent)?,
+            drivers: follow(sources.host.drivers())?,
+            tasks: follow(&sources.tasks)?,
             sources,
             shown: None,
             ready: VecDeque::new(),
@@ -110,6 +116,8 @@ impl Watching {
             item = self.inventory.next() => missed(item, &mut self.inventory),
             item = self.allocations.next() => missed(item, &mut self.allocations),
             item = self.agent.next() => missed(item, &mut self.agent),
+            item = self.drivers.next() => missed(item, &mut self.drivers),
+            item = self.tasks.next() => missed(item, &mut self.tasks),
         }
     }
 
@@ -137,7 +145,20 @@ fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse
     let plugins = plugins.cloned().map(News::PluginChanged);
     let allocations = after.allocations.iter().filter(|allocation| !before.allocations.contains(allocation));
     let allocations = allocations.cloned().map(News::AllocationChanged);
-    allocations.chain(plugins).chain(left).collect()
+    allocations.chain(plugins).chain(left).chain(differences_of_drivers(before, after)).collect()
+}
+
+fn differences_of_drivers(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
+    let drivers = after.drivers.iter().filter(|driver| !before.drivers.contains(driver));
+    let drivers = drivers.cloned().map(News::DriverChanged);
+    let tasks = after.tasks.iter().filter(|task| !before.tasks.contains(task));
+    let tasks = tasks.cloned().map(News::TaskChanged);
+    let has_left = |name: &str| !after.drivers.iter().any(|driver| driver.name == name);
+    let drivers_left = before.drivers.iter().map(|driver| driver.name.clone()).filter(|name| has_left(name));
+    let is_gone = |name: &str| !after.tasks.iter().any(|task| task.name == name);
+    let tasks_left = before.tasks.iter().map(|task| task.name.clone()).filter(|name| is_gone(name));
+    let left = drivers_left.map(News::DriverLeft).chain(tasks_left.map(News::TaskLeft));
+    drivers.chain(tasks).chain(left).collect()
 }
 
 #[cfg(test)]
@@ -146,6 +167,28 @@ mod tests {
 
     fn plugin(name: &str, health: &str) -> wire::PluginStatus {
         wire::PluginStatus { name: name.to_owned(), health: health.to_owned(), ..Default::default() }
+    }
+
+    #[test]
+    fn what_becomes_of_drivers_and_tasks_is_told_too() {
+        let driver =
+            |name: &str, pid| wire::DriverStatus { name: name.to_owned(), pid, ..Default::default() };
+        let task = |state: &str| wire::TaskStatus {
+            name: "web".to_owned(),
+            state: state.to_owned(),
+            ..Default::default()
+        };
+        let status = |drivers, tasks| wire::GetStatusResponse { drivers, tasks, ..Default::default() };
+        let before = status(vec![driver("exec", 7), driver("raw", 8)], vec![task("running")]);
+        let after = status(vec![driver("exec", 9)], vec![task("recovering")]);
+        let expected = [
+            News::DriverChanged(driver("exec", 9)),
+            News::TaskChanged(task("recovering")),
+            News::DriverLeft("raw".to_owned()),
+        ];
+        assert_eq!(differences(&before, &after), expected);
+        let gone = [News::DriverLeft("exec".to_owned()), News::TaskLeft("web".to_owned())];
+        assert_eq!(differences(&after, &status(vec![], vec![])), gone);
     }
 
     fn status(plugins: Vec<wire::PluginStatus>) -> wire::GetStatusResponse {

@@ -25,14 +25,25 @@ pub(super) struct PlainArgs {
     json: bool,
 }
 
-/// What can be said to a command about one allocation.
+/// What can be said to a command about one allocation or task.
 #[derive(Debug, Args)]
 pub(super) struct NameArgs {
-    /// The name of the allocation
+    /// The name of the allocation or task
     name: String,
 
     #[command(flatten)]
     plain: PlainArgs,
+}
+
+/// What can be said to `shutdown`.
+#[derive(Debug, Args)]
+pub(super) struct ShutdownArgs {
+    #[command(flatten)]
+    plain: PlainArgs,
+
+    /// Leave drivers that survive their host and their tasks running, and registrations and sockets for its next run
+    #[arg(long)]
+    detach: bool,
 }
 
 /// What can be said to `watch`.
@@ -180,7 +191,7 @@ pub(super) fn start(args: &NameArgs) -> ExitCode {
         let text = if args.plain.json {
             pretty(&json!({ "started": args.name }))
         } else {
-            format!("allocation {} starts\n", args.name)
+            format!("{} starts\n", args.name)
         };
         print(&text)?;
         Ok(())
@@ -197,10 +208,10 @@ pub(super) fn stop(args: &NameArgs) -> ExitCode {
 }
 
 /// `callboard shutdown`
-pub(super) fn shutdown(args: &PlainArgs) -> ExitCode {
-    ask(args, async |mut client: AdminClient| {
-        let report = client.shutdown().await?;
-        print(&ended(&report, args.json))?;
+pub(super) fn shutdown(args: &ShutdownArgs) -> ExitCode {
+    ask(&args.plain, async |mut client: AdminClient| {
+        let report = client.shutdown(args.detach).await?;
+        print(&ended(&report, args.plain.json))?;
         Ok(())
     })
 }

@@ -17,6 +17,8 @@ pub(super) fn status(status: &wire::GetStatusResponse) -> Value {
         "host": status.host.as_ref().map(host),
         "plugins": status.plugins.iter().map(plugin).collect::<Vec<_>>(),
         "allocations": status.allocations.iter().map(allocation).collect::<Vec<_>>(),
+        "drivers": status.drivers.iter().map(driver).collect::<Vec<_>>(),
+        "tasks": status.tasks.iter().map(task).collect::<Vec<_>>(),
     })
 }
 
@@ -78,6 +80,61 @@ fn allocation(allocation: &wire::AllocationStatus) -> Value {
     })
 }
 
+fn driver(driver: &wire::DriverStatus) -> Value {
+    let attributes: BTreeMap<_, _> = driver.attributes.iter().collect();
+    json!({
+        "name": driver.name,
+        "health": driver.health,
+        "reason": known(&driver.reason),
+        "since_unix_ms": (driver.since_unix_ms > 0).then_some(driver.since_unix_ms),
+        "stage": known(&driver.stage),
+        "generation": driver.generation,
+        "pid": (driver.pid != 0).then_some(driver.pid),
+        "adopted": driver.adopted,
+        "version": known(&driver.version),
+        "attributes": attributes,
+        "launches": driver.launches,
+    })
+}
+
+fn task(task: &wire::TaskStatus) -> Value {
+    json!({
+        "name": task.name,
+        "driver": task.driver,
+        "state": task.state,
+        "since_unix_ms": task.since_unix_ms,
+        "id": known(&task.id),
+        "exit": task.exit.as_ref().map(exit),
+        "restarts": task.restarts,
+        "last_event": task.last_event,
+        "events": task.events.iter().map(event).collect::<Vec<_>>(),
+        "events_told": task.events_told,
+        "events_missed": task.events_missed,
+        "removed": task.removed,
+    })
+}
+
+fn exit(exit: &wire::TaskExit) -> Value {
+    json!({
+        "how": exit.how,
+        "code": (exit.how == "exited").then_some(exit.code),
+        "signal": (exit.how == "signalled").then_some(exit.signal),
+        "reason": known(&exit.reason),
+        "success": exit.how == "exited" && exit.code == 0,
+        "oom_killed": exit.oom_killed,
+        "at_unix_ms": exit.at_unix_ms,
+    })
+}
+
+fn event(event: &wire::TaskEvent) -> Value {
+    json!({
+        "text": event.text,
+        "first_unix_ms": event.first_unix_ms,
+        "last_unix_ms": event.last_unix_ms,
+        "count": event.count,
+    })
+}
+
 /// `tree --json`
 pub(super) fn tree(node: &wire::TreeNode) -> Value {
     json!({
@@ -105,6 +162,10 @@ pub(super) fn watched(response: &wire::WatchResponse) -> Value {
         Some(News::PluginChanged(changed)) => ("plugin_changed", plugin(changed)),
         Some(News::PluginLeft(left)) => ("plugin_left", json!({ "type": left.r#type, "name": left.name })),
         Some(News::AllocationChanged(changed)) => ("allocation_changed", allocation(changed)),
+        Some(News::DriverChanged(changed)) => ("driver_changed", driver(changed)),
+        Some(News::DriverLeft(name)) => ("driver_left", json!({ "name": name })),
+        Some(News::TaskChanged(changed)) => ("task_changed", task(changed)),
+        Some(News::TaskLeft(name)) => ("task_left", json!({ "name": name })),
         Some(News::Lagged(lagged)) => ("lagged", json!({ "missed": lagged.missed })),
         None => ("unknown", Value::Null),
     };

@@ -18,6 +18,7 @@ mod run;
 mod ask;
 mod target;
 
+mod driven;
 mod json;
 mod show;
 mod table;
@@ -31,7 +32,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use self::ask::{NameArgs, PlainArgs, WatchArgs};
+use self::ask::{NameArgs, PlainArgs, ShutdownArgs, WatchArgs};
 use self::run::RunArgs;
 use crate::demo::{self, DemoArgs};
 use crate::exec::{self, ExecArgs};
@@ -52,18 +53,18 @@ pub struct CommandLine {
 enum Command {
     /// Run the plugins of a configuration until told to stop
     Run(RunArgs),
-    /// Show plugins and allocations of a running host
+    /// Show plugins, allocations, drivers and tasks of a running host
     Status(PlainArgs),
     /// Show the actors of a running host
     Tree(PlainArgs),
     /// Show the status of a running host, and every change of it as it happens
     Watch(WatchArgs),
-    /// Start an allocation of a running host
+    /// Start an allocation or a task of a running host
     Start(NameArgs),
-    /// Stop an allocation of a running host in order, and wait for its end
+    /// Stop an allocation or a task of a running host in order, and wait for its end
     Stop(NameArgs),
     /// Stop a running host in order, and wait for its end
-    Shutdown(PlainArgs),
+    Shutdown(ShutdownArgs),
     /// See the life of a storage plugin on real processes, in under a minute
     Demo(DemoArgs),
     /// Be a plugin

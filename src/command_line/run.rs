@@ -3,10 +3,12 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
+use callboard_actors::catalog;
 use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
 use callboard_actors::vocabulary::Timestamp;
 use clap::Args;
@@ -15,11 +17,15 @@ use tokio::sync::mpsc;
 
 use super::{log_to_stderr, show, told};
 use crate::admin::{AdminServer, ShutdownOrder, SocketError, Sources, Stopped, socket_path};
-use crate::agent::{self, Agent, AgentOptions, HostBooks, ProcessHome, StopAllTasks};
+use crate::agent::{self, Agent, AgentOptions, HostBooks, ProcessHome, StopStep};
 use crate::config::Config;
 use crate::host::{Host, StartError};
 use crate::output::{Palette, print};
 use crate::process::{Binder, Keeper, usual_environment};
+use crate::tasks::{
+    self, HostRunners, LeaveTasks, Plugins, StopAllTasks, Tasks, TasksOptions, TasksStore, catalog_options,
+    drivers_options,
+};
 
 /// How many wishes to stop may wait; the first one is all it takes.
 const ORDERS_MAX: usize = 16;
@@ -47,6 +53,8 @@ enum RunError {
     HostEnded(String),
     #[error("the agent gave up and the host was stopped: {0}")]
     AgentEnded(String),
+    #[error("the tasks gave up and the host was stopped: {0}")]
+    TasksEnded(String),
 }
 
 /// Runs until told to stop.
@@ -68,6 +76,7 @@ struct Program {
     host: Host,
     agent: Address<Agent>,
     agent_running: Running,
+    driven: Driven,
     server: AdminServer,
     signals: Signals,
     keeper: Keeper,
@@ -80,18 +89,20 @@ enum Cause {
     Ordered(ShutdownOrder),
     HostEnded(Ending),
     AgentEnded(Ending),
+    TasksEnded(Ending),
 }
 
 async fn host(config: Config) -> Result<(), RunError> {
     let mut program = Program::start(config).await?;
     let cause = program.until_told().await;
-    let (replies, error) = match cause {
-        Cause::Told => (vec![], None),
-        Cause::Ordered(order) => (vec![order], None),
-        Cause::HostEnded(ending) => (vec![], Some(RunError::HostEnded(in_words(&ending)))),
-        Cause::AgentEnded(ending) => (vec![], Some(RunError::AgentEnded(in_words(&ending)))),
+    let (mode, replies, error) = match cause {
+        Cause::Told => (StopMode::Stop, vec![], None),
+        Cause::Ordered(order) => (order.mode, vec![order], None),
+        Cause::HostEnded(ending) => (StopMode::Stop, vec![], Some(RunError::HostEnded(in_words(&ending)))),
+        Cause::AgentEnded(ending) => (StopMode::Stop, vec![], Some(RunError::AgentEnded(in_words(&ending)))),
+        Cause::TasksEnded(ending) => (StopMode::Stop, vec![], Some(RunError::TasksEnded(in_words(&ending)))),
     };
-    program.stop(replies).await;
+    program.stop(mode, replies).await;
     error.map_or(Ok(()), Err)
 }
 
@@ -109,12 +120,16 @@ impl Program {
         let keeper = Keeper::start().map_err(RunError::Keeper)?;
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
-        let host = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).start().await?;
+        let binder = Binder::this_program().kept_by(&keeper);
+        let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder);
+        let host = builder.drivers(drivers_options(&config)).start().await?;
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
+        let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
         let sources = Sources {
             host: host.clone(),
             agent: agent.clone(),
+            tasks: tasks.clone(),
             started_at: Timestamp::from_epoch(since_epoch),
             shutdown,
         };
@@ -129,12 +144,14 @@ impl Program {
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
+        let driven = Driven::start(&config, &host, tasks);
         let agent_running = start_agent(config, &host, &agent, &keeper);
-        Ok(Self { host, agent, agent_running, server, signals, keeper, orders })
+        Ok(Self { host, agent, agent_running, driven, server, signals, keeper, orders })
     }
 
     async fn until_told(&mut self) -> Cause {
         let agent_ended = self.agent_running.ended();
+        let tasks_ended = self.driven.running.ended();
         tokio::select! {
             name = self.signals.next() => {
                 tracing::info!(signal = name, "stopping in order");
@@ -146,13 +163,14 @@ impl Program {
             }
             ending = self.host.ended() => Cause::HostEnded(ending),
             ending = agent_ended => Cause::AgentEnded(ending),
+            ending = tasks_ended => Cause::TasksEnded(ending),
         }
     }
 
     /// Ends everything: tasks, then actors, then the admin socket; and says how. Being told again meanwhile changes nothing.
-    async fn stop(self, mut replies: Vec<ShutdownOrder>) {
-        let Self { host, agent, agent_running, server, mut signals, keeper, mut orders } = self;
-        let stopping = stop_all(&host, &agent, &agent_running);
+    async fn stop(self, mode: StopMode, mut replies: Vec<ShutdownOrder>) {
+        let Self { host, agent, agent_running, driven, server, mut signals, keeper, mut orders } = self;
+        let stopping = stop_all(mode, &host, (&agent, &agent_running), &driven);
         let mut stopping = std::pin::pin!(stopping);
         let stopped = loop {
             tokio::select! {
@@ -196,12 +214,71 @@ fn start_agent(config: Config, host: &Host, address: &Address<Agent>, keeper: &K
     agent::start(address, options, books, home, settings)
 }
 
-async fn stop_all(host: &Host, agent: &Address<Agent>, running: &Running) -> Stopped {
-    // Nobody there means that there are no tasks: an agent that has ended took its processes with it.
-    let tasks = agent.ask(StopAllTasks).await.unwrap_or_default();
-    running.request_stop(StopMode::Stop);
-    running.ended().await;
-    Stopped { tasks, actors: host.stop().await }
+/// The file of this program, which is a plugin too.
+fn own_program() -> PathBuf {
+    // Should the file have been moved, this path leads nowhere, and starting the plugin says so.
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
+}
+
+/// The tasks of drivers, and the catalog of plugins that their drivers come from.
+struct Driven {
+    tasks: Address<Tasks>,
+    running: Running,
+    catalog: Running,
+}
+
+impl Driven {
+    fn start(config: &Config, host: &Host, tasks: Address<Tasks>) -> Self {
+        let settings = || Settings { notices: host.notices().clone(), ..Settings::default() };
+        let catalog = Address::vacant("catalog", IN_FLIGHT_MAX);
+        let options = catalog_options(config);
+        let catalog_running = catalog::start(&catalog, host.processes().clone(), options, settings());
+        let plugins = Plugins::new(config.drivers.clone(), catalog, &config.data_dir, own_program());
+        let runners = HostRunners::new(host.drivers().clone(), plugins, config.data_dir.clone());
+        let options = TasksOptions {
+            tasks: config.tasks.iter().cloned().map(Arc::new).collect(),
+            drivers: config.drivers.iter().map(|driver| (driver.name.clone(), driver.survives)).collect(),
+            restart: config.restart,
+        };
+        let store = TasksStore::new(host.database());
+        let running = tasks::start(&tasks, options, runners, store, settings());
+        Self { tasks, running, catalog: catalog_running }
+    }
+
+    /// Stops tasks, or leaves them; then there is nobody who would look for a plugin.
+    async fn stop(&self, mode: StopMode) -> Vec<StopStep> {
+        // Nobody there means that they gave up: what runs is found again by the next run of the host.
+        let steps = match mode {
+            StopMode::Stop => self.tasks.ask(StopAllTasks).await,
+            StopMode::Detach => self.tasks.ask(LeaveTasks).await,
+        };
+        for running in [&self.running, &self.catalog] {
+            running.request_stop(mode);
+            running.ended().await;
+        }
+        steps.unwrap_or_default()
+    }
+}
+
+/// Ends all: tasks through their drivers, then plugin workloads, then actors, drivers among them (S2).
+async fn stop_all(
+    mode: StopMode,
+    host: &Host,
+    (agent, agent_running): (&Address<Agent>, &Running),
+    driven: &Driven,
+) -> Stopped {
+    let mut tasks = driven.stop(mode).await;
+    if mode == StopMode::Stop {
+        // Nobody there means that there are no workloads: an agent that has ended took its processes with it.
+        tasks.extend(agent.ask(agent::StopAllTasks).await.unwrap_or_default());
+    }
+    agent_running.request_stop(mode);
+    agent_running.ended().await;
+    let actors = match mode {
+        StopMode::Stop => host.stop().await,
+        StopMode::Detach => host.detach().await,
+    };
+    Stopped { tasks, actors }
 }
 
 /// The signals that ask a program to end.

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use callboard_proto::admin::v1 as wire;
 use wire::watch_response::News;
 
+use super::driven;
 use super::table::{Cell, Table};
 use crate::output::{Palette, Tone, harmless};
 
@@ -23,6 +24,7 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
     } else {
         text.push_str(&allocations(&status.allocations).lines(palette));
     }
+    driven::tables(status, palette, &mut text);
     text
 }
 
@@ -92,11 +94,11 @@ fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
 }
 
 /// How a state strikes the eye.
-fn tone(state: &str) -> Tone {
+pub(super) fn tone(state: &str) -> Tone {
     match state {
         "healthy" | "running" | "registered" => Tone::Good,
-        "unhealthy" | "failed" | "awaiting-restart" => Tone::Bad,
-        "gone" | "stopped" => Tone::Faint,
+        "unhealthy" | "failed" | "awaiting-restart" | "refused" | "out-of-reach" => Tone::Bad,
+        "gone" | "stopped" | "ended" => Tone::Faint,
         "" => Tone::Plain,
         _ => Tone::Doubtful,
     }
@@ -169,6 +171,14 @@ pub(super) fn watched(response: &wire::WatchResponse, palette: Palette) -> Strin
         Some(News::AllocationChanged(allocation)) => {
             format!("{at}  {}\n", allocation_line(allocation, palette))
         }
+        Some(News::DriverChanged(driver)) => format!("{at}  {}\n", driven::driver_line(driver, palette)),
+        Some(News::TaskChanged(task)) => format!("{at}  {}\n", driven::task_line(task, palette)),
+        Some(News::DriverLeft(name)) => {
+            format!("{at}  driver {}  {}\n", harmless(name), palette.paint(Tone::Faint, "left"))
+        }
+        Some(News::TaskLeft(name)) => {
+            format!("{at}  task {}  {}\n", harmless(name), palette.paint(Tone::Faint, "forgotten"))
+        }
         Some(News::Lagged(lagged)) => format!("{at}  {} changes were too fast to be shown\n", lagged.missed),
         // A host that is newer than we are may have other news.
         None => String::new(),
@@ -205,7 +215,7 @@ fn allocation_line(allocation: &wire::AllocationStatus, palette: Palette) -> Str
 }
 
 /// How long ago something was, in the largest unit that says something.
-fn ago(unix_ms: u64) -> String {
+pub(super) fn ago(unix_ms: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     span(now.saturating_sub(Duration::from_millis(unix_ms)))
 }

@@ -48,6 +48,13 @@ pub(super) fn read(
     let more: Vec<_> = more.filter_map(|found| words::argument(found, faults)).collect();
     let sha256 = table.text("sha256", faults).and_then(|found| digest(&found, faults));
     let (config, config_at) = words::plugin_config(&table, faults);
+    match &program {
+        Some(DriverProgram::Command(_) | DriverProgram::Internal(_)) if !config.is_empty() => faults.add(
+            config_at,
+            "only a plugin of the plugin directory is asked what its `config` must look like; this driver can have none",
+        ),
+        Some(DriverProgram::Command(_) | DriverProgram::Internal(_) | DriverProgram::Plugin(_)) | None => {}
+    }
     let environment = words::environment(&table, |_, _| Ok(()), faults);
     let survives = table.boolean("survives", faults);
     let stop_grace = span_of_time(&table, "stop_grace", Duration::ZERO, faults);
@@ -140,7 +147,11 @@ fn plugin_name(
         faults.add(found.at, message);
         return None;
     }
-    Some((DriverProgram::Plugin(name.clone()), Vec::new()))
+    let program = match INTERNAL_PLUGINS.contains(&name.as_str()) {
+        true => DriverProgram::Internal(name.clone()),
+        false => DriverProgram::Plugin(name.clone()),
+    };
+    Some((program, Vec::new()))
 }
 
 /// A digest in hexadecimal digits.

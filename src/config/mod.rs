@@ -146,8 +146,10 @@ pub struct AllocationConfig {
 /// What serves a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriverProgram {
-    /// A plugin by its name: a file in the plugin directory, or one of [`INTERNAL_PLUGINS`].
+    /// A file in the plugin directory, by its name.
     Plugin(String),
+    /// One of [`INTERNAL_PLUGINS`], by its name.
+    Internal(String),
     /// A program, found and executable.
     Command(PathBuf),
 }
@@ -164,7 +166,8 @@ pub struct DriverConfig {
     pub arguments: Vec<String>,
     /// The digest that its program has to have (SEC-07). Key `sha256`.
     pub sha256: Option<[u8; 32]>,
-    /// Its configuration, to be checked against its own schema when that is known. Table `config`. It may hold secrets.
+    /// Its configuration, to be checked against its own schema when that is known. Table `config`; only a plugin of the plugin
+    /// directory is asked for its schema, so no other may have one. It may hold secrets.
     pub config: toml::Table,
     /// Where that stands.
     pub config_place: Place,

@@ -30,6 +30,8 @@ impl Board {
             News::AllocationChanged(allocation) => {
                 self.allocations.insert(allocation.name.clone(), allocation);
             }
+            // Nobody plays with a driver.
+            News::DriverChanged(_) | News::DriverLeft(_) | News::TaskChanged(_) | News::TaskLeft(_) => {}
             // A snapshot follows, and replaces everything.
             News::Lagged(_) => {}
         }
@@ -172,6 +174,7 @@ mod tests {
                 half("csi-node", "green", &["blue"], 4),
             ],
             allocations: vec![AllocationStatus { name: "blue".to_owned(), pid: 11, ..Default::default() }],
+            ..GetStatusResponse::default()
         })
     }
 

@@ -147,7 +147,7 @@ impl Stage {
     pub(super) async fn shut_down(&mut self) -> Result<Vec<ChildEnding>, DemoError> {
         self.you("host", "shut down")?;
         let socket = self.house.socket().clone();
-        let answer = async { AdminClient::connect(&socket).await?.shutdown().await };
+        let answer = async { AdminClient::connect(&socket).await?.shutdown(false).await };
         let report = self.until_ended(answer).await?;
         self.wire = None;
         report.map_err(asked("shut the host down"))

@@ -45,6 +45,8 @@ mod row;
 mod store;
 
 mod actor;
+mod host;
+mod plugins;
 
 #[cfg(test)]
 mod scripts;
@@ -54,7 +56,9 @@ pub use behaviour::{TasksAnswer, TasksAsk};
 pub use calls::{
     Found, RunKey, Started, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer, Trouble,
 };
+pub use host::HostRunners;
 pub use log::EventLog;
 pub use messages::*;
+pub use plugins::{Plugins, catalog_options, drivers_options};
 pub use state::{Course, Run, RunState, Tasks, TasksOptions, Wanted};
 pub use store::TasksStore;

@@ -26,13 +26,6 @@ impl Retell for InventoryTeller {
             }
             InventoryNews::Changed(offer) => of(offer, "this node offers it", Some(offer.health.to_string())),
             InventoryNews::Removed(offer) => of(offer, "this node offers it no more", None),
-            InventoryNews::DriverChanged(report) => {
-                let message = format!("driver {} is {}", report.name, report.health);
-                Line::new(Voice::Inventory, Voice::Everyone, message)
-            }
-            InventoryNews::DriverRemoved(driver) => {
-                Line::new(Voice::Inventory, Voice::Everyone, format!("driver {driver} is offered no more"))
-            }
         };
         vec![(Rank::Inventory, line)]
     }

@@ -3,45 +3,29 @@
 use futures_util::future::LocalBoxFuture;
 
 use super::messages::{FirstSummary, InventoryNews, Offer};
-use super::state::{Inventory, InventoryCall, InventoryConfig, InventoryOptions, InventoryOutcome};
-use crate::driver::DriverReport;
-use crate::drivers::Drivers;
+use super::state::{InstancesItem, Inventory, InventoryCall, InventoryOptions};
 use crate::instances::Instances;
-use crate::shell::{Address, Doing, Follower, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, AskError, Doing, Follower, NoStore, Running, Settings, start as start_machine};
 
 /// Starts the inventory and gives it a seat at a vacant address. It follows `instances`, whether these run already or come
-/// later; and so the drivers, if the host has any.
+/// later.
 pub fn start(
     address: &Address<Inventory>,
     instances: Address<Instances>,
-    drivers: Option<Address<Drivers>>,
     options: InventoryOptions,
     settings: Settings,
 ) -> Running {
-    let config = InventoryConfig { options, follows_drivers: drivers.is_some() };
-    let hands = Hands { instances: Follower::new(instances), drivers: drivers.map(Follower::new) };
-    start_machine(address, config, hands, NoStore, settings)
+    start_machine(address, options, Hands { instances: Follower::new(instances) }, NoStore, settings)
 }
 
 struct Hands {
     instances: Follower<Instances>,
-    drivers: Option<Follower<Drivers>>,
 }
 
 impl Doing<Inventory> for Hands {
-    fn call(&mut self, call: InventoryCall) -> LocalBoxFuture<'static, InventoryOutcome> {
-        match (call, &mut self.drivers) {
-            (InventoryCall::Follow { afresh }, _) => {
-                let followed = self.instances.follow(afresh);
-                Box::pin(async move { InventoryOutcome::Instances(followed.await) })
-            }
-            (InventoryCall::FollowDrivers { afresh }, Some(drivers)) => {
-                let followed = drivers.follow(afresh);
-                Box::pin(async move { InventoryOutcome::Drivers(followed.await) })
-            }
-            // They are not asked for where there are none.
-            (InventoryCall::FollowDrivers { .. }, None) => Box::pin(std::future::pending()),
-        }
+    fn call(&mut self, call: InventoryCall) -> LocalBoxFuture<'static, Result<Vec<InstancesItem>, AskError>> {
+        let InventoryCall::Follow { afresh } = call;
+        self.instances.follow(afresh)
     }
 
     fn published(&mut self, news: &InventoryNews) {
@@ -54,10 +38,6 @@ impl Doing<Inventory> for Hands {
             InventoryNews::Removed(Offer { plugin, allocation, generation, .. }) => {
                 tracing::info!(%plugin, %allocation, %generation, "offer removed");
             }
-            InventoryNews::DriverChanged(DriverReport { name: driver, health, reason, .. }) => {
-                tracing::info!(%driver, %health, reason, "driver changed");
-            }
-            InventoryNews::DriverRemoved(driver) => tracing::info!(%driver, "driver removed"),
         }
     }
 }

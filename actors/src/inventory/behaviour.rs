@@ -5,41 +5,37 @@ use std::time::Duration;
 
 use super::messages::{FirstSummary, InventoryAnswer, InventoryAsk, InventoryNews, InventoryView, Offer};
 use super::state::{
-    DriverBooks, InstancesItem, Inventory, InventoryCall, InventoryConfig, InventoryOutcome, InventoryTimer,
-    Phase, Standing,
+    InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryTimer, Phase, Standing,
 };
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::shell::{AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, Never};
+use crate::shell::{AskError, AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, Never};
 use crate::vocabulary::{Attempt, Generation, Health, Moment, PluginKey};
 
 /// How long one call for the instances' news waits before it is made again.
-pub(super) const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
+const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
 /// How long to wait before instances that were not there are followed again.
-pub(super) const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
+const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
 
 impl Machine for Inventory {
     const KIND: &'static str = "inventory";
-    type Config = InventoryConfig;
+    type Config = InventoryOptions;
     type Image = ();
     type Ask = InventoryAsk;
     type Answer = InventoryAnswer;
     type Call = InventoryCall;
-    type Outcome = InventoryOutcome;
+    type Outcome = Result<Vec<InstancesItem>, AskError>;
     type Timer = InventoryTimer;
     type Change = Never;
     type News = InventoryNews;
     type View = InventoryView;
 
-    fn restore(config: &InventoryConfig, (): (), _: Moment) -> Self {
-        let phase =
-            Phase::Gathering { reports: BTreeMap::new(), awaited: BTreeSet::new(), is_settled: false };
-        let drivers = DriverBooks {
-            is_followed: config.follows_drivers,
+    fn restore(options: &InventoryOptions, (): (), _: Moment) -> Self {
+        Self {
+            options: *options,
+            phase: Phase::Gathering { reports: BTreeMap::new(), awaited: BTreeSet::new() },
             following: Attempt::default(),
-            is_heard: false,
-            reports: BTreeMap::new(),
-        };
-        Self { options: config.options, phase, drivers, following: Attempt::default(), waiting: Vec::new() }
+            waiting: Vec::new(),
+        }
     }
 
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
@@ -47,20 +43,13 @@ impl Machine for Inventory {
             Input::Resumed => {
                 effects.start_timer(InventoryTimer::FirstWait, moment.now + self.options.first_wait);
                 self.follow(true, effects);
-                self.follow_drivers(true, effects);
             }
             Input::Asked { id, ask: InventoryAsk::TakeInventory(_), .. } => {
                 effects.reply(*id, InventoryAnswer::TakeInventory(self.view()));
             }
             Input::Asked { id, ask: InventoryAsk::AwaitFirst(_), .. } => self.first_asked(*id, effects),
-            Input::Returned { key, call: InventoryCall::Follow { .. }, outcome } => {
-                self.returned(moment, *key, outcome, effects);
-            }
-            Input::Returned { key, call: InventoryCall::FollowDrivers { .. }, outcome } => {
-                self.drivers_returned(moment, *key, outcome, effects);
-            }
+            Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
             Input::Elapsed(InventoryTimer::Refollow) => self.follow(true, effects),
-            Input::Elapsed(InventoryTimer::RefollowDrivers) => self.follow_drivers(true, effects),
             Input::Elapsed(InventoryTimer::FirstWait) => self.first_wait_ended(effects),
             Input::Elapsed(InventoryTimer::Grace(plugin)) => self.grace_ended(plugin, effects),
             Input::StopRequested(_) => {
@@ -75,7 +64,6 @@ impl Machine for Inventory {
             Phase::Gathering { .. } => InventoryView::default(),
             Phase::Published { summary, standings } => InventoryView {
                 offers: standings.values().map(|standing| standing.offer().clone()).collect(),
-                drivers: self.drivers.reports.values().cloned().collect(),
                 first: Some(summary.clone()),
             },
         }
@@ -98,7 +86,7 @@ impl Inventory {
         &mut self,
         moment: Moment,
         key: CallKey,
-        outcome: &Result<InventoryOutcome, CallLost>,
+        outcome: &Result<Result<Vec<InstancesItem>, AskError>, CallLost>,
         effects: &mut Effects<Self>,
     ) {
         // Another try of following is under way.
@@ -106,14 +94,13 @@ impl Inventory {
             return;
         }
         match outcome {
-            Ok(InventoryOutcome::Instances(Ok(items))) => {
+            Ok(Ok(items)) => {
                 items.iter().for_each(|item| self.heard(moment, item, effects));
                 self.follow(false, effects);
             }
             // Nothing happened for a long time.
             Err(CallLost::DeadlineExceeded(_)) => self.follow(false, effects),
-            Ok(InventoryOutcome::Instances(Err(_)) | InventoryOutcome::Drivers(_))
-            | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+            Ok(Err(_)) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
                 effects.start_timer(InventoryTimer::Refollow, moment.now + REFOLLOW_PAUSE);
             }
         }
@@ -164,47 +151,27 @@ impl Inventory {
         }
     }
 
-    /// Every plugin that was registered at the start is known.
+    /// Every plugin is known: one that was awaited and has no report is not there.
     fn settled(&mut self, effects: &mut Effects<Self>) {
-        match &mut self.phase {
-            Phase::Gathering { is_settled, .. } => *is_settled = true,
-            // Nobody waits any more.
-            Phase::Published { .. } => {}
-        }
-        self.publish_if_known(effects);
-    }
-
-    /// Publishes as soon as every plugin and every driver is known. A plugin that was awaited and has no report is not there.
-    pub(super) fn publish_if_known(&mut self, effects: &mut Effects<Self>) {
-        let are_drivers_known = self.are_drivers_known();
-        if let Phase::Gathering { reports, awaited, is_settled: true } = &self.phase
-            && are_drivers_known
-        {
+        if let Phase::Gathering { reports, awaited } = &self.phase {
             let mut summary = FirstSummary::of(reports.values());
             summary.undetected.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
+            summary.undetected.sort();
             self.publish_first(summary, effects);
         }
     }
 
-    /// Enough was waited: one that was awaited and has no report has not answered yet, unless it is known by now not to be
-    /// there.
+    /// Enough was waited: one that was awaited and has no report has not answered yet.
     fn first_wait_ended(&mut self, effects: &mut Effects<Self>) {
-        if let Phase::Gathering { reports, awaited, is_settled } = &self.phase {
+        if let Phase::Gathering { reports, awaited } = &self.phase {
             let mut summary = FirstSummary::of(reports.values());
-            let missing = awaited.iter().filter(|p| !reports.contains_key(p)).cloned();
-            if *is_settled {
-                summary.undetected.extend(missing)
-            } else {
-                summary.no_answer.extend(missing)
-            }
+            summary.no_answer.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
+            summary.no_answer.sort();
             self.publish_first(summary, effects);
         }
     }
 
-    fn publish_first(&mut self, mut summary: FirstSummary, effects: &mut Effects<Self>) {
-        self.add_drivers(&mut summary);
-        summary.undetected.sort();
-        summary.no_answer.sort();
+    fn publish_first(&mut self, summary: FirstSummary, effects: &mut Effects<Self>) {
         let mut standings = BTreeMap::new();
         if let Phase::Gathering { reports, .. } = &self.phase {
             let offers = reports.values().map(|r| (r.plugin.clone(), Standing::Current(Offer::of(r))));
@@ -214,9 +181,6 @@ impl Inventory {
         effects.cancel_timer(InventoryTimer::FirstWait);
         effects.publish(InventoryNews::First(offers, summary.clone()));
         self.phase = Phase::Published { summary, standings };
-        for report in self.drivers.reports.values() {
-            effects.publish(InventoryNews::DriverChanged(report.clone()));
-        }
         self.answer_first(effects);
     }
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::state::Inventory;
 use crate::conversation;
-use crate::driver::DriverReport;
-use crate::vocabulary::{AllocationId, CsiFingerprint, DriverName, Generation, Health, PluginKey, Timestamp};
+use crate::vocabulary::{AllocationId, CsiFingerprint, Generation, Health, PluginKey, Timestamp};
 
 /// What this node offers through one plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,30 +59,22 @@ conversation! {
 }
 
 /// What subscribers are told.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InventoryNews {
-    /// The first fingerprints, in one piece; nothing is told before this (N1, HLT-06). Drivers follow at once, one by one.
+    /// The first fingerprints, in one piece; nothing is told before this (N1, HLT-06).
     First(Vec<Offer>, FirstSummary),
     /// An offer came or changed in something that counts. A new generation alone does not count (SCL-05).
     Changed(Offer),
     /// A plugin is gone for good: it left, and no successor came within the grace (HLT-08). This is its last offer, with
     /// health `Gone`.
     Removed(Offer),
-    /// A task driver came or changed in something that counts: attributes, capabilities, version, health, or its reason.
-    /// Another process or generation alone does not count (SCL-05).
-    DriverChanged(DriverReport),
-    /// A task driver was removed.
-    DriverRemoved(DriverName),
 }
 
 /// Everything subscribers may know of the inventory.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InventoryView {
     /// All offers, by plugin. Empty until the first are published.
     pub offers: Vec<Offer>,
-    /// All task drivers, by name, each with its attributes, its health and the reason of that. Empty until the first offers
-    /// are published.
-    pub drivers: Vec<DriverReport>,
     /// What the first wait found, once it is over.
     pub first: Option<FirstSummary>,
 }

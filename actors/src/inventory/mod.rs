@@ -23,15 +23,12 @@
 //! - Offers that differ only in generation or in the time since when are equal, and equal offers are not told (SCL-05).
 //! - An offer whose plugin has left is kept for a grace, marked as restarting, and nothing is told of that. Within the grace
 //!   a successor is told of only when it is healthy, and only if it offers something else (HLT-08).
-//! - Task drivers stand beside the offers, with attributes, health and reason. The first wait waits for them too: until each is
-//!   known, one that fails as well as one that serves (HLT-04).
 
 mod messages;
 
 mod state;
 
 mod behaviour;
-mod drivers;
 
 mod actor;
 
@@ -40,7 +37,4 @@ mod scripts;
 
 pub use actor::start;
 pub use messages::*;
-pub use state::{
-    DriversItem, InstancesItem, Inventory, InventoryCall, InventoryConfig, InventoryOptions,
-    InventoryOutcome, InventoryTimer,
-};
+pub use state::{InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryTimer};

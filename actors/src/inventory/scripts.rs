@@ -8,8 +8,6 @@ use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 
 use super::messages::*;
 use super::state::*;
-use crate::driver::{DriverHealth, DriverReport, DriverStage};
-use crate::drivers::DriversView;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::shell::{AskError, Effect, FeedItem};
 use crate::stage::{Fault, Stage, number, play_all, span, word};
@@ -32,8 +30,7 @@ impl Runner for Play {
         if command.name == "begin" {
             let waiting_max = args.take_key("waiting").unwrap_or("4096").parse()?;
             let options = InventoryOptions { waiting_max, ..InventoryOptions::default() };
-            let follows_drivers = args.take_key("drivers").is_some();
-            self.stage = Some(Stage::begin(InventoryConfig { options, follows_drivers }, tell));
+            self.stage = Some(Stage::begin(options, tell));
         }
         let stage = self.stage.as_mut().ok_or("it has not begun")?;
         match command.name.as_str() {
@@ -44,23 +41,13 @@ impl Runner for Play {
             "take" => stage.ask(InventoryAsk::TakeInventory(TakeInventory)),
             "await-first" => stage.ask(InventoryAsk::AwaitFirst(AwaitFirst)),
             "gone" => {
-                let call = stage.take_call(is_instances)?;
-                let gone = Err(AskError::NotRunning { actor: "instances".to_owned() });
-                stage.give(call, Ok(InventoryOutcome::Instances(gone)));
-            }
-            "drivers" => {
-                let call = stage.take_call(|call| !is_instances(call))?;
-                let mut reports = Vec::new();
-                while let Some((name, text)) = args.next_key() {
-                    reports.push(read_driver(name, text, stage.now)?);
-                }
-                let item = FeedItem::Snapshot { number: 0, view: DriversView { reports } };
-                stage.give(call, Ok(InventoryOutcome::Drivers(Ok(vec![item]))));
+                let call = stage.take_call(|_| true)?;
+                stage.give(call, Ok(Err(AskError::NotRunning { actor: "instances".to_owned() })));
             }
             verb => {
                 let item = read_item(verb, &mut args, stage.now)?;
-                let call = stage.take_call(is_instances)?;
-                stage.give(call, Ok(InventoryOutcome::Instances(Ok(vec![item]))));
+                let call = stage.take_call(|_| true)?;
+                stage.give(call, Ok(Ok(vec![item])));
             }
         }
         args.reject_next()?;
@@ -68,35 +55,7 @@ impl Runner for Play {
     }
 }
 
-fn is_instances(call: &InventoryCall) -> bool {
-    matches!(call, InventoryCall::Follow { .. })
-}
-
 // === Reading ===
-
-/// `exec=healthy`, `exec=unknown`, and any other word for the reason why it is unhealthy.
-fn read_driver(name: &str, text: &str, now: Timestamp) -> Result<DriverReport, Fault> {
-    let (health, reason) = match text {
-        "healthy" => (DriverHealth::Healthy, ""),
-        "undetected" => (DriverHealth::Undetected, ""),
-        "unknown" => (DriverHealth::NoAnswerYet, ""),
-        reason => (DriverHealth::Unhealthy, reason),
-    };
-    Ok(DriverReport {
-        name: DriverName::new(name)?,
-        generation: Generation::new(1),
-        health,
-        reason: reason.to_owned(),
-        since: now,
-        stage: DriverStage::Watching,
-        attributes: Default::default(),
-        capabilities: None,
-        version: None,
-        pid: None,
-        is_adopted: false,
-        launches: 1,
-    })
-}
 
 fn read_item(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<InstancesItem, Fault> {
     let news = match verb {
@@ -182,10 +141,6 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
             }
             InventoryNews::Changed(offer) => format!("changed: {}", tell_offer(offer)),
             InventoryNews::Removed(offer) => format!("removed: {}", tell_offer(offer)),
-            InventoryNews::DriverChanged(DriverReport { name, health, reason, .. }) => {
-                format!("driver: {name} {health} {reason}")
-            }
-            InventoryNews::DriverRemoved(name) => format!("driver removed: {name}"),
         },
         Effect::Reply(id, InventoryAnswer::TakeInventory(view) | InventoryAnswer::AwaitFirst(view)) => {
             let first = if view.first.is_some() { "" } else { "nothing is told yet " };
@@ -195,20 +150,9 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
             format!("the grace of {plugin} ends in {:?}", at.since(now))
         }
         Effect::CancelTimer(InventoryTimer::Grace(plugin)) => format!("the grace of {plugin} is over"),
-        Effect::Call { call: InventoryCall::FollowDrivers { afresh: true }, .. } => {
-            "follow the drivers".to_owned()
-        }
-        Effect::Call {
-            call: InventoryCall::Follow { afresh: false } | InventoryCall::FollowDrivers { afresh: false },
-            ..
-        }
-        | Effect::StartTimer(
-            InventoryTimer::FirstWait | InventoryTimer::Refollow | InventoryTimer::RefollowDrivers,
-            _,
-        )
-        | Effect::CancelTimer(
-            InventoryTimer::FirstWait | InventoryTimer::Refollow | InventoryTimer::RefollowDrivers,
-        ) => String::new(),
+        Effect::Call { call: InventoryCall::Follow { afresh: false }, .. }
+        | Effect::StartTimer(InventoryTimer::FirstWait | InventoryTimer::Refollow, _)
+        | Effect::CancelTimer(InventoryTimer::FirstWait | InventoryTimer::Refollow) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
         Effect::Persist(never) => match *never {},
     }

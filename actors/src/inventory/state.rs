@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::messages::{FirstSummary, Offer};
-use crate::driver::DriverReport;
-use crate::drivers::{DriversNews, DriversView};
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::shell::{AskError, AskId, FeedItem};
-use crate::vocabulary::{Attempt, DriverName, Health, PluginKey};
+use crate::shell::{AskId, FeedItem};
+use crate::vocabulary::{Attempt, Health, PluginKey};
 
 /// How the inventory is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,35 +32,9 @@ impl Default for InventoryOptions {
 /// One item of the instances' feed.
 pub type InstancesItem = FeedItem<InstancesNews, InstancesView>;
 
-/// One item of the drivers' feed.
-pub type DriversItem = FeedItem<DriversNews, DriversView>;
-
-/// What an inventory is born with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InventoryConfig {
-    /// How it is set up.
-    pub options: InventoryOptions,
-    /// Whether there are drivers to follow.
-    pub follows_drivers: bool,
-}
-
-/// What came of an [`InventoryCall`].
-#[derive(Debug)]
-pub enum InventoryOutcome {
-    /// What the instances said, or that they are not there.
-    Instances(Result<Vec<InstancesItem>, AskError>),
-    /// What the drivers said, or that they are not there.
-    Drivers(Result<Vec<DriversItem>, AskError>),
-}
-
 /// What the inventory has done for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InventoryCall {
-    /// Wait for what the drivers say next; `afresh` begins with a snapshot.
-    FollowDrivers {
-        /// Whether to subscribe anew.
-        afresh: bool,
-    },
     /// Wait for what the instances say next; `afresh` begins with a snapshot.
     Follow {
         /// Whether to subscribe anew.
@@ -75,8 +47,6 @@ pub enum InventoryCall {
 pub enum InventoryTimer {
     /// The instances may be there again.
     Refollow,
-    /// The drivers may be there again.
-    RefollowDrivers,
     /// The end of the wait for the first fingerprints.
     FirstWait,
     /// The end of the grace for this plugin.
@@ -92,8 +62,6 @@ pub(super) enum Phase {
         reports: BTreeMap<PluginKey, InstanceReport>,
         /// Which plugins were registered at the start.
         awaited: BTreeSet<PluginKey>,
-        /// Whether every one of these is known.
-        is_settled: bool,
     },
     /// The first fingerprints are published.
     Published {
@@ -172,24 +140,11 @@ impl FirstSummary {
     }
 }
 
-/// What is known of the drivers.
-#[derive(Debug)]
-pub(super) struct DriverBooks {
-    /// Whether there are any to follow.
-    pub(super) is_followed: bool,
-    /// Which try of following them is current.
-    pub(super) following: Attempt,
-    /// Whether they have been heard of.
-    pub(super) is_heard: bool,
-    pub(super) reports: BTreeMap<DriverName, DriverReport>,
-}
-
 /// The machine: see the [module](super).
 #[derive(Debug)]
 pub struct Inventory {
     pub(super) options: InventoryOptions,
     pub(super) phase: Phase,
-    pub(super) drivers: DriverBooks,
     /// Which try of following the instances is current.
     pub(super) following: Attempt,
     pub(super) waiting: Vec<AskId>,

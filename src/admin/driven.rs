@@ -1,0 +1,126 @@
+//! Puts together what is shown of drivers and their tasks. Pure: equal views give equal statuses.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::driver::client::{TaskEnd, TaskExit};
+use callboard_actors::driver::{DriverReport, Folded};
+use callboard_actors::vocabulary::Timestamp;
+use callboard_proto::admin::v1 as wire;
+
+use super::compose::Views;
+use super::convert::unix_ms;
+use crate::tasks::{DriverCourse, DriverEntry, TaskReport};
+
+/// Every driver that the configuration or the host has, by name.
+pub(super) fn drivers(views: &Views) -> Vec<wire::DriverStatus> {
+    let mut drivers: BTreeMap<String, wire::DriverStatus> = BTreeMap::new();
+    for entry in &views.driven.drivers {
+        drivers.insert(entry.name.to_string(), awaited(entry));
+    }
+    for report in &views.drivers.reports {
+        drivers.insert(report.name.to_string(), driver(report));
+    }
+    drivers.into_values().collect()
+}
+
+/// A driver that is not among those of the host yet, or never.
+fn awaited(entry: &DriverEntry) -> wire::DriverStatus {
+    let (health, reason) = match &entry.course {
+        DriverCourse::Asking => ("looked for", ""),
+        DriverCourse::Pausing(reason) => ("looked for", reason.as_str()),
+        DriverCourse::Refused(reason) => ("refused", reason.as_str()),
+        // Its report comes in a moment.
+        DriverCourse::Brought => ("no answer yet", ""),
+    };
+    wire::DriverStatus {
+        name: entry.name.to_string(),
+        health: health.to_owned(),
+        reason: reason.to_owned(),
+        ..Default::default()
+    }
+}
+
+fn driver(report: &DriverReport) -> wire::DriverStatus {
+    let attributes = report.attributes.iter();
+    wire::DriverStatus {
+        name: report.name.to_string(),
+        health: report.health.to_string(),
+        reason: report.reason.clone(),
+        since_unix_ms: unix_ms(report.since),
+        stage: report.stage.to_string(),
+        generation: report.generation.get(),
+        pid: report.pid.unwrap_or_default(),
+        adopted: report.is_adopted,
+        version: report.version.as_deref().unwrap_or_default().to_owned(),
+        attributes: attributes.map(|(name, value)| (name.clone(), value.to_string())).collect(),
+        launches: report.launches,
+    }
+}
+
+/// Every task, in the order of the configuration.
+pub(super) fn tasks(views: &Views) -> Vec<wire::TaskStatus> {
+    views.driven.tasks.iter().map(task).collect()
+}
+
+fn task(task: &TaskReport) -> wire::TaskStatus {
+    wire::TaskStatus {
+        name: task.name.to_string(),
+        driver: task.driver.to_string(),
+        state: task.phase.to_string(),
+        since_unix_ms: unix_ms(task.since),
+        id: task.id.as_ref().map(ToString::to_string).unwrap_or_default(),
+        exit: task.exit.as_ref().map(|(exit, at)| self::exit(exit, *at)),
+        restarts: task.restarts,
+        last_event: task.note.clone(),
+        events: task.events.iter().map(event).collect(),
+        events_told: task.events_told,
+        events_missed: task.events_missed,
+        removed: !task.is_configured,
+    }
+}
+
+fn exit(exit: &TaskExit, at: Timestamp) -> wire::TaskExit {
+    let told = wire::TaskExit { oom_killed: exit.oom_killed, at_unix_ms: unix_ms(at), ..Default::default() };
+    match &exit.end {
+        TaskEnd::Exited(code) => wire::TaskExit { how: "exited".to_owned(), code: *code, ..told },
+        TaskEnd::Signalled(signal) => wire::TaskExit { how: "signalled".to_owned(), signal: *signal, ..told },
+        TaskEnd::Unknown(reason) => {
+            wire::TaskExit { how: "unknown".to_owned(), reason: reason.clone(), ..told }
+        }
+    }
+}
+
+fn event(event: &Folded) -> wire::TaskEvent {
+    wire::TaskEvent {
+        text: event.text.clone(),
+        first_unix_ms: unix_ms(event.first),
+        last_unix_ms: unix_ms(event.last),
+        count: event.count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::vocabulary::DriverName;
+
+    use super::*;
+    use crate::tasks::TasksView;
+
+    #[test]
+    fn an_exit_that_nobody_saw_is_shown_as_unknown_and_not_as_a_code_evt_05() {
+        let unseen = TaskExit { end: TaskEnd::Unknown("nobody saw it".to_owned()), oom_killed: false };
+        let shown = exit(&unseen, Timestamp::default());
+        assert_eq!((shown.how.as_str(), shown.reason.as_str()), ("unknown", "nobody saw it"));
+    }
+
+    #[test]
+    fn a_driver_that_cannot_be_had_is_shown_with_the_reason() {
+        let name = DriverName::new("exec").unwrap();
+        let course = DriverCourse::Refused("its configuration does not fit".to_owned());
+        let driven = TasksView { tasks: vec![], drivers: vec![DriverEntry { name, course }] };
+        let shown = drivers(&Views { driven, ..Views::default() });
+        assert_eq!(shown.len(), 1);
+        assert_eq!((shown[0].health.as_str(), shown[0].pid), ("refused", 0));
+        assert_eq!(shown[0].reason, "its configuration does not fit");
+    }
+}

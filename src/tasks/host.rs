@@ -1,0 +1,247 @@
+//! Drivers as they are kept in production: by the host.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::driver::client::{
+    DriverClient, DriverError, StartOutcome, TaskConfig as DriverTask, TaskExit, TaskHandle, TaskState,
+};
+use callboard_actors::driver::{DriverSpec, TaskKey};
+use callboard_actors::drivers::{
+    AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, RegisterTaskHandler, Wanted,
+};
+use callboard_actors::eventor::TaskEventSink;
+use callboard_actors::hclspec::{Config, Schema};
+use callboard_actors::rpc::Code;
+use callboard_actors::shell::Address;
+use callboard_actors::vocabulary::DriverName;
+
+use super::actor::{Asking, Runners, key};
+use super::calls::{Found, RunKey, Started, Trouble};
+use super::plugins::Plugins;
+use crate::config::TaskConfig;
+
+/// How long to wait for a driver that is on its way.
+const DISPENSE_PATIENCE: Duration = Duration::from_secs(5);
+/// Its answer to a quick question takes no longer.
+const QUICK: Duration = Duration::from_secs(10);
+/// Starting or recovering a task takes a driver no longer.
+const SLOW: Duration = Duration::from_secs(50);
+/// A wait for an end has no end of its own: whoever waits gives it up before.
+const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
+/// How much longer than the grace the answer to a stop may take.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+/// What drivers on the official packages say of a task that they do not know; they have no code for it.
+const UNKNOWN_TASK: &str = "task not found";
+
+/// Speaks to the drivers of a host.
+#[derive(Debug)]
+pub struct HostRunners {
+    drivers: Address<Drivers>,
+    plugins: Arc<Plugins>,
+    data_dir: PathBuf,
+}
+
+impl HostRunners {
+    /// Will speak to the drivers at this address, whose plugins are these; tasks are kept below the data directory.
+    #[must_use]
+    pub fn new(drivers: Address<Drivers>, plugins: Plugins, data_dir: PathBuf) -> Self {
+        Self { drivers, plugins: Arc::new(plugins), data_dir }
+    }
+
+    fn client(
+        &self,
+        driver: &DriverName,
+        wanted: Wanted,
+    ) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
+        let name = driver.clone();
+        let asked = self.drivers.ask(DispenseDriver { name, wanted, within: DISPENSE_PATIENCE });
+        async move {
+            match asked.await {
+                Ok(Ok(client)) => Ok(client),
+                Ok(Err(error)) => {
+                    Err(Trouble { is_transient: error.is_transient(), reason: error.to_string() })
+                }
+                Err(error) => Err(Trouble::passing(error.to_string())),
+            }
+        }
+    }
+
+    /// A client for a run that there is. That none is to be had says nothing of the run.
+    fn reach(&self, run: &RunKey) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
+        let client = self.client(&run.driver, Wanted::Reachable);
+        async move { client.await.map_err(|trouble| Trouble::passing(trouble.reason)) }
+    }
+}
+
+impl Runners for HostRunners {
+    fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>> {
+        let (plugins, drivers) = (Arc::clone(&self.plugins), self.drivers.clone());
+        Box::pin(async move {
+            let spec: DriverSpec = plugins.resolve(&driver).await?;
+            match drivers.ask(AddDriver { spec }).await {
+                Ok(Ok(_added)) => Ok(()),
+                Ok(Err(error)) => {
+                    Err(Trouble { is_transient: error.is_transient(), reason: error.to_string() })
+                }
+                Err(error) => Err(Trouble::passing(error.to_string())),
+            }
+        })
+    }
+
+    fn watch(&self, driver: DriverName, task: TaskKey, sink: TaskEventSink) -> Asking<Result<(), Trouble>> {
+        // A handler is an announcement too.
+        let asked = self.drivers.ask(RegisterTaskHandler { driver, task, sink });
+        Box::pin(async move {
+            match asked.await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(error)) => Err(Trouble::passing(error.to_string())),
+                Err(error) => Err(Trouble::passing(error.to_string())),
+            }
+        })
+    }
+
+    fn forget(&self, driver: DriverName, task: TaskKey) -> Asking<()> {
+        let asked = self.drivers.ask(ForgetTaskHandler { driver, task });
+        Box::pin(async move {
+            if let Err(error) = asked.await {
+                tracing::debug!(%error, "a task is not forgotten");
+            }
+        })
+    }
+
+    fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started> {
+        let client = self.client(&run.driver, Wanted::Healthy);
+        let data_dir = self.data_dir.clone();
+        Box::pin(async move {
+            let prepared = async {
+                let client = client.await?;
+                let task = prepare(&client, &run, &config, &data_dir).await?;
+                Ok((client, task))
+            };
+            match prepared.await {
+                Ok((client, task)) => started(client.start_task(&task, SLOW).await),
+                Err(trouble) => Started::NotAsked(trouble),
+            }
+        })
+    }
+
+    fn recover(&self, run: RunKey, handle: Box<TaskHandle>) -> Asking<Result<(), Trouble>> {
+        let client = self.reach(&run);
+        Box::pin(async move { client.await?.recover_task(&handle, SLOW).await.map_err(refused_for_good) })
+    }
+
+    fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>> {
+        let client = self.reach(&run);
+        Box::pin(async move {
+            match client.await?.inspect_task(&run.id, QUICK).await {
+                Ok(status) => match (status.state, status.exit) {
+                    (TaskState::Exited, Some(exit)) => Ok(Found::Exited(exit)),
+                    (TaskState::Unknown | TaskState::Running | TaskState::Exited, _) => Ok(Found::Running),
+                },
+                Err(error) if is_unknown(&error) => Ok(Found::Nothing(error.to_string())),
+                Err(error) => Err(Trouble::passing(error.to_string())),
+            }
+        })
+    }
+
+    fn wait(&self, run: RunKey) -> Asking<Result<TaskExit, Trouble>> {
+        let client = self.reach(&run);
+        Box::pin(async move {
+            client
+                .await?
+                .wait_task(&run.id, ENDLESS)
+                .await
+                .map_err(|error| Trouble::passing(error.to_string()))
+        })
+    }
+
+    fn stop(&self, run: RunKey, grace: Duration) -> Asking<Result<(), Trouble>> {
+        let client = self.reach(&run);
+        Box::pin(async move {
+            let stopped = client.await?.stop_task(&run.id, grace, "", grace + STOP_MARGIN).await;
+            stopped.map_err(|error| Trouble::passing(error.to_string()))
+        })
+    }
+
+    fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>> {
+        let client = self.reach(&run);
+        Box::pin(async move {
+            match client.await?.destroy_task(&run.id, true, SLOW).await {
+                Err(error) if !is_unknown(&error) => Err(refused_for_good(error)),
+                Ok(()) | Err(_) => Ok(()),
+            }
+        })
+    }
+}
+
+/// A trouble that stays only if the driver itself says no; whatever is between it and us may pass.
+fn refused_for_good(error: DriverError) -> Trouble {
+    let is_refusal = matches!(error, DriverError::Refused { .. });
+    Trouble { is_transient: !is_refusal || error.is_transient(), reason: error.to_string() }
+}
+
+/// Whether the driver says that it knows no such task.
+fn is_unknown(error: &DriverError) -> bool {
+    match error {
+        DriverError::Refused { code, message, .. } => {
+            *code == Code::NotFound || message.contains(UNKNOWN_TASK)
+        }
+        DriverError::PluginGone { .. }
+        | DriverError::DeadlineExceeded { .. }
+        | DriverError::Disconnected { .. }
+        | DriverError::Malformed { .. } => false,
+    }
+}
+
+fn started(answer: Result<StartOutcome, DriverError>) -> Started {
+    match answer {
+        Ok(StartOutcome::Started { handle, .. }) => Started::Runs(Box::new(handle)),
+        Ok(StartOutcome::Retry { reason }) => Started::Retry(reason),
+        Ok(StartOutcome::Fatal { reason }) => Started::Fatal(reason),
+        Err(error @ DriverError::Refused { .. }) if error.is_transient() => Started::Retry(error.to_string()),
+        Err(error @ DriverError::Refused { .. }) => Started::Fatal(error.to_string()),
+        Err(
+            error @ (DriverError::PluginGone { .. }
+            | DriverError::DeadlineExceeded { .. }
+            | DriverError::Disconnected { .. }
+            | DriverError::Malformed { .. }),
+        ) => Started::Unclear(error.to_string()),
+    }
+}
+
+/// Makes a task's directories, and checks what its configuration says against the driver's own schema.
+async fn prepare(
+    client: &DriverClient,
+    run: &RunKey,
+    config: &TaskConfig,
+    data_dir: &Path,
+) -> Result<DriverTask, Trouble> {
+    let schema =
+        client.task_config_schema(QUICK).await.map_err(|error| Trouble::passing(error.to_string()))?;
+    let place = config.config_place;
+    let driver_config = encode(&schema, &config.config)
+        .map_err(|error| Trouble::lasting(format!("its `config` (line {place}) does not fit: {error}")))?;
+    let (tasks, logs) = (data_dir.join("tasks").join(run.name.as_str()), data_dir.join("logs"));
+    for directory in [&tasks, &logs] {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(|error| Trouble::passing(format!("cannot make {}: {error}", directory.display())))?;
+    }
+    let key = key(&run.name);
+    Ok(DriverTask {
+        environment: config.environment.clone(),
+        user: config.user.clone(),
+        allocation_dir: tasks,
+        stdout_path: logs.join(format!("{}.stdout.log", run.name)),
+        stderr_path: logs.join(format!("{}.stderr.log", run.name)),
+        ..DriverTask::new(run.id.clone(), key.allocation, key.task, driver_config)
+    })
+}
+
+fn encode(schema: &callboard_proto::hclspec::Spec, table: &toml::Table) -> Result<Vec<u8>, String> {
+    let schema = Schema::from_wire(schema).map_err(|error| error.to_string())?;
+    let config = Config::from_toml(table).map_err(|error| error.to_string())?;
+    Ok(schema.decode(&config).map_err(|error| error.to_string())?.to_msgpack())
+}

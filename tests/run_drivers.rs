@@ -1,0 +1,194 @@
+//! Drivers and tasks of `callboard run`, with the real reference driver: killed drivers, killed hosts, and what is left.
+
+mod program;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use program::{PATIENCE, Program, Stage, exists, lives, until_true};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// A task that writes its process into a file each time it is started, and runs until it is stopped.
+fn task(stage_dir: &str, name: &str, more: &str) -> String {
+    let script = format!("echo $$ >> {stage_dir}/{name}.pid; exec sleep 1000");
+    format!(
+        "[[task]]\nname = {name:?}\ndriver = \"exec\"\nconfig = {{ command = \"/bin/sh\", args = [\"-c\", {script:?}] }}\n{more}\n"
+    )
+}
+
+/// A stage with the reference driver and one task that runs.
+fn stage() -> Stage {
+    let stage = Stage::new("");
+    let directory = stage.directory.path().display().to_string();
+    stage.configure(&format!("[[driver]]\nname = \"exec\"\n{}", task(&directory, "web", "")));
+    stage
+}
+
+/// The processes that a task has been, one for each start.
+fn starts(stage: &Stage, name: &str) -> Vec<u64> {
+    let file: PathBuf = stage.directory.path().join(format!("{name}.pid"));
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+fn find<'v>(status: &'v Value, list: &str, name: &str) -> &'v Value {
+    let list = status[list].as_array().expect("a list");
+    list.iter().find(|entry| entry["name"] == name).unwrap_or(&Value::Null)
+}
+
+/// Waits until the driver is healthy and the task runs.
+fn until_running(program: &Program<'_>, name: &str) -> Value {
+    program.until("a healthy driver and its running task", |status| {
+        find(status, "drivers", "exec")["health"] == "healthy"
+            && find(status, "tasks", name)["state"] == "running"
+    })
+}
+
+fn driver_pid(status: &Value) -> u64 {
+    find(status, "drivers", "exec")["pid"].as_u64().expect("it has a process")
+}
+
+fn kill(pid: u64) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    kill_process(pid, Signal::KILL).expect("it lives");
+}
+
+/// What the driver told of a task, as text and count.
+fn told(status: &Value, name: &str) -> Vec<(String, u64)> {
+    let events = find(status, "tasks", name)["events"].as_array().expect("a list").clone();
+    let event = |event: &Value| {
+        (event["text"].as_str().expect("a text").to_owned(), event["count"].as_u64().expect("a number"))
+    };
+    events.iter().map(event).collect()
+}
+
+#[test]
+fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_04_evt_03() {
+    let stage = stage();
+    let program = stage.run();
+    let status = until_running(&program, "web");
+    until_true("the task has begun", PATIENCE, || starts(&stage, "web").len() == 1);
+    let own = starts(&stage, "web")[0];
+    let first_driver = driver_pid(&status);
+
+    // The driver is killed: another one takes the task up again, and nothing is started twice.
+    kill(first_driver);
+    let status = program.until("another driver with the task", |status| {
+        let driver = find(status, "drivers", "exec");
+        driver["health"] == "healthy"
+            && driver["pid"] != first_driver
+            && find(status, "tasks", "web")["state"] == "running"
+    });
+    let second_driver = driver_pid(&status);
+    assert!(lives(own) && starts(&stage, "web") == [own], "the task is the same: {status:#}");
+
+    // The host is killed: the next one finds the same driver process and the same task.
+    program.kill();
+    assert!(lives(second_driver) && lives(own), "both outlive the host");
+    let program = stage.run();
+    let status = until_running(&program, "web");
+    let driver = find(&status, "drivers", "exec");
+    assert_eq!(
+        (driver_pid(&status), &driver["adopted"], &driver["launches"]),
+        (second_driver, &true.into(), &0.into())
+    );
+    assert_eq!(starts(&stage, "web"), [own]);
+
+    // It is stopped through its driver, and what was told of it in all is each thing once.
+    let report = program.json(&["stop", "web"]);
+    assert_eq!(report["report"][0]["child"], "task/web", "{report:#}");
+    until_true("its process is gone", PATIENCE, || !lives(own));
+    let status = program.until("the last event", |status| {
+        find(status, "tasks", "web")["state"] == "stopped" && told(status, "web").len() >= 2
+    });
+    let task = find(&status, "tasks", "web");
+    assert_eq!(task["exit"]["success"], false, "{task:#}");
+    assert!(told(&status, "web").iter().all(|(_, count)| *count == 1), "each once: {task:#}");
+    assert_eq!(task["events_missed"], 0, "{task:#}");
+    assert_eq!(task["events_told"], told(&status, "web").len(), "{task:#}");
+
+    program.signal(Signal::TERM);
+    let (ended, printed) = program.ended();
+    assert!(ended.success(), "{printed}");
+    until_true("the driver is gone", PATIENCE, || !exists(second_driver));
+}
+
+#[test]
+fn a_host_that_detaches_leaves_its_drivers_and_tasks_and_one_that_stops_leaves_nothing_s3_s4() {
+    let stage = stage();
+    let program = stage.run();
+    let status = until_running(&program, "web");
+    let driver = driver_pid(&status);
+    until_true("the task has begun", PATIENCE, || starts(&stage, "web").len() == 1);
+    let own = starts(&stage, "web")[0];
+    let tree = String::from_utf8(program.ask(&["tree"]).stdout).expect("it is text");
+    assert!(tree.contains("task web  running") && tree.contains("driver exec"), "{tree}");
+
+    let report = program.ask(&["shutdown", "--detach"]);
+    assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
+    let (ended, _) = program.ended();
+    assert!(ended.success());
+    assert!(lives(driver) && lives(own), "both are left");
+
+    let program = stage.run();
+    let status = until_running(&program, "web");
+    assert_eq!(driver_pid(&status), driver);
+    assert_eq!(starts(&stage, "web"), [own]);
+
+    let report = program.json(&["shutdown"]);
+    let children: Vec<_> =
+        report["report"].as_array().expect("a list").iter().map(|child| &child["child"]).collect();
+    let place = |name: &str| children.iter().position(|child| **child == name);
+    assert!(
+        place("task/web").expect("it is told") < place("host/drivers").expect("it is told"),
+        "{report:#}"
+    );
+    until_true("nothing is left", PATIENCE, || !exists(driver) && !exists(own));
+}
+
+#[test]
+fn a_task_whose_configuration_does_not_fit_fails_with_its_place_and_a_command_that_is_not_there_too() {
+    let stage = Stage::new("");
+    stage.configure(
+        "[[driver]]\nname = \"exec\"\n\
+         [[task]]\nname = \"bad\"\ndriver = \"exec\"\nconfig = { comand = \"/bin/true\" }\n\
+         [[task]]\nname = \"job\"\ndriver = \"exec\"\nrestart = \"none\"\nconfig = { command = \"/bin/sh\", args = [\"-c\", \"exit 3\"] }\n",
+    );
+    let program = stage.run();
+    let status = program.until("both are over", |status| {
+        find(status, "tasks", "bad")["state"] == "failed"
+            && find(status, "tasks", "job")["state"] == "ended"
+            && find(status, "tasks", "job")["events_told"] != 0
+    });
+    let said = find(&status, "tasks", "bad")["last_event"].as_str().expect("a text").to_owned();
+    assert!(said.contains("(line 7:") && said.contains("comand"), "{said}");
+    let job = find(&status, "tasks", "job");
+    assert_eq!((&job["exit"]["how"], &job["exit"]["code"]), (&"exited".into(), &3.into()), "{job:#}");
+    the_keys_of_drivers_and_tasks_are_those_that_are_promised(&status);
+    let (code, said) = program.refusal(&["stop", "job"]);
+    assert_eq!((code, said.contains("task job does not run: it is ended")), (1, true), "{said}");
+    let (code, said) = program.refusal(&["start", "nobody"]);
+    assert_eq!((code, said.contains("neither an allocation nor a task")), (1, true), "{said}");
+    let shown = String::from_utf8(program.ask(&["status"]).stdout).expect("it is text");
+    assert!(shown.contains("DRIVER") && shown.contains("TASK"), "{shown}");
+}
+
+fn the_keys_of_drivers_and_tasks_are_those_that_are_promised(status: &Value) {
+    let keys =
+        |value: &Value| -> BTreeSet<String> { value.as_object().expect("a map").keys().cloned().collect() };
+    let set = |text: &str| -> BTreeSet<String> { text.split_whitespace().map(str::to_owned).collect() };
+    let driver = "name health reason since_unix_ms stage generation pid adopted version attributes launches";
+    assert_eq!(keys(find(status, "drivers", "exec")), set(driver));
+    let job = find(status, "tasks", "job");
+    let task = "name driver state since_unix_ms id exit restarts last_event events events_told events_missed removed";
+    assert_eq!(keys(job), set(task));
+    let exit = "how code signal reason success oom_killed at_unix_ms";
+    assert_eq!(keys(&job["exit"]), set(exit));
+    let event = "text first_unix_ms last_unix_ms count";
+    assert_eq!(keys(&job["events"][0]), set(event));
+    let documented = include_str!("../docs/command-line.md");
+    for key in set(&format!("{driver} {task} {exit} {event}")) {
+        assert!(documented.contains(&format!("`{key}`")), "docs/command-line.md does not describe {key}");
+    }
+}
