@@ -4,8 +4,9 @@ mod program;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use program::{PATIENCE, Program, Stage, exists, lives, until_true};
+use program::{CALLBOARD, PATIENCE, Program, Stage, exists, lives, until_true};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -127,6 +128,8 @@ fn a_host_that_detaches_leaves_its_drivers_and_tasks_and_one_that_stops_leaves_n
 
     let report = program.ask(&["shutdown", "--detach"]);
     assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
+    let printed = String::from_utf8(report.stdout).expect("it is text");
+    assert!(printed.contains("left running with driver exec"), "{printed}");
     let (ended, _) = program.ended();
     assert!(ended.success());
     assert!(lives(driver) && lives(own), "both are left");
@@ -172,6 +175,10 @@ fn a_task_whose_configuration_does_not_fit_fails_with_its_place_and_a_command_th
     assert_eq!((code, said.contains("neither an allocation nor a task")), (1, true), "{said}");
     let shown = String::from_utf8(program.ask(&["status"]).stdout).expect("it is text");
     assert!(shown.contains("DRIVER") && shown.contains("TASK"), "{shown}");
+    let driver = driver_pid(&status);
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+    until_true("the driver is gone", PATIENCE, || !exists(driver));
 }
 
 fn the_keys_of_drivers_and_tasks_are_those_that_are_promised(status: &Value) {
@@ -191,4 +198,107 @@ fn the_keys_of_drivers_and_tasks_are_those_that_are_promised(status: &Value) {
     for key in set(&format!("{driver} {task} {exit} {event}")) {
         assert!(documented.contains(&format!("`{key}`")), "docs/command-line.md does not describe {key}");
     }
+}
+
+/// A plugin directory with this program in it: each of its plugins is one by its arguments.
+fn plugin_dir(stage: &Stage) -> PathBuf {
+    let directory = stage.directory.path().join("plugins");
+    std::fs::create_dir(&directory).expect("it is new");
+    std::fs::copy(CALLBOARD, directory.join("callboard-raw")).expect("it can be copied");
+    directory
+}
+
+#[test]
+fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no_other_from_serving_sec_05() {
+    let stage = Stage::new("");
+    let plugins = plugin_dir(&stage);
+    let driver = |name: &str, more: &str| {
+        format!(
+            "[[driver]]\nname = {name:?}\nplugin = \"callboard-{name}\"\n\
+             args = [\"plugin\", \"exec\", \"--name\", {name:?}]\n{more}\n"
+        )
+    };
+    let wrong = driver("raw", "config = { colour = \"red\" }");
+    let task = "[[task]]\nname = \"web\"\ndriver = \"raw\"\nconfig = { command = \"/bin/sleep\", args = [\"1000\"] }\n";
+    let head = format!("plugin_dir = {plugins:?}\nblock_plugins = [\"callboard-blocked\"]\n");
+    let others = format!(
+        "{}{}[[driver]]\nname = \"exec\"\n",
+        driver("absent", "survives = false"),
+        driver("blocked", "")
+    );
+    stage.configure(&format!("{head}{others}{wrong}{task}"));
+    let program = stage.run();
+    let refused = |status: &Value, name: &str| find(status, "drivers", name)["health"] == "refused";
+    let status = program.until("the good one, and why the others are none", |status| {
+        find(status, "drivers", "exec")["health"] == "healthy"
+            && ["raw", "absent", "blocked"].iter().all(|name| refused(status, name))
+            && find(status, "tasks", "web")["state"] == "failed"
+    });
+    let reason = |name: &str| find(&status, "drivers", name)["reason"].as_str().expect("a reason").to_owned();
+    assert!(reason("raw").contains("colour"), "{}", reason("raw"));
+    assert!(reason("blocked").contains("blocked"), "{}", reason("blocked"));
+    let failed = find(&status, "tasks", "web")["last_event"].as_str().expect("a text").to_owned();
+    assert!(failed.contains("driver raw cannot be had") && failed.contains("colour"), "{failed}");
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+
+    // Mended, it serves. Bound to its host, it ends with it, whatever ends that.
+    let right = driver("raw", "survives = false");
+    stage.configure(&format!("{head}{others}{right}{task}"));
+    let program = stage.run();
+    let status = program.until("the mended driver with its task", |status| {
+        find(status, "drivers", "raw")["health"] == "healthy"
+            && find(status, "tasks", "web")["state"] == "running"
+    });
+    let pid = find(&status, "drivers", "raw")["pid"].as_u64().expect("it runs");
+    program.kill();
+    until_true("a bound driver has ended with its host", PATIENCE, || !lives(pid));
+    let program = stage.run();
+    let status = program.until("another process of it, with the same task", |status| {
+        find(status, "drivers", "raw")["health"] == "healthy"
+            && find(status, "tasks", "web")["state"] == "running"
+    });
+    assert_eq!(find(&status, "drivers", "raw")["adopted"], false);
+    assert_eq!(find(&status, "tasks", "web")["restarts"], 0, "it was recovered and not started again");
+    assert_eq!(
+        told(&status, "web").iter().filter(|(text, _)| text.contains("tarted")).count(),
+        1,
+        "{status:#}"
+    );
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+}
+
+#[test]
+fn a_host_that_is_killed_at_any_moment_of_a_start_never_runs_a_task_twice_prc_09() {
+    const ROUNDS: u64 = 24;
+    let stage = Stage::new("");
+    let directory = stage.directory.path().display().to_string();
+    let restart = "[restart]\nattempts = 1000\ndelay = \"5ms\"\n";
+    stage.configure(&format!("{restart}[[driver]]\nname = \"exec\"\n{}", task(&directory, "web", "")));
+    let living = || starts(&stage, "web").into_iter().filter(|pid| lives(*pid)).collect::<Vec<_>>();
+    let mut random = fastrand::Rng::with_seed(7);
+    for round in 0..ROUNDS {
+        // Half of the rounds stop the task first, so that the next host starts it anew.
+        let program = if round % 2 == 0 { stage.begin() } else { stage.run() };
+        if round % 2 == 1 {
+            let status = until_running(&program, "web");
+            until_true("the task has begun", PATIENCE, || living().len() == 1);
+            assert_eq!(living().len(), 1, "{status:#}");
+            program.json(&["stop", "web"]);
+            assert!(living().is_empty(), "round {round}: {}", program.log());
+            assert!(program.ask(&["start", "web"]).status.success());
+        }
+        std::thread::sleep(Duration::from_millis(random.u64(0..120)));
+        program.kill();
+        assert!(living().len() <= 1, "round {round}: {:?}", living());
+    }
+    let program = stage.run();
+    let status = until_running(&program, "web");
+    until_true("the task has begun", PATIENCE, || living().len() == 1);
+    assert_eq!(find(&status, "tasks", "web")["events_missed"], 0, "{status:#}");
+    let (running, driver) = (living(), driver_pid(&status));
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+    until_true("nothing is left", PATIENCE, || !exists(driver) && !running.iter().any(|pid| exists(*pid)));
 }

@@ -326,7 +326,7 @@ impl Tasks {
             return;
         }
         for (asker, mode) in std::mem::take(&mut self.stop_askers) {
-            let steps: Vec<_> = self.tasks.iter().rev().flat_map(|task| task.steps.clone()).collect();
+            let steps: Vec<_> = self.tasks.iter().rev().flat_map(Task::told_steps).collect();
             effects.reply(
                 asker,
                 match mode {

@@ -146,6 +146,18 @@ impl Task {
         }
     }
 
+    /// How it was stopped, or that it is left as it is.
+    pub(super) fn told_steps(&self) -> Vec<StopStep> {
+        match &self.course.run {
+            Some(run) if self.phase.can_be_left() && !self.phase.is_quiet() => vec![StopStep {
+                what: format!("task/{}", self.config.name),
+                ending: format!("left {} with driver {}", self.phase.told(), run.driver),
+                took: Duration::ZERO,
+            }],
+            Some(_) | None => self.steps.clone(),
+        }
+    }
+
     fn finish_step(&mut self, moment: Moment, ending: String) {
         let what = format!("task/{}", self.config.name);
         self.steps = vec![StopStep { what, ending, took: moment.now.since(self.stop_began) }];
