@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use callboard::plugin::{Cookie, EVENTS_AFTER, EventPosition};
+use callboard::actors::driver::{
+    EVENTS_AFTER_METADATA, EVENTS_FROM_THE_BEGINNING, EVENTS_STREAM_METADATA, EventPosition,
+};
+use callboard::plugin::{Cookie, position_of};
 use callboard_proto::base::base_plugin_client::BasePluginClient;
 use callboard_proto::base::{PluginInfoRequest, PluginType, SetConfigRequest};
 use callboard_proto::drivers::driver_client::DriverClient;
@@ -237,7 +240,7 @@ async fn a_killed_driver_is_followed_by_one_that_knows_the_true_exit_code_prc_04
     first.kill().await;
 
     let mut second = place.start(&[&state]).await;
-    let position = EventPosition::of(&started).expect("its events have positions");
+    let position = position_of(&started).expect("its events have positions");
     let mut events = second.events(Some(&position)).await;
     assert_eq!(second.wait_code("t1").await, Err(Code::NotFound), "not before it is recovered");
     second.recover(handle.clone()).await.expect("it runs still");
@@ -666,10 +669,11 @@ impl Plugin {
 
     async fn events(&mut self, after: Option<&EventPosition>) -> Streaming<DriverTaskEvent> {
         let mut request = Request::new(TaskEventsRequest {});
-        if let Some(after) = after {
-            request.metadata_mut().insert(EVENTS_AFTER, after.to_string().parse().expect("plain text"));
-        }
-        self.driver.task_events(request).await.expect("a stream").into_inner()
+        let from = after.map_or(EVENTS_FROM_THE_BEGINNING.to_owned(), ToString::to_string);
+        request.metadata_mut().insert(EVENTS_AFTER_METADATA, from.parse().expect("plain text"));
+        let response = self.driver.task_events(request).await.expect("a stream");
+        assert!(response.metadata().contains_key(EVENTS_STREAM_METADATA), "the stream is named at once");
+        response.into_inner()
     }
 }
 

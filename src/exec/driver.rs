@@ -25,7 +25,7 @@ use super::task::Task;
 use super::usage::Usage;
 use super::{beside, config, signals, task};
 use crate::plugin::{
-    Answers, Driver, EventPosition, Events, ExecOutput, InspectedTask, PluginConfig, PluginInfo, Refusal,
+    Answers, Driver, Events, EventsFrom, ExecOutput, InspectedTask, PluginConfig, PluginInfo, Refusal,
     RefusalKind, StartedTask, TaskExit,
 };
 
@@ -95,9 +95,9 @@ impl Driver for ExecDriver {
         self.0.events()
     }
 
-    async fn task_events(&self, after: Option<EventPosition>) -> Result<Answers<DriverTaskEvent>, Refusal> {
+    async fn task_events(&self, from: EventsFrom) -> Result<Answers<DriverTaskEvent>, Refusal> {
         self.0.faults.before("TaskEvents").await?;
-        let events = self.0.events()?.follow(after.as_ref()).map(Ok);
+        let events = self.0.events()?.follow(&from).map(Ok);
         let Some(count) = self.0.faults.events_break_after() else { return Ok(Box::pin(events)) };
         let broken = Err(Refusal::failed("the task events break off, as was demanded"));
         Ok(Box::pin(events.take(count).chain(futures_util::stream::iter([broken]))))

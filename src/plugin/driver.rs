@@ -18,7 +18,7 @@ use futures_util::stream::{once, pending};
 use futures_util::{Stream, StreamExt};
 use serde::de::DeserializeOwned;
 
-use super::events::{EventPosition, Events};
+use super::events::{Events, EventsFrom};
 use super::refusal::Refusal;
 use super::schema;
 
@@ -142,9 +142,9 @@ pub trait Driver: Send + Sync + 'static {
     /// The driver's task events. What is announced there reaches every host that listens.
     fn events(&self) -> Result<Events, Refusal>;
 
-    /// The task events behind a position, and then all that come; without a position, those that come.
-    async fn task_events(&self, after: Option<EventPosition>) -> Result<Answers<DriverTaskEvent>, Refusal> {
-        Ok(Box::pin(self.events()?.follow(after.as_ref()).map(Ok)))
+    /// The task events from somewhere on, and then all that come.
+    async fn task_events(&self, from: EventsFrom) -> Result<Answers<DriverTaskEvent>, Refusal> {
+        Ok(Box::pin(self.events()?.follow(&from).map(Ok)))
     }
 
     /// Starts a task. The answer comes when it runs.

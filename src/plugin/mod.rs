@@ -53,7 +53,7 @@ pub use driver::{
 };
 pub use environment::{Cookie, Environment, NotAPlugin};
 pub use error::ServeError;
-pub use events::{EVENTS_AFTER, EVENTS_KEPT, EventPosition, Events, MalformedPosition, SEQUENCE, STREAM};
+pub use events::{EVENTS_KEPT, Events, EventsFrom, position_of};
 pub use line::HandshakeLine;
 pub use log::{HostLog, log_to_host};
 pub use refusal::{Refusal, RefusalKind};

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::journal::Journal;
-use super::position::EventPosition;
+use super::position::position_of;
 
 /// The longest file that is read, in bytes; nothing that this module writes comes near.
 const FILE_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
@@ -135,7 +135,7 @@ fn write_whole(path: &Path, journal: &Journal) -> io::Result<File> {
 fn line(event: &DriverTaskEvent) -> io::Result<Vec<u8>> {
     let at = event.timestamp.unwrap_or_default();
     let line = Line {
-        sequence: EventPosition::of(event).map_or(0, |position| position.sequence),
+        sequence: position_of(event).map_or(0, |position| position.sequence),
         task_id: event.task_id.clone(),
         alloc_id: event.alloc_id.clone(),
         task_name: event.task_name.clone(),

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use callboard_actors::driver::{SEQUENCE_ANNOTATION, STREAM_ANNOTATION};
 use callboard_proto::drivers::DriverTaskEvent;
 
-use super::position::{EventPosition, SEQUENCE, STREAM};
+use super::position::EventsFrom;
 
 /// The last events of a driver. Their numbers have no gaps; the first that is kept has the number `last - kept + 1`.
 #[derive(Debug)]
@@ -42,8 +43,8 @@ impl Journal {
 
     /// Marks an event as the next one.
     pub(super) fn number(&self, mut event: DriverTaskEvent) -> DriverTaskEvent {
-        event.annotations.insert(STREAM.to_owned(), self.stream.clone());
-        event.annotations.insert(SEQUENCE.to_owned(), (self.last + 1).to_string());
+        event.annotations.insert(STREAM_ANNOTATION.to_owned(), self.stream.clone());
+        event.annotations.insert(SEQUENCE_ANNOTATION.to_owned(), (self.last + 1).to_string());
         event
     }
 
@@ -68,12 +69,15 @@ impl Journal {
         self.kept.clear();
     }
 
-    /// Where one begins to read who has had all up to a position, or who has none and wants what comes.
-    pub(super) fn cursor(&self, after: Option<&EventPosition>) -> u64 {
-        match after {
-            None => self.last,
-            Some(position) if position.stream == self.stream => position.sequence.min(self.last),
-            Some(_) => 0,
+    /// Where one begins to read.
+    pub(super) fn cursor(&self, from: &EventsFrom) -> u64 {
+        match from {
+            EventsFrom::Now => self.last,
+            EventsFrom::After(position) if *position.stream == *self.stream => {
+                position.sequence.min(self.last)
+            }
+            // A position of another stream is none: its host has had nothing of this one.
+            EventsFrom::Beginning | EventsFrom::After(_) => 0,
         }
     }
 

@@ -7,9 +7,12 @@
 //! ```text
 //!  announce ─► journal: number it, keep it ─► file, if the journal is kept in one ─► every follower
 //!
-//!  host ──  callboard-events-after: <stream>:<sequence>  ──►  what came after, then what comes
+//!  host ──  callboard-events-after: <stream>:<sequence>  ──►
+//!  host ◄── callboard-events-stream: <stream>             ── then what came after, and what comes
 //!  host ◄── annotations callboard.stream, callboard.sequence ── each event
 //! ```
+//!
+//! The words of this are [`callboard_actors::driver`]'s, whose eventor is the other end.
 //!
 //! - A host that sends no position hears what is announced from now on, as it would of any other plugin.
 //! - A host whose position is of another stream hears all that the journal holds: it has had none of it.
@@ -36,7 +39,7 @@ use tokio::sync::watch;
 
 use self::file::JournalFile;
 use self::journal::Journal;
-pub use self::position::{EVENTS_AFTER, EventPosition, MalformedPosition, SEQUENCE, STREAM};
+pub use self::position::{EventsFrom, position_of};
 
 /// How many events are kept unless the plugin says otherwise.
 pub const EVENTS_KEPT: usize = 4_096;
@@ -109,13 +112,16 @@ impl Events {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner).journal.kept().any(is_meant)
     }
 
-    /// What was announced after a position, and then what is announced; without a position, from now on.
-    pub fn follow(
-        &self,
-        after: Option<&EventPosition>,
-    ) -> impl Stream<Item = DriverTaskEvent> + Send + use<> {
+    /// The name of the stream.
+    #[must_use]
+    pub fn stream(&self) -> String {
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner).journal.stream().to_owned()
+    }
+
+    /// What was announced from somewhere on, and then what is announced.
+    pub fn follow(&self, from: &EventsFrom) -> impl Stream<Item = DriverTaskEvent> + Send + use<> {
         let shared = self.0.clone();
-        let cursor = shared.book.lock().unwrap_or_else(PoisonError::into_inner).journal.cursor(after);
+        let cursor = shared.book.lock().unwrap_or_else(PoisonError::into_inner).journal.cursor(from);
         let follower =
             Follower { last: shared.last.subscribe(), shared, cursor, batch: Vec::new().into_iter() };
         unfold(follower, |mut follower| async move {
@@ -179,6 +185,7 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
+    use callboard_actors::driver::EventPosition;
     use futures_util::StreamExt;
 
     use super::*;
@@ -187,33 +194,33 @@ mod tests {
         DriverTaskEvent { task_id: "t".to_owned(), message: message.to_owned(), ..Default::default() }
     }
 
-    async fn heard(events: &Events, after: Option<&EventPosition>, count: usize) -> Vec<(u64, String)> {
-        let stream = events.follow(after).take(count);
-        let heard = stream.map(|event| (EventPosition::of(&event).expect("marked").sequence, event.message));
+    async fn heard(events: &Events, from: &EventsFrom, count: usize) -> Vec<(u64, String)> {
+        let stream = events.follow(from).take(count);
+        let heard = stream.map(|event| (position_of(&event).expect("marked").sequence, event.message));
         tokio::time::timeout(std::time::Duration::from_secs(30), heard.collect()).await.expect("in time")
     }
 
-    fn stream_of(events: &Events) -> String {
-        events.0.book.lock().expect("nobody panics").journal.stream().to_owned()
+    fn after(stream: &str, sequence: u64) -> EventsFrom {
+        EventsFrom::After(EventPosition::new(stream, sequence).expect("well formed"))
     }
 
     #[tokio::test]
     async fn who_says_where_it_was_hears_all_that_came_after_and_nothing_twice_evt_02() {
         let events = Events::in_memory(10).expect("randomness");
         ["one", "two", "three"].into_iter().for_each(|message| events.announce(event(message)));
-        let position = EventPosition { stream: stream_of(&events), sequence: 1 };
-        let rest = heard(&events, Some(&position), 2).await;
+        let position = after(&events.stream(), 1);
+        let rest = heard(&events, &position, 2).await;
         assert_eq!(rest, [(2, "two".to_owned()), (3, "three".to_owned())]);
-        let elsewhere = EventPosition { stream: "another".to_owned(), sequence: 99 };
-        assert_eq!(heard(&events, Some(&elsewhere), 3).await.len(), 3);
+        assert_eq!(heard(&events, &after("another", 99), 3).await.len(), 3);
+        assert_eq!(heard(&events, &EventsFrom::read(Some("-:0")).expect("well formed"), 3).await.len(), 3);
     }
 
     #[tokio::test]
     async fn who_falls_behind_the_journal_sees_the_numbers_leap_evt_04() {
         let events = Events::in_memory(3).expect("randomness");
         (1..=10).for_each(|number| events.announce(event(&number.to_string())));
-        let position = EventPosition { stream: stream_of(&events), sequence: 2 };
-        let numbers: Vec<_> = heard(&events, Some(&position), 3).await.into_iter().map(|(n, _)| n).collect();
+        let position = after(&events.stream(), 2);
+        let numbers: Vec<_> = heard(&events, &position, 3).await.into_iter().map(|(n, _)| n).collect();
         assert_eq!(numbers, [8, 9, 10]);
     }
 
@@ -222,7 +229,7 @@ mod tests {
         let events = Events::in_memory(10).expect("randomness");
         events.announce(event("before"));
         let later = events.clone();
-        let mut following = std::pin::pin!(events.follow(None));
+        let mut following = std::pin::pin!(events.follow(&EventsFrom::Now));
         later.announce(event("after"));
         assert_eq!(following.next().await.expect("it goes on").message, "after");
     }
@@ -233,17 +240,17 @@ mod tests {
         let path = directory.path().join("events");
         let first = Events::in_file(&path, 3).expect("a new file");
         (1..=20).for_each(|number| first.announce(event(&number.to_string())));
-        let stream = stream_of(&first);
+        let stream = first.stream();
         assert!(Events::in_file(&path, 3).is_err(), "one process at a time");
         drop(first);
         // A process that is killed while it writes leaves half a line.
         let mut torn = std::fs::OpenOptions::new().append(true).open(&path).expect("the file");
         io::Write::write_all(&mut torn, b"{\"sequence\":21,\"task").expect("room");
         let second = Events::in_file(&path, 3).expect("the file");
-        assert_eq!(stream_of(&second), stream);
+        assert_eq!(second.stream(), stream);
         second.announce(event("21"));
-        let position = EventPosition { stream, sequence: 18 };
-        let rest = heard(&second, Some(&position), 3).await;
+        let position = after(&stream, 18);
+        let rest = heard(&second, &position, 3).await;
         assert_eq!(rest, [(19, "19".to_owned()), (20, "20".to_owned()), (21, "21".to_owned())]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use callboard_actors::driver::{EVENTS_AFTER_METADATA, EVENTS_STREAM_METADATA};
 use callboard_proto::drivers::driver_server::Driver as DriverService;
 use callboard_proto::drivers::{
     CapabilitiesRequest, CapabilitiesResponse, CreateNetworkRequest, CreateNetworkResponse,
@@ -19,7 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{Outgoing, Served, refused};
 use crate::plugin::driver::Driver;
-use crate::plugin::events::{EVENTS_AFTER, EventPosition};
+use crate::plugin::events::EventsFrom;
 use crate::plugin::refusal::{Refusal, RefusalKind};
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -104,9 +105,16 @@ impl<D: Driver> DriverService for Served<D> {
     }
 
     async fn task_events(&self, request: Request<TaskEventsRequest>) -> Answer<Outgoing<DriverTaskEvent>> {
-        let after = position(&request)?;
-        let events = self.driver.task_events(after).await.map_err(refused)?;
-        Ok(Response::new(self.outgoing(events)))
+        let from = from(&request)?;
+        // Named before the stream is opened: one that begins anew between the two is the later one.
+        let stream = self.driver.events().map_err(refused)?.stream();
+        let events = self.driver.task_events(from).await.map_err(refused)?;
+        let mut response = Response::new(self.outgoing(events));
+        let name = stream
+            .parse()
+            .map_err(|_| Status::internal("the stream of events has a name that cannot travel"))?;
+        response.metadata_mut().insert(EVENTS_STREAM_METADATA, name);
+        Ok(response)
     }
 
     async fn shutdown(&self, _: Request<ShutdownRequest>) -> Answer<ShutdownResponse> {
@@ -180,12 +188,9 @@ fn span(duration: Option<prost_types::Duration>, field: &str) -> Result<Duration
     duration.map_or(Ok(Duration::ZERO), |duration| Duration::try_from(duration).map_err(refused))
 }
 
-/// Reads where in the stream of events the host is, if it says so.
-fn position(request: &Request<TaskEventsRequest>) -> Result<Option<EventPosition>, Status> {
-    let Some(value) = request.metadata().get(EVENTS_AFTER) else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default();
-    let malformed = |error: super::super::events::MalformedPosition| {
-        Status::invalid_argument(format!("{EVENTS_AFTER}: {error}"))
-    };
-    text.parse().map(Some).map_err(malformed)
+/// Reads from where on the host wants events.
+fn from(request: &Request<TaskEventsRequest>) -> Result<EventsFrom, Status> {
+    let said = request.metadata().get(EVENTS_AFTER_METADATA).map(|value| value.to_str().unwrap_or_default());
+    EventsFrom::read(said)
+        .map_err(|error| Status::invalid_argument(format!("{EVENTS_AFTER_METADATA}: {error}")))
 }
