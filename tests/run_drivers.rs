@@ -22,7 +22,10 @@ fn task(stage_dir: &str, name: &str, more: &str) -> String {
 fn stage() -> Stage {
     let stage = Stage::new("");
     let directory = stage.directory.path().display().to_string();
-    stage.configure(&format!("[[driver]]\nname = \"exec\"\n{}", task(&directory, "web", "")));
+    stage.configure(&format!(
+        "[[driver]]\nname = \"exec\"\n{}",
+        task(&directory, "web", "env = { TOKEN = \"canary-7\" }")
+    ));
     stage
 }
 
@@ -95,6 +98,9 @@ fn a_task_outlives_its_driver_and_its_host_and_no_event_is_lost_or_doubled_prc_0
         (second_driver, &true.into(), &0.into())
     );
     assert_eq!(starts(&stage, "web"), [own]);
+
+    let database = std::fs::read(stage.data_dir().join("callboard.redb")).expect("it is there");
+    assert!(!database.windows(8).any(|window| window == b"canary-7"), "no secret is stored (P6)");
 
     // It is stopped through its driver, and what was told of it in all is each thing once.
     let report = program.json(&["stop", "web"]);

@@ -13,7 +13,9 @@ use super::state::*;
 impl Task {
     pub(super) fn recover(&mut self, key: RunKey, effects: &mut Effects<Tasks>) {
         let Some(RunState::Started(handle)) = self.course.run.as_ref().map(|run| &run.state) else { return };
-        let call = TasksCall::Recover(key, handle.clone());
+        // It was stored without the environment.
+        let handle = handle.as_ref().clone().with_environment(&self.config.environment);
+        let call = TasksCall::Recover(key, Box::new(handle));
         self.phase = Phase::Recovering;
         self.call(ASK_PATIENCE, call, effects);
     }

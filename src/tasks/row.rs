@@ -59,7 +59,8 @@ struct RunLayout {
 #[derive(Serialize, Deserialize)]
 enum RunStateLayout {
     Intended,
-    /// The handle as its driver gave it, without what the host's configuration says again.
+    /// The handle as its driver gave it, without the environment of the task, which may hold secrets (P6) and stands in the
+    /// host's configuration.
     Started(Vec<u8>),
     Over(Option<ExitLayout>),
 }
@@ -123,7 +124,9 @@ impl From<&Run> for RunLayout {
     fn from(run: &Run) -> Self {
         let state = match &run.state {
             RunState::Intended => RunStateLayout::Intended,
-            RunState::Started(handle) => RunStateLayout::Started(handle.to_bytes()),
+            RunState::Started(handle) => {
+                RunStateLayout::Started(handle.as_ref().clone().without_environment().to_bytes())
+            }
             RunState::Over(exit) => RunStateLayout::Over(exit.as_ref().map(ExitLayout::from)),
         };
         Self { driver: run.driver.to_string(), id: run.id.to_string(), state }
@@ -264,6 +267,22 @@ mod tests {
         }
         let nothing = CourseRow(Course::default());
         assert_eq!(decode::<CourseRow>(&encode(&nothing)).unwrap(), nothing);
+    }
+
+    #[test]
+    fn the_environment_of_a_task_is_not_stored_p6() {
+        let env = [("TOKEN".to_owned(), "canary-7".to_owned())].into();
+        let config = callboard_proto::drivers::TaskConfig { id: "web".into(), env, ..Default::default() };
+        let wire = callboard_proto::drivers::TaskHandle { config: Some(config), ..Default::default() };
+        let handle = TaskHandle::from_bytes(&wire.encode_to_vec()).unwrap();
+        let row = encode(&CourseRow(course(RunState::Started(Box::new(handle.clone())))));
+        assert!(!row.windows(8).any(|window| window == b"canary-7"));
+        let Some(Run { state: RunState::Started(read), .. }) = decode::<CourseRow>(&row).unwrap().0.run
+        else {
+            panic!("it is a run with a handle");
+        };
+        let environment = [("TOKEN".to_owned(), "canary-7".to_owned())].into();
+        assert_eq!(read.with_environment(&environment).to_bytes(), handle.to_bytes());
     }
 
     #[test]

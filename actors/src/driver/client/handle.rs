@@ -1,5 +1,6 @@
 //! What a driver finds its task again by.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use callboard_proto::drivers as wire;
@@ -50,6 +51,27 @@ impl TaskHandle {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.as_wire().encode_to_vec()
+    }
+
+    /// The same without the environment of its task, which may hold secrets: for a store that may hold none (P6). What the
+    /// driver keeps in its own part of the handle stays.
+    #[must_use]
+    pub fn without_environment(mut self) -> Self {
+        if let Some(config) = &mut self.wire.config {
+            config.env.clear();
+            config.device_env.clear();
+        }
+        self
+    }
+
+    /// The same with this environment of its task: what [`without_environment`](Self::without_environment) took out, as far as
+    /// the host knows it.
+    #[must_use]
+    pub fn with_environment(mut self, environment: &BTreeMap<String, String>) -> Self {
+        if let Some(config) = &mut self.wire.config {
+            config.env = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        }
+        self
     }
 
     /// The id of the task that it is of.
