@@ -286,6 +286,31 @@ async fn a_start_whose_answer_was_lost_with_the_driver_gives_the_running_task_pr
 }
 
 #[tokio::test]
+async fn a_task_that_was_started_and_never_told_of_is_known_to_the_next_driver_prc_09_evt_02() {
+    let place = Place::new();
+    let state = format!("--state-dir={}", place.path("state").display());
+    let mut first = place.start(&[&state]).await;
+    let mut events = first.events(None).await;
+    let script = format!("echo up >> {}; sleep 1000", place.path("starts").display());
+    first.start(place.shell("t1", &script)).await.expect("it starts, and its handle is lost");
+    let position = position_of(&next(&mut events).await).expect("its events have positions");
+    place.until("starts", "up\n").await;
+    first.kill().await;
+
+    let mut second = place.start(&[&state]).await;
+    let pid = second.inspect("t1").await.driver.expect("attributes").attributes["pid"].parse::<i32>();
+    let pid = pid.expect("a number");
+    assert!(lives(pid));
+    assert_eq!(second.destroy("t1", false).await, Err(Code::FailedPrecondition), "it runs");
+    second.destroy("t1", true).await.expect("it is killed");
+    assert!(!lives(pid));
+    assert_eq!(second.destroy("t1", true).await, Err(Code::NotFound));
+    let mut events = second.events(Some(&position)).await;
+    assert_eq!(next(&mut events).await.annotations["kind"], "exited", "its start was told before");
+    assert_eq!(place.read("starts"), "up\n");
+}
+
+#[tokio::test]
 async fn an_exit_that_nobody_has_seen_is_unknown_and_no_success_evt_05_prc_01() {
     let place = Place::new();
     let mut plugin = place.start(&[]).await;

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::arguments::ExecArgs;
 use super::faults::Faults;
+use super::memory::TaskMemory;
 use super::place::Wish;
 use super::record::EndStatus;
 use super::task::Task;
@@ -25,6 +26,7 @@ pub(super) struct Board {
     pub(super) faults: Faults,
     /// Opened with the first task, so that a driver that is only asked who it is takes it from no other.
     events: Mutex<Option<Events>>,
+    pub(super) memory: TaskMemory,
     tasks: Mutex<Tasks>,
 }
 
@@ -37,7 +39,8 @@ pub(super) struct Tasks {
 
 impl Board {
     pub(super) fn new(args: ExecArgs, faults: Faults) -> Self {
-        Self { args, faults, events: Mutex::default(), tasks: Mutex::default() }
+        let memory = TaskMemory::below(args.state_dir.as_deref());
+        Self { args, faults, events: Mutex::default(), memory, tasks: Mutex::default() }
     }
 
     pub(super) fn tasks(&self) -> MutexGuard<'_, Tasks> {
@@ -46,6 +49,25 @@ impl Board {
 
     pub(super) fn find(&self, task_id: &str) -> Result<Arc<Task>, Refusal> {
         self.tasks().known.get(task_id).cloned().ok_or_else(|| Refusal::no_such_task(task_id))
+    }
+
+    /// A task that an earlier driver has begun and did not live to tell of, and that nobody has recovered: to look at it and to
+    /// end it.
+    pub(super) fn recall(&self, task_id: &str) -> Result<Arc<Task>, Refusal> {
+        if self.tasks().coming.contains(task_id) {
+            return Err(being_started(task_id));
+        }
+        let failed =
+            |error| Refusal::failed(format!("cannot recall task {task_id:?}: {error}")).recoverable(true);
+        let noted = self.memory.recall(task_id).map_err(failed)?;
+        let Some(task) = noted.map(Task::left).transpose()?.flatten() else {
+            self.memory.forget(task_id).map_err(failed)?;
+            return Err(Refusal::no_such_task(task_id));
+        };
+        announce_start(&task, &self.events()?);
+        let watched = task.clone();
+        tokio::spawn(async move { watched.watch().await });
+        Ok(task)
     }
 
     pub(super) fn events(&self) -> Result<Events, Refusal> {
@@ -131,8 +153,7 @@ pub(super) async fn start(board: &Arc<Board>, config: TaskConfig) -> Result<Star
         let mut tasks = board.tasks();
         let known = tasks.known.get(&config.id).cloned();
         if known.is_none() && !tasks.coming.insert(config.id.clone()) {
-            let told = format!("task {:?} is being started", config.id);
-            return Err(Refusal::new(RefusalKind::NotNow, told).recoverable(true));
+            return Err(being_started(&config.id));
         }
         known
     };
@@ -148,10 +169,41 @@ pub(super) async fn start(board: &Arc<Board>, config: TaskConfig) -> Result<Star
 
 async fn begin(board: &Arc<Board>, config: TaskConfig) -> Result<Arc<Task>, Refusal> {
     let events = board.events()?;
-    let task = Task::start(config).await?;
-    let message = format!("started, process {}", task.record.task.pid);
-    board.take_in(&task, events, "started", message);
+    let failed = |error| {
+        let told = format!("cannot note task {:?} before its start: {error}", config.id);
+        Refusal::failed(told).recoverable(true)
+    };
+    board.memory.note(&config).map_err(failed)?;
+    let task = match Task::start(config.clone()).await {
+        Ok(task) => task,
+        Err(refusal) => {
+            if matches!(Task::left(config.clone()), Ok(None)) {
+                board.memory.forget(&config.id).map_err(failed)?;
+            }
+            return Err(refusal);
+        }
+    };
+    board.take_in(&task, events, "started", started_as(&task));
     Ok(task)
+}
+
+fn started_as(task: &Task) -> String {
+    format!("started, process {}", task.record.task.pid)
+}
+
+fn being_started(task_id: &str) -> Refusal {
+    Refusal::new(RefusalKind::NotNow, format!("task {task_id:?} is being started")).recoverable(true)
+}
+
+/// Says that a task was started, where the driver that has started it did not live to say so (EVT-02).
+fn announce_start(task: &Task, events: &Events) {
+    let is_told = |event: &DriverTaskEvent| {
+        let kind = event.annotations.get("kind").map(String::as_str);
+        event.task_id == task.id() && matches!(kind, Some("started" | "recovered"))
+    };
+    if !events.holds(is_told) {
+        events.announce(task.event("started", started_as(task)));
+    }
 }
 
 /// The handle of a task that is known already, if the same is wanted.

@@ -146,7 +146,7 @@ impl Driver for ExecDriver {
 
     async fn destroy_task(&self, task_id: &str, force: bool) -> Result<(), Refusal> {
         self.0.faults.before("DestroyTask").await?;
-        let task = self.0.find(task_id)?;
+        let task = self.0.find(task_id).or_else(|_| self.0.recall(task_id))?;
         if task.end().is_none() {
             if !force {
                 let told = format!("task {task_id:?} runs; stop it first, or destroy it by force");
@@ -158,13 +158,17 @@ impl Driver for ExecDriver {
         board::announce_end(&task, &self.0.events()?, &end.status);
         let failed = |error| Refusal::failed(format!("the state of task {task_id:?} stays behind: {error}"));
         task.place().remove().map_err(failed)?;
+        self.0.memory.forget(task_id).map_err(failed)?;
         self.0.tasks().known.remove(task_id);
         Ok(())
     }
 
     async fn inspect_task(&self, task_id: &str) -> Result<InspectedTask, Refusal> {
         self.0.faults.before("InspectTask").await?;
-        let task = self.0.find(task_id)?;
+        let task = self.0.find(task_id).or_else(|_| self.0.recall(task_id))?;
+        if task.record.ended.is_some() {
+            task.ended().await;
+        }
         let mut attributes = std::collections::HashMap::from([
             ("pid".to_owned(), task.record.task.pid.to_string()),
             ("supervisor_pid".to_owned(), task.record.supervisor.pid.to_string()),

@@ -21,6 +21,7 @@
 //! - An exit status that nobody has seen is told as unknown, never as success (EVT-05).
 //! - When a task ends, whatever it left of its processes is ended with it, also what left its session (PRC-03).
 //! - Output goes straight from the task to the files or FIFOs that the host named, and needs no process of ours (PRC-07).
+//! - With `--state-dir`, a driver knows of the tasks that one before it has started and did not live to tell of (PRC-09).
 //! - With `--state-dir`, the events that were announced outlive the driver, and none is announced twice (EVT-02).
 //!
 //! ```text
@@ -29,6 +30,7 @@
 //!   driver      the driver: each call of a host
 //!     board     what the driver knows of its tasks, and what it has said of them
 //!     task      one task, as the driver knows it
+//!     memory      which tasks it was told to start, for the driver after it
 //!     place     where the state of a task is kept
 //!     record    what is kept there
 //!     beside    commands that run beside a task
@@ -45,6 +47,7 @@ mod driver;
 mod board;
 mod task;
 
+mod memory;
 mod place;
 mod record;
 

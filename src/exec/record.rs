@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// What the driver tells a supervisor to run. It travels through a pipe and is on no disk, since an environment holds secrets.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskOrder {
     /// The command: a path, or a name that is looked for in the task's own `PATH`.
     pub(super) command: String,

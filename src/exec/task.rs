@@ -104,6 +104,29 @@ impl Task {
         Ok(Self::new(config, order, record, place))
     }
 
+    /// The task that an earlier driver has begun and did not live to tell of; none if it was not started after all. It can be
+    /// looked at and ended, and nothing can run beside it, since its order is lost.
+    pub(super) fn left(config: TaskConfig) -> Result<Option<Arc<Self>>, Refusal> {
+        let place = TaskPlace::of(&config::task_directory(&config)?, &config.id);
+        let failed = |error: io::Error| {
+            Refusal::failed(format!("cannot look at {:?}: {error}", place.path())).recoverable(true)
+        };
+        if !place.path().exists() {
+            return Ok(None);
+        }
+        // The lock first: a supervisor that lets go of it has written down what there is.
+        let lock = place.lock().map_err(failed)?;
+        match (lock, place.read().map_err(failed)?) {
+            (_, Some(record)) => Ok(Some(Self::new(config, TaskOrder::default(), record, place))),
+            (Some(_), None) => place.remove().map(|()| None).map_err(failed),
+            (None, None) => Err(Refusal::new(
+                RefusalKind::NotNow,
+                format!("task {:?} is being started by a supervisor of an earlier driver", config.id),
+            )
+            .recoverable(true)),
+        }
+    }
+
     fn new(config: TaskConfig, order: TaskOrder, record: TaskRecord, place: TaskPlace) -> Arc<Self> {
         let ended = watch::Sender::new(None);
         Arc::new(Self { config, order, record, place, ended })
