@@ -147,7 +147,7 @@ impl Program<'_> {
     pub(crate) fn kill(mut self) {
         self.signal(Signal::KILL);
         let status = self.child.wait().expect("it is our child");
-        assert_eq!(status.signal(), Some(9));
+        assert_eq!(status.signal(), Some(9), "it has ended before: {}", self.log());
     }
 
     /// Waits for its end; gives its exit status and what it printed.
