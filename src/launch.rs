@@ -5,7 +5,7 @@
 //! and the database is closed when nobody writes any more (S2).
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -226,10 +226,17 @@ fn registry_child(
 fn processes_child(options: &Options, cast: &Cast, records: DurableRecords, settings: &Settings) -> Child {
     let (address, asked) = (cast.processes.clone(), cast.processes.clone());
     let (data_dir, binder, settings) = (options.data_dir.clone(), options.binder.clone(), settings.clone());
+    let runtime_dir = options.runtime_dir.clone().unwrap_or_else(allocations::default_runtime_dir);
     // Drivers end their own before this; what is left has its own grace.
     let stop_deadline = DRIVERS_STOP_DEADLINE + STOP_MARGIN;
     let child = Child::new(spec("processes", stop_deadline), move || {
-        let started = start_processes(&address, &data_dir, binder.clone(), records.clone(), &settings);
+        let surroundings = Surroundings::new(&data_dir, binder.clone(), true);
+        let surroundings =
+            surroundings.map(|surroundings| surroundings.with_short_directory(runtime_dir.clone()));
+        let started = surroundings.and_then(|surroundings| {
+            let options = ProcessesOptions::new(random_bytes()?);
+            Ok(processes::start(&address, options, surroundings, records.clone(), settings.clone()))
+        });
         std::future::ready(started.map_err(|error| error.to_string()))
     });
     child
@@ -238,18 +245,6 @@ fn processes_child(options: &Options, cast: &Cast, records: DurableRecords, sett
             async move { answer.await.map(drop).map_err(|error| error.to_string()) }
         })
         .seen_at(&cast.processes)
-}
-
-fn start_processes(
-    address: &Address<Processes>,
-    data_dir: &Path,
-    binder: Option<Binder>,
-    records: DurableRecords,
-    settings: &Settings,
-) -> io::Result<Running> {
-    let options = ProcessesOptions::new(random_bytes()?);
-    let surroundings = Surroundings::new(data_dir, binder, true)?;
-    Ok(processes::start(address, options, surroundings, records, settings.clone()))
 }
 
 fn drivers_child(options: &Options, cast: &Cast, settings: &Settings) -> Child {

@@ -58,4 +58,4 @@ pub use log_line::{FIELDS_MAX, LineLevel, LineReader, Origin, PluginLine};
 pub use program::{HEAD_BYTES_MAX, HostMachine, Machine, Program};
 pub use scan::{HandshakeScan, ScanLimits};
 pub use stdio::{Output, Printed, Stdio};
-pub use terms::{HandshakeTerms, TermsError};
+pub use terms::{HandshakeTerms, SOCKET_DIR_VARIABLE, TermsError};

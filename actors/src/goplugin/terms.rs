@@ -17,6 +17,9 @@ const NOMAD_COOKIE_VALUE: &str = "e4327c2e01eabfd75a8a67adb114fb34a757d57eee7728
 /// The ports that a plugin without Unix sockets may listen on, unless told otherwise (D4).
 const PORTS: (u16, u16) = (10_000, 25_000);
 
+/// The variable by which a plugin is told where to put its sockets (D8).
+pub const SOCKET_DIR_VARIABLE: &str = "PLUGIN_UNIX_SOCKET_DIR";
+
 /// Room that a plugin's own name for its socket needs below the directory, in bytes: a slash, `plugin`, and as many
 /// digits as a random 32 bit number has.
 const SOCKET_NAME_BYTES: usize = 1 + 6 + 10;
@@ -32,7 +35,7 @@ pub struct HandshakeTerms {
     pub versions: Vec<u32>,
     /// The lowest and the highest port that a plugin may listen on if it listens on one (D4).
     pub ports: (u16, u16),
-    /// The directory for the plugin's sockets; `None`: the plugin's own choice (D8).
+    /// The directory for the plugin's sockets; `None`: one that is made for its process and goes with it (D8).
     pub socket_dir: Option<PathBuf>,
     /// The group, by name or number, that the plugin gives its socket to; `None`: it keeps it (D9).
     pub socket_group: Option<String>,
@@ -140,7 +143,7 @@ impl HandshakeTerms {
             ("PLUGIN_PROTOCOL_VERSIONS".to_owned(), versions.join(",")),
         ]);
         if let Some(dir) = &self.socket_dir {
-            entries.insert("PLUGIN_UNIX_SOCKET_DIR".to_owned(), dir.display().to_string());
+            entries.insert(SOCKET_DIR_VARIABLE.to_owned(), dir.display().to_string());
         }
         if let Some(group) = &self.socket_group {
             entries.insert("PLUGIN_UNIX_SOCKET_GROUP".to_owned(), group.clone());

@@ -19,6 +19,7 @@ use super::look;
 use super::output::{self, Output, Reading, Shaking};
 use super::owned::{self, Owned};
 use super::record::ProcessRecord;
+use super::sockets;
 use super::spec::{ProcessSpec, Reach};
 use super::state::{LastWords, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, Why};
 use super::watcher::Watcher;
@@ -33,6 +34,8 @@ pub struct Surroundings {
     pub owner: Arc<str>,
     /// Below this each process has a directory for its output.
     pub directory: PathBuf,
+    /// Below this lie the sockets whose path would be too long there.
+    pub short_directory: PathBuf,
     /// What binds a process to this host; without it none can be bound (PRC-04).
     pub binder: Option<Binder>,
     /// Where control groups are made.
@@ -145,6 +148,22 @@ impl Scene {
         self.surroundings.directory.join(self.record.name.as_str())
     }
 
+    /// Where its sockets lie.
+    fn sockets(&self) -> PathBuf {
+        let Surroundings { short_directory, owner, .. } = &*self.surroundings;
+        sockets::place(&self.directory(), short_directory, owner, &self.record.name)
+    }
+
+    /// Makes the directory of its sockets, for a plugin whose terms name none.
+    fn begin_sockets(&self, spec: &ProcessSpec) -> std::io::Result<Option<PathBuf>> {
+        if !spec.handshake.as_ref().is_some_and(|terms| terms.socket_dir.is_none()) {
+            return Ok(None);
+        }
+        let place = self.sockets();
+        sockets::begin(&place)?;
+        Ok(Some(place))
+    }
+
     /// Whatever way this ends, a process that was spawned has an owner: this function, and then `held` (PRC-02).
     async fn spawn(&self, spec: Option<Arc<ProcessSpec>>) -> Result<Identity, LaunchError> {
         let name = &self.record.name;
@@ -162,6 +181,9 @@ impl Scene {
         self.held.borrow_mut().diagnosis = opened.diagnosis();
         let files = output::begin(&self.directory());
         let files = files.map_err(|error| failed("open the output files", error.to_string()))?;
+        let sockets = self.begin_sockets(&spec);
+        let sockets =
+            sockets.map_err(|error| failed("make the directory of its sockets", error.to_string()))?;
         let scan = spec.handshake.clone().map(|terms| HandshakeScan::new(terms, ScanLimits::default()));
         let reading = self.read(scan).map_err(|error| failed("read the output", error.to_string()))?;
         let Surroundings { owner, binder, control_groups, .. } = &*self.surroundings;
@@ -174,6 +196,7 @@ impl Scene {
             spec: &spec,
             binder: binder.as_ref(),
             group: group.as_ref(),
+            sockets: sockets.as_deref(),
             output: files,
         };
         let mut owned = birth.spawn(&opened)?;
@@ -277,6 +300,7 @@ impl Scene {
         if left > 0 {
             return ProcessOutcome::Left(left);
         }
+        sockets::end(&self.sockets());
         self.held.borrow_mut().output = self.read_on();
         ProcessOutcome::Cleared(Box::new(self.last_words().await))
     }
@@ -311,6 +335,7 @@ impl Scene {
                 return ProcessOutcome::Left(left);
             }
         }
+        sockets::end(&self.sockets());
         ProcessOutcome::Cleared(Box::new(self.last_words().await))
     }
 

@@ -17,7 +17,7 @@ use super::look;
 use super::name::{ProcessName, ProcessTag};
 use super::owned::Owned;
 use super::spec::{Lifetime, ProcessSpec};
-use crate::goplugin::HandshakeTerms;
+use crate::goplugin::{HandshakeTerms, SOCKET_DIR_VARIABLE};
 
 /// All that a birth needs.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) struct Birth<'a> {
     pub(super) binder: Option<&'a Binder>,
     /// The control group that it is put into.
     pub(super) group: Option<&'a ControlGroup>,
+    /// The directory for its sockets, if the terms of its handshake name none.
+    pub(super) sockets: Option<&'a Path>,
     /// Standard output and standard error, open for appending.
     pub(super) output: (File, File),
 }
@@ -85,11 +87,12 @@ impl Birth<'_> {
     fn environment(&self) -> BTreeMap<OsString, OsString> {
         let shaking = self.spec.handshake.iter().flat_map(HandshakeTerms::environment);
         let shaking = shaking.map(|(name, value)| (name.into(), value.into()));
+        let sockets = self.sockets.map(|place| (SOCKET_DIR_VARIABLE.into(), place.into()));
         let inherited =
             self.spec.inherit.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
         let own = self.spec.environment.iter().map(|(name, value)| (name.into(), value.into()));
         let marks = [(TAG_VARIABLE, self.tag.to_string()), (OWNER_VARIABLE, self.owner.to_owned())];
         let marks = marks.map(|(name, value)| (name.into(), value.into()));
-        inherited.chain(own).chain(shaking).chain(marks).collect()
+        inherited.chain(own).chain(shaking).chain(sockets).chain(marks).collect()
     }
 }

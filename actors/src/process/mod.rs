@@ -27,6 +27,7 @@
 //!   the host may make one; with [`Reach::Group`] what left its group on purpose goes on (PRC-03).
 //! - A bound process dies with the host, by the kernel; a surviving one is adopted by the next (PRC-04).
 //! - Its output goes to files that outlive the host; it never waits for whoever reads them (PRC-07, LOG-03).
+//! - A plugin's sockets lie in a directory of its own that nobody else may enter, and go with it (D8).
 //! - The program is opened once, checked, and executed through that descriptor (SEC-05, SEC-07). Its standard input is that
 //!   descriptor at its end: there is nothing to read.
 //!
@@ -62,6 +63,7 @@ mod keeper;
 mod look;
 mod owned;
 mod readiness;
+mod sockets;
 mod sweep;
 
 mod herald;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -32,7 +32,15 @@ impl Surroundings {
             if with_control_groups { ControlGroups::of_this_host(&owner) } else { ControlGroups::none() };
         let directory = data_dir.canonicalize()?.join("processes");
         let (watcher, herald) = (Watcher::start(), Herald::start()?);
-        Ok(Self { owner, directory, binder, control_groups, watcher, herald })
+        let short_directory = std::env::temp_dir();
+        Ok(Self { owner, directory, short_directory, binder, control_groups, watcher, herald })
+    }
+
+    /// Names another short directory than the system's for temporary files: sockets lie below it whose path would be too long
+    /// in the data directory.
+    #[must_use]
+    pub fn with_short_directory(self, short_directory: PathBuf) -> Self {
+        Self { short_directory, ..self }
     }
 }
 
