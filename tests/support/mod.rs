@@ -4,6 +4,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test program uses another part of this")]
 
+pub(crate) mod drivers;
 mod process;
 mod watch;
 

@@ -7,12 +7,13 @@ use super::program::{HostMachine, Program};
 use crate::rpc::quoted;
 
 /// Words by which loaders say that a library or a version of one is missing, and by which go-plugin says what is wrong with
-/// its start (D36).
-const TOLD: [(&str, Reading); 5] = [
+/// its start (D36). Plugins of our own say it in words of their own.
+const TOLD: [(&str, Reading); 6] = [
     ("error while loading shared libraries", |line| Finding::LibraryMissing { line }),
     ("Error loading shared library", |line| Finding::LibraryMissing { line }),
     ("' not found (required by ", |line| Finding::LibraryMissing { line }),
     ("This binary is a plugin", |_| Finding::CookieRefused),
+    ("this program is a plugin and is of no use", |_| Finding::CookieRefused),
     ("Misconfigured ServeConfig", |_| Finding::PluginWithoutCookie),
 ];
 

@@ -23,7 +23,7 @@ use super::sockets;
 use super::spec::{ProcessSpec, Reach};
 use super::state::{LastWords, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, Why};
 use super::watcher::Watcher;
-use crate::goplugin::{HandshakeScan, ScanLimits};
+use crate::goplugin::{HandshakeScan, ScanLimits, diagnose};
 use crate::shell::{self, Address, Doing, NoStore, Running, Settings};
 use crate::vocabulary::{Backoff, RestartBudget};
 
@@ -85,7 +85,9 @@ struct Held {
     output: Option<Rc<Output>>,
     shaking: Option<Shaking>,
     opened: Option<Opened>,
+    /// What is to be said of its file if it does not come up; nothing once it has.
     diagnosis: Vec<String>,
+    program: PathBuf,
 }
 
 impl Doing<Process> for Hands {
@@ -179,6 +181,7 @@ impl Scene {
             .map_err(|error| failed("check the program", error.to_string()))?
             .map_err(|source| LaunchError::Executable { name: name.clone(), source })?;
         self.held.borrow_mut().diagnosis = opened.diagnosis();
+        self.held.borrow_mut().program = spec.executable.place();
         let files = output::begin(&self.directory());
         let files = files.map_err(|error| failed("open the output files", error.to_string()))?;
         let sockets = self.begin_sockets(&spec);
@@ -199,7 +202,8 @@ impl Scene {
             sockets: sockets.as_deref(),
             output: files,
         };
-        let mut owned = birth.spawn(&opened)?;
+        let place = spec.executable.place();
+        let mut owned = birth.spawn(&opened).map_err(|error| error.explained(&diagnose(&place, [])))?;
         owned.contain(group);
         // From here on every return ends the process, since it is dropped.
         opened.check_unchanged().map_err(|source| LaunchError::Executable { name: name.clone(), source })?;
@@ -259,6 +263,7 @@ impl Scene {
             && let Some(owned) = &mut held.owned
         {
             owned.leave_on_loss();
+            held.diagnosis.clear();
         }
         ProcessOutcome::Shaken(shaken, identity)
     }
@@ -352,10 +357,15 @@ impl Scene {
     /// Reads the output to its end.
     async fn last_words(&self) -> LastWords {
         let output = self.held.borrow_mut().output.take();
-        let diagnosis = std::mem::take(&mut self.held.borrow_mut().diagnosis);
+        let mut diagnosis = std::mem::take(&mut self.held.borrow_mut().diagnosis);
         let Some(read) = output else { return LastWords { diagnosis, ..LastWords::default() } };
         read.close().await;
         let (output, errors) = read.last_lines();
+        if !diagnosis.is_empty() {
+            let printed = output.iter().chain(&errors).map(String::as_str);
+            let found = diagnose(&self.held.borrow().program, printed);
+            diagnosis.extend(found.findings.iter().map(ToString::to_string));
+        }
         LastWords { output, errors, panic: read.trace(), diagnosis }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ending::ProcessEnding;
 use super::name::ProcessName;
-use crate::goplugin::{HandshakeError, TermsError};
+use crate::goplugin::{Diagnosis, HandshakeError, TermsError};
 
 /// Why a file is not run (SEC-05, SEC-07).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -203,6 +203,17 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// Adds what is wrong with its file to what the system said of it (D34).
+    #[must_use]
+    pub(super) fn explained(self, diagnosis: &Diagnosis) -> Self {
+        match self {
+            Self::System { name, attempted, message } if !diagnosis.findings.is_empty() => {
+                Self::System { name, attempted, message: format!("{message}; {diagnosis}") }
+            }
+            other => other,
+        }
+    }
+
     /// Whether the same launch may well succeed later without anybody having mended anything.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
