@@ -3,18 +3,29 @@
 //! The Go programs are in `tests/interop/go`. They are built where `go` is found and the modules can be had; where not, each of
 //! these tests says on standard error what it did not show.
 
+mod support;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use callboard::actors::driver::client::{
+    DriverClient as TypedClient, DriverError, StartOutcome, TaskConfig as TypedConfig, TaskEnd,
+    TaskHandle as TypedHandle, TaskId,
+};
+use callboard::actors::driver::{DriverHealth, GapReason, TaskEventItem, TaskKey};
+use callboard::actors::drivers::{DispenseDriver, RegisterTaskHandler, Wanted};
+use callboard::actors::eventor::{TaskEvents, task_events};
 use callboard::actors::goplugin::{
     Connection, Handshake, HandshakeScan, HandshakeTerms, Limits, LineReader, PluginConfig, PluginLine,
     ScanLimits,
 };
 use callboard::actors::hclspec::{Config, Schema};
-use callboard::actors::vocabulary::PluginType;
+use callboard::actors::vocabulary::{PluginType, TaskName};
+use callboard::host::Host;
+use callboard::plugin::schema;
 use callboard_proto::drivers::driver_client::DriverClient;
 use callboard_proto::drivers::fingerprint_response::HealthState;
 use callboard_proto::drivers::{
@@ -23,8 +34,12 @@ use callboard_proto::drivers::{
     TaskConfigSchemaRequest, TaskEventsRequest, TaskHandle, TaskState, WaitTaskRequest, WaitTaskResponse,
 };
 use callboard_proto::structs::attribute::Value;
+use rustix::process::{Pid, Signal, kill_process};
 use tonic::transport::Channel;
 use tonic::{Code, Streaming};
+
+use support::drivers::{DriverStage, add, driver_name, remove, until_driver};
+use support::{Watch, id};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 
@@ -218,6 +233,124 @@ async fn tasks_run_through_a_driver_on_the_go_packages_d103_d106_d107() {
     let lost = RecoverTaskRequest { handle: Some(handle_of("t2")), ..Default::default() };
     let refused = driver.recover_task(lost).await.expect_err("its tasks end with it");
     assert!(refused.message().contains("task not found"), "{refused}");
+}
+
+/// The Go driver under a whole host: what it is told, and what its tasks' handler hears, across its death.
+#[actix::test]
+async fn a_host_runs_a_driver_on_the_go_packages_and_brings_it_back_when_it_is_killed_prc_05_evt_02_evt_03() {
+    let Some(programs) = go_programs_or_say("a Go driver under our host") else { return };
+    let stage = DriverStage::new();
+    let host = stage.host().await;
+    let mut watch = Watch::on(host.drivers());
+    let mut spec = stage.driver("echo", programs.join("driver"), &[]);
+    spec.config = configuration("enabled = true\ngreeter = \"the doorman\"");
+    add(&host, &spec).await;
+    let report = until_driver(&mut watch, "echo", DriverHealth::Healthy).await;
+    assert_eq!(report.attributes["driver.echo.greeter"].to_string(), "the doorman");
+
+    let task = TaskKey::new(id("a"), TaskName::new("main").unwrap());
+    let (sink, mut events) = task_events(100, None);
+    let register = RegisterTaskHandler { driver: driver_name("echo"), task, sink };
+    host.drivers().ask(register).await.unwrap().unwrap();
+    let client = dispense_driver(&host).await;
+    let (long, handle) = start_task(&stage, &client, "long", "text = \"x\"\nsleep = \"1h\"").await;
+    next_about(&mut events, &client, &long).await;
+    let (short, _) = start_task(&stage, &client, "short", "text = \"good evening\"\nexit_code = 4").await;
+    assert_eq!(client.wait_task(&short, LONG).await.unwrap().end, TaskEnd::Exited(4));
+    assert_eq!(std::fs::read_to_string(stage.path("short.out")).unwrap(), "good evening\n");
+    until_event(&mut events, "short", "exited with code 4, signal 0").await;
+
+    // Whoever waits for a task hears that the driver is gone, and that trying again can help.
+    let waiting = client.wait_task(&long, LONG);
+    let killing = async {
+        let pid = i32::try_from(report.pid.expect("it runs")).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    };
+    let (waited, ()) = tokio::join!(waiting, killing);
+    let is_gone =
+        |error: &DriverError| matches!(error, DriverError::PluginGone { is_worth_retrying: true, .. });
+    assert!(waited.as_ref().is_err_and(is_gone), "{waited:?}");
+    let again = until_driver(&mut watch, "echo", DriverHealth::Healthy).await;
+    assert!(again.pid != report.pid && again.generation > report.generation && client.is_gone());
+    assert_eq!(again.attributes["driver.echo.greeter"].to_string(), "the doorman", "it was configured again");
+
+    // Its tasks ended with it, and it says so; a new one runs, and the same handler hears of it, behind the gap.
+    let client = dispense_driver(&host).await;
+    let refused = client.recover_task(&handle, LONG).await.unwrap_err();
+    assert!(refused.to_string().contains("task not found"), "{refused}");
+    let (third, _) = start_task(&stage, &client, "third", "text = \"x\"\nsleep = \"1h\"").await;
+    let heard = next_about(&mut events, &client, &third).await;
+    let gap = TaskEventItem::Gap { missed: None, reason: GapReason::Interrupted };
+    assert_eq!(heard.iter().filter(|item| **item == gap).count(), 1, "{heard:?}");
+    client.stop_task(&third, LONG, "SIGINT", LONG).await.unwrap();
+    assert_eq!(client.wait_task(&third, LONG).await.unwrap().end, TaskEnd::Signalled(2));
+    until_event(&mut events, "third", "exited with code 0, signal 2").await;
+    remove(&host, "echo").await;
+    assert_eq!(stage.living(), [], "nothing of it runs");
+    host.stop().await;
+}
+
+/// What is written of the Go driver, encoded as its schema has it.
+fn configuration(hcl: &str) -> Vec<u8> {
+    let spec = schema::object([
+        ("enabled", schema::required("enabled", "bool")),
+        ("greeter", schema::optional("greeter", "string")),
+    ]);
+    let written = Config::from_hcl(hcl).expect("well formed");
+    Schema::from_wire(&spec).expect("a good schema").decode(&written).expect("it fits").to_msgpack()
+}
+
+async fn dispense_driver(host: &Host) -> TypedClient {
+    let dispense = DispenseDriver { name: driver_name("echo"), wanted: Wanted::Healthy, within: LONG };
+    host.drivers().ask(dispense).await.unwrap().unwrap()
+}
+
+/// Starts a task of the one handler, with a configuration in HCL that is encoded by the driver's own schema.
+async fn start_task(
+    stage: &DriverStage,
+    client: &TypedClient,
+    task_id: &str,
+    hcl: &str,
+) -> (TaskId, TypedHandle) {
+    let schema = Schema::from_wire(&client.task_config_schema(LONG).await.unwrap()).expect("a good schema");
+    let written = schema.decode(&Config::from_hcl(hcl).expect("well formed")).expect("it fits");
+    let task = TaskId::new(task_id).unwrap();
+    let name = TaskName::new("main").unwrap();
+    let mut config = TypedConfig::new(task.clone(), id("a"), name, written.to_msgpack());
+    config.stdout_path = stage.path(&format!("{task_id}.out"));
+    match client.start_task(&config, LONG).await.unwrap() {
+        StartOutcome::Started { handle, .. } => (task, handle),
+        refused => panic!("{refused:?}"),
+    }
+}
+
+/// What the handler hears until an event of this task has come. An event is lost that comes before a server on the Go packages
+/// knows of the stream: so the task is signalled until one has come.
+async fn next_about(events: &mut TaskEvents, client: &TypedClient, task: &TaskId) -> Vec<TaskEventItem> {
+    let mut heard = Vec::new();
+    loop {
+        client.signal_task(task, "SIGUSR1", LONG).await.unwrap();
+        while let Ok(item) = tokio::time::timeout(Duration::from_millis(20), events.next()).await {
+            let item = item.expect("it is watched");
+            let is_it = matches!(&item, TaskEventItem::Event { event, position: None } if *event.task_id == *task.as_str());
+            heard.push(item);
+            if is_it {
+                return heard;
+            }
+        }
+    }
+}
+
+async fn until_event(events: &mut TaskEvents, task_id: &str, message: &str) {
+    loop {
+        let item = tokio::time::timeout(LONG, events.next()).await.expect("in time").expect("it is watched");
+        if let TaskEventItem::Event { event, .. } = item
+            && *event.task_id == *task_id
+            && event.message == message
+        {
+            return;
+        }
+    }
 }
 
 fn handle_of(task_id: &str) -> TaskHandle {
