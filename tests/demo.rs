@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The titles of the chapters.
-const CHAPTERS: [&str; 7] = [
+const CHAPTERS: [&str; 11] = [
     "1. Two allocations sign in, interleaved",
     "2. Takeover, both ways",
     "3. A plugin is killed",
@@ -25,6 +25,10 @@ const CHAPTERS: [&str; 7] = [
     "5. The host is killed",
     "6. The host comes back, and its allocations in the wrong order",
     "7. The ordered end",
+    "8. Tasks run through a driver",
+    "9. The driver is killed",
+    "10. The host is killed, and its driver is not",
+    "11. Tasks first, then their driver",
 ];
 
 /// A demo that is being played, with a directory for temporary files of its own.
@@ -109,10 +113,14 @@ impl Drop for Demo {
     }
 }
 
-/// Every process that the demo says was started.
+/// Every process that the demo says was started. A driver may be launched before anybody listens, and is then seen in a check.
 fn process_numbers(lines: &[String]) -> Vec<u32> {
-    let number = |line: &String| line.split_once("run as process ")?.1.split(' ').next()?.parse().ok();
-    lines.iter().filter_map(number).collect()
+    let told = ["run as process ", "event: started, process ", "[healthy, process "];
+    let after = |line: &str, words| {
+        let number = line.split_once(words)?.1;
+        number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    lines.iter().filter_map(|line| told.iter().find_map(|words| after(line, words))).collect()
 }
 
 /// Whether a process has ended; one that nobody has reaped yet has.
@@ -136,9 +144,10 @@ fn the_demo_plays_every_chapter_every_check_holds_and_nothing_is_left() {
             rest.find(chapter).unwrap_or_else(|| panic!("no chapter {chapter:?} in its place:\n{output}"));
         rest = &rest[at..];
     }
-    assert!(output.matches('✓').count() >= 20, "{output}");
+    assert!(output.matches('✓').count() >= 40, "{output}");
     assert!(!output.contains('✗') && !output.contains('\u{1b}'), "{output}");
-    assert!(process_numbers(&demo.seen).len() >= 10, "{output}");
+    let processes = process_numbers(&demo.seen);
+    assert!(processes.len() >= 16, "{processes:?}\n{output}");
     demo.left_nothing();
 }
 
@@ -184,6 +193,21 @@ fn a_demo_that_is_killed_takes_its_host_and_the_plugins_along() {
     let processes = process_numbers(&demo.seen);
     assert!(processes.len() >= 3, "{processes:?}");
     demo.all_processes_end();
+}
+
+/// PRC-04: what is meant to outlive its host does not outlive the demo.
+#[test]
+fn a_demo_that_is_killed_takes_a_driver_and_tasks_along_that_outlive_their_host_prc_04() {
+    for signal in [Signal::KILL, Signal::INT] {
+        let mut demo = Demo::play(&[]);
+        demo.line_with("→ task errand");
+        demo.signal(signal);
+        let (status, output, _) = demo.ended();
+        assert!(!status.success(), "{output}");
+        let driven = ["→ driver exec", "event: started, process "];
+        assert!(driven.iter().all(|words| output.contains(words)), "{output}");
+        demo.all_processes_end();
+    }
 }
 
 #[test]

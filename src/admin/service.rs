@@ -228,8 +228,8 @@ impl wire::admin_server::Admin for Service {
         &self,
         _request: Request<wire::TimelineRequest>,
     ) -> Result<Response<Self::TimelineStream>, Status> {
-        let Sources { host, agent, .. } = &*self.sources;
-        let lines = timeline::follow(host.clone(), agent);
+        let Sources { host, agent, tasks, .. } = &*self.sources;
+        let lines = timeline::follow(host.clone(), agent, tasks);
         Ok(Response::new(Box::pin(ReceiverStream::new(lines).map(Ok))))
     }
 }

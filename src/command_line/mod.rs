@@ -65,7 +65,7 @@ enum Command {
     Stop(NameArgs),
     /// Stop a running host in order, and wait for its end
     Shutdown(ShutdownArgs),
-    /// See the life of a storage plugin on real processes, in under a minute
+    /// See the life of a storage plugin and of a task driver on real processes, in under a minute
     Demo(DemoArgs),
     /// Be a plugin
     Plugin(Box<PluginArgs>),

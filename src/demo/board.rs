@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use callboard_proto::admin::v1::watch_response::News;
-use callboard_proto::admin::v1::{AllocationStatus, GetStatusResponse, HostStatus, PluginStatus};
+use callboard_proto::admin::v1::{
+    AllocationStatus, DriverStatus, GetStatusResponse, HostStatus, PluginStatus, TaskStatus,
+};
 
 use super::check::Look;
 
@@ -16,6 +18,8 @@ pub(super) struct Board {
     host: HostStatus,
     plugins: BTreeMap<(String, String), PluginStatus>,
     allocations: BTreeMap<String, AllocationStatus>,
+    drivers: BTreeMap<String, DriverStatus>,
+    tasks: BTreeMap<String, TaskStatus>,
 }
 
 impl Board {
@@ -30,8 +34,18 @@ impl Board {
             News::AllocationChanged(allocation) => {
                 self.allocations.insert(allocation.name.clone(), allocation);
             }
-            // Nobody plays with a driver.
-            News::DriverChanged(_) | News::DriverLeft(_) | News::TaskChanged(_) | News::TaskLeft(_) => {}
+            News::DriverChanged(driver) => {
+                self.drivers.insert(driver.name.clone(), driver);
+            }
+            News::DriverLeft(name) => {
+                self.drivers.remove(&name);
+            }
+            News::TaskChanged(task) => {
+                self.tasks.insert(task.name.clone(), task);
+            }
+            News::TaskLeft(name) => {
+                self.tasks.remove(&name);
+            }
             // A snapshot follows, and replaces everything.
             News::Lagged(_) => {}
         }
@@ -51,13 +65,55 @@ impl Board {
         self.allocations.get(allocation).map(|found| found.pid).filter(|pid| *pid != 0)
     }
 
-    /// All processes of allocations, with their names.
+    /// All processes of allocations, drivers and tasks, with their names.
     pub(super) fn processes(&self) -> Vec<(String, u32)> {
-        self.allocations
-            .values()
-            .map(|found| (found.name.clone(), found.pid))
-            .filter(|(_, pid)| *pid != 0)
-            .collect()
+        let allocations = self.allocations.values().map(|found| (found.name.clone(), found.pid));
+        let drivers = self.drivers.values().map(|found| (format!("driver {}", found.name), found.pid));
+        let task = |name: &String| Some((format!("task {name}"), self.task_process(name)?));
+        let tasks = self.tasks.keys().filter_map(task);
+        allocations.chain(drivers).chain(tasks).filter(|(_, pid)| *pid != 0).collect()
+    }
+
+    /// A driver, if there is one of this name.
+    pub(super) fn driver(&self, name: &str) -> Option<&DriverStatus> {
+        self.drivers.get(name)
+    }
+
+    /// The process that a task was started as, by what its driver told.
+    pub(super) fn task_process(&self, name: &str) -> Option<u32> {
+        let event = self.tasks.get(name)?.events.first()?;
+        event.text.strip_prefix("started, process ")?.parse().ok()
+    }
+
+    /// Whether a task is at this, such as `running`.
+    pub(super) fn task_is(&self, name: &str, state: &str) -> Look {
+        match self.tasks.get(name) {
+            Some(task) => Look::new(task.state == state, format!("{name} is {}", task.state)),
+            None => Look::new(false, format!("there is no task {name}")),
+        }
+    }
+
+    /// Whether a task's driver told exactly this of it, each once and in this order, and nothing is missing. Each is given by
+    /// how it begins.
+    pub(super) fn has_told(&self, name: &str, expected: &[&str]) -> Look {
+        let Some(task) = self.tasks.get(name) else {
+            return Look::new(false, format!("there is no task {name}"));
+        };
+        let texts: Vec<_> = task.events.iter().map(|event| event.text.as_str()).collect();
+        let fits = texts.len() == expected.len()
+            && texts.iter().zip(expected).all(|(text, expected)| text.starts_with(expected))
+            && task.events.iter().all(|event| event.count == 1);
+        let holds = fits && task.events_told == expected.len() as u64 && task.events_missed == 0;
+        let counts = format!("{} told, {} missing", task.events_told, task.events_missed);
+        Look::new(holds, format!("{name}: {}; {counts}", texts.join(", then ")))
+    }
+
+    /// Whether a task has ended by itself, with this exit code.
+    pub(super) fn has_exited(&self, name: &str, code: i32) -> Look {
+        let exit = self.tasks.get(name).and_then(|task| task.exit.as_ref());
+        let holds = exit.is_some_and(|exit| exit.how == "exited" && exit.code == code);
+        let seen = exit.map_or("no exit is known".to_owned(), |exit| format!("{} {}", exit.how, exit.code));
+        self.task_is(name, "ended").and(Look::new(holds, seen))
     }
 
     /// How often an allocation was started again.
@@ -128,6 +184,8 @@ impl From<GetStatusResponse> for Board {
         let mut board = Self { host: status.host.unwrap_or_default(), ..Self::default() };
         status.plugins.into_iter().for_each(|plugin| board.put(plugin));
         board.allocations = status.allocations.into_iter().map(|found| (found.name.clone(), found)).collect();
+        board.drivers = status.drivers.into_iter().map(|found| (found.name.clone(), found)).collect();
+        board.tasks = status.tasks.into_iter().map(|found| (found.name.clone(), found)).collect();
         board
     }
 }
@@ -150,7 +208,7 @@ fn described(half: &PluginStatus) -> String {
 
 #[cfg(test)]
 mod tests {
-    use callboard_proto::admin::v1::{Lagged, PluginLeft};
+    use callboard_proto::admin::v1::{Lagged, PluginLeft, TaskEvent};
 
     use super::*;
 
@@ -204,6 +262,29 @@ mod tests {
         assert!(board.awaits("hostpath", &["blue", "green"]).holds);
         assert!(!board.awaits("hostpath", &["blue"]).holds);
         assert!(!board.serves("hostpath", "", &["green", "blue"]).holds);
+    }
+
+    #[test]
+    fn what_is_told_of_a_task_has_to_be_there_once_in_order_and_without_a_gap_evt_02() {
+        let event = |text: &str, count| TaskEvent { text: text.to_owned(), count, ..Default::default() };
+        let task = TaskStatus {
+            name: "web".to_owned(),
+            events: vec![event("started, process 7", 1), event("recovered, process 7", 1)],
+            events_told: 2,
+            ..TaskStatus::default()
+        };
+        let told = |change: fn(&mut TaskStatus)| {
+            let (mut board, mut task) = (Board::default(), task.clone());
+            change(&mut task);
+            board.hear(News::TaskChanged(task));
+            board.has_told("web", &["started, process 7", "recovered"]).holds
+        };
+        assert!(told(|_| {}));
+        assert!(!told(|task| task.events.swap(0, 1)), "another order");
+        assert!(!told(|task| task.events[1].count = 2), "told twice");
+        assert!(!told(|task| task.events_told = 3), "told and not shown");
+        assert!(!told(|task| task.events_missed = 1), "missing");
+        assert!(!Board::default().has_told("web", &[]).holds, "no such task");
     }
 
     #[test]

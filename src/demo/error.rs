@@ -11,6 +11,9 @@ use crate::admin::AdminError;
 /// Why the demo cannot go on. A check that does not hold is none of these.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DemoError {
+    /// Nothing would end what the demo leaves behind if it were killed.
+    #[error("cannot start the keeper of what the demo starts: {0}")]
+    Keeper(io::Error),
     /// Something about its files.
     #[error("cannot {what} {path}: {source}")]
     File {

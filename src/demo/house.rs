@@ -15,6 +15,12 @@ pub(super) const PLUGIN: &str = "hostpath";
 pub(super) const BLUE: &str = "blue";
 /// The other one.
 pub(super) const GREEN: &str = "green";
+/// The driver of the second part.
+pub(super) const DRIVER: &str = "exec";
+/// A task that runs until it is stopped.
+pub(super) const WEB: &str = "web";
+/// A task that ends when its work is done.
+pub(super) const ERRAND: &str = "errand";
 /// An allocation that is not ready for a while.
 pub(super) const LATE: &str = "late";
 
@@ -28,11 +34,23 @@ pub(super) struct House {
     socket: SocketPath,
     /// Our own program.
     pub(super) program: PathBuf,
+    /// What everything carries that outlives a host and must not outlive the demo: a variable and its value.
+    leash: (&'static str, String),
+    part: Part,
+}
+
+/// Which of the two hosts is played with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// That of the storage plugin.
+    Storage,
+    /// That of the driver.
+    Driver,
 }
 
 impl House {
     /// Makes the directory and writes the configuration. It is removed again with its contents, unless it is to be kept.
-    pub(super) fn build(keep: bool) -> Result<Self, DemoError> {
+    pub(super) fn build(keep: bool, leash: (&'static str, String)) -> Result<Self, DemoError> {
         let of_temporary =
             |source| DemoError::File { what: "make a directory in", path: env::temp_dir(), source };
         let program = env::current_exe()
@@ -42,10 +60,20 @@ impl House {
         let path = directory.path().join("admin.sock");
         let socket =
             SocketPath::new(path.to_string_lossy()).map_err(|source| DemoError::Socket { path, source })?;
-        let house = Self { directory, socket, program };
-        let (config, text) = (house.config(), house.config_text());
-        fs::write(&config, text).map_err(|source| DemoError::File { what: "write", path: config, source })?;
+        let house = Self { directory, socket, program, leash, part: Part::Storage };
+        house.write_config(&house.config_text())?;
         Ok(house)
+    }
+
+    /// Goes over to the second part: another configuration, with a directory of its own.
+    pub(super) fn open_second_part(&mut self) -> Result<(), DemoError> {
+        self.part = Part::Driver;
+        self.write_config(&self.config_text_of_driver())
+    }
+
+    fn write_config(&self, text: &str) -> Result<(), DemoError> {
+        let path = self.config();
+        fs::write(&path, text).map_err(|source| DemoError::File { what: "write", path, source })
     }
 
     /// Where everything lies.
@@ -55,7 +83,10 @@ impl House {
 
     /// The configuration of the host.
     pub(super) fn config(&self) -> PathBuf {
-        self.path().join("host.toml")
+        self.path().join(match self.part {
+            Part::Storage => "host.toml",
+            Part::Driver => "driver.toml",
+        })
     }
 
     /// The admin socket of the host.
@@ -68,24 +99,71 @@ impl House {
         self.path().join("host.log")
     }
 
-    fn config_text(&self) -> String {
-        let quoted = |path: &Path| quoted(&path.to_string_lossy());
-        let mut text = format!(
+    /// What both configurations begin with.
+    fn config_head(&self, data_dir: &str) -> String {
+        format!(
             "# Made by `callboard demo`. Start it with `callboard run --config {}`.\n\
              data_dir = {}\nadmin_socket = {}\n\n\
              [restart]\nattempts = 10\nwindow = \"1m\"\ndelay = \"1s\"\n",
             self.config().display(),
-            quoted(&self.path().join("data")),
-            quoted(self.socket().as_path()),
-        );
+            quoted_path(&self.path().join(data_dir)),
+            quoted_path(self.socket().as_path()),
+        )
+    }
+
+    fn config_text(&self) -> String {
+        let mut text = self.config_head("data");
         for (name, more) in [(BLUE, ""), (GREEN, ""), (LATE, ", \"--ready-after\", \"3s\"")] {
             text += &format!(
                 "\n[[allocation]]\nname = \"{name}\"\nplugin = \"{PLUGIN}\"\ntype = \"monolith\"\n\
                  command = [{}, \"plugin\", \"hostpath\"{more}]\nhealth_timeout = \"20s\"\nstart = false\n",
-                quoted(&self.program),
+                quoted_path(&self.program),
             );
         }
         text
+    }
+
+    /// The driver with its two tasks: shells that write down who they are when they begin.
+    fn config_text_of_driver(&self) -> String {
+        let (variable, value) = &self.leash;
+        let mut text = self.config_head("data-of-driver");
+        text += &format!(
+            "\n[[driver]]\nname = \"{DRIVER}\"\nsurvives = true\nenv = {{ {variable} = {} }}\n",
+            quoted(value),
+        );
+        let work = [(WEB, "exec sleep 600"), (ERRAND, "until [ -e \"$DONE\" ]; do sleep 0.05; done")];
+        for (name, work) in work {
+            text += &format!(
+                "\n[[task]]\nname = \"{name}\"\ndriver = \"{DRIVER}\"\nstart = false\n\
+                 env = {{ {variable} = {}, STARTS = {}, DONE = {} }}\n\
+                 config = {{ command = \"/bin/sh\", args = [\"-c\", {}] }}\n",
+                quoted(value),
+                quoted_path(&self.starts_file(name)),
+                quoted_path(&self.done_file()),
+                quoted(&format!("echo $$ >> \"$STARTS\"; {work}")),
+            );
+        }
+        text
+    }
+
+    fn starts_file(&self, task: &str) -> PathBuf {
+        self.path().join(format!("{task}.starts"))
+    }
+
+    fn done_file(&self) -> PathBuf {
+        self.path().join("done")
+    }
+
+    /// The processes that a task was started as, as it says itself.
+    pub(super) fn starts(&self, task: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.starts_file(task)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Lets the errand have its work done.
+    pub(super) fn finish_errand(&self) -> Result<(), DemoError> {
+        let path = self.done_file();
+        fs::write(&path, "").map_err(|source| DemoError::File { what: "write", path, source })
     }
 
     /// The last lines that the host logged.
@@ -122,6 +200,10 @@ fn find_sockets(directory: &Path, sockets: &mut Vec<PathBuf>) -> io::Result<()> 
     Ok(())
 }
 
+fn quoted_path(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
 /// A text in quotes. What JSON escapes, TOML reads.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
@@ -134,19 +216,29 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
+    fn house() -> House {
+        House::build(false, ("LEASH", "held".to_owned())).unwrap()
+    }
+
     #[test]
     fn the_configuration_of_the_demo_is_well_formed() {
-        let house = House::build(false).unwrap();
+        let mut house = house();
         let config = Config::load(&house.config()).unwrap();
         let names: Vec<_> = config.allocations.iter().map(|found| found.name.to_string()).collect();
         assert_eq!(names, [BLUE, GREEN, LATE]);
         assert!(config.allocations.iter().all(|found| !found.start));
         assert_eq!(config.admin_socket.unwrap().to_string(), house.socket().to_string());
+        house.open_second_part().unwrap();
+        let config = Config::load(&house.config()).unwrap();
+        let names: Vec<_> = config.tasks.iter().map(|found| found.name.to_string()).collect();
+        assert_eq!((names, config.drivers.len()), (vec![WEB.to_owned(), ERRAND.to_owned()], 1));
+        assert!(config.drivers[0].survives && config.tasks.iter().all(|found| !found.start));
+        assert_eq!(config.drivers[0].environment["LEASH"], "held");
     }
 
     #[test]
     fn sockets_are_found_wherever_they_lie_and_the_directory_leaves_nothing_behind() {
-        let house = House::build(false).unwrap();
+        let house = house();
         assert_eq!(house.sockets().unwrap(), Vec::<PathBuf>::new());
         let below = house.path().join("a/b");
         fs::create_dir_all(&below).unwrap();

@@ -1,4 +1,5 @@
-//! `callboard demo`: the life of a storage plugin on real processes, in a temporary directory, in under a minute.
+//! `callboard demo`: the life of a storage plugin and of a task driver on real processes, in a temporary directory, in under a
+//! minute.
 //!
 //! ```text
 //!   chapters ── start, stop, shut down ──► admin socket of a real `callboard run` ──► plugin processes
@@ -11,7 +12,8 @@
 //! chapter says what is about to happen, shows the timeline, and checks what came of it. Waiting is always for something
 //! that the host tells, within a deadline.
 //!
-//! The host is bound to the demo by the kernel, and the plugins to their host: however the demo ends, nothing is left.
+//! The host is bound to the demo by the kernel, and the storage plugins to their host. The driver and its tasks outlive their
+//! host, as they should; they are on a leash that a keeper beside the demo holds. However the demo ends, nothing is left.
 
 mod host;
 mod house;
@@ -39,6 +41,7 @@ use self::house::House;
 use self::stage::Stage;
 use crate::duration::parse_duration;
 use crate::output::{Palette, Tone, complain, print};
+use crate::process::Keeper;
 
 /// What can be told to the demo.
 #[derive(Debug, Clone, Args)]
@@ -74,12 +77,14 @@ enum Ending {
 pub(crate) async fn run(args: &DemoArgs) -> ExitCode {
     let began = Instant::now();
     let palette = Palette::of_stdout();
-    let house = match House::build(args.keep) {
-        Ok(house) => house,
+    let built = Keeper::start().map_err(DemoError::Keeper);
+    let built = built.and_then(|keeper| Ok((House::build(args.keep, keeper.leash())?, keeper)));
+    let (house, keeper) = match built {
+        Ok(built) => built,
         Err(error) => return failed(&error.to_string(), 1),
     };
     let kept = args.keep.then(|| house.path().to_owned());
-    let mut stage = Stage::new(house, palette, args.verbose);
+    let mut stage = Stage::new(house, keeper, palette, args.verbose);
     let ending = bounded(&mut stage, args.limit).await;
     let tally = stage.tally;
     stage.clear().await;

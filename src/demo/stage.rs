@@ -15,6 +15,7 @@ use super::house::House;
 use super::witness::Witness;
 use crate::admin::{AdminClient, AdminError};
 use crate::output::{Palette, Reader, Tone, print};
+use crate::process::Keeper;
 use crate::timeline::Page;
 
 /// How long anything may take that is waited for.
@@ -40,10 +41,11 @@ pub(super) struct Stage {
     pub(super) house: House,
     /// What can be seen.
     pub(super) scene: Scene,
-    /// Every plugin process that was ever seen.
+    /// Every process of a plugin or a task that was ever seen.
     pub(super) witnesses: Vec<Witness>,
     /// How the checks came out so far.
     pub(super) tally: Tally,
+    keeper: Option<Keeper>,
     host: Option<HostProcess>,
     wire: Option<Wire>,
     page: Page,
@@ -53,12 +55,13 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(house: House, palette: Palette, verbose: bool) -> Self {
+    pub(super) fn new(house: House, keeper: Keeper, palette: Palette, verbose: bool) -> Self {
         Self {
             house,
             scene: Scene::default(),
             witnesses: Vec::new(),
             tally: Tally::default(),
+            keeper: Some(keeper),
             host: None,
             wire: None,
             page: Page::new(palette, now_unix_ms()),
@@ -97,11 +100,35 @@ impl Stage {
         self.scene.said.clear();
     }
 
-    /// Starts an allocation, as `callboard start` does.
-    pub(super) async fn start(&mut self, allocation: &str) -> Result<(), DemoError> {
+    /// Kills the host, and sees it end.
+    pub(super) async fn kill_host(&mut self) -> Result<(), DemoError> {
+        let host = self.hang_up()?;
+        host.witness().kill()?;
+        let ended = host.ended().await.map_or("it has not ended".to_owned(), told);
+        self.check("the host has ended by SIGKILL", Look::new(ended == "signal 9", ended)).await
+    }
+
+    /// Waits until the host, which has said goodbye, has ended.
+    pub(super) async fn host_has_ended(&mut self) -> Result<(), DemoError> {
+        let host = self.hang_up()?;
+        let ended = host.ended().await.map_or("it has not ended".to_owned(), told);
+        let look = Look::new(ended == "exit code 0", ended);
+        self.check("the host has ended by itself, in good order", look).await
+    }
+
+    /// Shows how each part of the host ended.
+    pub(super) fn show_report(&self, report: &[ChildEnding]) -> Result<(), DemoError> {
+        let line = |ending: &ChildEnding| {
+            format!("           {:<24} {}  ({} ms)", ending.child, ending.ending, ending.took_ms)
+        };
+        report.iter().try_for_each(|ending| self.print(&line(ending)))
+    }
+
+    /// Starts an allocation or a task, as `callboard start` does.
+    pub(super) async fn start(&mut self, name: &str) -> Result<(), DemoError> {
         let socket = self.house.socket().clone();
-        let answer = async { AdminClient::connect(&socket).await?.start(allocation).await };
-        self.ask(&format!("start {allocation}"), answer).await
+        let answer = async { AdminClient::connect(&socket).await?.start(name).await };
+        self.ask(&format!("start {name}"), answer).await
     }
 
     /// Starts two allocations at the same time.
@@ -220,7 +247,7 @@ impl Stage {
         self.print(&shown)
     }
 
-    /// Witnesses all plugin processes that run now.
+    /// Witnesses all processes of plugins and tasks that run now.
     pub(super) fn witness_all(&mut self) -> Result<(), DemoError> {
         for (name, pid) in self.scene.board.processes() {
             if !self.witnesses.iter().any(|witness| witness.pid == pid) {
@@ -230,7 +257,44 @@ impl Stage {
         Ok(())
     }
 
-    /// Whether every plugin process that was ever seen has ended; those that have not are named.
+    /// Whether these processes, of which each has been seen, still run.
+    pub(super) async fn go_on(&self, pids: &[u32]) -> Look {
+        let mut ended = Vec::new();
+        for witness in self.witnesses.iter().filter(|witness| pids.contains(&witness.pid)) {
+            if witness.ends_within(Duration::ZERO).await {
+                ended.push(format!("process {} of {} has ended", witness.pid, witness.name));
+            }
+        }
+        let told = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match ended.is_empty() {
+            true => Look::new(true, format!("processes {told}")),
+            false => Look::new(false, ended.join(", ")),
+        }
+    }
+
+    /// Waits until a process that has been seen has ended.
+    pub(super) async fn has_ended(&self, pid: u32) -> Look {
+        let Some(witness) = self.witnesses.iter().find(|witness| witness.pid == pid) else {
+            return Look::new(false, format!("process {pid} was never seen"));
+        };
+        let holds = witness.ends_within(PATIENCE).await;
+        Look::new(
+            holds,
+            format!("process {pid} of {} {}", witness.name, if holds { "is gone" } else { "is there" }),
+        )
+    }
+
+    /// Whether no socket is left in the directory of the demo.
+    pub(super) fn no_socket(&self) -> Result<Look, DemoError> {
+        let sockets = self.house.sockets()?;
+        let seen = match sockets.as_slice() {
+            [] => "none".to_owned(),
+            left => left.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+        };
+        Ok(Look::new(sockets.is_empty(), seen))
+    }
+
+    /// Whether every process that was ever seen has ended; those that have not are named.
     pub(super) async fn all_ended(&self) -> Look {
         let given_up = Instant::now() + PATIENCE;
         let mut left = Vec::new();
@@ -327,6 +391,10 @@ impl Stage {
             // If it cannot be killed it has ended.
             let _ = host.witness().kill();
             host.ended().await;
+        }
+        if let Some(keeper) = self.keeper.take() {
+            // It ends what outlives a host on purpose. Should it not, the next line finds out.
+            let _ = tokio::task::spawn_blocking(move || keeper.release()).await;
         }
         self.all_ended().await;
     }

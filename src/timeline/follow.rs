@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use callboard_actors::allocations::Allocations;
+use callboard_actors::drivers::Drivers;
 use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
 use callboard_actors::registry::Registry;
@@ -13,14 +14,17 @@ use tokio::sync::mpsc;
 
 use super::agent::AgentTeller;
 use super::allocations::AllocationsTeller;
+use super::drivers::DriversTeller;
 use super::instances::InstancesTeller;
 use super::inventory::InventoryTeller;
 use super::line::{Line, Voice};
 use super::merge::{Rank, merge};
 use super::registry::RegistryTeller;
 use super::retell::{Retell, missing, retell};
+use super::tasks::TasksTeller;
 use crate::agent::Agent;
 use crate::host::Host;
+use crate::tasks::Tasks;
 
 /// How many items of one feed may wait.
 const FEED_CAPACITY: usize = 1_024;
@@ -29,14 +33,15 @@ const LINES_CAPACITY: usize = 1_024;
 /// How soon to subscribe again to an actor that does not run just now.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Begins a timeline of a host and of the agent that runs its processes, here and now. It ends with the host, or when nobody reads it any more.
+/// Begins a timeline of a host, of the agent that runs its processes and of its tasks, here and now. It ends with the host, or
+/// when nobody reads it any more.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
 #[must_use]
-pub(crate) fn follow(host: Host, agent: &Address<Agent>) -> mpsc::Receiver<Said> {
+pub(crate) fn follow(host: Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> mpsc::Receiver<Said> {
     let (sender, receiver) = mpsc::channel(LINES_CAPACITY);
-    let mut readers = Readers::new(&host, agent);
+    let mut readers = Readers::new(&host, agent, tasks);
     tokio::spawn(async move {
         let mut telling = Telling { sender, clock: Clock::system(), number: 0, missed: 0 };
         telling.tell(vec![Line::new(Voice::Timeline, Voice::You, "this is what is said from now on")]);
@@ -64,16 +69,20 @@ struct Readers {
     registry: Reader<Registry, RegistryTeller>,
     instances: Reader<Instances, InstancesTeller>,
     inventory: Reader<Inventory, InventoryTeller>,
+    tasks: Reader<Tasks, TasksTeller>,
+    drivers: Reader<Drivers, DriversTeller>,
 }
 
 impl Readers {
-    fn new(host: &Host, agent: &Address<Agent>) -> Self {
+    fn new(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> Self {
         Self {
             agent: Reader::new(agent),
             allocations: Reader::new(host.allocations()),
             registry: Reader::new(host.registry()),
             instances: Reader::new(host.instances()),
             inventory: Reader::new(host.inventory()),
+            tasks: Reader::new(tasks),
+            drivers: Reader::new(host.drivers()),
         }
     }
 
@@ -86,6 +95,8 @@ impl Readers {
             () = self.registry.heard() => {}
             () = self.instances.heard() => {}
             () = self.inventory.heard() => {}
+            () = self.tasks.heard() => {}
+            () = self.drivers.heard() => {}
         }
     }
 
@@ -95,6 +106,8 @@ impl Readers {
         self.registry.take();
         self.instances.take();
         self.inventory.take();
+        self.tasks.take();
+        self.drivers.take();
     }
 
     fn merged(&mut self) -> Vec<Line> {
@@ -104,6 +117,8 @@ impl Readers {
             std::mem::take(&mut self.registry.lines),
             std::mem::take(&mut self.instances.lines),
             std::mem::take(&mut self.inventory.lines),
+            std::mem::take(&mut self.tasks.lines),
+            std::mem::take(&mut self.drivers.lines),
         ])
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use callboard_actors::vocabulary::{AllocationId, Generation, PluginKey, Timestamp};
+use callboard_actors::vocabulary::{AllocationId, DriverName, Generation, PluginKey, Timestamp};
 use callboard_proto::admin::v1 as wire;
 
 /// Who speaks, or is spoken to.
@@ -22,6 +22,14 @@ pub(super) enum Voice {
     Instances,
     /// Who knows what this node offers.
     Inventory,
+    /// Who keeps the drivers.
+    Drivers,
+    /// One driver.
+    Driver(DriverName),
+    /// Who runs tasks through drivers.
+    Tasks,
+    /// One such task.
+    Task(AllocationId),
     /// All subscribers.
     Everyone,
     /// The database.
@@ -40,6 +48,10 @@ impl fmt::Display for Voice {
             Self::Registry => f.pad("registry"),
             Self::Instances => f.pad("instances"),
             Self::Inventory => f.pad("inventory"),
+            Self::Drivers => f.pad("drivers"),
+            Self::Driver(driver) => f.pad(&format!("driver {driver}")),
+            Self::Tasks => f.pad("tasks"),
+            Self::Task(task) => f.pad(&format!("task {task}")),
             Self::Everyone => f.pad("everyone"),
             Self::Disk => f.pad("disk"),
             Self::Timeline => f.pad("timeline"),

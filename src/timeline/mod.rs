@@ -5,7 +5,9 @@
 //!  allocations  feed ──► retold ─┤
 //!  registry     feed ──► retold ─┼─► merged ──► followed: a stream of lines ──► admin socket ──► page: columns for people
 //!  instances    feed ──► retold ─┤
-//!  inventory    feed ──► retold ─┘
+//!  inventory    feed ──► retold ─┤
+//!  tasks        feed ──► retold ─┤
+//!  drivers      feed ──► retold ─┘
 //! ```
 //!
 //! Each actor's own news keep their order. News of different actors that are there at the same time are put in the order in
@@ -19,9 +21,11 @@ mod retell;
 
 mod agent;
 mod allocations;
+mod drivers;
 mod instances;
 mod inventory;
 mod registry;
+mod tasks;
 
 mod follow;
 

@@ -133,10 +133,10 @@ fn painted(palette: Palette, name: &str) -> String {
     let padded = format!("{:<NAME_WIDTH$}", harmless(name));
     let code = match name.split(' ').next().unwrap_or_default() {
         "you" => "1",
-        "agent" | "process" => "33",
+        "agent" | "process" | "tasks" | "task" => "33",
         "allocation" => "36",
         "registry" => "35",
-        "instances" => "34",
+        "instances" | "drivers" | "driver" => "34",
         "inventory" => "32",
         _ => return padded,
     };

@@ -6,7 +6,8 @@
 //!
 //! Nobody else's process is ever hit: a process is ours only if its environment carries the mark with this host's random tag
 //! *and* it still is in the group that the mark names; and the signal goes through a descriptor of the very process that was
-//! looked at. What left its group on purpose, such as a mount helper in a session of its own, is let live, as in an orderly
+//! looked at. The mark may also name any group: that is a leash, for what survives its host and must not survive a play.
+//! What left its group on purpose, such as a mount helper in a session of its own, is let live, as in an orderly
 //! stop.
 
 use std::fs;
@@ -21,6 +22,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_s
 const SUBCOMMAND: &str = "keeper";
 /// The variable that marks a process: the host's tag, a colon, and the number of its process group.
 pub(super) const MARK: &str = "CALLBOARD_BOUND";
+/// What a mark names in the place of a group when it holds in any.
+const ANY_GROUP: &str = "any";
 /// How often at most the keeper looks for processes; each look finds what was forked since the one before.
 const LOOKS_MAX: usize = 250;
 /// The pause between two looks.
@@ -57,6 +60,13 @@ impl Keeper {
     #[must_use]
     pub fn tag(&self) -> &str {
         &self.tag
+    }
+
+    /// What a process carries in its environment, as a variable and its value, so that it ends with whoever holds this keeper,
+    /// whatever group or session it has gone to: for what survives its host on purpose and must not survive a demonstration.
+    #[must_use]
+    pub fn leash(&self) -> (&'static str, String) {
+        (MARK, format!("{}:{ANY_GROUP}", self.tag))
     }
 
     /// Lets the keeper go, in an orderly end: it looks once more, and ends.
@@ -101,7 +111,7 @@ pub fn keep() -> io::Result<()> {
     Err(io::Error::other("some processes of the host's groups cannot be ended"))
 }
 
-/// Every process that is marked with this tag and still in the group that its mark names.
+/// Every process that is marked with this tag and still in the group that its mark names, if it names one.
 fn processes_of(tag: &str) -> io::Result<Vec<Pid>> {
     let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -113,8 +123,9 @@ fn is_ours(pid: Pid, tag: &str) -> bool {
     let path = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("environ");
     let Ok(environment) = fs::read(path) else { return false };
     let Ok(group) = getpgid(Some(pid)) else { return false };
-    let mark = mark(tag, group.as_raw_nonzero().get().unsigned_abs());
-    environment.split(|byte| *byte == 0).any(|entry| entry == format!("{MARK}={mark}").as_bytes())
+    let bound = format!("{MARK}={}", mark(tag, group.as_raw_nonzero().get().unsigned_abs()));
+    let leashed = format!("{MARK}={tag}:{ANY_GROUP}");
+    environment.split(|byte| *byte == 0).any(|entry| entry == bound.as_bytes() || entry == leashed.as_bytes())
 }
 
 /// The mark of a process in this group.

@@ -48,10 +48,7 @@ async fn kill(stage: &mut Stage) -> Result<(), DemoError> {
     stage.witness_all()?;
     let running = stage.scene.board.processes().len();
     stage.you("host", &format!("SIGKILL (with {running} plugin processes)"))?;
-    let host = stage.hang_up()?;
-    host.witness().kill()?;
-    let ended = host.ended().await.map_or("it has not ended".to_owned(), crate::demo::host::told);
-    stage.check("the host has ended by SIGKILL", Look::new(ended == "signal 9", ended)).await?;
+    stage.kill_host().await?;
     let look = stage.all_ended().await;
     stage.check("no plugin process is left", look).await
 }

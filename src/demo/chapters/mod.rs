@@ -10,12 +10,18 @@ mod killed_host;
 
 mod ordered_end;
 
-use callboard_proto::admin::v1::Said;
+mod driven_tasks;
+mod killed_driver;
+mod reattached;
+
+mod driven_end;
+
+use callboard_proto::admin::v1::{DriverStatus, Said};
 
 use super::check::Look;
 use super::error::DemoError;
-use super::house::{BLUE, GREEN};
-use super::stage::Stage;
+use super::house::{BLUE, DRIVER, ERRAND, GREEN, WEB};
+use super::stage::{Scene, Stage};
 
 /// Who plays which part. It is not known before the first chapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +42,22 @@ impl Parts {
     }
 }
 
+/// The processes of the two tasks, as their driver told them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tasks {
+    /// The one that runs until it is stopped.
+    pub(super) web: u32,
+    /// The one that ends when its work is done.
+    pub(super) errand: u32,
+}
+
+impl Tasks {
+    fn seen(scene: &Scene) -> Result<Self, DemoError> {
+        let process = |task| scene.board.task_process(task).ok_or(DemoError::StepFailed);
+        Ok(Self { web: process(WEB)?, errand: process(ERRAND)? })
+    }
+}
+
 /// Plays everything.
 pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
     let parts = interleaved::play(stage).await?;
@@ -43,7 +65,11 @@ pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
     killed_plugin::play(stage, parts).await?;
     late_plugin::play(stage, parts).await?;
     killed_host::play(stage, parts).await?;
-    ordered_end::play(stage).await
+    ordered_end::play(stage).await?;
+    let driver = driven_tasks::play(stage).await?;
+    let driver = killed_driver::play(stage, driver).await?;
+    reattached::play(stage, driver).await?;
+    driven_end::play(stage).await
 }
 
 /// The place of the first line, from `start` on, that one said to another and that begins like this.
@@ -67,6 +93,20 @@ fn in_order(said: &[Said], lines: &[(&str, &str, &str)]) -> Look {
     let took_ms = said[last].at_unix_ms.saturating_sub(said[first].at_unix_ms);
     let messages: Vec<_> = lines.iter().map(|(_, _, message)| *message).collect();
     Look::new(true, format!("{}, within {took_ms} ms", messages.join(", then ")))
+}
+
+/// Whether the driver is in good health in a process for which this holds.
+fn driver_serves(scene: &Scene, is_meant: impl Fn(&DriverStatus) -> bool) -> Look {
+    let Some(driver) = scene.board.driver(DRIVER) else { return Look::new(false, "there is no driver") };
+    let how = if driver.adopted { "found again" } else { "launched" };
+    let seen = format!("{}, process {}, {how}", driver.health, driver.pid);
+    Look::new(driver.health == "healthy" && driver.pid != 0 && is_meant(driver), seen)
+}
+
+/// Whether a task was started once and as this process, by what it wrote down itself.
+fn started_once(stage: &Stage, task: &str, pid: u32) -> Look {
+    let starts = stage.house.starts(task);
+    Look::new(starts == [pid.to_string()], format!("{task} was started as {}", starts.join(", ")))
 }
 
 /// Whether generations have grown.

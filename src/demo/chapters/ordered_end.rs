@@ -4,7 +4,6 @@ use callboard_proto::admin::v1::ChildEnding;
 
 use crate::demo::check::Look;
 use crate::demo::error::DemoError;
-use crate::demo::host::told;
 use crate::demo::stage::Stage;
 
 pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
@@ -16,10 +15,7 @@ pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
     stage.witness_all()?;
     stage.step();
     let report = stage.shut_down().await?;
-    for ending in &report {
-        stage
-            .print(&format!("           {:<24} {}  ({} ms)", ending.child, ending.ending, ending.took_ms))?;
-    }
+    stage.show_report(&report)?;
     stage
         .check(
             "the report names every part, processes after their registrations, the database last",
@@ -27,19 +23,11 @@ pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
         )
         .await?;
 
-    let host = stage.hang_up()?;
-    let ended = host.ended().await.map_or("it has not ended".to_owned(), told);
-    stage
-        .check("the host has ended by itself, in good order", Look::new(ended == "exit code 0", ended))
-        .await?;
+    stage.host_has_ended().await?;
     let look = stage.all_ended().await;
     stage.check("no plugin process is left", look).await?;
-    let sockets = stage.house.sockets()?;
-    let seen = match sockets.as_slice() {
-        [] => "none".to_owned(),
-        left => left.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
-    };
-    stage.check("no socket is left", Look::new(sockets.is_empty(), seen)).await
+    let look = stage.no_socket()?;
+    stage.check("no socket is left", look).await
 }
 
 /// Whether the report has everything, in the order in which it has to end.

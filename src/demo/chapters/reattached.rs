@@ -1,0 +1,53 @@
+//! The host is killed, and the next one finds the driver and its tasks again.
+
+use super::{Tasks, driver_serves, started_once};
+use crate::demo::error::DemoError;
+use crate::demo::house::{DRIVER, ERRAND, WEB};
+use crate::demo::stage::{Scene, Stage};
+
+pub(super) async fn play(stage: &mut Stage, driver: u32) -> Result<(), DemoError> {
+    stage.chapter(
+        "The host is killed, and its driver is not",
+        "This time the plugin is meant to outlive its host. While there is no host, errand has its work done and ends: exec has\n\
+         nobody to tell, and keeps the event. The next host finds the same process of exec, and hears what it missed.",
+    )?;
+    let tasks @ Tasks { web, errand } = Tasks::seen(&stage.scene)?;
+    stage.witness_all()?;
+    stage.you("host", "SIGKILL (with a driver and two tasks)")?;
+    stage.kill_host().await?;
+    let look = stage.go_on(&[driver, web, errand]).await;
+    stage.check("the driver and both tasks go on without a host", look).await?;
+    stage.house.finish_errand()?;
+    let look = stage.has_ended(errand).await;
+    stage.check("errand has ended while there is no host", look).await?;
+
+    stage.start_host().await?;
+    let expected =
+        format!("exec is healthy in the same process {driver}, found again, and none was launched");
+    let is_same = |scene: &Scene| {
+        driver_serves(scene, |found| found.pid == driver && found.adopted && found.launches == 0)
+    };
+    stage.until(&expected, is_same).await?;
+    nothing_is_lost(stage, tasks).await?;
+    let look = stage.go_on(&[driver, web]).await;
+    stage.check(&format!("{DRIVER} and web are the processes that they were"), look).await?;
+    let look = started_once(stage, WEB, web).and(started_once(stage, ERRAND, errand));
+    stage.check("neither task was started again", look).await
+}
+
+/// Sees that the new host knows every event, and each one once.
+async fn nothing_is_lost(stage: &mut Stage, tasks: Tasks) -> Result<(), DemoError> {
+    let Tasks { web, errand } = tasks;
+    let told = |pid: u32| [format!("started, process {pid}"), format!("recovered, process {pid}")];
+    let (of_web, of_errand) = (told(web), told(errand));
+    let web_runs = |scene: &Scene| {
+        let has_told = scene.board.has_told(WEB, &[&of_web[0], &of_web[1]]);
+        scene.board.task_is(WEB, "running").and(has_told)
+    };
+    stage.until("web runs, and no event of it was told twice", web_runs).await?;
+    let is_known = |scene: &Scene| {
+        let events = [of_errand[0].as_str(), &of_errand[1], "exited with code 0"];
+        scene.board.has_exited(ERRAND, 0).and(scene.board.has_told(ERRAND, &events))
+    };
+    stage.until("that errand has ended, and how, was not lost", is_known).await
+}

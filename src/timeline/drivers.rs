@@ -1,0 +1,178 @@
+//! The lines of the drivers.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage};
+use callboard_actors::drivers::{DriversNews, DriversView};
+use callboard_actors::vocabulary::DriverName;
+
+use super::line::{Line, Voice};
+use super::merge::Rank;
+use super::retell::Retell;
+
+/// Retells what the drivers say.
+#[derive(Debug, Default)]
+pub(super) struct DriversTeller {
+    known: BTreeMap<DriverName, DriverReport>,
+}
+
+impl Retell for DriversTeller {
+    type News = DriversNews;
+    type View = DriversView;
+
+    fn begin(&mut self, view: &DriversView) -> Vec<(Rank, Line)> {
+        self.known = view.reports.iter().map(|report| (report.name.clone(), report.clone())).collect();
+        Vec::new()
+    }
+
+    fn retell(&mut self, news: &DriversNews) -> Vec<(Rank, Line)> {
+        let line = match news {
+            DriversNews::Reported(report) => {
+                let before = self.known.insert(report.name.clone(), report.clone());
+                return reported(report, before.as_ref()).into_iter().map(|line| (Rank::Run, line)).collect();
+            }
+            DriversNews::Left(report) => {
+                self.known.remove(&report.name);
+                Line::new(Voice::Driver(report.name.clone()), Voice::Drivers, "ended")
+            }
+            DriversNews::DeadLetters { driver, task, count, error } => {
+                let of = task.as_ref().map_or("no task that can be named".to_owned(), ToString::to_string);
+                let why = error.as_deref().unwrap_or("nobody has announced it");
+                let message = format!("{count} events of {of} reach nobody: {why}");
+                Line::new(Voice::Driver(driver.clone()), Voice::Everyone, message)
+            }
+            DriversNews::EventsInterrupted { driver, error, .. } => {
+                let message = format!("the stream of task events ended: {error}");
+                Line::new(Voice::Driver(driver.clone()), Voice::Drivers, message)
+            }
+        };
+        vec![(Rank::Run, line)]
+    }
+}
+
+/// The lines for what is new about a driver: the process that it has, what is done about it, and how it does.
+fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
+    let driver = || Voice::Driver(report.name.clone());
+    let to_driver = |message: String| Line::new(Voice::Drivers, driver(), message);
+    let is_same_stage = before.is_some_and(|before| before.stage == report.stage);
+    let pid = report.pid.filter(|pid| before.is_none_or(|before| before.pid != Some(*pid)));
+    let mut lines = Vec::new();
+    if let Some(pid) = pid {
+        lines.push(if report.is_adopted {
+            Line::new(driver(), Voice::Drivers, format!("still here: found again as process {pid}"))
+        } else {
+            to_driver(format!("run as process {pid}"))
+        });
+    }
+    let of_stage = match report.stage {
+        _ if is_same_stage => None,
+        DriverStage::Recalling => Some(to_driver("is a process of you still there?".to_owned())),
+        DriverStage::Connecting => Some(to_driver("who are you, and what can you do?".to_owned())),
+        DriverStage::Pausing => {
+            let message =
+                format!("{} is lost, and tried again after a pause: {}", report.name, report.reason);
+            Some(Line::new(Voice::Drivers, Voice::Everyone, message))
+        }
+        DriverStage::Stopping => Some(to_driver("end, or be left".to_owned())),
+        // The process itself, its health, or its end are told.
+        DriverStage::Launching | DriverStage::Watching | DriverStage::Gone => None,
+    };
+    lines.extend(of_stage);
+    let is_same_health =
+        before.is_some_and(|before| (before.health, &before.reason) == (report.health, &report.reason));
+    lines.extend(health(report).filter(|_| !is_same_health));
+    lines
+}
+
+/// What a driver that is watched says of itself.
+fn health(report: &DriverReport) -> Option<Line> {
+    let version = report.version.as_deref().unwrap_or_default();
+    let message = match (report.stage, report.health) {
+        (DriverStage::Watching, DriverHealth::Healthy) => format!("healthy: {} {version}", report.name),
+        (DriverStage::Watching, health @ (DriverHealth::Undetected | DriverHealth::Unhealthy)) => {
+            format!("{health}: {}", report.reason)
+        }
+        (
+            DriverStage::Recalling
+            | DriverStage::Launching
+            | DriverStage::Connecting
+            | DriverStage::Watching
+            | DriverStage::Pausing
+            | DriverStage::Stopping
+            | DriverStage::Gone,
+            _,
+        ) => return None,
+    };
+    Some(Line::new(Voice::Driver(report.name.clone()), Voice::Drivers, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use callboard_actors::vocabulary::{Generation, Timestamp};
+
+    use super::*;
+
+    fn report(stage: DriverStage, health: DriverHealth, pid: Option<u32>, reason: &str) -> DriverReport {
+        DriverReport {
+            name: DriverName::new("exec").unwrap(),
+            generation: Generation::default(),
+            health,
+            reason: reason.to_owned(),
+            since: Timestamp::default(),
+            stage,
+            attributes: Arc::default(),
+            capabilities: None,
+            version: Some("1.0".into()),
+            pid,
+            is_adopted: false,
+            launches: 1,
+        }
+    }
+
+    fn told(teller: &mut DriversTeller, reports: Vec<DriverReport>) -> Vec<String> {
+        let news = reports.into_iter().map(DriversNews::Reported);
+        let lines = news.flat_map(|news| teller.retell(&news)).map(|(_, line)| line);
+        lines.map(|line| format!("{} → {}: {}", line.from, line.to, line.message)).collect()
+    }
+
+    #[test]
+    fn a_driver_that_is_killed_is_told_once_for_each_turn_it_takes() {
+        use DriverHealth::{Healthy, NoAnswerYet, Unhealthy};
+        let lines = told(
+            &mut DriversTeller::default(),
+            vec![
+                report(DriverStage::Recalling, NoAnswerYet, None, ""),
+                report(DriverStage::Launching, NoAnswerYet, None, ""),
+                report(DriverStage::Connecting, NoAnswerYet, Some(7), ""),
+                report(DriverStage::Watching, Healthy, Some(7), ""),
+                report(DriverStage::Watching, Healthy, Some(7), ""),
+                report(DriverStage::Pausing, Unhealthy, None, "signal 9"),
+                report(DriverStage::Launching, Unhealthy, None, "signal 9"),
+                report(DriverStage::Connecting, Unhealthy, Some(8), "signal 9"),
+                report(DriverStage::Watching, Healthy, Some(8), ""),
+            ],
+        );
+        assert_eq!(
+            lines,
+            [
+                "drivers → driver exec: is a process of you still there?",
+                "drivers → driver exec: run as process 7",
+                "drivers → driver exec: who are you, and what can you do?",
+                "driver exec → drivers: healthy: exec 1.0",
+                "drivers → everyone: exec is lost, and tried again after a pause: signal 9",
+                "drivers → driver exec: run as process 8",
+                "drivers → driver exec: who are you, and what can you do?",
+                "driver exec → drivers: healthy: exec 1.0",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_driver_that_outlived_its_host_is_found_again() {
+        let found = report(DriverStage::Connecting, DriverHealth::NoAnswerYet, Some(7), "");
+        let lines = told(&mut DriversTeller::default(), vec![DriverReport { is_adopted: true, ..found }]);
+        assert_eq!(lines[0], "driver exec → drivers: still here: found again as process 7");
+    }
+}

@@ -1,0 +1,157 @@
+//! The lines of the tasks that drivers run.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::vocabulary::AllocationId;
+
+use super::line::{Line, Voice};
+use super::merge::Rank;
+use super::retell::Retell;
+use crate::tasks::{DriverCourse, TaskPhase, TaskReport, TasksNews, TasksView};
+
+/// Retells what the tasks say.
+#[derive(Debug, Default)]
+pub(super) struct TasksTeller {
+    known: BTreeMap<AllocationId, TaskReport>,
+}
+
+impl Retell for TasksTeller {
+    type News = TasksNews;
+    type View = TasksView;
+
+    fn begin(&mut self, view: &TasksView) -> Vec<(Rank, Line)> {
+        self.known = view.tasks.iter().map(|task| (task.name.clone(), task.clone())).collect();
+        Vec::new()
+    }
+
+    fn retell(&mut self, news: &TasksNews) -> Vec<(Rank, Line)> {
+        match news {
+            TasksNews::TaskChanged(task) => {
+                let before = self.known.insert(task.name.clone(), TaskReport::clone(task));
+                let lines = events(task, before.as_ref()).into_iter().chain(turn(task, before.as_ref()));
+                lines.map(|(rank, line)| (rank, line.of_allocation(&task.name))).collect()
+            }
+            TasksNews::TaskForgotten(name) => {
+                self.known.remove(name);
+                let message = format!("task {name} is in the configuration no more, and forgotten");
+                vec![(Rank::End, Line::new(Voice::Tasks, Voice::Everyone, message))]
+            }
+            TasksNews::DriverChanged(entry) => match &entry.course {
+                DriverCourse::Asking | DriverCourse::Brought => Vec::new(),
+                DriverCourse::Pausing(reason) | DriverCourse::Refused(reason) => {
+                    let message = format!("driver {} cannot be had: {reason}", entry.name);
+                    vec![(Rank::Order, Line::new(Voice::Tasks, Voice::Everyone, message))]
+                }
+            },
+        }
+    }
+}
+
+/// What its driver has told of a task since.
+fn events(task: &TaskReport, before: Option<&TaskReport>) -> Vec<(Rank, Line)> {
+    let count_before = |text: &str| {
+        let entries = before.iter().flat_map(|before| &before.events);
+        entries.filter(|entry| entry.text == text).map(|entry| entry.count).sum::<u64>()
+    };
+    let new = task.events.iter().filter(|entry| entry.count > count_before(&entry.text));
+    let line = |text: &str| {
+        Line::new(
+            Voice::Driver(task.driver.clone()),
+            Voice::Task(task.name.clone()),
+            format!("event: {text}"),
+        )
+    };
+    new.map(|entry| (Rank::Asking, line(&entry.text))).collect()
+}
+
+/// The line for where a task has got to, if it is elsewhere than before.
+fn turn(task: &TaskReport, before: Option<&TaskReport>) -> Option<(Rank, Line)> {
+    if before.is_some_and(|before| before.phase == task.phase) {
+        return None;
+    }
+    let (driver, name) = (Voice::Driver(task.driver.clone()), &task.name);
+    let to_driver = |message: &str| Line::new(Voice::Tasks, driver.clone(), format!("{message} {name}"));
+    let told = match task.phase {
+        TaskPhase::Starting => (Rank::Order, to_driver("start")),
+        TaskPhase::Recovering => (Rank::Order, to_driver("recover")),
+        // It has ended already, and its driver need not know it any more.
+        TaskPhase::Stopping if before.is_some_and(|before| before.exit != task.exit) => {
+            (Rank::Order, to_driver("forget"))
+        }
+        TaskPhase::Stopping => (Rank::Order, to_driver("stop")),
+        TaskPhase::Running => (Rank::Run, Line::new(driver, Voice::Tasks, format!("{name} runs"))),
+        TaskPhase::Stopped
+        | TaskPhase::Waiting
+        | TaskPhase::Ended
+        | TaskPhase::Failed
+        | TaskPhase::OutOfReach => {
+            let message = format!("{name} is {}: {}", task.phase, task.note);
+            (Rank::End, Line::new(Voice::Tasks, Voice::Everyone, message))
+        }
+    };
+    Some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::driver::Folded;
+    use callboard_actors::vocabulary::{DriverName, Timestamp};
+
+    use super::*;
+
+    fn report(phase: TaskPhase, events: &[(&str, u64)]) -> TaskReport {
+        let event = |(text, count): &(&str, u64)| Folded {
+            text: (*text).to_owned(),
+            first: Timestamp::default(),
+            last: Timestamp::default(),
+            count: *count,
+        };
+        TaskReport {
+            name: AllocationId::new("web").unwrap(),
+            driver: DriverName::new("exec").unwrap(),
+            phase,
+            since: Timestamp::default(),
+            id: None,
+            exit: None,
+            restarts: 0,
+            note: "exited with code 0".to_owned(),
+            events: events.iter().map(event).collect(),
+            events_told: events.iter().map(|(_, count)| count).sum(),
+            events_missed: 0,
+            is_configured: true,
+        }
+    }
+
+    #[test]
+    fn a_task_is_told_once_for_each_turn_it_takes_and_each_event_once() {
+        let mut teller = TasksTeller::default();
+        let mut lines = Vec::new();
+        for report in [
+            report(TaskPhase::Starting, &[]),
+            report(TaskPhase::Running, &[]),
+            report(TaskPhase::Running, &[("started", 1)]),
+            report(TaskPhase::Recovering, &[("started", 1)]),
+            report(TaskPhase::Running, &[("started", 1), ("late", 1)]),
+            report(TaskPhase::Running, &[("started", 1), ("late", 2)]),
+            report(TaskPhase::Ended, &[("started", 1), ("late", 2)]),
+        ] {
+            let told = teller.retell(&TasksNews::TaskChanged(Box::new(report)));
+            lines.extend(
+                told.iter().map(|(_, line)| format!("{} → {}: {}", line.from, line.to, line.message)),
+            );
+        }
+        assert_eq!(
+            lines,
+            [
+                "tasks → driver exec: start web",
+                "driver exec → tasks: web runs",
+                "driver exec → task web: event: started",
+                "tasks → driver exec: recover web",
+                "driver exec → task web: event: late",
+                "driver exec → tasks: web runs",
+                "driver exec → task web: event: late",
+                "tasks → everyone: web is ended: exited with code 0",
+            ]
+        );
+    }
+}
