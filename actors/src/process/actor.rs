@@ -158,7 +158,7 @@ impl Scene {
 
     /// Makes the directory of its sockets, for a plugin whose terms name none.
     fn begin_sockets(&self, spec: &ProcessSpec) -> std::io::Result<Option<PathBuf>> {
-        if !spec.handshake.as_ref().is_some_and(|terms| terms.socket_dir.is_none()) {
+        if spec.handshake.as_ref().is_none_or(|terms| terms.socket_dir.is_some()) {
             return Ok(None);
         }
         let place = self.sockets();
