@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use callboard::actors::simulation::Law;
+
 /// The failure cases and rules that must be proven.
 const IDS: &[&str] = &[
     "REG-01", "REG-02", "REG-03", "REG-04", "REG-05", "REG-06", "REG-07", "REG-08", "REG-10", "RES-01",
@@ -102,4 +104,18 @@ fn every_promised_id_stands_among_the_guarantees() {
     let words: BTreeSet<&str> = page.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
     let missing: Vec<&&str> = IDS.iter().filter(|id| !words.contains(**id)).collect();
     assert!(missing.is_empty(), "docs/guarantees.md says nothing of {missing:?}");
+}
+
+/// What the simulator and the search check stands beside the promise that it holds, and nothing else is called a law.
+#[test]
+fn every_law_of_the_simulation_stands_beside_its_promise() {
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with('|'));
+    let named: BTreeSet<String> = rows
+        .flat_map(|row| row.split("law ").skip(1))
+        .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '-').collect())
+        .filter(|name: &String| name.starts_with(char::is_uppercase))
+        .collect();
+    let laws: BTreeSet<String> = Law::ALL.iter().map(|law| law.id().to_owned()).collect();
+    assert_eq!(named, laws);
 }

@@ -42,5 +42,7 @@ pub mod inventory;
 
 pub mod supervisor;
 
+pub mod simulation;
+
 #[cfg(test)]
 mod stage;

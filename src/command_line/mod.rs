@@ -4,6 +4,7 @@
 //!   run                                            is a host program: config ─► host, agent, admin socket
 //!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
 //!   demo                                           plays the life of a plugin on real processes
+//!   simulate                                       plays many lives by chance, and checks the laws
 //!   plugin hostpath, plugin exec                   is a plugin
 //!   plugin exec-task                               is beside a task of `plugin exec` (hidden)
 //!   bound                                          becomes a process of `run` (hidden)
@@ -14,6 +15,7 @@
 //! output, and a reader who leaves early is no error.
 
 mod run;
+mod simulate;
 
 mod ask;
 mod target;
@@ -34,6 +36,7 @@ use tracing_subscriber::EnvFilter;
 
 use self::ask::{NameArgs, PlainArgs, ShutdownArgs, WatchArgs};
 use self::run::RunArgs;
+use self::simulate::SimulateArgs;
 use crate::demo::{self, DemoArgs};
 use crate::exec::{self, ExecArgs};
 use crate::hostpath::{self, HostpathArgs};
@@ -67,6 +70,8 @@ enum Command {
     Shutdown(ShutdownArgs),
     /// See the life of a storage plugin and of a task driver on real processes, in under a minute
     Demo(DemoArgs),
+    /// Interleave many allocations by chance, and hold every step against the laws
+    Simulate(SimulateArgs),
     /// Be a plugin
     Plugin(Box<PluginArgs>),
     /// Become a command that the kernel kills when its host dies; `run` starts plugins through this
@@ -132,6 +137,7 @@ pub fn main() -> ExitCode {
         Command::Stop(args) => ask::stop(&args),
         Command::Shutdown(args) => ask::shutdown(&args),
         Command::Demo(args) => play_demo(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Plugin(args) => match args.plugin {
             Plugin::Hostpath(args) => be_hostpath(args),
             Plugin::Exec(args) => be_exec(args),

@@ -39,6 +39,7 @@ pub struct Retire;
 
 conversation! {
     /// What is said to an instance.
+    #[derive(Clone)]
     pub enum InstanceAsk -> InstanceAnswer for Instance {
         LookNow => InstanceReport,
         Retire => InstanceReport,

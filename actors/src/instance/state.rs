@@ -141,7 +141,7 @@ pub(super) enum Link {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Instance {
     pub(super) config: InstanceConfig,
     pub(super) phase: Phase,

@@ -199,6 +199,7 @@ pub struct InstanceReported {
 
 conversation! {
     /// What is said to the supervisor of the instances.
+    #[derive(Clone)]
     pub enum InstancesAsk -> InstancesAnswer for Instances {
         Dispense => Result<Dispensed, DispenseError>,
         CheckNow => Result<InstanceReport, CheckError>,

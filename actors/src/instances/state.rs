@@ -162,7 +162,7 @@ impl Child {
 }
 
 /// One plugin.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Post {
     /// The instance.
     pub(super) child: Child,
@@ -175,7 +175,7 @@ pub(super) struct Post {
 }
 
 /// Whether the plugins that were registered at the start are known by now.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Settling {
     /// The registry has not told yet what there is.
     Unknown,
@@ -186,7 +186,7 @@ pub(super) enum Settling {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Instances {
     pub(super) options: InstancesOptions,
     /// Whom the registry routes to.

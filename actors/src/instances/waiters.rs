@@ -6,7 +6,7 @@ use crate::shell::AskId;
 use crate::vocabulary::Timestamp;
 
 /// Who waits for what, and since when.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Waiters<K: Ord> {
     by_key: BTreeMap<K, BTreeMap<AskId, Timestamp>>,
     count: usize,

@@ -52,6 +52,7 @@ pub struct FirstSummary {
 
 conversation! {
     /// What is said to the inventory.
+    #[derive(Clone)]
     pub enum InventoryAsk -> InventoryAnswer for Inventory {
         TakeInventory => InventoryView,
         AwaitFirst => InventoryView,

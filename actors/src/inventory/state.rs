@@ -54,7 +54,7 @@ pub enum InventoryTimer {
 }
 
 /// Where the inventory stands.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Phase {
     /// The first fingerprints are being gathered.
     Gathering {
@@ -73,7 +73,7 @@ pub(super) enum Phase {
 }
 
 /// How one plugin's offer stands.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Standing {
     /// It is offered, and this was told.
     Current(Offer),
@@ -141,7 +141,7 @@ impl FirstSummary {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Inventory {
     pub(super) options: InventoryOptions,
     pub(super) phase: Phase,

@@ -18,6 +18,7 @@ const OPTIONS_BYTES_MAX: usize = 4_096;
 
 crate::conversation! {
     /// What is said to the registry.
+    #[derive(Clone)]
     pub enum RegistryAsk -> RegistryAnswer for Registry {
         Register => Result<Registered, RegisterError>,
         Deregister => Deregistered,

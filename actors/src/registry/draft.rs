@@ -6,7 +6,7 @@ use super::messages::{Active, RegistryNews};
 use super::state::{Counter, Registry, Stored, StoredChange};
 use crate::shell::{AskId, Effects};
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Draft {
     change: StoredChange,
     comings_and_goings: Vec<RegistryNews>,

@@ -10,7 +10,7 @@ const FEW_MAX: usize = 16;
 
 /// The registrations of one plugin, in order of their numbers. Almost always they are few, and then they lie side by side;
 /// should they become many, they are indexed, so that none costs more for it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Members {
     /// In order of number, at most [`FEW_MAX`].
     Few(Vec<Stored>),

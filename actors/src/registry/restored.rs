@@ -20,7 +20,7 @@ const LEAST_GRACE: Duration = Duration::from_secs(5);
 /// How many registrations leave with one write when the grace is over.
 const DROPPED_AT_ONCE: usize = 512;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Restored {
     unconfirmed: BTreeMap<RegistrationNumber, Arc<Registration>>,
     /// Who is still to be checked in this round.

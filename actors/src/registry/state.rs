@@ -1,6 +1,7 @@
 //! What the registry knows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,7 +128,7 @@ pub enum CheckOutcome {
 const RESERVED_AT_ONCE: u64 = 4_096;
 
 /// Hands out numbers that never repeat: a block is reserved on disk before the first of it is used.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Counter {
     next: u64,
     ceiling: u64,
@@ -151,7 +152,7 @@ impl Counter {
 }
 
 /// One plugin with everyone who serves it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Plugin {
     /// All registrations.
     pub(super) members: Members,
@@ -172,7 +173,7 @@ impl Plugin {
 }
 
 /// The machine.
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct Registry {
     pub(super) options: RegistryOptions,
     pub(super) run: RunNumber,
@@ -183,6 +184,22 @@ pub struct Registry {
     pub(super) waiting: Waiting,
     /// Empty between two messages.
     pub(super) draft: Draft,
+}
+
+/// In order of the plugins, so that equal registries look equal.
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { options: _, run, counter, plugins, held, restored, waiting, draft } = self;
+        f.debug_struct("Registry")
+            .field("run", run)
+            .field("counter", counter)
+            .field("plugins", &plugins.iter().collect::<BTreeMap<_, _>>())
+            .field("held", held)
+            .field("restored", restored)
+            .field("waiting", waiting)
+            .field("draft", draft)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Registry {

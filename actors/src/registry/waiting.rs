@@ -6,7 +6,7 @@ use crate::shell::AskId;
 use crate::vocabulary::{PluginKey, Timestamp};
 
 /// Who waits for what. Bounded by the machine that holds it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     by_plugin: HashMap<PluginKey, Vec<AskId>>,
     by_id: BTreeMap<AskId, (PluginKey, Timestamp)>,

@@ -71,7 +71,7 @@ pub(crate) struct Shell<M: Machine, D, S> {
     pub(super) random: fastrand::Rng,
     pub(super) phase: Phase<M>,
     pub(super) effects: Effects<M>,
-    pub(super) outbox: Outbox<M>,
+    pub(super) outbox: Outbox<Item<M>>,
     pub(super) calls: Calls<M>,
     pub(super) timers: Timers<M::Timer>,
     pub(super) armed: Option<(Timestamp, SpawnHandle)>,
@@ -324,7 +324,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             Ok(Written::Failed(error)) => Some(error),
             Err(panic) => Some(format!("the store crashed: {}", panic_message(&*panic))),
         };
-        self.outbox.push(Item::Gate(ticket.sequence));
+        self.outbox.close_gate(ticket.sequence);
         failed
     }
 

@@ -199,9 +199,20 @@ impl<M: Machine> Effects<M> {
         self.list.push(Effect::Stop(Ending::Failed(reason.into())));
     }
 
+    /// What was collected so far, in order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Effect<M>] {
+        &self.list
+    }
+
     /// Takes all effects out, in order, leaving the collection empty.
     pub fn drain(&mut self) -> impl Iterator<Item = Effect<M>> + '_ {
         self.list.drain(..)
+    }
+
+    /// Adds effects to what was collected.
+    pub(crate) fn extend(&mut self, effects: Vec<Effect<M>>) {
+        self.list.extend(effects);
     }
 
     /// Forgets what was collected: a step that crashed has no effects.

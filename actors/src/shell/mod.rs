@@ -82,3 +82,6 @@ pub use machine::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, Nev
 pub use notice::{DeadLetterCause, Notice, Notices};
 pub use spawn::{Ending, IN_FLIGHT_MAX, Running, Settings, start};
 pub use store::{NoStore, Store, Ticket, Written};
+
+pub(crate) use outbox::Outbox;
+pub(crate) use timers::Timers;

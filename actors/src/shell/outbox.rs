@@ -10,8 +10,6 @@ use super::spawn::Ending;
 
 /// One thing that waits to leave.
 pub(crate) enum Item<M: Machine> {
-    /// Nothing behind this leaves before write `0` is on disk.
-    Gate(u64),
     /// An answer; nobody may be waiting for it.
     Reply { answer: M::Answer, asker: Asker<M> },
     /// News for everyone.
@@ -26,30 +24,43 @@ pub(crate) enum Item<M: Machine> {
     Stop(Ending),
 }
 
-/// What waits to leave, and how far the disk has got.
-pub(crate) struct Outbox<M: Machine> {
-    items: VecDeque<Item<M>>,
+/// A place in the outbox.
+#[derive(Debug, Clone)]
+enum Place<T> {
+    /// Nothing behind this leaves before this write is on disk.
+    Gate(u64),
+    Thing(T),
+}
+
+/// What waits to leave, and how far the disk has got. It does not look at what it holds, so that a simulation can use it for
+/// things of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Outbox<T> {
+    places: VecDeque<Place<T>>,
     durable_through: u64,
     gates: usize,
 }
 
-impl<M: Machine> Default for Outbox<M> {
+impl<T> Default for Outbox<T> {
     fn default() -> Self {
-        Self { items: VecDeque::new(), durable_through: 0, gates: 0 }
+        Self { places: VecDeque::new(), durable_through: 0, gates: 0 }
     }
 }
 
-impl<M: Machine> Outbox<M> {
-    pub(crate) fn push(&mut self, item: Item<M>) {
-        if matches!(item, Item::Gate(_)) {
-            self.gates += 1;
-        }
-        self.items.push_back(item);
+impl<T> Outbox<T> {
+    pub(crate) fn push(&mut self, thing: T) {
+        self.places.push_back(Place::Thing(thing));
+    }
+
+    /// Closes a gate: nothing that is pushed after it leaves before this write is on disk.
+    pub(crate) fn close_gate(&mut self, sequence: u64) {
+        self.gates += 1;
+        self.places.push_back(Place::Gate(sequence));
     }
 
     /// Whether nothing waits to leave.
     pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.places.is_empty()
     }
 
     /// Everything up to this write is on disk.
@@ -58,20 +69,15 @@ impl<M: Machine> Outbox<M> {
     }
 
     /// Takes the next thing that may leave.
-    pub(crate) fn pop_released(&mut self) -> Option<Item<M>> {
+    pub(crate) fn pop_released(&mut self) -> Option<T> {
         loop {
-            match self.items.front()? {
-                Item::Gate(sequence) if *sequence > self.durable_through => return None,
-                Item::Gate(_) => {
+            match self.places.front()? {
+                Place::Gate(sequence) if *sequence > self.durable_through => return None,
+                Place::Gate(_) => {
                     self.gates -= 1;
-                    self.items.pop_front();
+                    self.places.pop_front();
                 }
-                Item::Reply { .. }
-                | Item::Publish(_)
-                | Item::Attach(..)
-                | Item::Refresh(_)
-                | Item::Call { .. }
-                | Item::Stop(_) => return self.items.pop_front(),
+                Place::Thing(_) => return self.places.pop_front().and_then(Place::into_thing),
             }
         }
     }
@@ -81,23 +87,35 @@ impl<M: Machine> Outbox<M> {
         self.gates > 0
     }
 
-    /// Forgets calls that a machine which no longer exists wanted to make. The next one asks for them again.
-    pub(crate) fn forget_calls(&mut self) {
-        self.items.retain(|item| !matches!(item, Item::Call { .. }));
+    /// Lets go of the things that are not to leave any more; gates stay.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
+        self.places.retain(|place| match place {
+            Place::Gate(_) => true,
+            Place::Thing(thing) => is_kept(thing),
+        });
     }
 
     /// Takes everything out that waits behind the gate of this write, and the gate.
-    pub(crate) fn take_behind(&mut self, sequence: u64) -> VecDeque<Item<M>> {
-        let is_gate = |item: &Item<M>| matches!(item, Item::Gate(gate) if *gate == sequence);
-        let place = self.items.iter().position(is_gate).unwrap_or(self.items.len());
-        let behind = self.items.split_off(place);
-        self.gates -= behind.iter().filter(|item| matches!(item, Item::Gate(_))).count();
-        behind
+    pub(crate) fn take_behind(&mut self, sequence: u64) -> Vec<T> {
+        let is_gate = |place: &Place<T>| matches!(place, Place::Gate(gate) if *gate == sequence);
+        let place = self.places.iter().position(is_gate).unwrap_or(self.places.len());
+        let behind = self.places.split_off(place);
+        self.gates -= behind.iter().filter(|place| matches!(place, Place::Gate(_))).count();
+        behind.into_iter().filter_map(Place::into_thing).collect()
     }
 
     /// Takes everything out that will never leave.
-    pub(crate) fn take_all(&mut self) -> VecDeque<Item<M>> {
+    pub(crate) fn take_all(&mut self) -> Vec<T> {
         self.gates = 0;
-        std::mem::take(&mut self.items)
+        std::mem::take(&mut self.places).into_iter().filter_map(Place::into_thing).collect()
+    }
+}
+
+impl<T> Place<T> {
+    fn into_thing(self) -> Option<T> {
+        match self {
+            Self::Gate(_) => None,
+            Self::Thing(thing) => Some(thing),
+        }
     }
 }

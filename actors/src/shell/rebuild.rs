@@ -1,6 +1,5 @@
 //! Crashes, failed writes, and the way back: how a machine is given up and built again from its store.
 
-use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 
@@ -63,7 +62,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     }
 
     /// Answers everyone who waited behind a write that failed.
-    fn refuse(&mut self, behind: VecDeque<Item<M>>, error: &str) {
+    fn refuse(&mut self, behind: Vec<Item<M>>, error: &str) {
         let actor = self.door.name.clone();
         self.settings.notices.post(Notice::WriteFailed { actor: actor.clone(), error: error.to_owned() });
         for item in behind {
@@ -75,7 +74,6 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
                 Item::Attach(reader, _) => self.unattached.push(reader),
                 // Nobody may see these; the rebuilt machine says and asks again what still holds.
                 Item::Reply { asker: Asker { reply: None, .. }, .. }
-                | Item::Gate(_)
                 | Item::Publish(_)
                 | Item::Refresh(_)
                 | Item::Call { .. }
@@ -107,7 +105,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     fn abandon_life(&mut self, next: AfterSettling) {
         self.phase = Phase::Settling(next);
         self.effects.clear();
-        self.outbox.forget_calls();
+        // The next machine asks again for the calls that this one wanted to make.
+        self.outbox.retain(|item| !matches!(item, Item::Call { .. }));
         self.calls.abandon();
         self.timers.clear();
         self.ticket.epoch += 1;

@@ -22,8 +22,6 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
 
     fn release(&mut self, item: Item<M>, context: &mut Context<Self>) {
         match item {
-            // Gates are taken out by the outbox itself.
-            Item::Gate(_) => {}
             Item::Reply { answer, asker } => asker.hear(answer),
             Item::Publish(news) => self.publish(news),
             Item::Attach(reader, view) => {

@@ -14,4 +14,5 @@ mod model;
 mod plugin;
 mod sockets;
 mod stage;
+mod stand_in;
 mod stories;

@@ -1,0 +1,156 @@
+//! Carrying: what leaves the parent or a child is done, or set on its way.
+
+use super::*;
+
+impl House {
+    pub(super) fn carry_parent(&mut self, moment: Moment) {
+        let mut left = Vec::new();
+        loop {
+            if self.parent.is_loading() {
+                // The calls of the former life are given up.
+                (self.follow, self.await_endings) = (None, None);
+                self.parent.loaded(moment, ());
+            }
+            self.parent.take_left(&mut left);
+            if left.is_empty() {
+                return;
+            }
+            for left in left.drain(..) {
+                match left {
+                    Left::Answer(Some(asker), answer) => self.answered.push((asker, Some(answer))),
+                    Left::Refused(asker, _) => self.answered.push((asker, None)),
+                    Left::News(number, news) => self.told.push(FeedItem::Change { number, news }),
+                    Left::Snapshot(number, view) => {
+                        self.told.push(FeedItem::Snapshot { number, view: (*view).clone() });
+                    }
+                    Left::Call { number, call, .. } => self.call(moment, number, call),
+                    Left::Ended(_) => {
+                        self.has_ended = true;
+                        self.kill_all();
+                    }
+                    Left::Answer(None, _) => {}
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, moment: Moment, number: u64, call: InstancesCall) {
+        match call {
+            InstancesCall::Follow { afresh } => {
+                self.follow = Some(number);
+                self.set_out.extend((!self.inbox.is_empty()).then_some(SetOut::Feed));
+                self.afresh |= afresh;
+                return;
+            }
+            InstancesCall::AwaitEndings => {
+                self.await_endings = Some(number);
+                self.set_out.extend((!self.endings.is_empty()).then_some(SetOut::Endings));
+                return;
+            }
+            InstancesCall::Look { life, .. } => {
+                self.look(moment, number, life);
+                return;
+            }
+            InstancesCall::Describe => {
+                let outcome = InstancesOutcome::Described(BTreeMap::new());
+                self.parent.returned(moment, number, Ok(outcome));
+                return;
+            }
+            InstancesCall::Sweep => self.kill_all(),
+            InstancesCall::Start { life, config } => self.start(moment, life, *config),
+            InstancesCall::Retire { life } => {
+                if let Some(child) = self.children.get_mut(&life) {
+                    child.actor.ask(moment, RETIREMENT, Retire.into_ask());
+                    self.carry_child(moment, life);
+                }
+            }
+            InstancesCall::Kill { life } => self.end_child(life, Ending::Killed),
+        }
+        self.parent.returned(moment, number, Ok(InstancesOutcome::Done));
+    }
+
+    fn start(&mut self, moment: Moment, life: Attempt, config: InstanceConfig) {
+        let plugin = config.plugin.clone();
+        let laws = InstanceLaws::new(config.clone());
+        let mut actor =
+            StandIn::begin(config, NoBooks, laws, Rules::default()).tampered_with(self.tampers.child.clone());
+        actor.loaded(moment, ());
+        self.latest.insert(plugin.clone(), life);
+        self.children.insert(life, Child { actor, plugin, reports: VecDeque::new(), look: None });
+        self.carry_child(moment, life);
+    }
+
+    fn look(&mut self, moment: Moment, number: u64, life: Attempt) {
+        match self.children.get_mut(&life) {
+            Some(child) => {
+                child.look = Some(number);
+                child.actor.ask(moment, LOOKS + number, LookNow.into_ask());
+                self.carry_child(moment, life);
+            }
+            None => self.looked(moment, number, None),
+        }
+    }
+
+    fn looked(&mut self, moment: Moment, number: u64, report: Option<InstanceReport>) {
+        let gone = AskError::NotRunning { actor: Instance::KIND.to_owned() };
+        self.parent.returned(moment, number, Ok(InstancesOutcome::Looked(report.ok_or(gone))));
+    }
+
+    pub(super) fn carry_child(&mut self, moment: Moment, life: Attempt) {
+        let mut left = Vec::new();
+        let Some(child) = self.children.get_mut(&life) else { return };
+        self.stirred.push(life);
+        if child.actor.is_loading() {
+            child.actor.loaded(moment, ());
+        }
+        child.actor.take_left(&mut left);
+        if let Some(violation) = child.actor.witness.broken() {
+            self.parent.witness.heard_of(violation);
+        }
+        for left in left {
+            match left {
+                Left::News(_, report) => {
+                    if let Some(child) = self.children.get_mut(&life) {
+                        self.set_out.push(SetOut::Report(report.plugin.clone()));
+                        child.reports.push_back(report);
+                    }
+                }
+                Left::Answer(Some(asker), answer) if asker >= LOOKS => {
+                    // What it saw it reported before it answered, so that is heard before.
+                    while self.children.get(&life).is_some_and(|child| !child.reports.is_empty()) {
+                        self.deliver_one(moment, life);
+                    }
+                    let report = match &*answer {
+                        InstanceAnswer::LookNow(report) | InstanceAnswer::Retire(report) => report.clone(),
+                    };
+                    self.looked(moment, asker - LOOKS, Some(report));
+                }
+                Left::Refused(asker, _) if asker >= LOOKS => self.looked(moment, asker - LOOKS, None),
+                Left::Ended(ending) => self.end_child(life, ending),
+                Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) | Left::Call { .. } => {}
+            }
+        }
+    }
+
+    fn deliver_one(&mut self, moment: Moment, life: Attempt) {
+        let report = self.children.get_mut(&life).and_then(|child| child.reports.pop_front());
+        if let Some(report) = report {
+            self.parent.ask(moment, NOBODY, InstanceReported { life, report }.into_ask());
+        }
+    }
+
+    pub(super) fn end_child(&mut self, life: Attempt, ending: Ending) {
+        let Some(Child { plugin, reports, actor, .. }) = self.children.remove(&life) else { return };
+        self.steps_before.0 += actor.steps();
+        self.late.insert(life, reports);
+        self.endings.push_back(ChildEnded { plugin, life, ending });
+        self.set_out.push(SetOut::Endings);
+    }
+
+    fn kill_all(&mut self) {
+        let lives: Vec<Attempt> = self.children.keys().copied().collect();
+        for life in lives {
+            self.end_child(life, Ending::Killed);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The laws by their ids. Each is a sentence of `docs/guarantees.md`, and each is checked after every step.
+
+macro_rules! laws {
+    ($($(#[$doc:meta])* $law:ident = $id:literal: $sentence:literal,)*) => {
+        /// A law that the simulator and the search hold every step against.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Law {
+            $(#[doc = $sentence] $law,)*
+        }
+
+        impl Law {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$law,)*];
+
+            /// Its id, as `docs/guarantees.md` names it.
+            #[must_use]
+            pub const fn id(self) -> &'static str {
+                match self {
+                    $(Self::$law => $id,)*
+                }
+            }
+
+            /// What it says.
+            #[must_use]
+            pub const fn sentence(self) -> &'static str {
+                match self {
+                    $(Self::$law => $sentence,)*
+                }
+            }
+        }
+    };
+}
+
+laws! {
+    Shell1 = "SHELL-1": "effects leave in order, and nothing leaves before the write in front of it is on disk",
+    Shell2 = "SHELL-2": "after a failed write everything behind it is refused, and memory is what the disk holds",
+    Shell3 = "SHELL-3": "a call has its key and its deadline, and what comes back to a later life changes nothing",
+    Shell4 = "SHELL-4": "no step panics of itself, and a crash costs one message and nothing else",
+    Shell7 = "SHELL-7": "whatever was taken is answered once",
+    R1 = "R1": "the active registration is the newest confirmed one, it changes in the step that changes it, and each change has a generation of its own",
+    R2 = "R2": "numbers of registrations only grow and stay with their owner, across restarts",
+    R3 = "R3": "new contents are an update that is told, equal ones are nothing",
+    R4 = "R4": "a goodbye of what is not there is harmless and tells nobody anything",
+    R5 = "R5": "a message with several roles changes all or none",
+    R6 = "R6": "subscribers get a snapshot and then every change once, in order, numbered",
+    R7 = "R7": "who waits is answered by the step that brings the plugin, or by the deadline",
+    R8 = "R8": "what is restored is not routed to before it is confirmed, and leaves after its grace",
+    I1 = "I1": "there is one instance for each active plugin, the old one retires first and in bounded time, and nothing of a former one counts",
+    I2 = "I2": "healthy is said only after everything was read over the connection there is, and what is shown is what is handed out",
+    I3 = "I3": "identity and capabilities are read once for each connection, one call at a time, and a round is one probe",
+    I4 = "I4": "the first failure takes the same path as any later one, and a look always follows",
+    I5 = "I5": "every change of health carries a reason",
+    I6 = "I6": "once stopping nothing new starts",
+    I7 = "I7": "a node plugin that need not know its node is usable without",
+    N1 = "N1": "the first fingerprints are told once and in time, later changes one by one, and what is shown is what was told",
+    N2 = "N2": "the end of the first wait names every plugin with its state",
+    Scl5 = "SCL-05": "equal reports are told once",
+    Reg8 = "REG-08": "what a former life says late changes nothing",
+    S4 = "S4": "after the end nothing is left",
+    R9 = "R9": "what is refused changes nothing",
+}

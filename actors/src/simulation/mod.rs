@@ -1,0 +1,45 @@
+//! Proof by trying: the laws of the machines, every small interleaving, and a simulator.
+//!
+//! ```text
+//!   search ── every order ──┐                       ┌── witness: each step and whatever leaves ──► laws ──► violation
+//!                           ├──► world ──► stand-in ┤
+//!   simulator ── by seed ───┘      ▲                └── what left ──┐
+//!                                  └────────────────────────────────┘
+//! ```
+//!
+//! The machines are those of production. The [stand-in](StandIn) is the shell without its runtime: it shares the shell's
+//! outbox and timers and follows the same rules, and a test plays the same histories through both. A [`Witness`] holds every
+//! step against a plain reference model; what it finds is a [`Violation`] of a [`Law`]. A [`Tamper`] makes a machine wrong on
+//! purpose, so that one can see which law cries.
+
+mod law;
+mod witness;
+
+mod tamper;
+
+mod stand_in;
+
+mod search;
+
+mod registry;
+
+mod instances;
+
+mod inventory;
+
+mod simulator;
+
+pub use instances::{
+    Behaviour, Errand, House, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesWorld,
+};
+pub use inventory::InventoryLaws;
+pub use law::Law;
+pub use registry::{Outcome, RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
+pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
+pub use simulator::{
+    Event, Fault, Faults, Happening, Simulation, Summary, UnknownFault, Unwatched, Watch, replay, simulate,
+    simulate_tampered,
+};
+pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
+pub use tamper::Tamper;
+pub use witness::{Violation, Witness};

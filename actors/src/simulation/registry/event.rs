@@ -1,0 +1,103 @@
+//! What can happen to a small registry, and how much of it.
+
+use std::fmt;
+
+use super::disk::Outcome;
+
+/// How much may happen, of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RegistryBounds {
+    /// How many allocations there are.
+    pub allocations: u8,
+    /// How often each registers, updates or deregisters, in any order.
+    pub orders_each: u8,
+    /// Whether the first allocation is a monolith: controller and node.
+    pub has_monolith: bool,
+    /// Whether plugins say their name, so that they can be proven after a restart.
+    pub are_provable: bool,
+    /// How often somebody waits for the plugin.
+    pub waits: u8,
+    /// How many writes fail, in any of three ways.
+    pub failures: u8,
+    /// How many steps crash.
+    pub crashes: u8,
+    /// How often the host is killed and started again.
+    pub restarts: u8,
+    /// How often time passes until something is due.
+    pub pauses: u8,
+    /// Whether the registry is told to stop at some instant.
+    pub stops: bool,
+}
+
+impl RegistryBounds {
+    /// Nothing happens.
+    pub const NONE: Self = Self {
+        allocations: 0,
+        orders_each: 0,
+        has_monolith: false,
+        are_provable: false,
+        waits: 0,
+        failures: 0,
+        crashes: 0,
+        restarts: 0,
+        pauses: 0,
+        stops: false,
+    };
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RegistryEvent {
+    /// An allocation registers, with contents of this kind.
+    Register(u8, u8),
+    /// An allocation says goodbye.
+    Deregister(u8),
+    /// Somebody waits for the plugin.
+    Wait,
+    /// So many of the waiting writes settle in this way.
+    Settle(u8, Outcome),
+    /// The next write will be refused at once.
+    RefuseNext,
+    /// The next step will crash.
+    Crash,
+    /// The store is read.
+    Load,
+    /// An identity check comes back.
+    Checked(u64, bool),
+    /// Time passes until something is due.
+    Pass,
+    /// The host is killed when so many of the waiting writes have reached the disk, and starts again.
+    KillHost(u8),
+    /// It is told to stop.
+    Stop,
+}
+
+/// How an allocation is called.
+pub(super) fn name(who: u8) -> String {
+    char::from(b'a' + who).to_string()
+}
+
+/// As a line of a message script of the registry.
+impl fmt::Display for RegistryEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Register(who, kind) => {
+                let socket = if *kind == 0 { "" } else { "-new" };
+                write!(f, "register {0} csi-node/zfs socket=\"/run/{0}{socket}.sock\"", name(*who))
+            }
+            Self::Deregister(who) => write!(f, "deregister {} csi-node/zfs", name(*who)),
+            Self::Wait => f.write_str("wait csi-node/zfs 3"),
+            Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
+            Self::Settle(_, Outcome::Failed) => f.write_str("write-fails"),
+            Self::Settle(_, Outcome::FailedButWritten) => f.write_str("write-fails-but-is-there"),
+            Self::RefuseNext => f.write_str("disk-full"),
+            Self::Crash => f.write_str("crash-next"),
+            Self::Load => f.write_str("load"),
+            Self::Checked(number, true) => write!(f, "proven check={number}"),
+            Self::Checked(number, false) => write!(f, "not-proven check={number}"),
+            Self::Pass => f.write_str("pass-until-due"),
+            Self::KillHost(reached) => write!(f, "kill-host written={reached}"),
+            Self::Stop => f.write_str("stop"),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The registry as one would explain it, and the laws that its machine is held against.
+
+mod disk;
+mod event;
+mod laws;
+mod model;
+mod reading;
+mod world;
+
+pub use disk::{Outcome, RegistryDisk, Rows};
+pub use event::{RegistryBounds, RegistryEvent};
+pub use laws::RegistryLaws;
+pub use world::RegistryWorld;

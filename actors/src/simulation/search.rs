@@ -1,0 +1,201 @@
+//! Every small interleaving: a search through all orders of what can happen in a small world.
+//!
+//! A world says what can happen next, and each of these is tried, depth first, in every state that was not seen before. A
+//! state is known again by a hash of 128 bits of all that is in it, so that different orders that come to the same are looked
+//! into once. Where nothing more can happen, the world is settled and must owe nobody an answer.
+
+use std::collections::HashSet;
+use std::fmt::{self, Debug, Display, Write};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+
+use super::witness::Violation;
+
+/// A world in which things happen that one can play again.
+pub trait Play: Clone {
+    /// One thing that can happen.
+    type Event: Clone + Debug + Display;
+
+    /// Whether this can happen now.
+    fn can(&self, event: &Self::Event) -> bool;
+
+    /// Lets it happen.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    fn take(&mut self, event: &Self::Event) -> Result<(), Violation>;
+
+    /// Lets happen what must happen of itself, and looks whether everybody got what is due.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    fn settle(&mut self) -> Result<(), Violation>;
+}
+
+/// A world so small that everything that can happen in it is tried.
+pub trait World: Play + Debug {
+    /// Everything that can happen now.
+    fn events(&self) -> Vec<Self::Event>;
+}
+
+/// What was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Searched {
+    /// Different states.
+    pub states: u64,
+    /// Steps between them that were taken.
+    pub steps: u64,
+    /// The longest history.
+    pub longest: usize,
+    /// Whether the search ended before everything was looked at, since its limit was reached.
+    pub is_cut_short: bool,
+}
+
+/// A history that breaks a law, as short as it gets by leaving events out.
+#[derive(Debug, Clone)]
+pub struct Counterexample<E> {
+    /// What happened.
+    pub history: Vec<E>,
+    /// What is wrong with it.
+    pub violation: Violation,
+}
+
+impl<E: Display> Display for Counterexample<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.violation)?;
+        writeln!(f, "after this history:")?;
+        self.history.iter().try_for_each(|event| writeln!(f, "  {event}"))
+    }
+}
+
+/// Tries everything, up to so many states.
+///
+/// # Errors
+/// The first history found that breaks a law, shortened.
+pub fn search<W: World>(start: &W, states_max: u64) -> Result<Searched, Counterexample<W::Event>> {
+    let mut search =
+        Search { seen: HashSet::default(), searched: Searched::default(), path: Vec::new(), states_max };
+    search.visit(start).map(|()| search.searched).map_err(|violation| {
+        let found = Counterexample { history: search.path, violation };
+        shorten(start, found)
+    })
+}
+
+struct Search<E> {
+    seen: HashSet<u128, BuildHasherDefault<Folded>>,
+    searched: Searched,
+    path: Vec<E>,
+    states_max: u64,
+}
+
+impl<E: Clone> Search<E> {
+    fn visit<W: World<Event = E>>(&mut self, world: &W) -> Result<(), Violation> {
+        if self.searched.states >= self.states_max {
+            self.searched.is_cut_short = true;
+            return Ok(());
+        }
+        if !self.seen.insert(digest(world)) {
+            return Ok(());
+        }
+        self.searched.states += 1;
+        self.searched.longest = self.searched.longest.max(self.path.len());
+        world.clone().settle()?;
+        for event in world.events() {
+            let mut next = world.clone();
+            self.searched.steps += 1;
+            self.path.push(event);
+            let event = self.path.last().expect("it was just put there");
+            next.take(event)?;
+            self.visit(&next)?;
+            self.path.pop();
+        }
+        Ok(())
+    }
+}
+
+/// Plays a history, leaving out what cannot happen, and gives the law that it breaks.
+pub fn play<W: Play>(start: &W, history: &[W::Event]) -> Option<(usize, Violation)> {
+    let mut world = start.clone();
+    for (place, event) in history.iter().enumerate() {
+        if world.can(event)
+            && let Err(violation) = world.take(event)
+        {
+            return Some((place + 1, violation));
+        }
+    }
+    world.settle().err().map(|violation| (history.len(), violation))
+}
+
+/// How many events are played at most while a history is shortened.
+const SHORTENING_MAX: usize = 20_000_000;
+
+/// Leaves out whatever the same law is broken without: first large pieces, then smaller ones, then single events.
+pub fn shorten<W: Play>(start: &W, found: Counterexample<W::Event>) -> Counterexample<W::Event> {
+    let Counterexample { mut history, mut violation } = found;
+    let (mut piece, mut played) = ((history.len() / 2).max(1), 0);
+    loop {
+        let mut is_shorter = false;
+        let mut end = history.len();
+        while end > 0 && played < SHORTENING_MAX {
+            let begin = end.saturating_sub(piece);
+            let mut shorter = history[..begin].to_vec();
+            shorter.extend_from_slice(&history[end..]);
+            played += shorter.len();
+            match play(start, &shorter) {
+                Some((length, other)) if other.law == violation.law => {
+                    shorter.truncate(length);
+                    (history, violation) = (shorter, other);
+                    is_shorter = true;
+                }
+                Some(_) | None => {}
+            }
+            end = begin.min(history.len());
+        }
+        if played >= SHORTENING_MAX || piece == 1 && !is_shorter {
+            return Counterexample { history, violation };
+        }
+        piece = if is_shorter && piece == 1 { 1 } else { (piece / 2).max(1) };
+    }
+}
+
+/// A hash of everything in a world, from how it shows itself.
+fn digest<W: World>(world: &W) -> u128 {
+    let mut hash = Digest { low: DefaultHasher::new(), high: DefaultHasher::new() };
+    hash.high.write_u8(1);
+    write!(hash, "{world:?}").expect("a hash takes any text");
+    u128::from(hash.high.finish()) << 64 | u128::from(hash.low.finish())
+}
+
+struct Digest {
+    low: DefaultHasher,
+    high: DefaultHasher,
+}
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.low.write(text.as_bytes());
+        self.high.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// What is hashed already needs no further hashing.
+#[derive(Default)]
+struct Folded(u64);
+
+impl Hasher for Folded {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 ^= u64::from_le_bytes(word);
+        }
+    }
+
+    fn write_u128(&mut self, number: u128) {
+        self.write(&number.to_le_bytes());
+    }
+}

@@ -1,0 +1,33 @@
+//! Chance that comes out the same each time: numbers from a seed, on every machine and in every version.
+
+/// A row of numbers that looks random and follows from its seed (splitmix64).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chance(u64);
+
+impl Chance {
+    pub(super) const fn from_seed(seed: u64) -> Self {
+        Self(seed ^ 0x5CA1_AB1E_0DDB_A115)
+    }
+
+    pub(super) const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        mixed(self.0)
+    }
+
+    /// A number below this one; 0 below 0.
+    pub(super) const fn below(&mut self, limit: u64) -> u64 {
+        if limit == 0 { 0 } else { self.next() % limit }
+    }
+
+    /// Whether something happens that happens once in so many times.
+    pub(super) const fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+}
+
+/// A number that has nothing to do with the one given, and always the same.
+pub(super) const fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ number >> 31
+}

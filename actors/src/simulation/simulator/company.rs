@@ -1,0 +1,377 @@
+//! The company: a registry with its disk, the instances, the inventory, and everyone who speaks with them.
+//!
+//! It does one thing after another as it is told, and after each looks whether a law was broken. It knows no chance: the same
+//! events come to the same.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::super::instances::{House, NoBooks, SetOut};
+use super::super::inventory::InventoryLaws;
+use super::super::law::Law;
+use super::super::registry::{Outcome, RegistryDisk, RegistryLaws};
+use super::super::stand_in::{Left, Rules, StandIn};
+use super::super::tamper::Tamper;
+use super::super::witness::Violation;
+use super::chance::mixed;
+use super::event::Happening;
+use super::roles::Cast;
+use crate::instances::InstancesOptions;
+use crate::inventory::{InstancesItem, Inventory, InventoryOptions};
+use crate::registry::{Registry, RegistryOptions};
+use crate::shell::{FeedItem, Message, StopMode};
+use crate::vocabulary::{Moment, Timestamp};
+
+pub(super) type RegistryActor = StandIn<Registry, RegistryDisk, RegistryLaws>;
+pub(super) type InventoryActor = StandIn<Inventory, NoBooks, InventoryLaws>;
+
+/// How many news may wait for the instances; one more and they begin anew with a snapshot.
+const INBOX_MAX: usize = 1_024;
+/// Askers of the registry are even, of the instances odd.
+const INVENTORY_ASKER: u64 = 0;
+
+/// Whether a host runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Curtain {
+    Up,
+    /// Who consumes was told to stop, and the registry not yet.
+    Falling,
+    /// The registry was told to stop.
+    Fallen,
+    Down,
+}
+
+/// Something that the world should plan for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// Something can happen of itself now.
+    Ready(Happening),
+    /// A plugin is being called.
+    Called(u32),
+    /// Something is due then.
+    Due(Happening, Timestamp),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Company {
+    pub(super) cast: Cast,
+    options: RegistryOptions,
+    tamper: Option<Rc<dyn Tamper<Registry>>>,
+    pub(super) registry: RegistryActor,
+    pub(super) house: House,
+    pub(super) inventory: InventoryActor,
+    pub(super) inventory_follow: Option<u64>,
+    pub(super) inventory_inbox: VecDeque<InstancesItem>,
+    pub(super) inventory_is_owed: bool,
+    inbox: usize,
+    is_owed: bool,
+    pub(super) curtain: Curtain,
+    pub(super) now: Timestamp,
+    askers: u64,
+    unanswered: BTreeSet<u64>,
+    steps_before: u64,
+    pub(super) signals: Vec<Signal>,
+    /// What left, told line by line, if somebody wants to know.
+    pub(super) trace: Option<Vec<String>>,
+    pub(super) broken: Option<Violation>,
+}
+
+impl Company {
+    pub(super) fn new(cast: Cast, tamper: Option<Rc<dyn Tamper<Registry>>>) -> Self {
+        let now = Timestamp::from_epoch(Duration::from_secs(1_000_000));
+        let options =
+            RegistryOptions { restore_grace: Duration::from_secs(20), ..RegistryOptions::default() };
+        let laws = RegistryLaws::new(options.clone(), false);
+        let registry = StandIn::begin(options.clone(), RegistryDisk::new(now), laws, Rules::default());
+        let mut company = Self {
+            cast,
+            registry: registry.tampered_with(tamper.clone()),
+            options,
+            tamper,
+            house: House::new(InstancesOptions::default()),
+            inventory: new_inventory(),
+            inventory_follow: None,
+            inventory_inbox: VecDeque::new(),
+            inventory_is_owed: false,
+            inbox: 0,
+            is_owed: false,
+            curtain: Curtain::Up,
+            now,
+            askers: 0,
+            unanswered: BTreeSet::new(),
+            steps_before: 0,
+            signals: Vec::new(),
+            trace: None,
+            broken: None,
+        };
+        company.raise();
+        company
+    }
+
+    /// How many steps all machines have taken so far.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps_before + self.registry.steps() + self.house.steps() + self.inventory.steps()
+    }
+
+    /// The time, and a number that follows from it.
+    pub(super) fn moment(&self) -> Moment {
+        let micros = u64::try_from(self.now.since_epoch().as_micros()).unwrap_or(u64::MAX);
+        Moment { now: self.now, random: mixed(micros) }
+    }
+
+    // === A host's life ===
+
+    /// Everyone but the registry is in place; the registry reads its store first.
+    pub(super) fn raise(&mut self) {
+        self.curtain = Curtain::Up;
+        let moment = self.moment();
+        self.house.load(moment);
+        self.inventory.loaded(moment, ());
+        self.signals.push(Signal::Ready(Happening::Load(true)));
+        self.hear();
+    }
+
+    /// The host is gone, whatever it was at.
+    pub(super) fn fall(&mut self, reached: usize) {
+        self.steps_before = self.steps();
+        let mut disk = self.registry.books.clone();
+        let mut laws = self.registry.witness.clone();
+        disk.begin_run(reached, self.now);
+        laws.forget_listeners();
+        let registry = StandIn::begin(self.options.clone(), disk, laws, Rules::default());
+        self.registry = registry.tampered_with(self.tamper.clone());
+        self.house = House::new(InstancesOptions::default());
+        self.inventory = new_inventory();
+        (self.inventory_follow, self.inventory_is_owed) = (None, false);
+        self.inventory_inbox.clear();
+        (self.inbox, self.is_owed) = (0, false);
+        self.unanswered.clear();
+        self.signals.clear();
+        self.curtain = Curtain::Down;
+    }
+
+    pub(super) fn request_stop(&mut self) {
+        self.curtain = Curtain::Falling;
+        let moment = self.moment();
+        self.inventory.request_stop(moment, StopMode::Stop);
+        self.house.request_stop(moment);
+    }
+
+    /// Consumers have stopped: the registry follows. When it has, nothing may be left.
+    fn go_on_falling(&mut self) {
+        if self.curtain == Curtain::Falling && self.house.has_ended && self.inventory.has_ended() {
+            self.curtain = Curtain::Fallen;
+            self.registry.request_stop(self.moment(), StopMode::Stop);
+        }
+        if self.curtain == Curtain::Fallen && self.registry.has_ended() {
+            if self.house.children_count() > 0 {
+                let what = format!("{} instances are left after the end", self.house.children_count());
+                self.cry(Law::S4, what);
+            }
+            let written = self.registry.books.waiting();
+            self.fall(written);
+            self.signals.push(Signal::Ready(Happening::Start));
+        }
+    }
+
+    /// Whether no host runs.
+    pub(super) fn has_fallen(&self) -> bool {
+        self.curtain == Curtain::Down
+    }
+
+    // === Questions ===
+
+    pub(super) fn ask_registry<Q: Message<Registry>>(&mut self, message: Q) {
+        if self.curtain == Curtain::Up {
+            self.askers += 2;
+            self.unanswered.insert(self.askers);
+            self.registry.ask(self.moment(), self.askers, message.into_ask());
+        }
+    }
+
+    pub(super) fn ask_instances<Q: Message<crate::instances::Instances>>(&mut self, message: Q) {
+        if self.curtain == Curtain::Up {
+            self.askers += 2;
+            self.unanswered.insert(self.askers + 1);
+            self.house.ask(self.moment(), self.askers + 1, message.into_ask());
+        }
+    }
+
+    pub(super) fn ask_inventory<Q: Message<Inventory>>(&mut self, message: Q) {
+        if self.curtain == Curtain::Up {
+            self.inventory.ask(self.moment(), INVENTORY_ASKER, message.into_ask());
+        }
+    }
+
+    fn answered(&mut self, asker: u64) {
+        if asker != INVENTORY_ASKER && !self.unanswered.remove(&asker) {
+            self.cry(Law::Shell7, format!("question {asker} was answered twice"));
+        }
+    }
+
+    pub(super) fn cry(&mut self, law: Law, what: String) {
+        self.broken.get_or_insert(Violation { law, what });
+    }
+
+    /// Everyone must have an answer by now.
+    pub(super) fn check_answered(&mut self) {
+        if !self.unanswered.is_empty() && self.curtain == Curtain::Up {
+            let what = format!("questions {:?} were never answered", self.unanswered);
+            self.cry(Law::Shell7, what);
+        }
+    }
+
+    // === What leaves ===
+
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(line());
+        }
+    }
+
+    /// Carries what has left, and plans what comes of it.
+    pub(super) fn hear(&mut self) {
+        self.hear_registry();
+        self.hear_house();
+        self.hear_inventory();
+        self.go_on_falling();
+        self.plan();
+        if self.broken.is_none() {
+            let laws = self.registry.witness.broken().or_else(|| self.house.broken());
+            self.broken = laws.or_else(|| self.inventory.witness.broken()).cloned();
+        }
+    }
+
+    fn hear_registry(&mut self) {
+        let mut left = Vec::new();
+        self.registry.take_left(&mut left);
+        for left in left {
+            self.note(|| format!("registry: {left:?}"));
+            match left {
+                Left::Answer(Some(asker), _) | Left::Refused(asker, _) => self.answered(asker),
+                Left::News(number, news) if !self.is_owed => {
+                    self.feed(FeedItem::Change { number, news });
+                }
+                Left::Snapshot(number, view) => {
+                    self.is_owed = false;
+                    self.registry.books.was_told();
+                    self.feed(FeedItem::Snapshot { number, view: (*view).clone() });
+                }
+                Left::Call { .. } => {
+                    self.signals.push(Signal::Ready(Happening::Checked(true)));
+                }
+                Left::Ended(_) => self.unanswered.clear(),
+                Left::Answer(None, _) | Left::News(..) => {}
+            }
+        }
+    }
+
+    fn feed(&mut self, item: crate::instances::RegistryItem) {
+        self.inbox += 1;
+        if self.inbox > INBOX_MAX {
+            self.house.forget_inbox();
+            self.house.registry_says(FeedItem::Lagged { missed: INBOX_MAX as u64 });
+            (self.inbox, self.is_owed) = (1, true);
+            self.registry.subscribe();
+            return;
+        }
+        self.house.registry_says(item);
+    }
+
+    /// The instances have taken in what waited for them.
+    pub(super) fn feed_was_taken(&mut self) {
+        self.inbox = 0;
+    }
+
+    fn hear_house(&mut self) {
+        if self.house.wants_snapshot() {
+            self.house.forget_inbox();
+            (self.inbox, self.is_owed) = (0, true);
+            self.registry.subscribe();
+            self.hear_registry();
+        }
+        for (asker, answer) in std::mem::take(&mut self.house.answered) {
+            self.note(|| format!("instances: answer {answer:?}"));
+            if asker > 1 {
+                self.answered(asker);
+            }
+        }
+        for item in std::mem::take(&mut self.house.told) {
+            self.note(|| format!("instances: {item:?}"));
+            let is_snapshot = matches!(item, FeedItem::Snapshot { .. });
+            if self.inventory_is_owed && !is_snapshot {
+                continue;
+            }
+            self.inventory_is_owed = false;
+            if self.inventory_inbox.is_empty() {
+                self.signals.push(Signal::Ready(Happening::InventoryFeed));
+            }
+            self.inventory_inbox.push_back(item);
+        }
+    }
+
+    fn hear_inventory(&mut self) {
+        let mut left = Vec::new();
+        if self.inventory.is_loading() {
+            self.inventory_follow = None;
+            self.inventory.loaded(self.moment(), ());
+        }
+        self.inventory.take_left(&mut left);
+        for left in left {
+            self.note(|| format!("inventory: {left:?}"));
+            if let Left::Call { number, call, .. } = left {
+                let crate::inventory::InventoryCall::Follow { afresh } = call;
+                self.inventory_follow = Some(number);
+                if afresh {
+                    self.inventory_inbox.clear();
+                    self.inventory_is_owed = true;
+                    self.house.subscribe(self.moment());
+                    self.hear_house();
+                }
+            }
+        }
+    }
+
+    // === What is due ===
+
+    fn plan(&mut self) {
+        for life in std::mem::take(&mut self.house.stirred) {
+            let Some(plugin) = self.house.plugin_of(life).map(|plugin| self.cast.number_of(plugin)) else {
+                continue;
+            };
+            if self.house.call_of(life).is_some() {
+                self.signals.push(Signal::Called(plugin));
+            }
+            if let Some(at) = self.house.timer_of(life) {
+                self.signals.push(Signal::Due(Happening::InstanceTimers(plugin), at));
+            }
+        }
+        for set_out in std::mem::take(&mut self.house.set_out) {
+            self.signals.push(Signal::Ready(match set_out {
+                SetOut::Feed => Happening::Feed,
+                SetOut::Endings => Happening::Endings,
+                SetOut::Report(plugin) => Happening::Report(self.cast.number_of(&plugin)),
+            }));
+        }
+        let due = [
+            (self.registry.next_timer(), Happening::RegistryTimers),
+            (self.registry.pauses_until(), Happening::Wake),
+            (self.house.parent_timer(), Happening::InstancesTimers),
+            (self.inventory.next_timer(), Happening::InventoryTimers),
+        ];
+        let due = due.into_iter().filter_map(|(at, what)| Some(Signal::Due(what, at?)));
+        self.signals.extend(due);
+        if self.registry.is_loading() && self.curtain != Curtain::Down {
+            self.signals.push(Signal::Ready(Happening::Load(true)));
+        }
+        if self.registry.books.waiting() > 0 {
+            self.signals.push(Signal::Ready(Happening::Settle(1, Outcome::Written)));
+        }
+    }
+}
+
+fn new_inventory() -> InventoryActor {
+    let options = InventoryOptions::default();
+    StandIn::begin(options, NoBooks, InventoryLaws::new(options), Rules::default())
+}

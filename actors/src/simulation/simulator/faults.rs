@@ -1,0 +1,115 @@
+//! What may go wrong in a simulation.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// One kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fault {
+    /// Plugins answer late.
+    Slow,
+    /// Plugins do not answer.
+    Hang,
+    /// Plugins answer what is not so, or nonsense.
+    Lie,
+    /// Plugins die.
+    Die,
+    /// Plugins are not ready.
+    NotReady,
+    /// Plugins fail a call and say so, or do not have it.
+    Fail,
+    /// Commits fail, and some of these have taken effect; the store cannot be read.
+    Disk,
+    /// The disk is full for a while.
+    FullDisk,
+    /// Steps of machines crash, and instances fall.
+    Crash,
+    /// The host is killed.
+    KillHost,
+    /// The host is stopped in order.
+    Shutdown,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Slow,
+        Self::Hang,
+        Self::Lie,
+        Self::Die,
+        Self::NotReady,
+        Self::Fail,
+        Self::Disk,
+        Self::FullDisk,
+        Self::Crash,
+        Self::KillHost,
+        Self::Shutdown,
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Slow => "slow",
+            Self::Hang => "hang",
+            Self::Lie => "lie",
+            Self::Die => "die",
+            Self::NotReady => "not-ready",
+            Self::Fail => "fail",
+            Self::Disk => "disk",
+            Self::FullDisk => "full-disk",
+            Self::Crash => "crash",
+            Self::KillHost => "kill-host",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A text that names no faults.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no fault; name some of slow, hang, lie, die, not-ready, fail, disk, full-disk, crash, kill-host, shutdown with commas between them, or all, or none"
+)]
+pub struct UnknownFault(
+    /// What was given.
+    pub String,
+);
+
+/// Which faults there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Faults([bool; Fault::ALL.len()]);
+
+impl Faults {
+    /// Everything goes wrong now and then.
+    pub const ALL: Self = Self([true; Fault::ALL.len()]);
+    /// Nothing goes wrong.
+    pub const NONE: Self = Self([false; Fault::ALL.len()]);
+
+    pub(super) const fn has(self, fault: Fault) -> bool {
+        self.0[fault as usize]
+    }
+}
+
+impl FromStr for Faults {
+    type Err = UnknownFault;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFault> {
+        match text {
+            "all" => return Ok(Self::ALL),
+            "none" => return Ok(Self::NONE),
+            _ => {}
+        }
+        let mut faults = Self::NONE;
+        for name in text.split(',').map(str::trim) {
+            let fault = Fault::ALL.into_iter().find(|fault| fault.as_str() == name);
+            faults.0[fault.ok_or_else(|| UnknownFault(name.to_owned()))? as usize] = true;
+        }
+        Ok(faults)
+    }
+}

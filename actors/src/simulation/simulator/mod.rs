@@ -1,0 +1,167 @@
+//! The simulator: many allocations interleaved by chance, under virtual time, with everything that can go wrong.
+//!
+//! ```text
+//!   seed ─► plan ── event ──► company ── every step ──► laws
+//!            ▲                   │
+//!            └──── what is ready, called, due ◄──┘
+//! ```
+//!
+//! The plan knows chance and no machine; the company knows the machines and no chance. So a run is a list of events, and a
+//! list of events can be played again, shortened and read.
+
+mod chance;
+mod company;
+mod event;
+mod faults;
+mod plan;
+mod playing;
+mod roles;
+
+use std::rc::Rc;
+
+pub use event::{Event, Happening};
+pub use faults::{Fault, Faults, UnknownFault};
+
+use self::company::Company;
+use self::plan::Plan;
+use self::roles::Cast;
+use super::search::{Counterexample, Play, play, shorten};
+use super::tamper::Tamper;
+use super::witness::Violation;
+use crate::registry::Registry;
+
+/// What to simulate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Simulation {
+    /// Where chance begins; the same seed gives the same run.
+    pub seed: u64,
+    /// How many plugins there are; at least one. Each has a controller and a node half.
+    pub plugins: u32,
+    /// How many allocations serve them; at least one.
+    pub allocations: u32,
+    /// How many messages the machines take before it ends.
+    pub messages: u64,
+    /// What goes wrong.
+    pub faults: Faults,
+}
+
+/// How a simulation went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// How many messages the machines took.
+    pub messages: u64,
+    /// How many events there were.
+    pub events: u64,
+    /// How often something came before what had set out earlier.
+    pub overtaken: u64,
+    /// How often each fault was done, in the order of [`Fault::ALL`].
+    pub faults: [u64; Fault::ALL.len()],
+    /// How much time passed in the company.
+    pub simulated: std::time::Duration,
+}
+
+/// How often the registry as a whole is compared with the plain list, in events.
+const COMPARED_EVERY: u64 = 16_384;
+
+/// Who watches a simulation.
+pub trait Watch {
+    /// So many messages have been taken; called now and then.
+    fn progress(&mut self, messages: u64) {
+        let _ = messages;
+    }
+
+    /// Whether [`line`](Self::line) is to be called, which takes time.
+    fn wants_lines(&self) -> bool {
+        false
+    }
+
+    /// A line of the trace: an event, or, indented, what came of it.
+    fn line(&mut self, line: &str) {
+        let _ = line;
+    }
+}
+
+/// For whoever does not watch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {}
+
+/// Runs a simulation to its end.
+///
+/// # Errors
+/// A shortened history that breaks a law.
+pub fn simulate(simulation: &Simulation, watch: &mut impl Watch) -> Result<Summary, Counterexample<Event>> {
+    simulate_tampered(simulation, None, watch)
+}
+
+/// Runs a simulation in which the registry is wrong on purpose.
+///
+/// # Errors
+/// A shortened history that breaks a law.
+pub fn simulate_tampered(
+    simulation: &Simulation,
+    tamper: Option<Rc<dyn Tamper<Registry>>>,
+    watch: &mut impl Watch,
+) -> Result<Summary, Counterexample<Event>> {
+    let start = Company::new(Cast::new(simulation.plugins, simulation.allocations), tamper);
+    let (summary, violation) = run(simulation, &start, watch, &mut |_| {});
+    let Some(violation) = violation else { return Ok(summary) };
+    // It runs again to the same end, and what happened is noted.
+    let mut history = Vec::new();
+    run(simulation, &start, &mut Unwatched, &mut |event| history.push(event));
+    let found = Counterexample { history, violation };
+    Err(if play(&start, &found.history).is_some() { shorten(&start, found) } else { found })
+}
+
+/// Plays a history from the beginning. Gives the law that it breaks, if any.
+#[must_use]
+pub fn replay(
+    simulation: &Simulation,
+    tamper: Option<Rc<dyn Tamper<Registry>>>,
+    history: &[Event],
+) -> Option<Violation> {
+    let start = Company::new(Cast::new(simulation.plugins, simulation.allocations), tamper);
+    play(&start, history).map(|(_, violation)| violation)
+}
+
+fn run(
+    simulation: &Simulation,
+    start: &Company,
+    watch: &mut impl Watch,
+    note: &mut dyn FnMut(Event),
+) -> (Summary, Option<Violation>) {
+    let mut company = start.clone();
+    company.trace = watch.wants_lines().then(Vec::new);
+    let mut plan = Plan::new(simulation.seed, simulation.faults, &company);
+    plan.heed(&mut company);
+    let begun = company.now;
+    let mut events = 0;
+    while company.steps() < simulation.messages && company.broken.is_none() {
+        let Some(event) = plan.next(&company) else { break };
+        note(event);
+        company.let_happen(&event);
+        tell(&mut company, &event, watch);
+        if matches!(event.what, Happening::KillHost(_)) || company.has_fallen() {
+            plan.forget_the_host();
+        }
+        plan.heed(&mut company);
+        events += 1;
+        if events % COMPARED_EVERY == 0 {
+            company.compare();
+            watch.progress(company.steps());
+        }
+    }
+    let (messages, simulated) = (company.steps(), company.now.since(begun));
+    let violation = company.broken.clone().or_else(|| company.settle().err());
+    let summary = Summary { messages, events, overtaken: plan.overtaken, faults: plan.done, simulated };
+    (summary, violation)
+}
+
+fn tell(company: &mut Company, event: &Event, watch: &mut impl Watch) {
+    let Some(lines) = &mut company.trace else { return };
+    watch.line(&event.to_string());
+    for line in lines.drain(..) {
+        watch.line(&format!("  {line}"));
+    }
+}

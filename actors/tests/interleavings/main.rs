@@ -1,0 +1,33 @@
+//! Every small interleaving is tried, and each of many broken machines is found out.
+//!
+//! In the ordinary run the bounds are small. `CALLBOARD_INTERLEAVINGS=all` tries the larger ones, which takes minutes and a
+//! release build: see `docs/simulation.md`.
+
+mod broken_instances;
+mod broken_registry;
+mod instances;
+mod registry;
+
+use callboard_actors::simulation::{World, search};
+
+/// Where a search that has become too large is given up, in states.
+const STATES_MAX: u64 = 20_000_000;
+
+/// Whether the larger bounds are to be tried.
+fn is_full() -> bool {
+    std::env::var("CALLBOARD_INTERLEAVINGS").is_ok_and(|which| which == "all")
+}
+
+/// Tries everything, and says how much that was.
+fn try_all(what: &str, world: &impl World) {
+    match search(world, STATES_MAX) {
+        Ok(searched) => {
+            println!(
+                "{what}: {} states, {} steps, histories of up to {} events",
+                searched.states, searched.steps, searched.longest
+            );
+            assert!(!searched.is_cut_short, "{what}: too much to try");
+        }
+        Err(found) => panic!("{what}: {found}"),
+    }
+}

@@ -1,0 +1,91 @@
+//! The simulator: a seed comes to the same each time, no law is broken, and a broken registry is found out, its history made
+//! short, and shown again.
+
+use std::rc::Rc;
+
+use callboard_actors::registry::{Registry, RegistryNews};
+use callboard_actors::shell::{Effect, Input};
+use callboard_actors::simulation::{
+    Fault, Faults, Law, Simulation, Tamper, Unwatched, Watch, replay, simulate, simulate_tampered,
+};
+
+const SMALL: Simulation =
+    Simulation { seed: 1, plugins: 4, allocations: 24, messages: 6_000, faults: Faults::ALL };
+
+/// Keeps the trace.
+#[derive(Default)]
+struct Trace(String);
+
+impl Watch for Trace {
+    fn wants_lines(&self) -> bool {
+        true
+    }
+
+    fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_to_the_byte() {
+    let simulation = Simulation { messages: 3_000, ..SMALL };
+    let [first, second, other] = [1, 1, 2].map(|seed| {
+        let mut trace = Trace::default();
+        simulate(&Simulation { seed, ..simulation }, &mut trace).unwrap_or_else(|found| panic!("{found}"));
+        trace.0
+    });
+    assert!(first.lines().count() > 2_000, "the trace is short:\n{first}");
+    assert_eq!(first, second);
+    assert_ne!(first, other);
+}
+
+#[test]
+fn many_seeds_break_no_law_and_do_every_fault() {
+    let mut done = [0; Fault::ALL.len()];
+    for seed in 1..=12 {
+        let summary = simulate(&Simulation { seed, ..SMALL }, &mut Unwatched)
+            .unwrap_or_else(|found| panic!("seed {seed}: {found}"));
+        assert!(summary.messages >= SMALL.messages);
+        done.iter_mut().zip(summary.faults).for_each(|(sum, more)| *sum += more);
+    }
+    for (fault, count) in Fault::ALL.iter().zip(done) {
+        assert!(count > 0, "{fault} was never done");
+    }
+}
+
+/// Forgets to tell of every update.
+#[derive(Debug)]
+struct DropsUpdates;
+
+impl Tamper<Registry> for DropsUpdates {
+    fn effects(
+        &self,
+        _: &Registry,
+        _: &Input<Registry>,
+        effects: Vec<Effect<Registry>>,
+    ) -> Vec<Effect<Registry>> {
+        let is_lost = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::Updated(_)));
+        effects.into_iter().filter(|effect| !is_lost(effect)).collect()
+    }
+}
+
+#[test]
+fn a_registry_that_drops_updates_is_found_out_and_its_history_is_short_and_shows_it_again() {
+    let found = simulate_tampered(&SMALL, Some(Rc::new(DropsUpdates)), &mut Unwatched)
+        .expect_err("a broken registry was not found out");
+    assert_eq!(found.violation.law, Law::R3, "{found}");
+    assert!(found.history.len() <= 6, "{found}");
+    let again = replay(&SMALL, Some(Rc::new(DropsUpdates)), &found.history).expect("it shows again");
+    assert_eq!(again.law, Law::R3);
+    assert_eq!(replay(&SMALL, None, &found.history), None, "the sound registry breaks it too");
+}
+
+#[test]
+fn faults_are_named_and_what_is_none_is_refused_with_a_list() {
+    assert_eq!("all".parse(), Ok(Faults::ALL));
+    assert_eq!("none".parse(), Ok(Faults::NONE));
+    assert!("slow, kill-host".parse::<Faults>().is_ok());
+    let error = "slow,earthquake".parse::<Faults>().expect_err("no fault");
+    assert!(error.to_string().contains("\"earthquake\" is no fault; name some of slow"), "{error}");
+}

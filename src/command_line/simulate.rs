@@ -1,0 +1,236 @@
+//! `callboard simulate`: many allocations interleaved by chance, every step held against the laws.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use callboard_actors::simulation::{
+    Counterexample, Event, Fault, Faults, Simulation, Summary, UnknownFault, Watch, simulate,
+};
+use clap::Args;
+
+use super::told;
+use crate::output::{complain, print};
+
+/// What can be said to `simulate`.
+#[derive(Debug, Args)]
+pub(super) struct SimulateArgs {
+    /// Where chance begins; the same seed gives the same run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// How many runs, each with the next seed
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+
+    /// How many plugins
+    #[arg(long, value_name = "P", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    plugins: u32,
+
+    /// How many allocations serve them
+    #[arg(long, value_name = "A", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    allocations: u32,
+
+    /// How many messages each run takes
+    #[arg(long, value_name = "M", default_value_t = 1_000_000)]
+    messages: u64,
+
+    /// What goes wrong: all, none, or some of slow, hang, lie, die, not-ready, fail, disk, full-disk, crash, kill-host,
+    /// shutdown with commas between them
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = read_faults)]
+    faults: Faults,
+
+    /// Write down every event and what came of it
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Where to write a history that breaks a law
+    #[arg(long, value_name = "FILE", default_value = "simulate-failure.script")]
+    script: PathBuf,
+}
+
+/// Why a simulation came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum SimulateError {
+    #[error("cannot write the trace {path}: {source}", path = .path.display())]
+    Trace { path: PathBuf, source: io::Error },
+    #[error("cannot write the history {path}: {source}", path = .path.display())]
+    Script { path: PathBuf, source: io::Error },
+    #[error("cannot write to standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+fn read_faults(text: &str) -> Result<Faults, UnknownFault> {
+    text.parse()
+}
+
+/// Runs the simulations.
+pub(super) fn run(args: &SimulateArgs) -> ExitCode {
+    match run_all(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => told(&error, 1),
+    }
+}
+
+/// False if a law was broken.
+fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
+    let mut watcher = Watcher::new(args)?;
+    let mut sum = Summary::default();
+    for seed in (0..args.seeds).map(|more| args.seed.wrapping_add(more)) {
+        let SimulateArgs { plugins, allocations, messages, faults, .. } = *args;
+        let simulation = Simulation { seed, plugins, allocations, messages, faults };
+        watcher.begins(sum.messages);
+        match simulate(&simulation, &mut watcher) {
+            Ok(summary) => sum = added(sum, &summary),
+            Err(found) => {
+                watcher.finish()?;
+                tell_failure(args, &simulation, &found)?;
+                return Ok(false);
+            }
+        }
+    }
+    watcher.finish()?;
+    print(&summary_text(args, &sum, watcher.begun))?;
+    Ok(true)
+}
+
+fn added(sum: Summary, more: &Summary) -> Summary {
+    let mut faults = sum.faults;
+    faults.iter_mut().zip(more.faults).for_each(|(sum, more)| *sum += more);
+    Summary {
+        messages: sum.messages + more.messages,
+        events: sum.events + more.events,
+        overtaken: sum.overtaken + more.overtaken,
+        faults,
+        simulated: sum.simulated + more.simulated,
+    }
+}
+
+fn summary_text(args: &SimulateArgs, sum: &Summary, begun: Instant) -> String {
+    let seconds = begun.elapsed().as_secs_f64();
+    let faults: Vec<String> =
+        Fault::ALL.iter().zip(sum.faults).map(|(fault, count)| format!("{fault} {count}")).collect();
+    format!(
+        "no law was broken\n\
+         seeds          {first} to {last}\n\
+         messages       {messages}\n\
+         interleavings  {overtaken} events came before what had set out earlier, of {events}\n\
+         faults         {faults}\n\
+         simulated      {simulated:.0} s\n\
+         took           {seconds:.1} s, {rate:.0} messages per second\n",
+        first = args.seed,
+        last = args.seed.wrapping_add(args.seeds - 1),
+        messages = sum.messages,
+        overtaken = sum.overtaken,
+        events = sum.events,
+        faults = faults.join(", "),
+        simulated = sum.simulated.as_secs_f64(),
+        rate = messages_per_second(sum.messages, seconds),
+    )
+}
+
+fn messages_per_second(messages: u64, seconds: f64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a rate is told to a few digits")]
+    let messages = messages as f64;
+    if seconds > 0.0 { messages / seconds } else { 0.0 }
+}
+
+/// Says which law was broken, and leaves the history that breaks it.
+fn tell_failure(
+    args: &SimulateArgs,
+    simulation: &Simulation,
+    found: &Counterexample<Event>,
+) -> Result<(), SimulateError> {
+    write_script(&args.script, simulation, found)
+        .map_err(|source| SimulateError::Script { path: args.script.clone(), source })?;
+    complain(&format!("callboard: seed {}: {}", simulation.seed, found.violation));
+    complain(&format!(
+        "callboard: {} events that show it are written to {}",
+        found.history.len(),
+        args.script.display()
+    ));
+    Ok(())
+}
+
+fn write_script(path: &Path, simulation: &Simulation, found: &Counterexample<Event>) -> io::Result<()> {
+    let Simulation { seed, plugins, allocations, messages, .. } = simulation;
+    let mut script = BufWriter::new(File::create(path)?);
+    writeln!(
+        script,
+        "# callboard simulate --seed {seed} --plugins {plugins} --allocations {allocations} --messages {messages}"
+    )?;
+    for line in found.violation.to_string().lines() {
+        writeln!(script, "# {line}")?;
+    }
+    for event in &found.history {
+        writeln!(script, "{event}")?;
+    }
+    writeln!(script, "---\n{} is broken", found.violation.law.id())?;
+    script.flush()
+}
+
+/// Shows progress on a terminal, and writes the trace.
+struct Watcher {
+    begun: Instant,
+    before: u64,
+    is_shown: bool,
+    trace: Option<(PathBuf, BufWriter<File>)>,
+    failed: Option<SimulateError>,
+}
+
+impl Watcher {
+    fn new(args: &SimulateArgs) -> Result<Self, SimulateError> {
+        let trace = match &args.trace {
+            Some(path) => {
+                let file = File::create(path)
+                    .map_err(|source| SimulateError::Trace { path: path.clone(), source })?;
+                Some((path.clone(), BufWriter::new(file)))
+            }
+            None => None,
+        };
+        let is_shown = io::stderr().is_terminal();
+        Ok(Self { begun: Instant::now(), before: 0, is_shown, trace, failed: None })
+    }
+
+    const fn begins(&mut self, before: u64) {
+        self.before = before;
+    }
+
+    fn finish(&mut self) -> Result<(), SimulateError> {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\u{1b}[K");
+        }
+        if let Some((path, trace)) = &mut self.trace
+            && let Err(source) = trace.flush()
+        {
+            return Err(SimulateError::Trace { path: path.clone(), source });
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Watch for Watcher {
+    fn progress(&mut self, messages: u64) {
+        if self.is_shown {
+            let messages = self.before + messages;
+            let rate = messages_per_second(messages, self.begun.elapsed().as_secs_f64());
+            let _ = write!(io::stderr(), "\r\u{1b}[K{messages} messages, {rate:.0} per second");
+        }
+    }
+
+    fn wants_lines(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    fn line(&mut self, line: &str) {
+        if let Some((path, trace)) = &mut self.trace
+            && self.failed.is_none()
+            && let Err(source) = writeln!(trace, "{line}")
+        {
+            self.failed = Some(SimulateError::Trace { path: path.clone(), source });
+        }
+    }
+}

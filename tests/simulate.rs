@@ -1,0 +1,72 @@
+//! `callboard simulate` as a person meets it: a summary, a trace that comes out the same, and mistakes that are named.
+
+use std::fs;
+use std::process::{Command, Output};
+
+fn simulate(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_callboard")).arg("simulate").args(arguments).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_simulation_ends_with_a_summary_and_success() {
+    let output = simulate(&[
+        "--seed",
+        "5",
+        "--seeds",
+        "2",
+        "--plugins",
+        "3",
+        "--allocations",
+        "20",
+        "--messages",
+        "2000",
+    ]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    for word in
+        ["no law was broken", "seeds          5 to 6", "interleavings", "kill-host", "messages per second"]
+    {
+        assert!(said.contains(word), "{word} is missing in:\n{said}");
+    }
+}
+
+#[test]
+fn the_same_seed_writes_the_same_trace_to_the_byte() {
+    let directory = tempfile::tempdir().unwrap();
+    let traces = ["first", "second"].map(|name| {
+        let path = directory.path().join(name);
+        let output = simulate(&["--messages", "1000", "--trace", path.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        fs::read(path).unwrap()
+    });
+    assert!(traces[0].len() > 10_000, "the trace has {} bytes", traces[0].len());
+    assert!(traces[0] == traces[1], "two runs of one seed wrote two traces");
+}
+
+#[test]
+fn mistakes_are_named_and_end_with_2() {
+    for (arguments, complaint) in [
+        (["--faults", "slow,earthquake"], "\"earthquake\" is no fault; name some of slow"),
+        (["--plugins", "0"], "0 is not in 1..=100000"),
+        (["--allocations", "0"], "0 is not in 1..=1000000"),
+        (["--seeds", "0"], "0 is not in 1.."),
+        (["--messages", "many"], "invalid digit found in string"),
+    ] {
+        let output = simulate(&arguments);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(complaint), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_named_and_ends_with_1() {
+    let output = simulate(&["--messages", "10", "--trace", "/nowhere/at/all"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("cannot write the trace /nowhere/at/all: No such file or directory"), "{said}");
+}
