@@ -8,6 +8,7 @@
 pub(crate) mod bare;
 pub(crate) mod clients;
 pub(crate) mod disk;
+pub(crate) mod drivers;
 pub(crate) mod figures;
 pub(crate) mod memory;
 pub(crate) mod rig;
