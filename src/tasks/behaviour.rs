@@ -113,6 +113,7 @@ impl Task {
             log,
             watch: Watch::No,
             troubles: BackoffState::default(),
+            cause: String::new(),
             askers: vec![],
             steps: vec![],
             stop_began: moment.now,

@@ -125,8 +125,10 @@ pub enum Started {
     Runs(Box<TaskHandle>),
     /// The driver was not asked.
     NotAsked(Trouble),
-    /// It does not run, as its driver says, and may if it is tried again.
+    /// It does not run, as its driver says, and may if it is tried again. What may be left of this run has to go first.
     Retry(String),
+    /// Its driver says no, in words that do not prove that nothing was started; trying again does not help.
+    Refused(String),
     /// It does not run, as its driver says, and never will.
     Fatal(String),
     /// The driver was asked, and nobody knows what it did.

@@ -30,13 +30,13 @@ impl Task {
         }
         self.remember(effects);
         self.troubles.reset();
-        self.note = note;
+        self.cause = note;
         self.clear(moment, effects);
     }
 
     /// Has its driver forget a run that is over.
     pub(super) fn clear(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
-        self.enter(moment, Phase::Clearing, self.note.clone(), effects);
+        self.enter(moment, Phase::Clearing, self.cause.clone(), effects);
         self.say_destroy(effects);
     }
 
@@ -61,20 +61,26 @@ impl Task {
             return;
         };
         match (answer, exit) {
-            (Ok(()), exit) => self.after_run(moment, scene, exit, effects),
-            (Err(trouble), _) if trouble.is_transient && self.troubles.failures() < FORGET_TRIES => {
+            (Ok(()), exit) => {
+                self.note.clone_from(&self.cause);
+                self.after_run(moment, scene, exit, effects);
+            }
+            (Err(trouble), Some(_)) if trouble.is_transient && self.troubles.failures() < FORGET_TRIES => {
                 self.speak_later(
                     moment,
-                    format!("{}; its driver is to forget it: {trouble}", self.note),
+                    format!("{}; its driver is to forget it: {trouble}", self.cause),
                     effects,
                 );
+            }
+            // It may still run, so nothing may be started in its place.
+            (Err(trouble), None) if trouble.is_transient => {
+                self.speak_later(moment, format!("{}; it is to be ended: {trouble}", self.cause), effects);
             }
             // That it is over is certain; what is left is for its driver.
             (Err(trouble), Some(exit)) => {
                 self.note = format!("{exit}; its driver has not forgotten it: {trouble}");
                 self.after_run(moment, scene, Some(exit), effects);
             }
-            // It may still run, so nothing may be started in its place.
             (Err(trouble), None) => {
                 self.out_of_reach(moment, format!("it cannot be ended: {trouble}"), effects);
             }
@@ -112,7 +118,8 @@ impl Task {
         }
     }
 
-    /// It does not run, for this reason: it starts again after a pause, or is given up when its budget is spent.
+    /// It does not run, for this reason: it starts again after a pause, or is given up when its budget is spent. One that
+    /// nobody wants to run any more is left at that.
     pub(super) fn restart(
         &mut self,
         moment: Moment,
@@ -120,6 +127,12 @@ impl Task {
         reason: String,
         effects: &mut Effects<Tasks>,
     ) {
+        match self.course.wanted {
+            None | Some(Wanted::Running) => {}
+            Some(Wanted::Stopped | Wanted::Ended | Wanted::Failed) => {
+                return self.not_started(moment, reason, effects);
+            }
+        }
         let policy = &scene.options.restart;
         let course = &mut self.course;
         course.restarted_at.retain(|at| moment.now.since(*at) <= policy.budget.window);

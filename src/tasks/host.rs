@@ -201,14 +201,45 @@ fn started(answer: Result<StartOutcome, DriverError>) -> Started {
         Ok(StartOutcome::Started { handle, .. }) => Started::Runs(Box::new(handle)),
         Ok(StartOutcome::Retry { reason }) => Started::Retry(reason),
         Ok(StartOutcome::Fatal { reason }) => Started::Fatal(reason),
-        Err(error @ DriverError::Refused { .. }) if error.is_transient() => Started::Retry(error.to_string()),
-        Err(error @ DriverError::Refused { .. }) => Started::Fatal(error.to_string()),
+        Err(error @ DriverError::Refused { recoverable: Some(true), .. }) => {
+            Started::Retry(error.to_string())
+        }
+        Err(error @ DriverError::Refused { recoverable: Some(false), .. }) => {
+            Started::Fatal(error.to_string())
+        }
+        Err(error @ DriverError::Refused { recoverable: None, code, .. }) => {
+            refused_start(code, error.to_string())
+        }
         Err(
             error @ (DriverError::PluginGone { .. }
             | DriverError::DeadlineExceeded { .. }
             | DriverError::Disconnected { .. }
             | DriverError::Malformed { .. }),
         ) => Started::Unclear(error.to_string()),
+    }
+}
+
+/// What a driver's status says of a start. Most codes may as well come from whatever is between us and the driver, or from a
+/// driver that has begun already: they are no proof that nothing runs.
+fn refused_start(code: Code, reason: String) -> Started {
+    match code {
+        Code::Cancelled
+        | Code::DeadlineExceeded
+        | Code::Aborted
+        | Code::Internal
+        | Code::Unavailable
+        | Code::DataLoss
+        | Code::Ok => Started::Unclear(reason),
+        Code::ResourceExhausted => Started::Retry(reason),
+        // By the official packages all errors of a driver's own are unknown, those in the midst of a start too. The next two
+        // are said of an answer that is too large, and of a run that there is.
+        Code::Unknown | Code::OutOfRange | Code::AlreadyExists => Started::Refused(reason),
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::PermissionDenied
+        | Code::FailedPrecondition
+        | Code::Unimplemented
+        | Code::Unauthenticated => Started::Fatal(reason),
     }
 }
 
@@ -244,4 +275,36 @@ fn encode(schema: &callboard_proto::hclspec::Spec, table: &toml::Table) -> Resul
     let schema = Schema::from_wire(schema).map_err(|error| error.to_string())?;
     let config = Config::from_toml(table).map_err(|error| error.to_string())?;
     Ok(schema.decode(&config).map_err(|error| error.to_string())?.to_msgpack())
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::driver::client::{Asked, DriverRpc};
+
+    use super::*;
+
+    fn refused(code: Code, recoverable: Option<bool>) -> Started {
+        let driver = DriverName::new("exec").unwrap();
+        let asked = Asked { driver, rpc: DriverRpc::StartTask };
+        started(Err(DriverError::Refused { asked, code, message: "no".to_owned(), recoverable }))
+    }
+
+    #[test]
+    fn a_status_from_in_between_is_no_proof_that_a_task_was_not_started() {
+        let unclear =
+            [Code::DeadlineExceeded, Code::Cancelled, Code::Unavailable, Code::Aborted, Code::Internal];
+        for code in unclear {
+            assert!(matches!(refused(code, None), Started::Unclear(_)), "{code}");
+        }
+        assert!(matches!(refused(Code::Unknown, None), Started::Refused(_)));
+        assert!(matches!(refused(Code::InvalidArgument, None), Started::Fatal(_)));
+    }
+
+    #[test]
+    fn the_word_of_a_driver_counts_before_its_status_d110() {
+        for code in [Code::Unknown, Code::Unavailable, Code::FailedPrecondition] {
+            assert!(matches!(refused(code, Some(true)), Started::Retry(_)), "{code}");
+            assert!(matches!(refused(code, Some(false)), Started::Fatal(_)), "{code}");
+        }
+    }
 }

@@ -44,7 +44,9 @@ impl Task {
                 self.over(moment, Some(exit.clone()), format!("{id} was found ended: {exit}"), effects);
             }
             Ok(Found::Nothing(words)) => {
-                self.note = format!("{id} was not started, its driver knows nothing of it: {words}");
+                let cause = std::mem::take(&mut self.cause);
+                let why = if cause.is_empty() { cause } else { format!("{cause}; ") };
+                self.note = format!("{why}{id} was not started, its driver knows nothing of it: {words}");
                 self.after_run(moment, scene, None, effects);
             }
             Err(trouble) => {

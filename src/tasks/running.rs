@@ -85,6 +85,9 @@ impl Task {
             RunState::Started(_) => (Next::Recover, format!("recovering {}", run.id)),
             RunState::Over(_) => (Next::Clear, format!("{} is over; its driver is to forget it", run.id)),
         };
+        if next == Next::Clear && self.cause.is_empty() {
+            self.cause.clone_from(&note);
+        }
         if self.course.wanted == Some(Wanted::Stopped) {
             self.stop_began = moment.now;
             self.start_give_up(moment, effects);
@@ -142,6 +145,7 @@ impl Task {
         let driver = self.config.driver.clone();
         self.course.run = Some(Run { driver, id, state: RunState::Intended });
         self.steps.clear();
+        self.cause.clear();
         self.remember(effects);
         self.ready(moment, scene, Next::Start, "to be started", effects);
     }
@@ -215,7 +219,7 @@ impl Task {
         effects: &mut Effects<Tasks>,
     ) {
         match outcome {
-            Ok(TasksOutcome::Started(started)) => self.started(moment, scene, started, effects),
+            Ok(TasksOutcome::Started(started)) => self.started(moment, started, effects),
             Ok(TasksOutcome::Inspected(answer)) => self.inspected(moment, scene, answer, effects),
             Ok(TasksOutcome::Recovered(answer)) => self.recovered(moment, answer, effects),
             Ok(TasksOutcome::Waited(answer)) => self.waited(moment, answer, effects),
@@ -244,7 +248,7 @@ impl Task {
         let trouble = Trouble::passing(lost.to_string());
         match call {
             TasksCall::Start(..) => {
-                self.started(moment, scene, &Started::Unclear(trouble.reason), effects);
+                self.started(moment, &Started::Unclear(trouble.reason), effects);
             }
             TasksCall::Inspect(_) => self.inspected(moment, scene, &Err(trouble), effects),
             TasksCall::Recover(..) => self.recovered(moment, &Err(trouble), effects),
@@ -262,13 +266,7 @@ impl Task {
         }
     }
 
-    fn started(
-        &mut self,
-        moment: Moment,
-        scene: &Scene<'_>,
-        started: &Started,
-        effects: &mut Effects<Tasks>,
-    ) {
+    fn started(&mut self, moment: Moment, started: &Started, effects: &mut Effects<Tasks>) {
         if self.phase != Phase::Starting {
             return;
         }
@@ -286,13 +284,19 @@ impl Task {
             Started::Fatal(reason) => {
                 self.not_started(moment, format!("its driver does not start it: {reason}"), effects);
             }
+            // Its word is no proof: the next run begins, or the stop is over, when it has forgotten this one.
             Started::Retry(reason) => {
-                self.course.run = None;
-                let reason = format!("its driver did not start it: {reason}");
-                self.restart(moment, scene, reason, effects);
+                self.over(moment, None, format!("its driver did not start it: {reason}"), effects);
+            }
+            Started::Refused(reason) => {
+                if self.course.wanted == Some(Wanted::Running) {
+                    self.course.wanted = Some(Wanted::Failed);
+                }
+                self.over(moment, None, format!("its driver does not start it: {reason}"), effects);
             }
             Started::Unclear(reason) => {
-                let note = format!("its driver was told to start it and did not answer: {reason}");
+                let note = format!("it is not known whether its driver has started it: {reason}");
+                self.cause.clone_from(reason);
                 self.enter(moment, Phase::Settling, note.clone(), effects);
                 self.speak_later(moment, note, effects);
             }

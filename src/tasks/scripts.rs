@@ -399,6 +399,7 @@ impl Stage {
                 Started::Runs(Box::new(handle(id.as_str())))
             }
             Some(("retry", reason)) => Started::Retry(reason.to_owned()),
+            Some(("refused", reason)) => Started::Refused(reason.to_owned()),
             Some(("fatal", reason)) => Started::Fatal(reason.to_owned()),
             Some(("unclear", reason)) => Started::Unclear(reason.to_owned()),
             Some((_, reason)) => Started::NotAsked(trouble(reason)),

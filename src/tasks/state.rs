@@ -68,6 +68,8 @@ pub(super) struct Task {
     pub(super) watch: Watch,
     /// How often it was tried in vain to speak to its driver.
     pub(super) troubles: BackoffState,
+    /// Why its run is over, or why nobody knows whether it is one; empty as long as neither is so.
+    pub(super) cause: String,
     /// Who waits until it has stopped.
     pub(super) askers: Vec<AskId>,
     /// How its last stop went.
