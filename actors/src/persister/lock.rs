@@ -30,6 +30,15 @@ impl Holder {
         Self { pid: Some(std::process::id()), since: Some(since) }
     }
 
+    /// Whether the process that says it holds the lock lives no more. One that does not say who it is may live.
+    pub(super) fn is_gone(&self) -> bool {
+        let Some(pid) = self.pid else { return false };
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),
+            Err(error) => error.kind() == io::ErrorKind::NotFound && Path::new("/proc/self").exists(),
+        }
+    }
+
     fn parse(text: &str) -> Self {
         let number = |name: &str| {
             text.split_whitespace()
@@ -135,6 +144,16 @@ mod tests {
         for (seconds, date) in dates {
             assert_eq!(Utc(seconds).to_string(), date);
         }
+    }
+
+    #[test]
+    fn a_holder_is_gone_when_its_process_is_p5() {
+        let holder = |pid| Holder { pid, since: None };
+        assert!(!Holder::this().is_gone() && !holder(None).is_gone());
+        let mut child = std::process::Command::new("/bin/true").spawn().expect("it starts");
+        let pid = child.id();
+        child.wait().expect("it is our child");
+        assert!(holder(Some(pid)).is_gone());
     }
 
     #[test]

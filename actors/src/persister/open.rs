@@ -13,6 +13,8 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use redb::{Database, ReadableDatabase};
 
@@ -30,6 +32,11 @@ const DATABASE_FILE: &str = "callboard.redb";
 
 /// The lock file in a data directory.
 const LOCK_FILE: &str = "callboard.lock";
+/// How long a lock is waited for whose holder is gone: a process that a host was just starting when it was killed has a copy of
+/// the lock until it becomes another program.
+const COPY_PATIENCE: Duration = Duration::from_secs(2);
+/// The pause between two tries.
+const COPY_PAUSE: Duration = Duration::from_millis(2);
 
 /// What to open.
 #[derive(Clone)]
@@ -81,9 +88,15 @@ fn create_directory(data_dir: &Path) -> Result<(), OpenError> {
 
 fn lock_directory(data_dir: &Path, holder: Holder) -> Result<Lock, OpenError> {
     let path = data_dir.join(LOCK_FILE);
-    match lock(&path, holder).map_err(|error| Cause::Io(error).into_open_error(&path))? {
-        Locking::Held(lock) => Ok(lock),
-        Locking::HeldBy(holder) => Err(OpenError::Locked { data_dir: data_dir.to_owned(), holder }),
+    let began = Instant::now();
+    loop {
+        match lock(&path, holder).map_err(|error| Cause::Io(error).into_open_error(&path))? {
+            Locking::Held(lock) => return Ok(lock),
+            Locking::HeldBy(other) if other.is_gone() && began.elapsed() < COPY_PATIENCE => sleep(COPY_PAUSE),
+            Locking::HeldBy(holder) => {
+                return Err(OpenError::Locked { data_dir: data_dir.to_owned(), holder });
+            }
+        }
     }
 }
 

@@ -278,6 +278,25 @@ fn p5_a_second_host_is_refused_and_told_who_was_first() {
     });
 }
 
+/// A host that is killed while it starts a process leaves, for a moment, a copy of its lock in that process.
+#[test]
+fn p5_a_lock_whose_holder_is_gone_is_waited_for_while_a_process_that_it_was_starting_has_a_copy() {
+    use rustix::fs::{FlockOperation, flock};
+    let directory = tempfile::tempdir().unwrap();
+    let mut gone = Command::new("/bin/true").spawn().unwrap();
+    gone.wait().unwrap();
+    let path = directory.path().join("callboard.lock");
+    std::fs::write(&path, format!("pid={} since=1\n", gone.id())).unwrap();
+    let copy = std::fs::File::open(&path).unwrap();
+    flock(&copy, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let becoming_another_program = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(copy);
+    });
+    play(async { drop(open(directory.path()).await) });
+    becoming_another_program.join().unwrap();
+}
+
 const HOLD: &str = "CALLBOARD_TEST_HOLD";
 
 /// Not a story of its own: the first host of the next one, in a process that is killed.
