@@ -17,7 +17,7 @@ use super::{config, signals};
 use crate::plugin::{Events, Refusal, RefusalKind, StartedTask};
 
 /// How long a task that is killed may take to end.
-const KILL_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the driver knows.
 #[derive(Debug)]

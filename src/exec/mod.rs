@@ -64,6 +64,7 @@ mod faults;
 mod error;
 
 pub use arguments::ExecArgs;
+pub(crate) use board::KILL_PATIENCE;
 pub use error::ExecError;
 pub use faults::{FaultArgs, StreamEnd};
 pub use serve::serve;

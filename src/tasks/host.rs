@@ -22,6 +22,7 @@ use super::actor::{Asking, Runners, key};
 use super::calls::{Found, RunKey, Started, Trouble};
 use super::plugins::Plugins;
 use crate::config::TaskConfig;
+use crate::exec::KILL_PATIENCE;
 
 /// How long to wait for a driver that is on its way.
 const DISPENSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -31,8 +32,9 @@ const QUICK: Duration = Duration::from_secs(10);
 const SLOW: Duration = Duration::from_secs(50);
 /// A wait for an end has no end of its own: whoever waits gives it up before.
 const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
-/// How much longer than the grace the answer to a stop may take.
-const STOP_MARGIN: Duration = Duration::from_secs(5);
+/// How much longer than the grace the answer to a stop may take: longer than our own driver waits for a task that it has
+/// killed, so that it is heard when it says that the task does not end.
+const STOP_MARGIN: Duration = Duration::from_secs(KILL_PATIENCE.as_secs() + 5);
 /// What drivers on the official packages say of a task that they do not know; they have no code for it.
 const UNKNOWN_TASK: &str = "task not found";
 
