@@ -74,13 +74,10 @@ impl Machine for Tasks {
             Input::Asked { id, ask, .. } => self.asked(moment, *id, ask, effects),
             Input::Returned { key, call, outcome } => self.returned(moment, *key, call, outcome, effects),
             Input::Elapsed(timer) => self.elapsed(moment, timer, effects),
-            Input::StopRequested(mode) => {
-                self.life = Life::Leaving(*mode);
-                self.wind_down(moment, *mode, effects);
-            }
+            Input::StopRequested(mode) => self.leave(moment, *mode, effects),
         }
         self.forget_what_is_over(effects);
-        self.close_if_quiet(effects);
+        self.close_if_let_be(effects);
     }
 
     fn view(&self) -> TasksView {
@@ -287,9 +284,20 @@ impl Tasks {
         }
     }
 
+    fn leave(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
+        match std::mem::replace(&mut self.life, Life::Leaving(mode)) {
+            Life::Serving => self.wind_down(moment, mode, effects),
+            Life::Closing(StopMode::Detach) | Life::Leaving(StopMode::Detach) if mode == StopMode::Stop => {
+                self.wind_down(moment, mode, effects);
+            }
+            // All have been told, and those out of reach were tried once more.
+            Life::Closing(_) | Life::Leaving(_) => {}
+        }
+    }
+
     fn wind_down(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
-        // What was stopped before is no news.
-        self.tasks.iter_mut().filter(|task| task.phase.is_quiet()).for_each(|task| task.steps.clear());
+        // What was stopped before is no news; that something may still run is.
+        self.tasks.iter_mut().filter(|task| task.phase.is_down()).for_each(|task| task.steps.clear());
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         for task in self.tasks.iter_mut().rev() {
             // A task that is cut short while it starts or stops is still seen to; one that runs is left to its driver.
@@ -313,7 +321,7 @@ impl Tasks {
         }
     }
 
-    fn close_if_quiet(&mut self, effects: &mut Effects<Self>) {
+    fn close_if_let_be(&mut self, effects: &mut Effects<Self>) {
         let mode = match self.life {
             Life::Serving => return,
             Life::Closing(mode) | Life::Leaving(mode) => mode,
@@ -321,7 +329,7 @@ impl Tasks {
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         let is_done = |task: &Task| match mode {
             StopMode::Detach if scene.survives(task.driver()) => task.phase.can_be_left(),
-            StopMode::Stop | StopMode::Detach => task.phase.is_quiet(),
+            StopMode::Stop | StopMode::Detach => task.phase.is_let_be(),
         };
         if !self.tasks.iter().all(is_done) {
             return;

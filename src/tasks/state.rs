@@ -193,9 +193,14 @@ impl Phase {
         }
     }
 
-    /// Whether nothing is under way.
-    pub(super) const fn is_quiet(self) -> bool {
-        matches!(self, Self::Stopped | Self::Ended | Self::Failed | Self::OutOfReach)
+    /// Whether nothing of it runs.
+    pub(super) const fn is_down(self) -> bool {
+        matches!(self, Self::Stopped | Self::Ended | Self::Failed)
+    }
+
+    /// Whether nothing is under way for it: it is down, or nothing more can be done, and then it may run all the same.
+    pub(super) const fn is_let_be(self) -> bool {
+        self.is_down() || matches!(self, Self::OutOfReach)
     }
 
     /// Whether the next run of the host finds it as it is, without anything having been cut short.

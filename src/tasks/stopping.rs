@@ -13,8 +13,9 @@ use crate::agent::{StopStep, TaskStopped};
 
 /// How much longer than its grace a task may take to stop, with a driver that has to be recovered meanwhile.
 const STOP_MARGIN: Duration = Duration::from_secs(30);
-/// How much longer than the grace the answer of its driver may take.
-const ANSWER_MARGIN: Duration = Duration::from_secs(10);
+/// How much longer than the grace the answer of its driver may take: longer than whoever asks it waits, so that its own words
+/// are heard.
+const ANSWER_MARGIN: Duration = Duration::from_secs(25);
 
 impl Task {
     /// Stops for somebody who waits for it.
@@ -25,24 +26,19 @@ impl Task {
         scene: &Scene<'_>,
         effects: &mut Effects<Tasks>,
     ) -> Result<(), TaskError> {
-        if self.phase.is_quiet() && self.phase != Phase::OutOfReach {
+        if self.phase.is_down() {
             return Err(TaskError::NotRunning { name: self.config.name.clone(), phase: self.phase.told() });
         }
         self.askers.push(asker);
-        if self.phase == Phase::OutOfReach {
-            self.course.wanted = Some(Wanted::Stopped);
-            self.remember(effects);
-            self.pick_up(moment, scene, effects);
-        } else {
-            self.stop(moment, scene, effects);
-        }
+        self.stop(moment, scene, effects);
         Ok(())
     }
 
-    /// Stops. What is under way comes back, and then finds out what is wanted now.
-    pub(super) fn stop(&mut self, moment: Moment, _scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
+    /// Stops. What is under way comes back, and then finds out what is wanted now; what was out of reach is tried once more.
+    pub(super) fn stop(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         self.starts_after_stop = false;
-        if self.phase.is_quiet() || self.course.wanted == Some(Wanted::Stopped) {
+        let is_told = self.course.wanted == Some(Wanted::Stopped) && self.phase != Phase::OutOfReach;
+        if self.phase.is_down() || is_told {
             return;
         }
         self.course.wanted = Some(Wanted::Stopped);
@@ -68,8 +64,12 @@ impl Task {
                 self.start_give_up(moment, effects);
                 self.order_stop(moment, effects);
             }
+            Phase::OutOfReach => {
+                self.remember(effects);
+                self.pick_up(moment, scene, effects);
+            }
             // Nothing runs.
-            Phase::Stopped | Phase::Ended | Phase::Failed | Phase::OutOfReach => {}
+            Phase::Stopped | Phase::Ended | Phase::Failed => {}
         }
     }
 
@@ -106,7 +106,7 @@ impl Task {
 
     /// The time is over within which it should have stopped.
     pub(super) fn give_up(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
-        if !self.phase.is_quiet() && self.course.wanted == Some(Wanted::Stopped) {
+        if !self.phase.is_let_be() && self.course.wanted == Some(Wanted::Stopped) {
             let reason = self.note.clone();
             self.out_of_reach(moment, reason, effects);
         }
@@ -149,7 +149,7 @@ impl Task {
     /// How it was stopped, or that it is left as it is.
     pub(super) fn told_steps(&self) -> Vec<StopStep> {
         match &self.course.run {
-            Some(run) if self.phase.can_be_left() && !self.phase.is_quiet() => vec![StopStep {
+            Some(run) if self.phase.can_be_left() && !self.phase.is_let_be() => vec![StopStep {
                 what: format!("task/{}", self.config.name),
                 ending: format!("left {} with driver {}", self.phase.told(), run.driver),
                 took: Duration::ZERO,
