@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use callboard_actors::catalog::{Allowed, Catalog, CatalogOptions, ConfigSource, PluginEntry, ResolvePlugin};
+use callboard_actors::catalog::{
+    Allowed, Catalog, CatalogOptions, ConfigSource, PluginEntry, ResolvePlugin, ScanPlugins,
+};
 use callboard_actors::driver::DriverSpec;
 use callboard_actors::drivers::DriversOptions;
 use callboard_actors::goplugin::HandshakeTerms;
 use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
-use callboard_actors::shell::Address;
+use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::{DriverName, PluginKey, PluginName, PluginType};
 
 use super::calls::Trouble;
@@ -76,13 +78,17 @@ impl Plugins {
         let name = PluginName::new(driver.name.as_str());
         let name = name.map_err(|error| Trouble::lasting(error.to_string()))?;
         let plugin = PluginKey::new(PluginType::Driver, name);
-        let resolved = match self.catalog.ask(ResolvePlugin { plugin }).await {
-            Ok(Ok(resolved)) => resolved,
-            Ok(Err(error)) => {
-                return Err(Trouble { is_transient: error.is_transient(), reason: error.to_string() });
-            }
-            Err(error) => return Err(Trouble::passing(error.to_string())),
-        };
+        let unheard = |error: AskError| Trouble::passing(error.to_string());
+        let mut resolved =
+            self.catalog.ask(ResolvePlugin { plugin: plugin.clone() }).await.map_err(unheard)?;
+        if resolved.is_err() {
+            // Somebody may have mended it since it was looked at.
+            let scanned = self.catalog.ask(ScanPlugins).await.map_err(unheard)?;
+            scanned.map_err(|error| Trouble::passing(error.to_string()))?;
+            resolved = self.catalog.ask(ResolvePlugin { plugin }).await.map_err(unheard)?;
+        }
+        let resolved = resolved
+            .map_err(|error| Trouble { is_transient: error.is_transient(), reason: error.to_string() })?;
         let process = ProcessSpec {
             start_timeout: driver.start_timeout,
             stop_grace: driver.stop_grace,

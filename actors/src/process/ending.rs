@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::name::{ProcessName, ProcessTag};
+use crate::goplugin::{LineLevel, LineReader, Origin};
 
 /// What a process left to its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,13 +94,27 @@ pub struct ProcessEnding {
 }
 
 impl ProcessEnding {
-    /// The last line that it wrote, errors before output.
+    /// The last line that may tell why it ended, errors before output: what it logged below a warning tells of its work.
     #[must_use]
-    pub fn last_words(&self) -> Option<&str> {
-        let says = |line: &&String| !line.trim().is_empty();
-        let line = self.last_errors.iter().rev().find(says);
-        line.or_else(|| self.last_output.iter().rev().find(says)).map(|line| line.trim())
+    pub fn last_words(&self) -> Option<String> {
+        let of = |lines: &[String]| lines.iter().rev().find_map(|line| telling(line));
+        of(&self.last_errors).or_else(|| of(&self.last_output))
     }
+}
+
+/// What a line says, unless it is empty or marked as something else than trouble.
+fn telling(line: &str) -> Option<String> {
+    let mut reader = LineReader::new();
+    let mut read = reader.push(line.as_bytes());
+    read.extend(reader.finish());
+    let read = read.into_iter().next()?;
+    let is_trouble = match read.origin {
+        Origin::Json | Origin::Tagged => read.level >= LineLevel::Warn,
+        Origin::LastWords | Origin::Plain => true,
+    };
+    let error = read.fields.iter().find(|(name, _)| name == "error").map(|(_, error)| error);
+    let words = error.map_or_else(|| read.message.clone(), |error| format!("{}: {error}", read.message));
+    (is_trouble && !words.trim().is_empty()).then(|| words.trim().to_owned())
 }
 
 impl fmt::Display for ProcessEnding {
@@ -110,7 +125,7 @@ impl fmt::Display for ProcessEnding {
             EndedBy::Request => write!(f, "{exit} when asked to end, after {uptime:.1?}"),
             EndedBy::Itself => {
                 write!(f, "{exit} after {uptime:.1?}")?;
-                match self.panic.as_deref().or_else(|| self.last_words()) {
+                match self.panic.clone().or_else(|| self.last_words()) {
                     Some(words) => write!(f, ", last output: {words}"),
                     None => Ok(()),
                 }
@@ -146,6 +161,21 @@ mod tests {
             "killed after its grace: signal 9 (SIGKILL), after 1.5s"
         );
         assert_eq!(told(Exit::Signal(64), EndedBy::Request), "signal 64 when asked to end, after 1.5s");
+    }
+
+    #[test]
+    fn what_was_logged_of_its_work_is_not_told_as_the_cause_of_its_end_log_01() {
+        let mut ending = ending(Exit::Signal(9), EndedBy::Itself);
+        ending.last_output.clear();
+        let logged = |level: &str| {
+            format!(
+                r#"{{"@level":"{level}","@message":"cannot serve","error":"no pool","@timestamp":"2026-11-21T14:18:28.449204Z"}}"#
+            )
+        };
+        ending.last_errors = vec![logged("info")];
+        assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s");
+        ending.last_errors = vec![logged("error"), logged("info")];
+        assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s, last output: cannot serve: no pool");
     }
 
     #[test]

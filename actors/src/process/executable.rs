@@ -136,7 +136,18 @@ fn check(executable: &Executable, file: &File) -> Result<Stamp, ExecutableError>
     if mode & 0o111 == 0 {
         return Err(ExecutableError::NotExecutable { path: path(), mode });
     }
+    if !is_program(file).map_err(|error| system(executable, "read", &error))? {
+        return Err(ExecutableError::NotAProgram { path: path() });
+    }
     stamp(file).map_err(|error| system(executable, "look at", &error))
+}
+
+/// Whether it is an ELF program or a script that names its interpreter. Of anything else the C library would make a shell
+/// script, so that a damaged program would be read as commands.
+fn is_program(file: &File) -> io::Result<bool> {
+    let mut head = [0; 4];
+    let length = std::os::unix::fs::FileExt::read_at(file, &mut head, 0)?;
+    Ok(head[..length].starts_with(b"#!") || head[..length] == *b"\x7fELF")
 }
 
 fn stamp(file: &File) -> io::Result<Stamp> {

@@ -73,7 +73,7 @@ pub struct Findings {
     pub is_child: bool,
     /// Everything that carries the recorded tag.
     pub tagged: Vec<Seen>,
-    /// Which of those write to the output files of the launch.
+    /// Which of all these write to the output files of the launch.
     pub writers: Vec<u32>,
 }
 
@@ -106,6 +106,9 @@ pub fn judge(tag: ProcessTag, identity: &Identity, findings: &Findings) -> Verdi
     match seen.tag {
         Some(found) if found == tag => {}
         Some(found) => return not_proven(format!("process {pid} carries the tag {found}, not {tag}")),
+        // Its environment cannot be read: it has written over it, or is about to become another program. That it writes to
+        // the output files of this very launch says as much.
+        None if findings.writers.contains(pid) => {}
         None => return not_proven(format!("process {pid} carries no tag that can be read")),
     }
     match (executable, seen.executable) {
@@ -194,6 +197,13 @@ mod tests {
         for other in others {
             let verdict = judge(TAG, &identity(), &found(Some(other.clone()), vec![]));
             assert!(matches!(verdict, Verdict::NotProven(_)), "{other:?}: {verdict:?}");
+        }
+        let silent = Seen { tag: None, ..seen() };
+        let writes = Findings { writers: vec![10], ..found(Some(silent.clone()), vec![]) };
+        assert_eq!(judge(TAG, &identity(), &writes), Verdict::Proven);
+        for other in [Seen { started_ticks: 101, ..silent.clone() }, Seen { executable: None, ..silent }] {
+            let verdict = judge(TAG, &identity(), &Findings { at_pid: Some(other), ..writes.clone() });
+            assert!(matches!(verdict, Verdict::NotProven(_)), "{verdict:?}");
         }
         let rebooted = Findings { boot_id: "c".to_owned(), ..found(Some(seen()), vec![]) };
         assert!(matches!(judge(TAG, &identity(), &rebooted), Verdict::NotProven(_)));

@@ -44,6 +44,12 @@ pub enum ExecutableError {
         /// Its permissions.
         mode: u32,
     },
+    /// It begins neither as an ELF program nor as a script.
+    #[error("{path} is no program: it begins neither as ELF nor with #!; put an undamaged program there")]
+    NotAProgram {
+        /// Where it lies.
+        path: PathBuf,
+    },
     /// Its contents are not those that were pinned.
     #[error("{path} has SHA-256 {found} where {pinned} is pinned; nothing was run")]
     Digest {
@@ -84,6 +90,7 @@ impl ExecutableError {
             | Self::Escapes { .. }
             | Self::NotAFile { .. }
             | Self::NotExecutable { .. }
+            | Self::NotAProgram { .. }
             | Self::Digest { .. }
             | Self::System { .. } => false,
         }

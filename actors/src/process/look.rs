@@ -56,13 +56,14 @@ pub(super) fn find(
 ) -> io::Result<Findings> {
     let at_pid = identity.and_then(|identity| look_at(identity.pid));
     let (owner, boot_id) = (owner.to_owned(), boot_id()?);
-    let (tagged, writers) = (Vec::new(), Vec::new());
+    let writes = |pid: &u32| writes_below(*pid, output);
+    let writers = at_pid.iter().map(|seen| seen.pid).filter(writes).collect();
+    let tagged = Vec::new();
     let mut findings = Findings { owner, boot_id, at_pid, is_child: false, tagged, writers };
     let is_proven = identity.is_some_and(|identity| judge(tag, identity, &findings) == Verdict::Proven);
     if !is_proven {
         findings.tagged = search(|seen| seen.tag == Some(tag))?;
-        let numbers = findings.tagged.iter().map(|seen| seen.pid);
-        findings.writers = numbers.filter(|pid| writes_below(*pid, output)).collect();
+        findings.writers.extend(findings.tagged.iter().map(|seen| seen.pid).filter(writes));
     }
     Ok(findings)
 }
