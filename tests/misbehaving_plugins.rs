@@ -273,7 +273,7 @@ async fn a_file_that_is_no_program_is_told_so_d34() {
         write_program(&path, "this is a letter, and no program\n");
         stage.driver(NAME, path, &[])
     };
-    fails(text, &["text", "no program that the kernel knows"]).await;
+    fails(text, &["text", "is no program", "neither as ELF nor with #!"]).await;
 }
 
 #[actix::test]

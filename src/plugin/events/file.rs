@@ -11,7 +11,6 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::journal::Journal;
-use super::position::position_of;
 
 /// The longest file that is read, in bytes; nothing that this module writes comes near.
 const FILE_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
@@ -63,7 +62,7 @@ impl JournalFile {
             None => Journal::new(crate::plugin::random::hex(16)?, kept_max),
         };
         let file = write_whole(path, &journal)?;
-        let lines = journal.kept().count();
+        let lines = journal.kept().len();
         Ok((Self { path: path.to_owned(), file, _lock: lock, lines }, journal))
     }
 
@@ -71,9 +70,9 @@ impl JournalFile {
     pub(super) fn append(&mut self, journal: &Journal, event: &DriverTaskEvent) -> io::Result<()> {
         if self.lines >= 2 * journal.kept_max() {
             self.file = write_whole(&self.path, journal)?;
-            self.lines = journal.kept().count();
+            self.lines = journal.kept().len();
         }
-        self.file.write_all(&line(event)?)?;
+        self.file.write_all(&line(journal.last() + 1, event)?)?;
         self.lines += 1;
         Ok(())
     }
@@ -123,8 +122,8 @@ fn write_whole(path: &Path, journal: &Journal) -> io::Result<File> {
     let mut file = open(&next)?;
     let mut text = serde_json::to_vec(&Head { stream: journal.stream().to_owned() })?;
     text.push(b'\n');
-    for event in journal.kept() {
-        text.extend(line(event)?);
+    for (event, sequence) in journal.kept().zip(journal.forgotten() + 1..) {
+        text.extend(line(sequence, event)?);
     }
     file.write_all(&text)?;
     file.sync_data()?;
@@ -132,10 +131,10 @@ fn write_whole(path: &Path, journal: &Journal) -> io::Result<File> {
     Ok(file)
 }
 
-fn line(event: &DriverTaskEvent) -> io::Result<Vec<u8>> {
+fn line(sequence: u64, event: &DriverTaskEvent) -> io::Result<Vec<u8>> {
     let at = event.timestamp.unwrap_or_default();
     let line = Line {
-        sequence: position_of(event).map_or(0, |position| position.sequence),
+        sequence,
         task_id: event.task_id.clone(),
         alloc_id: event.alloc_id.clone(),
         task_name: event.task_name.clone(),

@@ -37,18 +37,11 @@ impl Journal {
     }
 
     /// All that is kept, in order.
-    pub(super) fn kept(&self) -> impl Iterator<Item = &DriverTaskEvent> {
+    pub(super) fn kept(&self) -> impl ExactSizeIterator<Item = &DriverTaskEvent> {
         self.kept.iter()
     }
 
-    /// Marks an event as the next one.
-    pub(super) fn number(&self, mut event: DriverTaskEvent) -> DriverTaskEvent {
-        event.annotations.insert(STREAM_ANNOTATION.to_owned(), self.stream.clone());
-        event.annotations.insert(SEQUENCE_ANNOTATION.to_owned(), (self.last + 1).to_string());
-        event
-    }
-
-    /// Keeps the event that was marked as the next one.
+    /// Keeps the next event.
     pub(super) fn keep(&mut self, event: DriverTaskEvent) {
         self.last += 1;
         self.kept.push_back(event);
@@ -81,10 +74,20 @@ impl Journal {
         }
     }
 
-    /// The events with numbers above `cursor`, in order.
-    pub(super) fn after(&self, cursor: u64) -> impl Iterator<Item = &DriverTaskEvent> {
+    /// The events with numbers above `cursor`, in order, each marked with its place. They are kept without the marks, since an
+    /// event is kept once and seldom read more than once.
+    pub(super) fn after(&self, cursor: u64) -> impl Iterator<Item = DriverTaskEvent> {
         let had = usize::try_from(cursor.saturating_sub(self.forgotten())).unwrap_or(usize::MAX);
-        self.kept.iter().skip(had)
+        let numbers = cursor.max(self.forgotten()) + 1..;
+        self.kept.iter().skip(had).zip(numbers).map(|(event, sequence)| self.marked(event, sequence))
+    }
+
+    fn marked(&self, event: &DriverTaskEvent, sequence: u64) -> DriverTaskEvent {
+        let mut event = event.clone();
+        event.annotations.reserve(2);
+        event.annotations.insert(STREAM_ANNOTATION.to_owned(), self.stream.clone());
+        event.annotations.insert(SEQUENCE_ANNOTATION.to_owned(), sequence.to_string());
+        event
     }
 
     /// Where one is who stood at `cursor` and has read `count` events from there.
@@ -93,7 +96,7 @@ impl Journal {
     }
 
     /// The number of the last event that is no longer kept.
-    fn forgotten(&self) -> u64 {
+    pub(super) fn forgotten(&self) -> u64 {
         self.last - self.kept.len() as u64
     }
 }

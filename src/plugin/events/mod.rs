@@ -94,13 +94,11 @@ impl Events {
     pub fn announce(&self, mut event: DriverTaskEvent) {
         event.timestamp.get_or_insert_with(|| SystemTime::now().into());
         let mut book = self.0.book.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut numbered = book.journal.number(event);
-        if let Some(error) = book.write(&numbered) {
+        if let Some(error) = book.write(&event) {
             tracing::error!(error = %error, "events are no longer kept in their file; a new stream begins");
             book.begin_anew();
-            numbered = book.journal.number(numbered);
         }
-        book.journal.keep(numbered);
+        book.journal.keep(event);
         let last = book.journal.last();
         drop(book);
         self.0.last.send_replace(last);
@@ -135,7 +133,7 @@ impl Shared {
     /// Takes the next events behind a cursor, and moves it.
     fn read(&self, cursor: &mut u64) -> Vec<DriverTaskEvent> {
         let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        let batch: Vec<_> = book.journal.after(*cursor).take(BATCH_EVENTS).cloned().collect();
+        let batch: Vec<_> = book.journal.after(*cursor).take(BATCH_EVENTS).collect();
         *cursor = book.journal.cursor_behind(*cursor, batch.len());
         batch
     }
