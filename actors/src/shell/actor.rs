@@ -7,56 +7,19 @@ use std::sync::atomic::Ordering;
 
 use actix::{Context, SpawnHandle};
 
-use super::address::{Address, Asker, Door, Letter, ReplySender};
+use super::address::{Address, Asker, Door, Drill, Letter};
 use super::calls::{Calls, Returned, panic_message};
 use super::doing::Doing;
 use super::feed::FeedSender;
+use super::journal::JournalEntry;
 use super::machine::{AskId, Effect, Effects, Input, Machine, StopMode};
 use super::notice::DeadLetterCause;
 use super::outbox::{Item, Outbox};
-use super::spawn::{EndingCell, Settings};
+use super::phase::{Event, Phase, Unfinished};
+use super::spawn::{Ending, EndingCell, Settings};
 use super::store::{Store, Ticket, Written, first_epoch};
 use super::timers::Timers;
 use crate::vocabulary::{BackoffState, Moment, RestartHistory, Timestamp};
-
-/// Where the shell stands with its machine.
-pub(super) enum Phase<M> {
-    /// It reads the store, and will build the machine from it.
-    Loading,
-    /// The machine lives.
-    Running(M),
-    /// The machine crashed, or could not write; what it had written before must settle first.
-    Settling(AfterSettling),
-    /// A write or a load failed; it is tried again after a pause.
-    Pausing,
-    /// It is over.
-    Ended,
-}
-
-/// What comes when everything that was written has settled.
-#[derive(Clone, Copy)]
-pub(super) enum AfterSettling {
-    /// The store is read again at once.
-    Load,
-    /// The store could not write, and is left alone for a while.
-    Pause,
-}
-
-/// Something that came in, as long as it has not been handled.
-pub(super) enum Event<M: Machine> {
-    /// Somebody handed this in, then.
-    Letter(Letter<M>, Timestamp),
-    Again(AskId, Unfinished<M>),
-    Returned(Returned<M>),
-}
-
-/// What the present machine was told and has not finished. It is told again when the machine is rebuilt.
-pub(super) enum Unfinished<M: Machine> {
-    /// A question that no step has answered yet. Nobody may be waiting for the answer.
-    Question { ask: M::Ask, asked_at: Timestamp, reply: Option<ReplySender<M>> },
-    /// It was asked to end.
-    Stop(StopMode),
-}
 
 /// The subscribers, by number.
 type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
@@ -185,6 +148,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             }
             Letter::Subscribe(reader) => self.attach(reader, context),
             Letter::Resync => self.refresh(false, context),
+            Letter::Drill(Drill::Crash) => self.crashed("a drill".to_owned(), None, "a drill", context),
+            Letter::Drill(Drill::GiveUp) => self.end(Ending::Failed("a drill".to_owned()), context),
         }
     }
 
@@ -324,8 +289,16 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             Ok(Written::Failed(error)) => Some(error),
             Err(panic) => Some(format!("the store crashed: {}", panic_message(&*panic))),
         };
+        self.note(|| JournalEntry::Writing { write: ticket.sequence });
         self.outbox.close_gate(ticket.sequence);
         failed
+    }
+
+    /// Notes what happens in the journal, if one is kept.
+    pub(super) fn note<'a>(&self, entry: impl FnOnce() -> JournalEntry<'a>) {
+        if let Some(journal) = &self.settings.journal {
+            journal.note(&self.door.name, entry());
+        }
     }
 
     /// Who waits for the answer to this question.

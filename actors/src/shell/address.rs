@@ -73,6 +73,16 @@ pub(crate) enum Letter<M: Machine> {
     Subscribe(FeedSender<M::News, M::View>),
     Resync,
     Stop(StopMode),
+    Drill(Drill),
+}
+
+/// What goes wrong in a drill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drill {
+    /// The actor crashes, as over a step that panics: its machine is rebuilt, and its budget is charged.
+    Crash,
+    /// The actor gives up and ends, so that its parent decides.
+    GiveUp,
 }
 
 impl<M: Machine> actix::Message for Letter<M> {
@@ -270,6 +280,14 @@ impl<M: Machine> Address<M> {
     /// [`AskError::NotRunning`] if it has ended already.
     pub fn request_stop(&self, mode: StopMode) -> Result<(), AskError> {
         self.deliver(Letter::Stop(mode))
+    }
+
+    /// Lets something go wrong in the actor, when its mailbox has come that far: for scripts, drills and tests of what follows.
+    ///
+    /// # Errors
+    /// [`AskError::NotRunning`] if nobody is there to drill.
+    pub fn drill(&self, drill: Drill) -> Result<(), AskError> {
+        self.deliver(Letter::Drill(drill))
     }
 
     pub(crate) fn door(&self) -> Arc<Door> {

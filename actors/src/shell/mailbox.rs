@@ -2,11 +2,13 @@
 
 use actix::{Actor, AsyncContext, Context, Handler};
 
-use super::actor::{Event, Phase, Shell};
+use super::actor::Shell;
 use super::address::Letter;
 use super::calls::Returned;
 use super::doing::Doing;
+use super::journal::JournalEntry;
 use super::machine::Machine;
+use super::phase::{Event, Phase};
 use super::store::Store;
 use crate::persister::Settled;
 
@@ -57,7 +59,10 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Settled> for Shell<M, D, S> {
             return;
         }
         match settled.outcome {
-            Ok(()) => self.outbox.settle(settled.through),
+            Ok(()) => {
+                self.note(|| JournalEntry::OnDisk { through: settled.through });
+                self.outbox.settle(settled.through);
+            }
             // Later writes of an epoch fail with its first one, and that has been dealt with.
             Err(_) if self.failed_epoch >= Some(settled.epoch) => return,
             Err(error) => {

@@ -58,11 +58,13 @@ mod conversation;
 mod doing;
 mod feed;
 mod follow;
+mod journal;
 mod ledger;
 mod machine;
 mod mailbox;
 mod notice;
 mod outbox;
+mod phase;
 mod rebuild;
 mod release;
 mod spawn;
@@ -71,12 +73,13 @@ mod timers;
 
 pub(crate) use calls::panic_message;
 
-pub use address::{Address, AskError, Asking, Vitals};
+pub use address::{Address, AskError, Asking, Drill, Vitals};
 pub use clock::Clock;
 pub use conversation::Message;
 pub use doing::{Doing, NoDoing};
 pub use feed::{FeedItem, Subscription};
 pub use follow::{Followed, Follower};
+pub use journal::{Journal, JournalEntry};
 pub use ledger::{Database, Ledger};
 pub use machine::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, Never, StopMode};
 pub use notice::{DeadLetterCause, Notice, Notices};

@@ -6,13 +6,15 @@ use std::sync::atomic::Ordering;
 use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, WrapFuture};
 use futures_util::FutureExt;
 
-use super::actor::{AfterSettling, Event, Phase, Shell};
+use super::actor::Shell;
 use super::address::{AskError, Asker};
 use super::calls::panic_message;
 use super::doing::Doing;
+use super::journal::JournalEntry;
 use super::machine::{Input, Machine};
 use super::notice::{DeadLetterCause, Notice};
 use super::outbox::Item;
+use super::phase::{AfterSettling, Event, Phase};
 use super::spawn::Ending;
 use super::store::Store;
 
@@ -26,6 +28,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     ) {
         let crashes = self.door.crashes.fetch_add(1, Ordering::Relaxed) + 1;
         let actor = self.door.name.clone();
+        self.note(|| JournalEntry::Crashed { message });
         self.settings.notices.post(Notice::Crashed {
             actor: actor.clone(),
             message: message.to_owned(),
@@ -64,6 +67,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     /// Answers everyone who waited behind a write that failed.
     fn refuse(&mut self, behind: Vec<Item<M>>, error: &str) {
         let actor = self.door.name.clone();
+        self.note(|| JournalEntry::WriteFailed { error });
         self.settings.notices.post(Notice::WriteFailed { actor: actor.clone(), error: error.to_owned() });
         for item in behind {
             match item {
@@ -154,6 +158,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             }
         }
         let is_rebuilt = std::mem::replace(&mut self.built_before, true);
+        self.note(|| JournalEntry::Built { is_rebuilt });
         self.door.rebuilds.fetch_add(u64::from(is_rebuilt), Ordering::Relaxed);
         self.again.append(&mut self.unfinished);
         self.step(Input::Resumed, None, context);
@@ -181,6 +186,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     }
 
     pub(super) fn end(&mut self, ending: Ending, context: &mut Context<Self>) {
+        self.note(|| JournalEntry::Ended { ending: &ending });
         self.abandon_life(AfterSettling::Load);
         self.phase = Phase::Ended;
         self.ending.set(ending);

@@ -4,11 +4,13 @@ use std::panic::AssertUnwindSafe;
 
 use actix::{AsyncContext, Context};
 
-use super::actor::{Phase, Shell};
+use super::actor::Shell;
 use super::calls::Planned;
 use super::doing::Doing;
+use super::journal::JournalEntry;
 use super::machine::{Input, Machine};
 use super::outbox::Item;
+use super::phase::Phase;
 use super::store::Store;
 
 impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
@@ -49,6 +51,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
 
     pub(super) fn publish(&mut self, news: M::News) {
         self.published += 1;
+        self.note(|| JournalEntry::Published { news: &news });
         self.doing.published(&news);
         let number = self.published;
         match self.readers.as_slice() {

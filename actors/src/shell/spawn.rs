@@ -14,6 +14,7 @@ use super::address::Address;
 use super::calls::panic_message;
 use super::clock::Clock;
 use super::doing::Doing;
+use super::journal::Journal;
 use super::machine::{Machine, StopMode};
 use super::notice::Notices;
 use super::store::Store;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub calls_waiting_max: usize,
     /// Where the random numbers for jitter start; `None` takes a new start each time.
     pub seed: Option<u64>,
+    /// Who writes down what happens, in the order in which it does; nobody by default.
+    pub journal: Option<Journal>,
 }
 
 impl Default for Settings {
@@ -56,6 +59,7 @@ impl Default for Settings {
             calls_running_max: 64,
             calls_waiting_max: 4_096,
             seed: None,
+            journal: None,
         }
     }
 }

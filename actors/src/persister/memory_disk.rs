@@ -1,0 +1,194 @@
+//! A disk in memory that fails as it is told to, for scripts and tests that play with storage.
+//!
+//! It holds two images of the file: what a program sees, and what survives a power cut. A sync copies the one into the
+//! other, page by page.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redb::StorageBackend;
+use rustix::io::Errno;
+
+use super::open::Options;
+
+const PAGE_BYTES: usize = 4_096;
+
+/// What fails until the disk is mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskFault {
+    /// Every write finds no space left.
+    Full,
+    /// Every write finds the file system read-only.
+    ReadOnly,
+    /// Every write, read and sync is an I/O error.
+    Broken,
+    /// Every sync is an I/O error, and forgets what was to be synced, as Linux does.
+    Syncs,
+}
+
+/// A disk in memory. Clones are the same disk.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryDisk(Arc<Mutex<Images>>);
+
+#[derive(Debug, Default)]
+struct Images {
+    seen: Vec<u8>,
+    durable: Vec<u8>,
+    unsynced: BTreeSet<usize>,
+    syncs: u64,
+    fault: Option<DiskFault>,
+}
+
+impl MemoryDisk {
+    /// What fails from now on; `None` mends the disk.
+    pub fn set_fault(&self, fault: Option<DiskFault>) {
+        self.images().fault = fault;
+    }
+
+    /// How many syncs have succeeded.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.images().syncs
+    }
+
+    /// Takes back whatever was not synced, as a power cut does. Whoever has the file open must have ended before.
+    pub fn cut_power(&self) {
+        let mut images = self.images();
+        images.seen = images.durable.clone();
+        images.unsynced.clear();
+    }
+
+    /// Lets the database of a data directory lie on this disk. The directory then only holds the lock.
+    #[must_use]
+    pub fn hold(&self, data_dir: impl Into<PathBuf>) -> Options {
+        let disk = self.clone();
+        Options { backend: Some(Arc::new(move || Ok(Box::new(disk.clone())))), ..Options::new(data_dir) }
+    }
+
+    fn images(&self) -> MutexGuard<'_, Images> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is done to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Read,
+    Write,
+    Sync,
+}
+
+impl Images {
+    fn check(&self, deed: Deed) -> io::Result<()> {
+        let error = match (self.fault, deed) {
+            (Some(DiskFault::Full), Deed::Write) => Errno::NOSPC,
+            (Some(DiskFault::ReadOnly), Deed::Write) => Errno::ROFS,
+            (Some(DiskFault::Broken), _) | (Some(DiskFault::Syncs), Deed::Sync) => Errno::IO,
+            (Some(DiskFault::Full | DiskFault::ReadOnly), Deed::Read | Deed::Sync)
+            | (Some(DiskFault::Syncs), Deed::Read | Deed::Write)
+            | (None, _) => return Ok(()),
+        };
+        Err(error.into())
+    }
+
+    fn sync(&mut self) {
+        let Self { seen, durable, unsynced, .. } = self;
+        durable.resize(seen.len(), 0);
+        for page in std::mem::take(unsynced) {
+            let start = page * PAGE_BYTES;
+            let end = (start + PAGE_BYTES).min(seen.len());
+            if start < end {
+                durable[start..end].copy_from_slice(&seen[start..end]);
+            }
+        }
+        self.syncs += 1;
+    }
+}
+
+fn place(offset: u64, len: usize) -> io::Result<(usize, usize)> {
+    let start = usize::try_from(offset).map_err(io::Error::other)?;
+    let end = start.checked_add(len).ok_or(io::ErrorKind::FileTooLarge)?;
+    Ok((start, end))
+}
+
+impl StorageBackend for MemoryDisk {
+    fn len(&self) -> io::Result<u64> {
+        let images = self.images();
+        images.check(Deed::Read)?;
+        Ok(images.seen.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let images = self.images();
+        images.check(Deed::Read)?;
+        let (start, end) = place(offset, out.len())?;
+        out.copy_from_slice(images.seen.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut images = self.images();
+        images.check(Deed::Write)?;
+        images.seen.resize(place(len, 0)?.0, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut images = self.images();
+        if let Err(error) = images.check(Deed::Sync) {
+            images.unsynced.clear();
+            return Err(error);
+        }
+        images.sync();
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut images = self.images();
+        images.check(Deed::Write)?;
+        let (start, end) = place(offset, data.len())?;
+        if images.seen.len() < end {
+            images.seen.resize(end, 0);
+        }
+        images.seen[start..end].copy_from_slice(data);
+        images.unsynced.extend(start / PAGE_BYTES..end.div_ceil(PAGE_BYTES));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_synced_is_gone_after_a_power_cut() {
+        let disk = MemoryDisk::default();
+        disk.write(0, b"synced").unwrap();
+        disk.sync_data().unwrap();
+        disk.write(0, b"lost!!").unwrap();
+        disk.cut_power();
+        let mut read = [0; 6];
+        disk.read(0, &mut read).unwrap();
+        assert_eq!(&read, b"synced");
+    }
+
+    #[test]
+    fn each_fault_fails_what_it_is_named_after_and_is_mended() {
+        let disk = MemoryDisk::default();
+        for (fault, reads, writes, syncs) in [
+            (DiskFault::Full, true, false, true),
+            (DiskFault::ReadOnly, true, false, true),
+            (DiskFault::Broken, false, false, false),
+            (DiskFault::Syncs, true, true, false),
+        ] {
+            disk.set_fault(Some(fault));
+            assert_eq!(disk.len().is_ok(), reads, "{fault:?}");
+            assert_eq!(disk.write(0, b"x").is_ok(), writes, "{fault:?}");
+            assert_eq!(disk.sync_data().is_ok(), syncs, "{fault:?}");
+            disk.set_fault(None);
+            assert!(disk.write(0, b"x").is_ok() && disk.sync_data().is_ok());
+        }
+    }
+}
