@@ -7,19 +7,21 @@
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::allocation::{Addresses, AllocationOptions, Layout};
 use callboard_actors::allocations::{self, Allocations, AllocationsMemory, AllocationsOptions};
+use callboard_actors::driver::ProcessOwner;
 use callboard_actors::drivers::{self, Drivers, DriversMemory, DriversOptions};
 use callboard_actors::instances::{self, Instances, InstancesOptions};
 use callboard_actors::inventory::{self, Inventory, InventoryOptions};
-use callboard_actors::persister::{self, OpenError, Persister};
+use callboard_actors::persister::{self, MemoryDisk, OpenError, Persister};
 use callboard_actors::process::{Binder, Surroundings};
 use callboard_actors::processes::{self, DurableRecords, ListProcesses, Processes, ProcessesOptions};
 use callboard_actors::registry::{self, DurableStore, List, Registry, RegistryOptions, SocketCheck};
 use callboard_actors::shell::{
-    Address, Clock, Database, Ending, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Vitals,
+    Address, Clock, Database, Ending, IN_FLIGHT_MAX, Journal, Notices, Running, Settings, StopMode, Vitals,
 };
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildDescription, ChildSpec, Strategy, SupervisorSpec,
@@ -51,6 +53,32 @@ pub(crate) struct Options {
     pub(crate) binder: Option<Binder>,
     pub(crate) budget: RestartBudget,
     pub(crate) notices: Notices,
+    /// Tells the time; the system's clock unless a script has one of its own.
+    pub(crate) clock: Option<Clock>,
+    /// Where random numbers start; anywhere unless a script is to go the same way each time.
+    pub(crate) seed: Option<u64>,
+    /// The disk on which the database lies, if it is not a file.
+    pub(crate) disk: Option<MemoryDisk>,
+    /// Who writes down what happens, if anybody does.
+    pub(crate) journal: Option<Journal>,
+    /// Who launches the processes of drivers, if it is not the host's own owner of processes.
+    pub(crate) process_owners: Option<ProcessOwners>,
+}
+
+/// Makes an owner of processes for each start of a host.
+#[derive(Clone)]
+pub(crate) struct ProcessOwners(Arc<dyn Fn() -> Rc<dyn ProcessOwner> + Send + Sync>);
+
+impl ProcessOwners {
+    pub(crate) fn new(make: impl Fn() -> Rc<dyn ProcessOwner> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+}
+
+impl std::fmt::Debug for ProcessOwners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessOwners").finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -66,6 +94,11 @@ impl Options {
             binder: None,
             budget: RestartBudget::default(),
             notices: Notices::default(),
+            clock: None,
+            seed: None,
+            disk: None,
+            journal: None,
+            process_owners: None,
         }
     }
 }
@@ -95,8 +128,13 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         processes: Address::vacant("processes", IN_FLIGHT_MAX),
         drivers: Address::vacant("drivers", IN_FLIGHT_MAX),
     };
-    let settings =
-        Settings { clock: Clock::system(), notices: options.notices.clone(), ..Settings::default() };
+    let settings = Settings {
+        clock: options.clock.unwrap_or_else(Clock::system),
+        notices: options.notices.clone(),
+        seed: options.seed,
+        journal: options.journal.clone(),
+        ..Settings::default()
+    };
     let root = Address::vacant("host", IN_FLIGHT_MAX);
     let spec = SupervisorSpec { strategy: Strategy::OneForOne, budget: options.budget, ..Default::default() };
     let children = children(&options, layout, (database, tell), &cast, &store, &settings);
@@ -119,7 +157,11 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
 }
 
 async fn open(options: &Options) -> Result<Persister, OpenError> {
-    Persister::open(persister::Options::new(options.data_dir.clone())).await
+    let place = match &options.disk {
+        Some(disk) => disk.hold(options.data_dir.clone()),
+        None => persister::Options::new(options.data_dir.clone()),
+    };
+    Persister::open(place).await
 }
 
 /// Passes the ending of the root on to whoever asks, from any thread.
@@ -248,8 +290,12 @@ fn processes_child(options: &Options, cast: &Cast, records: DurableRecords, sett
 }
 
 fn drivers_child(options: &Options, cast: &Cast, settings: &Settings) -> Child {
+    let owner: Rc<dyn ProcessOwner> = match &options.process_owners {
+        Some(owners) => (owners.0)(),
+        None => Rc::new(cast.processes.clone()),
+    };
     let (options, settings) = (options.drivers.clone(), settings.clone());
-    let (address, owner) = (cast.drivers.clone(), Rc::new(cast.processes.clone()));
+    let address = cast.drivers.clone();
     let memory = DriversMemory::default();
     let child = Child::new(spec("drivers", DRIVERS_STOP_DEADLINE), move || {
         let (options, memory) = (options.clone(), memory.clone());

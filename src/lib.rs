@@ -21,6 +21,9 @@ pub mod tasks;
 
 mod timeline;
 
+pub mod picture;
+pub mod script;
+
 pub mod admin;
 
 mod demo;

@@ -8,11 +8,16 @@ use callboard_proto::admin::v1 as wire;
 use clap::Args;
 use serde_json::json;
 
+use super::drawing::{Drawing, drawing};
 use super::target::{TargetArgs, TargetError};
 use super::{json, show, told};
 use crate::admin::{AdminClient, AdminError};
 use crate::output::{Palette, Reader, print};
-use crate::timeline::Page;
+use crate::picture::Picture;
+use crate::timeline::{Page, drawn};
+
+/// How many lines of a running host are drawn at most.
+const MARKS_MAX: usize = 500;
 
 /// What can be said to a command without a name.
 #[derive(Debug, Args)]
@@ -55,6 +60,10 @@ pub(super) struct WatchArgs {
     /// Show who says what to whom instead of the status
     #[arg(long)]
     timeline: bool,
+
+    /// Draw what is said as a sequence diagram instead, into a file that ends in .svg or .mmd (Mermaid) and grows with it
+    #[arg(long, value_name = "FILE", value_parser = drawing, requires = "timeline")]
+    diagram: Option<Drawing>,
 }
 
 /// Why a question was not answered, or the answer not written.
@@ -64,6 +73,8 @@ enum AskError {
     Target(#[from] TargetError),
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
+    #[error("cannot write the picture: {0}")]
+    Drawing(io::Error),
 }
 
 impl From<AdminError> for AskError {
@@ -76,7 +87,7 @@ impl AskError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Target(error) => error.exit_code(),
-            Self::Output(_) => 1,
+            Self::Output(_) | Self::Drawing(_) => 1,
         }
     }
 }
@@ -124,7 +135,10 @@ pub(super) fn tree(args: &PlainArgs) -> ExitCode {
 
 /// `callboard watch`
 pub(super) fn watch(args: &WatchArgs) -> ExitCode {
-    let WatchArgs { plain, timeline } = args;
+    let WatchArgs { plain, timeline, diagram } = args;
+    if let Some(drawing) = diagram {
+        return ask(plain, async |client: AdminClient| draw_timeline(client, drawing).await);
+    }
     ask(plain, async |client: AdminClient| match (*timeline, plain.json) {
         (false, is_json) => watch_status(client, is_json).await,
         (true, false) => watch_timeline(client).await,
@@ -170,6 +184,20 @@ async fn watch_timeline(mut client: AdminClient) -> Result<(), AskError> {
     }
     if let Some(text) = page.release_all() {
         print(&format!("{text}\n"))?;
+    }
+    Ok(())
+}
+
+/// Draws what is said, anew after each line, so that the file is whole whenever this is ended. Of a long run the end is drawn.
+async fn draw_timeline(mut client: AdminClient, drawing: &Drawing) -> Result<(), AskError> {
+    let mut picture = Picture { title: "a running host".to_owned(), marks: Vec::new() };
+    let mut told = client.timeline().await?;
+    while let Some(said) = told.next().await? {
+        picture.marks.push(drawn(&said));
+        if picture.marks.len() > MARKS_MAX {
+            picture.marks.remove(0);
+        }
+        drawing.draw(&picture).map_err(AskError::Drawing)?;
     }
     Ok(())
 }

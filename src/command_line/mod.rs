@@ -4,6 +4,7 @@
 //!   run                                            is a host program: config ─► host, agent, admin socket
 //!   status  tree  watch  start  stop  shutdown     ask a running one over its admin socket
 //!   demo                                           plays the life of a plugin on real processes
+//!   script FILE...                                 plays message scripts
 //!   simulate                                       plays many lives by chance, and checks the laws
 //!   plugin hostpath, plugin exec                   is a plugin
 //!   plugin exec-task                               is beside a task of `plugin exec` (hidden)
@@ -20,7 +21,10 @@ mod simulate;
 mod ask;
 mod target;
 
+mod drawing;
 mod driven;
+mod script;
+
 mod json;
 mod show;
 mod table;
@@ -36,6 +40,7 @@ use tracing_subscriber::EnvFilter;
 
 use self::ask::{NameArgs, PlainArgs, ShutdownArgs, WatchArgs};
 use self::run::RunArgs;
+use self::script::ScriptArgs;
 use self::simulate::SimulateArgs;
 use crate::demo::{self, DemoArgs};
 use crate::exec::{self, ExecArgs};
@@ -70,6 +75,8 @@ enum Command {
     Shutdown(ShutdownArgs),
     /// See the life of a storage plugin and of a task driver on real processes, in under a minute
     Demo(DemoArgs),
+    /// Play message scripts, and compare what comes back with what they say
+    Script(ScriptArgs),
     /// Interleave many allocations by chance, and hold every step against the laws
     Simulate(SimulateArgs),
     /// Be a plugin
@@ -137,6 +144,7 @@ pub fn main() -> ExitCode {
         Command::Stop(args) => ask::stop(&args),
         Command::Shutdown(args) => ask::shutdown(&args),
         Command::Demo(args) => play_demo(&args),
+        Command::Script(args) => script::script(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Plugin(args) => match args.plugin {
             Plugin::Hostpath(args) => be_hostpath(args),

@@ -19,7 +19,7 @@ mod task;
 mod problem;
 mod program;
 mod read;
-mod suggest;
+pub(crate) mod suggest;
 mod table;
 mod words;
 

@@ -1,7 +1,7 @@
 //! Which of the words we know was probably meant.
 
 /// The known word that is nearest to a given one, if it is near enough to have been meant.
-pub(super) fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
+pub(crate) fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
     let given = given.to_lowercase().replace('-', "_");
     let distance = |word: &str| edits(&given, word);
     let best = known.iter().copied().min_by_key(|word| distance(word))?;
@@ -10,7 +10,7 @@ pub(super) fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
 }
 
 /// The rest of a sentence: what was meant, or else everything that is possible.
-pub(super) fn advice(given: &str, known: &[&str]) -> String {
+pub(crate) fn advice(given: &str, known: &[&str]) -> String {
     match nearest(given, known) {
         Some(word) => format!("did you mean `{word}`?"),
         None => format!("known here: {}", known.join(", ")),

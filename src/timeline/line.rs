@@ -7,7 +7,7 @@ use callboard_proto::admin::v1 as wire;
 
 /// Who speaks, or is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(crate) enum Voice {
     /// Whoever types commands.
     You,
     /// Who runs the processes of the configuration.
@@ -61,52 +61,52 @@ impl fmt::Display for Voice {
 
 /// One thing that one said to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Who spoke.
-    pub(super) from: Voice,
+    pub(crate) from: Voice,
     /// To whom.
-    pub(super) to: Voice,
+    pub(crate) to: Voice,
     /// What was said.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// About which plugin.
-    pub(super) plugin: Option<PluginKey>,
+    pub(crate) plugin: Option<PluginKey>,
     /// About which allocation.
-    pub(super) allocation: Option<AllocationId>,
+    pub(crate) allocation: Option<AllocationId>,
     /// About which generation.
-    pub(super) generation: Option<Generation>,
+    pub(crate) generation: Option<Generation>,
 }
 
 impl Line {
     /// A line about nothing in particular.
     #[must_use]
-    pub(super) fn new(from: Voice, to: Voice, message: impl Into<String>) -> Self {
+    pub(crate) fn new(from: Voice, to: Voice, message: impl Into<String>) -> Self {
         Self { from, to, message: message.into(), plugin: None, allocation: None, generation: None }
     }
 
     /// The same line, about a plugin.
     #[must_use]
-    pub(super) fn of_plugin(mut self, plugin: &PluginKey) -> Self {
+    pub(crate) fn of_plugin(mut self, plugin: &PluginKey) -> Self {
         self.plugin = Some(plugin.clone());
         self
     }
 
     /// The same line, about an allocation.
     #[must_use]
-    pub(super) fn of_allocation(mut self, allocation: &AllocationId) -> Self {
+    pub(crate) fn of_allocation(mut self, allocation: &AllocationId) -> Self {
         self.allocation = Some(allocation.clone());
         self
     }
 
     /// The same line, about a generation.
     #[must_use]
-    pub(super) const fn of_generation(mut self, generation: Generation) -> Self {
+    pub(crate) const fn of_generation(mut self, generation: Generation) -> Self {
         self.generation = Some(generation);
         self
     }
 
     /// The line as it travels: the `number`th of its stream, heard of at this instant.
     #[must_use]
-    pub(super) fn said(self, number: u64, at: Timestamp) -> wire::Said {
+    pub(crate) fn said(self, number: u64, at: Timestamp) -> wire::Said {
         wire::Said {
             number,
             at_unix_ms: u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX),

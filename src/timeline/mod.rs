@@ -28,8 +28,13 @@ mod registry;
 mod tasks;
 
 mod follow;
+mod teller;
 
+mod drawn;
 mod page;
 
+pub(crate) use drawn::drawn;
 pub(crate) use follow::follow;
+pub(crate) use line::{Line, Voice};
 pub(crate) use page::Page;
+pub(crate) use teller::Teller;

@@ -1,0 +1,35 @@
+//! Pictures that a command is told to draw.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::picture::{Picture, mermaid, svg};
+
+/// Where a picture goes, and in which language it is drawn.
+#[derive(Debug, Clone)]
+pub(super) struct Drawing {
+    path: PathBuf,
+    language: fn(&Picture) -> String,
+}
+
+impl Drawing {
+    /// Writes a picture, in place of what was in the file.
+    pub(super) fn draw(&self, picture: &Picture) -> io::Result<()> {
+        std::fs::write(&self.path, (self.language)(picture))
+    }
+
+    /// Where it goes.
+    pub(super) fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+}
+
+/// Reads the name of a file; its end says what is drawn.
+pub(super) fn drawing(text: &str) -> Result<Drawing, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("svg") => Ok(Drawing { path, language: svg }),
+        Some("mmd") => Ok(Drawing { path, language: mermaid }),
+        Some(_) | None => Err("its name ends neither in .svg nor in .mmd".to_owned()),
+    }
+}

@@ -1,0 +1,110 @@
+//! `callboard script`: plays message scripts, and checks or writes down what came of them.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::drawing::{Drawing, drawing};
+use super::told;
+use crate::output::{self, Palette, Tone, complain};
+use crate::script::{Player, ScriptError, Verdict};
+
+/// The exit code of a script that came out otherwise than recorded.
+const DIFFERENT: u8 = 1;
+/// The exit code of a mistake in a script, and of a command that was not understood.
+const NOT_UNDERSTOOD: u8 = 2;
+
+/// What can be told to `callboard script`.
+#[derive(Debug, Args)]
+pub(super) struct ScriptArgs {
+    /// The scripts to play; what they are is told in docs/scripts.md
+    #[arg(value_name = "FILE", required_unless_present = "verbs")]
+    files: Vec<PathBuf>,
+
+    /// Write what came back into the files, instead of comparing it
+    #[arg(long)]
+    update: bool,
+
+    /// Show what came back, and neither compare nor write it
+    #[arg(long, conflicts_with = "update")]
+    show: bool,
+
+    /// Draw the run as a sequence diagram, into a file that ends in .svg or .mmd (Mermaid)
+    #[arg(long, value_name = "FILE", value_parser = drawing, conflicts_with_all = ["update", "show"])]
+    diagram: Option<Drawing>,
+
+    /// List every verb with its words
+    #[arg(long, exclusive = true)]
+    verbs: bool,
+}
+
+/// Plays every script. The worst of what happened to one of them is the exit code.
+pub(super) fn script(args: &ScriptArgs) -> ExitCode {
+    if args.diagram.is_some() && args.files.len() > 1 {
+        complain("callboard: one picture shows one script; give one FILE with --diagram");
+        return ExitCode::from(NOT_UNDERSTOOD);
+    }
+    let mut player = Player::new();
+    if args.verbs {
+        return shown(&player.usages().into_iter().map(|usage| format!("{usage}\n")).collect::<String>());
+    }
+    let codes = args.files.iter().map(|file| {
+        played(&mut player, file, args).unwrap_or_else(|error| {
+            let code = if matches!(error, ScriptError::Mistake { .. }) { NOT_UNDERSTOOD } else { DIFFERENT };
+            let _ = told(&error, code);
+            code
+        })
+    });
+    match codes.max().unwrap_or_default() {
+        0 => ExitCode::SUCCESS,
+        code => ExitCode::from(code),
+    }
+}
+
+fn played(player: &mut Player, file: &Path, args: &ScriptArgs) -> Result<u8, ScriptError> {
+    if let Some(drawing) = &args.diagram {
+        let drawn = drawing.draw(&player.play_file(file)?.picture);
+        return drawn.map(|()| 0).map_err(|source| ScriptError::File { path: drawing.path(), source });
+    }
+    if args.show {
+        let played = player.play_file(file)?;
+        return Ok(u8::from(output::print(&played.text).is_err()));
+    }
+    if args.update {
+        let is_new = player.update(file)?;
+        let told = if is_new { "updated" } else { "as it was" };
+        complain(&format!("{}: {told}", file.display()));
+        return Ok(0);
+    }
+    match player.check(file)? {
+        Verdict::Same => Ok(0),
+        Verdict::Different { diff } => {
+            // Whoever cannot read the difference still has the exit code.
+            let _ = output::print(&painted(&diff));
+            Ok(DIFFERENT)
+        }
+    }
+}
+
+/// A difference in the colours of differences.
+fn painted(diff: &str) -> String {
+    let palette = Palette::of_stdout();
+    let lines = diff.lines().map(|line| {
+        let tone = match line.as_bytes().first() {
+            Some(b'-') => Tone::Bad,
+            Some(b'+') => Tone::Good,
+            Some(b'@') => Tone::Faint,
+            Some(_) | None => Tone::Plain,
+        };
+        palette.paint(tone, line) + "\n"
+    });
+    lines.collect()
+}
+
+fn shown(text: &str) -> ExitCode {
+    match output::print(text) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => told(&error, 1),
+    }
+}

@@ -1,0 +1,20 @@
+//! Pictures of a run: who said what to whom, from top to bottom, as a sequence diagram.
+//!
+//! ```text
+//!   script    ─► journal of the actors ─┐
+//!   timeline  ─► lines of a host ───────┼─► picture: columns and marks ─┬─► svg: for eyes
+//!   simulation ─► what it noted ────────┘                               └─► mermaid: for pages that draw it themselves
+//! ```
+//!
+//! A picture knows nothing of actors: it has columns and marks, and whoever has noted something puts them in.
+
+mod model;
+
+mod layout;
+
+mod mermaid;
+mod svg;
+
+pub use mermaid::mermaid;
+pub use model::{Arrow, Mark, Picture, Sign};
+pub use svg::svg;

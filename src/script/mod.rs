@@ -1,0 +1,54 @@
+//! Message scripts: what is said to a host and what its world does, line by line, and what came of it.
+//!
+//! ```text
+//!   script ──► line ──► verb ──► stage: host on a paused clock, disk in memory, plugins ──► lines that came of it
+//!     ▲                                                                                        │
+//!     └───────────────────── compared, or written down, below each block ◄─────────────────────┘
+//! ```
+//!
+//! The actors are those of production: shell, supervisor, persister on redb, registry, instances, inventory, allocations and drivers,
+//! started as [`Host`](crate::host::Host) starts them. Plugins are gRPC servers on real sockets in the same runtime. Only the clock and
+//! the disk are the script's: time passes when the script says so, and the disk fails when it says so.
+//!
+//! The language stands in `docs/scripts.md`. A host program runs scripts in its own tests, with verbs of its own:
+//!
+//! ```
+//! use callboard::actors::registry::List;
+//! use callboard::script::Player;
+//!
+//! let mut player = Player::new();
+//! player.add_verb("count", "count", |stage, _| {
+//!     let registry = stage.host()?.registry().clone();
+//!     stage.ask("registry", registry.ask(List), |entries| format!("{} registrations", entries.len()));
+//!     Ok(())
+//! });
+//! let played = player.play("host start\nregister red csi-node/zfs\ncount\n---\n").unwrap();
+//! assert!(played.text.contains("1 registrations"), "{}", played.text);
+//! ```
+
+mod words;
+
+mod stage;
+
+mod player;
+
+mod error;
+mod lines;
+
+mod verbs;
+
+mod driver;
+mod driver_world;
+mod plugin;
+mod readers;
+
+mod record;
+mod told;
+
+mod diff;
+
+pub use diff::diff;
+pub use error::ScriptError;
+pub use player::{Played, Player, Verdict};
+pub use stage::Stage;
+pub use words::{Mistake, Words};

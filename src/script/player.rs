@@ -1,0 +1,197 @@
+//! Plays scripts: every line by its verb, each script on a stage of its own.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+
+use goldenscript::{Command, Context, Runner};
+
+use super::error::ScriptError;
+use super::lines::mistake;
+use super::stage::Stage;
+use super::verbs;
+use super::words::{Mistake, Words};
+use crate::config::suggest::advice;
+use crate::picture::Picture;
+
+/// How long a script may be, in bytes.
+const SCRIPT_BYTES_MAX: usize = 1 << 20;
+
+/// What a verb does: it acts on the stage and takes its words. What it asks and says is shown below the block.
+pub(super) type Play = Box<dyn FnMut(&mut Stage, &mut Words<'_>) -> Result<(), Mistake>>;
+
+/// One word that a script can say.
+pub(super) struct Verb {
+    /// What its line looks like.
+    pub(super) usage: String,
+    /// Whether time passes while it is played, so that what comes of it is shown with its time.
+    pub(super) takes_time: bool,
+    pub(super) play: Play,
+}
+
+/// A script that was played.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Played {
+    /// The script with what came of each block below it.
+    pub text: String,
+    /// The run as a picture.
+    pub picture: Picture,
+}
+
+/// What a check of a script found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// What came back is what is recorded.
+    Same,
+    /// It is not; this is the difference.
+    Different {
+        /// As a unified diff.
+        diff: String,
+    },
+}
+
+/// Plays scripts. It can be given verbs of a host program's own.
+pub struct Player {
+    verbs: BTreeMap<String, Verb>,
+}
+
+impl std::fmt::Debug for Player {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Player").field("verbs", &self.verbs.keys()).finish()
+    }
+}
+
+impl Default for Player {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Player {
+    /// A player who knows the verbs of `docs/scripts.md`.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { verbs: verbs::all() }
+    }
+
+    /// Adds a verb, in place of one of the same name. `usage` shows what its line looks like, for those who make a mistake:
+    /// `mount VOLUME allocation=NAME`. State that the verb keeps is kept from one script to the next.
+    pub fn add_verb(
+        &mut self,
+        name: impl Into<String>,
+        usage: impl Into<String>,
+        play: impl FnMut(&mut Stage, &mut Words<'_>) -> Result<(), Mistake> + 'static,
+    ) {
+        let verb = Verb { usage: usage.into(), takes_time: false, play: Box::new(play) };
+        self.verbs.insert(name.into(), verb);
+    }
+
+    /// What the line of each verb looks like, by its name.
+    #[must_use]
+    pub fn usages(&self) -> Vec<&str> {
+        self.verbs.values().map(|verb| verb.usage.as_str()).collect()
+    }
+
+    /// Plays a script that is in no file.
+    ///
+    /// # Errors
+    /// [`ScriptError::Mistake`] names the line, under the name `script`.
+    pub fn play(&mut self, text: &str) -> Result<Played, ScriptError> {
+        self.play_as(Path::new("script"), text)
+    }
+
+    /// Plays the script of a file, and changes nothing.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has a mistake.
+    pub fn play_file(&mut self, path: impl AsRef<Path>) -> Result<Played, ScriptError> {
+        let path = path.as_ref();
+        self.play_as(path, &read(path)?)
+    }
+
+    /// Plays the script of a file, and compares what came back with what is recorded in it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has a mistake.
+    pub fn check(&mut self, path: impl AsRef<Path>) -> Result<Verdict, ScriptError> {
+        let path = path.as_ref();
+        let recorded = read(path)?;
+        let came = self.play_as(path, &recorded)?.text;
+        Ok(if came == recorded {
+            Verdict::Same
+        } else {
+            Verdict::Different { diff: super::diff(path, &recorded, &came) }
+        })
+    }
+
+    /// Plays the script of a file, and writes down in it what came back. False means that it stood there already.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or has a mistake; then the file is as it was.
+    pub fn update(&mut self, path: impl AsRef<Path>) -> Result<bool, ScriptError> {
+        let path = path.as_ref();
+        let recorded = read(path)?;
+        let came = self.play_as(path, &recorded)?.text;
+        if came == recorded {
+            return Ok(false);
+        }
+        let written = std::fs::write(path, came);
+        written.map_err(|source| ScriptError::File { path: path.to_owned(), source })?;
+        Ok(true)
+    }
+
+    fn play_as(&mut self, path: &Path, text: &str) -> Result<Played, ScriptError> {
+        if text.len() > SCRIPT_BYTES_MAX {
+            let (path, bytes) = (path.to_owned(), text.len());
+            return Err(ScriptError::TooLong { path, bytes, limit: SCRIPT_BYTES_MAX });
+        }
+        let stage = Stage::open().map_err(ScriptError::Stage)?;
+        let mut performance = Performance { verbs: &mut self.verbs, stage };
+        let came = goldenscript::generate(&mut performance, text);
+        let came = came.map_err(|error| mistake(path, text, &error.to_string()))?;
+        let title = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().replace('_', " ");
+        Ok(Played { text: came, picture: Picture { title, marks: performance.stage.marks() } })
+    }
+}
+
+/// Reads a script from its file.
+fn read(path: &Path) -> Result<String, ScriptError> {
+    std::fs::read_to_string(path).map_err(|source| ScriptError::File { path: path.to_owned(), source })
+}
+
+/// One script while it is played.
+struct Performance<'a> {
+    verbs: &'a mut BTreeMap<String, Verb>,
+    stage: Stage,
+}
+
+impl Performance<'_> {
+    fn perform(&mut self, command: &Command) -> Result<String, Mistake> {
+        let Some(verb) = self.verbs.get_mut(&command.name) else {
+            let known: Vec<_> = self.verbs.keys().map(String::as_str).collect();
+            let advice = advice(&command.name, &known);
+            return Err(Mistake::new(format!("there is no verb {:?}; {advice}", command.name)));
+        };
+        let mut words = Words::of(command);
+        let runtime = self.stage.runtime();
+        let _entered = runtime.enter();
+        let began = verb.takes_time.then(|| self.stage.elapsed());
+        self.stage.begin_line(command.to_string());
+        let played = (verb.play)(&mut self.stage, &mut words).and_then(|()| match words.left_over() {
+            Some(word) => Err(Mistake::new(format!("nothing is known of {word}"))),
+            None => Ok(()),
+        });
+        match played {
+            Ok(()) => Ok(self.stage.end_line(began)),
+            Err(mistake) => Err(Mistake::new(format!("{mistake}; say: {}", verb.usage))),
+        }
+    }
+}
+
+impl Runner for Performance<'_> {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Box<dyn Error>> {
+        self.perform(command).map_err(Into::into)
+    }
+}

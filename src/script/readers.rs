@@ -1,0 +1,67 @@
+//! Subscribers of the script's own, each with a queue of its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use callboard_actors::shell::{Address, AskError, FeedItem, JournalEntry, Machine, Subscription};
+
+use super::told;
+
+/// The next thing that a subscriber reads.
+pub(super) enum Read {
+    /// A line.
+    Line(String),
+    /// Nothing is there now.
+    Nothing,
+}
+
+type Next = Box<dyn FnMut() -> Read>;
+
+/// The subscribers of a script, by name.
+#[derive(Default)]
+pub(super) struct Readers(BTreeMap<String, Next>);
+
+impl fmt::Debug for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Readers").field(&self.0.keys()).finish()
+    }
+}
+
+impl Readers {
+    /// Subscribes to the news of an actor. `size` says how much its view holds.
+    pub(super) fn subscribe<M: Machine<News: 'static, View: 'static>>(
+        &mut self,
+        name: &str,
+        address: &Address<M>,
+        capacity: usize,
+        size: fn(&M::View) -> usize,
+    ) -> Result<(), AskError> {
+        let mut subscription = address.subscribe(capacity)?;
+        self.0.insert(name.to_owned(), Box::new(move || read(&mut subscription, size)));
+        Ok(())
+    }
+
+    /// Ends a subscription. False means that there is none of this name.
+    pub(super) fn end(&mut self, name: &str) -> bool {
+        self.0.remove(name).is_some()
+    }
+
+    /// Lets a subscriber read one item. `None` means that there is none of this name.
+    pub(super) fn next(&mut self, name: &str) -> Option<Read> {
+        self.0.get_mut(name).map(|next| next())
+    }
+}
+
+fn read<N: 'static, V>(subscription: &mut Subscription<N, V>, size: fn(&V) -> usize) -> Read {
+    Read::Line(match subscription.try_next() {
+        None => return Read::Nothing,
+        Some(FeedItem::Snapshot { number, view }) => {
+            format!("snapshot after change {number}, of {}", size(&view))
+        }
+        Some(FeedItem::Change { number, news }) => {
+            let told = told::entry(&JournalEntry::Published { news: &news });
+            format!("change {number}: {}", told.unwrap_or_default())
+        }
+        Some(FeedItem::Lagged { missed }) => format!("missed {missed} changes"),
+    })
+}

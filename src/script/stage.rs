@@ -1,0 +1,348 @@
+//! The stage of one script: a runtime whose clock stands still unless the script lets time pass, the host that runs on it,
+//! its disk, and the plugins around it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::persister::MemoryDisk;
+use callboard_actors::registry::Register;
+use callboard_actors::shell::{AskError, Clock, FeedItem, Notice, Notices, Subscription};
+use callboard_actors::vocabulary::{AllocationId, SocketPath, Timestamp};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::LocalSet;
+
+use super::driver_world::DriverWorld;
+use super::plugin::{Plugin, Serving};
+use super::readers::Readers;
+use super::record::Record;
+use super::words::Mistake;
+use crate::host::Host;
+use crate::launch::{Options, launch};
+use crate::picture::{Arrow, Mark};
+
+/// What every clock of a script shows when it begins.
+const BEGINNING: Duration = Duration::from_secs(1_700_000_000);
+/// How long, in virtual time, everything is given that can happen at once. No timer of any actor is as short.
+const INSTANT: Duration = Duration::from_millis(1);
+/// What stands for the script's own directory in what is shown.
+const DIRECTORY_SHOWN: &str = "/stage";
+
+/// A run of the host: everything it has spawned ends when this is dropped.
+struct Run {
+    tasks: LocalSet,
+    host: Host,
+}
+
+/// The questions that have no answer yet, by number, each with whether the script has been told so.
+type Waiting = Rc<RefCell<BTreeMap<u64, bool>>>;
+
+/// A plugin as the script holds it.
+pub(super) struct Performer {
+    pub(super) plugin: Plugin,
+    pub(super) serving: Option<Serving>,
+}
+
+/// Everything a verb can act on.
+pub struct Stage {
+    // The run goes before the runtime, and the directory last.
+    run: Option<Run>,
+    pub(super) performers: BTreeMap<AllocationId, Performer>,
+    pub(super) drivers: DriverWorld,
+    pub(super) readers: Readers,
+    pub(super) sockets: Rc<RefCell<BTreeMap<AllocationId, SocketPath>>>,
+    pub(super) registered: BTreeMap<AllocationId, Register>,
+    pub(super) record: Record,
+    pub(super) disk: MemoryDisk,
+    pub(super) options: Options,
+    notices: Option<Subscription<Notice, Vec<Notice>>>,
+    line: String,
+    /// Whether lines are handed in without anything happening in between.
+    is_held: bool,
+    asked: u64,
+    waiting: Waiting,
+    runtime: Runtime,
+    directory: TempDir,
+}
+
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stage").field("runs", &self.run.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Stage {
+    /// An empty stage.
+    pub(super) fn open() -> std::io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build()?;
+        // Paths of sockets are short, and the usual place for temporary files may not be.
+        let directory =
+            tempfile::Builder::new().prefix("cb").tempdir_in("/tmp").or_else(|_| tempfile::tempdir())?;
+        std::fs::create_dir(directory.path().join("sockets"))?;
+        std::fs::create_dir(directory.path().join("run"))?;
+        let record = runtime.block_on(async { Record::begin() });
+        let clock = runtime.block_on(async { Clock::starting_at(Timestamp::from_epoch(BEGINNING)) });
+        let disk = MemoryDisk::default();
+        let drivers = DriverWorld::new(directory.path().join("sockets"));
+        let options = Options {
+            runtime_dir: Some(directory.path().join("run")),
+            clock: Some(clock),
+            seed: Some(7),
+            disk: Some(disk.clone()),
+            journal: Some(record.journal()),
+            process_owners: Some(drivers.owners()),
+            ..Options::new(directory.path().join("data"))
+        };
+        Ok(Self {
+            run: None,
+            performers: BTreeMap::new(),
+            drivers,
+            readers: Readers::default(),
+            sockets: Rc::default(),
+            registered: BTreeMap::new(),
+            record,
+            disk,
+            options,
+            notices: None,
+            line: String::new(),
+            is_held: false,
+            asked: 0,
+            waiting: Waiting::default(),
+            runtime,
+            directory,
+        })
+    }
+
+    // === The host ===
+
+    /// The host that runs.
+    ///
+    /// # Errors
+    /// When none does.
+    pub fn host(&self) -> Result<Host, Mistake> {
+        let run = self.run.as_ref().ok_or_else(|| Mistake::new("no host runs; say `host start` before"))?;
+        Ok(run.host.clone())
+    }
+
+    /// Starts a host on the data directory of the script, as a new process of it would.
+    pub(super) fn start_host(&mut self) -> String {
+        self.run = None;
+        self.record.draw(Mark::Chapter("the host starts".to_owned()));
+        let tasks = LocalSet::new();
+        let options = Options { notices: Notices::default(), ..self.options.clone() };
+        let started: Result<_, String> = self.runtime.block_on(tasks.run_until(async move {
+            let host = launch(options).await.map_err(|error| error.to_string())?;
+            let mut subscription = host.registry().subscribe(2).map_err(|error| error.to_string())?;
+            match subscription.next().await {
+                Some(FeedItem::Snapshot { view, .. }) => Ok((host, Some(view))),
+                Some(FeedItem::Change { .. } | FeedItem::Lagged { .. }) | None => Ok((host, None)),
+            }
+        }));
+        match started {
+            Ok((host, view)) => {
+                let run = host.run_number();
+                self.record.begin_run(&view.unwrap_or_default());
+                self.notices = Some(host.notices().subscribe());
+                self.run = Some(Run { tasks, host });
+                format!("run {run} has started")
+            }
+            Err(error) => format!("the host did not start: {error}"),
+        }
+    }
+
+    /// Ends the host as SIGKILL would: nothing of it runs any more, and nothing was put in order. Plugins go on.
+    pub(super) fn kill_host(&mut self) -> Result<(), Mistake> {
+        self.host()?;
+        self.run = None;
+        self.readers = Readers::default();
+        for number in std::mem::take(&mut *self.waiting.borrow_mut()).into_keys() {
+            self.record.answer(format!("[{number}] will never be answered"));
+        }
+        // What its last commit had begun ends before anyone else may open the database.
+        self.settle();
+        self.record.draw(Mark::Chapter("the host is killed".to_owned()));
+        Ok(())
+    }
+
+    // === Playing ===
+
+    /// The runtime, to be entered while a line is played: so everyone sees the script's clock.
+    pub(super) fn runtime(&self) -> Handle {
+        self.runtime.handle().clone()
+    }
+
+    /// Begins a line of the script.
+    pub(super) fn begin_line(&mut self, line: String) {
+        self.line = line;
+    }
+
+    /// Lets what follows be handed in without anything happening in between, or lets it happen.
+    pub(super) fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// Makes sure that things may happen now.
+    pub(super) fn check_not_held(&self) -> Result<(), Mistake> {
+        if self.is_held {
+            Err(Mistake::new("nothing happens after `together`; say `go` before"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Runs something to its end, among the tasks of the host if there is one. The script's time passes for it if it waits.
+    pub fn run<F: Future>(&self, future: F) -> F::Output {
+        match &self.run {
+            Some(run) => self.runtime.block_on(run.tasks.run_until(future)),
+            None => self.runtime.block_on(future),
+        }
+    }
+
+    /// Asks something whose answer may come later: it is shown when it is there, with a number if that is not at once.
+    ///
+    /// `of` is whom it is asked, for pictures: `registry`, `allocation red`.
+    pub fn ask<T, F>(&mut self, of: &str, question: F, tell: impl FnOnce(T) -> String + 'static)
+    where
+        F: Future<Output = Result<T, AskError>> + 'static,
+    {
+        self.asked += 1;
+        let (number, of) = (self.asked, of.to_owned());
+        self.waiting.borrow_mut().insert(number, false);
+        self.record.draw(message("host", &of, &self.line, Arrow::Said));
+        let (record, waiting) = (self.record.clone(), Rc::clone(&self.waiting));
+        let task = async move {
+            let text = match question.await {
+                Ok(answer) => tell(answer),
+                Err(error) => error.to_string(),
+            };
+            let is_told = waiting.borrow_mut().remove(&number).unwrap_or_default();
+            record.draw(message(&of, "host", text.lines().next().unwrap_or_default(), Arrow::Answered));
+            record.answer(if is_told { format!("[{number}] {text}") } else { text });
+        };
+        match &self.run {
+            Some(run) => drop(run.tasks.spawn_local(task)),
+            None => self.runtime.block_on(task),
+        }
+    }
+
+    /// Lets the script's time pass.
+    pub fn pass(&self, span: Duration) {
+        self.record.draw(Mark::Pause(format!("{span:?} later")));
+        self.run(tokio::time::sleep(span));
+    }
+
+    /// How long the script has been played, in its own time.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.record.elapsed()
+    }
+
+    /// Lets everything happen that can happen now.
+    pub fn settle(&self) {
+        self.run(tokio::time::sleep(INSTANT));
+    }
+
+    /// Notes a line of news, under the name of whoever says it: one of `registry`, `instances`, `inventory`, `allocations`, `host`
+    /// and `notices`.
+    pub fn say(&self, voice: &str, text: &str) {
+        self.record.say(voice, text);
+    }
+
+    /// Ends a line of the script: gives all that came of it.
+    pub(super) fn end_line(&mut self, time: Option<Duration>) -> String {
+        if self.is_held {
+            return self.handed_in("is in the mailbox").join("\n");
+        }
+        self.settle();
+        self.hear_notices();
+        let mut lines = self.handed_in("has no answer yet");
+        for (at, text) in self.record.take(time.is_some()) {
+            let text = self.masked(&text);
+            match time {
+                Some(began) => {
+                    lines.push(format!("{:+.1}s {text}", at.saturating_sub(began).as_secs_f64()));
+                }
+                None => lines.push(text),
+            }
+        }
+        lines.join("\n")
+    }
+
+    /// The questions that wait and of which the script has not been told so.
+    fn handed_in(&self, what: &str) -> Vec<String> {
+        let mut waiting = self.waiting.borrow_mut();
+        let untold = waiting.iter_mut().filter(|(_, is_told)| !**is_told);
+        let told = untold.map(|(number, is_told)| {
+            *is_told = true;
+            format!("[{number}] {what}")
+        });
+        told.collect()
+    }
+
+    fn hear_notices(&mut self) {
+        let Some(notices) = &mut self.notices else { return };
+        while let Some(item) = notices.try_next() {
+            if let FeedItem::Change { news, .. } = item {
+                match news {
+                    // The journal has told of these.
+                    Notice::Crashed { .. } | Notice::WriteFailed { .. } => {}
+                    Notice::LoadFailed { .. } | Notice::DeadLetter { .. } | Notice::Quarantined { .. } => {
+                        self.record.say("notices", &news.to_string());
+                    }
+                }
+            }
+        }
+    }
+
+    // === Places ===
+
+    /// The directory that belongs to this script alone. In what is shown it is called `/stage`.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Where an allocation listens: where the host said, if it was prepared, else at a place of the script's own.
+    pub(super) fn socket_of(&self, allocation: &AllocationId) -> PathBuf {
+        match self.sockets.borrow().get(allocation) {
+            Some(socket) => socket.as_path().to_owned(),
+            None => self.directory.path().join("sockets").join(format!("{allocation}.sock")),
+        }
+    }
+
+    /// What a line shows, without what differs from one time to the next.
+    fn masked(&self, text: &str) -> String {
+        match self.directory.path().to_str() {
+            Some(directory) => text.replace(directory, DIRECTORY_SHOWN),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Everything that was drawn.
+    pub(super) fn marks(&self) -> Vec<Mark> {
+        self.record.marks()
+    }
+}
+
+impl Drop for Stage {
+    /// What is dropped may still want to know in which runtime it is.
+    fn drop(&mut self) {
+        let _entered = self.runtime.enter();
+        self.run = None;
+        self.performers.clear();
+    }
+}
+
+fn message(from: &str, to: &str, text: &str, arrow: Arrow) -> Mark {
+    Mark::Message {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        text: text.to_owned(),
+        about: String::new(),
+        arrow,
+    }
+}

@@ -1,0 +1,215 @@
+//! What the actors say, as lines of a script.
+
+use std::any::Any;
+use std::fmt::Display;
+
+use callboard_actors::allocations::{AllocationStatus, AllocationsNews};
+use callboard_actors::driver::DriverReport;
+use callboard_actors::drivers::DriversNews;
+use callboard_actors::instances::{InstanceReport, InstancesNews};
+use callboard_actors::inventory::{FirstSummary, InventoryNews, Offer};
+use callboard_actors::registry::{Active, Departure, Entry, RegistryNews, Standing};
+use callboard_actors::shell::{Ending, JournalEntry};
+use callboard_actors::supervisor::{ShutdownReport, StopOutcome, SupervisorNews};
+use callboard_actors::vocabulary::Health;
+
+/// One thing that an actor did, as a line, unless it is nobody's business outside.
+pub(super) fn entry(entry: &JournalEntry<'_>) -> Option<String> {
+    match entry {
+        JournalEntry::Published { news } => self::news(*news),
+        JournalEntry::Crashed { message } => Some(format!("crashed: {message}")),
+        JournalEntry::WriteFailed { error } => Some(format!("could not write: {error}")),
+        JournalEntry::Built { is_rebuilt: true } => Some("was rebuilt from what is on disk".to_owned()),
+        JournalEntry::Ended { ending: Ending::Normal } => None,
+        JournalEntry::Ended { ending } => Some(format!("ended: {}", self::ending(ending))),
+        JournalEntry::Built { is_rebuilt: false }
+        | JournalEntry::Writing { .. }
+        | JournalEntry::OnDisk { .. } => None,
+    }
+}
+
+fn news(news: &dyn Any) -> Option<String> {
+    if let Some(news) = news.downcast_ref() {
+        return Some(registry(news));
+    }
+    if let Some(news) = news.downcast_ref() {
+        return Some(instances(news));
+    }
+    if let Some(news) = news.downcast_ref() {
+        return Some(inventory(news));
+    }
+    if let Some(news) = news.downcast_ref() {
+        return Some(allocations(news));
+    }
+    if let Some(news) = news.downcast_ref() {
+        return Some(drivers(news));
+    }
+    news.downcast_ref().and_then(supervisor)
+}
+
+fn registry(news: &RegistryNews) -> String {
+    match news {
+        RegistryNews::Registered(entry) => about(entry, "registered as"),
+        RegistryNews::Updated(entry) => about(entry, "updated its registration as"),
+        RegistryNews::Deregistered(entry, Departure::Deregistered) => about(entry, "deregistered as"),
+        RegistryNews::Deregistered(entry, Departure::NotConfirmed) => {
+            about(entry, "was not confirmed and left as")
+        }
+        RegistryNews::ActiveChanged { plugin, from, to } => {
+            format!("{plugin} is active: {} → {}", active(from.as_ref()), active(to.as_ref()))
+        }
+    }
+}
+
+fn about(entry: &Entry, what: &str) -> String {
+    format!("{} {what} {}", entry.registration.allocation, entry.registration.plugin)
+}
+
+/// Who is active, with its generation.
+pub(super) fn active(active: Option<&Active>) -> String {
+    active.map_or("nobody".to_owned(), |active| {
+        format!("{} @{}", active.registration.allocation, active.generation)
+    })
+}
+
+/// One registration with all that its owner said.
+pub(super) fn registration(entry: &Entry) -> String {
+    let registration = &entry.registration;
+    let mut text = format!("{} as {}", registration.allocation, registration.plugin);
+    let said = [("provider", &registration.provider), ("version", &registration.version)];
+    for (name, value) in said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+        text.push_str(&format!(" {name}={value}"));
+    }
+    for (name, value) in &*registration.options {
+        text.push_str(&format!(" option.{name}={value}"));
+    }
+    match entry.standing {
+        Standing::Confirmed => text,
+        Standing::Provisional => text + ", not confirmed",
+    }
+}
+
+fn instances(news: &InstancesNews) -> String {
+    match news {
+        InstancesNews::Expected(plugins) => format!("awaits {}", joined(plugins)),
+        InstancesNews::Reported(report) => self::report(report),
+        InstancesNews::Left(report) => format!("{} of {} left", report.plugin, report.allocation),
+        InstancesNews::Settled => "all that was known before is accounted for".to_owned(),
+    }
+}
+
+/// What is known of an instance.
+pub(super) fn report(report: &InstanceReport) -> String {
+    let InstanceReport { plugin, allocation, generation, health, fingerprint, remarks, .. } = report;
+    let identity = fingerprint.as_ref().filter(|_| *health == Health::Healthy).map_or(String::new(), |f| {
+        format!(", {} {}", f.identity.provider, f.identity.version).trim_end().to_owned()
+    });
+    let remarks = remarks.iter().map(|remark| format!("; {remark}")).collect::<String>();
+    format!("{plugin} of {allocation} @{generation} is {health}{identity}{remarks}")
+}
+
+fn inventory(news: &InventoryNews) -> String {
+    match news {
+        InventoryNews::First(_, summary) => format!("first inventory: {}", self::summary(summary)),
+        InventoryNews::Changed(offer) => format!("offers {}", self::offer(offer)),
+        InventoryNews::Removed(offer) => format!("offers {} no more", offer.plugin),
+    }
+}
+
+/// What the first wait found.
+pub(super) fn summary(summary: &FirstSummary) -> String {
+    let unhealthy = summary.unhealthy.iter().map(|(plugin, reason)| format!("{plugin} ({reason})"));
+    let unhealthy = unhealthy.collect::<Vec<_>>();
+    let all = [
+        ("healthy", joined(&summary.healthy)),
+        ("unhealthy", unhealthy.join(", ")),
+        ("undetected", joined(&summary.undetected)),
+        ("no answer from", joined(&summary.no_answer)),
+    ];
+    let parts = all.iter().filter(|(_, names)| !names.is_empty());
+    let parts: Vec<_> = parts.map(|(what, names)| format!("{what} {names}")).collect();
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
+}
+
+/// One offer of the node.
+pub(super) fn offer(offer: &Offer) -> String {
+    let restarting = if offer.restarting { ", restarting" } else { "" };
+    format!("{} of {}, {}{restarting}", offer.plugin, offer.allocation, offer.health)
+}
+
+fn allocations(news: &AllocationsNews) -> String {
+    match news {
+        AllocationsNews::Changed(status) => self::status(status),
+        AllocationsNews::Gone(allocation) => format!("{allocation} is gone"),
+        AllocationsNews::Task(event) => format!("event of {}: {}", event.allocation, event.message),
+        AllocationsNews::RestartRequested { allocation, reason, .. } => {
+            format!("asks the host to restart {allocation}: {reason}")
+        }
+    }
+}
+
+/// Where an allocation has got to.
+pub(super) fn status(status: &AllocationStatus) -> String {
+    let AllocationStatus { allocation, phase, health, last_event, .. } = status;
+    format!("{allocation} is {}, {health}: {last_event}", phase.as_str())
+}
+
+fn drivers(news: &DriversNews) -> String {
+    match news {
+        DriversNews::Reported(report) => driver(report),
+        DriversNews::Left(report) => format!("{} left", report.name),
+        DriversNews::DeadLetters { driver, task, count, error } => {
+            let task = task.as_ref().map_or("no task".to_owned(), ToString::to_string);
+            let error = error.as_ref().map_or(String::new(), |error| format!(": {error}"));
+            format!("{count} events of {driver} for {task} are dead letters{error}")
+        }
+        DriversNews::EventsInterrupted { driver, generation, error } => {
+            format!("the events of {driver} @{generation} were interrupted: {error}")
+        }
+    }
+}
+
+/// What is known of a driver.
+pub(super) fn driver(report: &DriverReport) -> String {
+    let DriverReport { name, generation, health, reason, stage, version, is_adopted, .. } = report;
+    let version = version.as_ref().map_or(String::new(), |version| format!(", {version}"));
+    let adopted = if *is_adopted { ", adopted" } else { "" };
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    format!("{name} @{generation} is {}, {}{version}{adopted}{reason}", stage.as_str(), health.as_str())
+}
+
+fn supervisor(news: &SupervisorNews) -> Option<String> {
+    Some(match news {
+        SupervisorNews::ChildStarted { restarts: 0, .. } | SupervisorNews::ChildStopped(_) => return None,
+        SupervisorNews::ChildStarted { name, restarts } => format!("{name} runs again, restart {restarts}"),
+        SupervisorNews::ChildStartFailed { name, reason } => format!("{name} did not start: {reason}"),
+        SupervisorNews::ChildEnded { name, ending } => format!("{name} fell: {}", self::ending(ending)),
+        SupervisorNews::ChildRestarting { name, .. } => format!("{name} is started again after a pause"),
+        SupervisorNews::Escalated { reason } => format!("gives up: {reason}"),
+    })
+}
+
+/// How an actor ended.
+pub(super) fn ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Normal => "in order".to_owned(),
+        Ending::Panicked(message) => format!("it panicked: {message}"),
+        Ending::BudgetSpent(message) => format!("it crashed too often: {message}"),
+        Ending::Failed(reason) => format!("it gave up: {reason}"),
+        Ending::Killed => "it was killed".to_owned(),
+    }
+}
+
+/// How everything stopped, without how long it took.
+pub(super) fn stopped(report: &ShutdownReport) -> String {
+    let children = report.children.iter().map(|child| match &child.ending {
+        StopOutcome::Stopped => child.name.clone(),
+        other => format!("{} ({other})", child.name),
+    });
+    format!("stopped: {}", children.collect::<Vec<_>>().join(", "))
+}
+
+/// Names in a row, or "nothing".
+pub(super) fn joined<T: Display>(names: &[T]) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

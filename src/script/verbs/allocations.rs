@@ -1,0 +1,126 @@
+//! What a host says of the workloads that carry its plugins.
+
+use callboard_actors::allocations::{
+    AdoptAllocation, AllocationSpec, AllocationStopped, Isolation, ListAllocations, PrepareAllocation,
+    PrepareError, StopAllocation, TaskContext, TaskExited, TaskStarted, UnknownAllocation,
+};
+use callboard_actors::shell::AskError;
+use callboard_actors::vocabulary::{Role, TaskName};
+
+use super::super::told::status;
+use super::{Entry, Mistake, Stage, Words, lines};
+
+pub(super) const VERBS: &[Entry] = &[
+    (
+        "prepare ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [isolation=none|chroot|image] [endpoint=TEXT]",
+        prepare,
+    ),
+    (
+        "adopt ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [isolation=none|chroot|image] [endpoint=TEXT]",
+        adopt,
+    ),
+    ("started ALLOCATION", started),
+    ("exited ALLOCATION [how=TEXT]", exited),
+    ("stop ALLOCATION", stop),
+    ("allocations", allocations),
+];
+
+const ISOLATIONS: [(&str, Isolation); 3] =
+    [("none", Isolation::None), ("chroot", Isolation::Chroot), ("image", Isolation::Image)];
+
+fn spec(words: &mut Words<'_>) -> Result<AllocationSpec, Mistake> {
+    let (allocation, plugin) = (words.allocation()?, words.plugin_name()?);
+    let roles = Role::ALL.map(|role| (role.as_str(), role));
+    let role = words.key_of("role", &roles)?.unwrap_or(Role::Node);
+    let task = TaskName::new("plugin").map_err(|error| Mistake::new(error.to_string()))?;
+    let mut spec = AllocationSpec::new(allocation, task, plugin, role);
+    spec.health_timeout = words.duration("timeout")?.unwrap_or(spec.health_timeout);
+    spec.isolation = words.key_of("isolation", &ISOLATIONS)?.unwrap_or(spec.isolation);
+    if let Some(endpoint) = words.key("endpoint") {
+        spec.environment.insert("CSI_ENDPOINT".to_owned(), endpoint.to_owned());
+    }
+    Ok(spec)
+}
+
+fn prepare(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let spec = spec(words)?;
+    let asking = stage.host()?.allocations().ask(PrepareAllocation { spec: spec.clone() });
+    make_ready(stage, spec, asking)
+}
+
+fn adopt(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let spec = spec(words)?;
+    let asking = stage.host()?.allocations().ask(AdoptAllocation { spec: spec.clone() });
+    make_ready(stage, spec, asking)
+}
+
+/// Waits for the context and notes where the allocation's plugin is to listen.
+fn make_ready(
+    stage: &mut Stage,
+    spec: AllocationSpec,
+    asking: impl Future<Output = Result<Result<TaskContext, PrepareError>, AskError>> + 'static,
+) -> Result<(), Mistake> {
+    stage.record.add_workload(&spec.allocation);
+    let sockets = stage.sockets.clone();
+    let of = format!("allocation {}", spec.allocation);
+    stage.ask(&of, asking, move |answer| match answer {
+        Ok(context) => {
+            let text = format!("socket {}", context.socket);
+            sockets.borrow_mut().insert(spec.allocation, context.socket);
+            let set = context.environment.iter().map(|(name, value)| format!("{name}={value}"));
+            lines(std::iter::once(text).chain(set), "")
+        }
+        Err(error) => format!("refused: {error}"),
+    });
+    Ok(())
+}
+
+fn known(answer: Result<(), UnknownAllocation>) -> String {
+    match answer {
+        Ok(()) => "noted".to_owned(),
+        Err(error) => format!("refused: {error}"),
+    }
+}
+
+fn started(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let allocations = stage.host()?.allocations().clone();
+    let of = format!("allocation {allocation}");
+    stage.ask(&of, allocations.ask(TaskStarted { allocation }), known);
+    Ok(())
+}
+
+fn exited(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let how = words.key("how").unwrap_or("exit code 1").to_owned();
+    let allocations = stage.host()?.allocations().clone();
+    let of = format!("allocation {allocation}");
+    stage.ask(&of, allocations.ask(TaskExited { allocation, how }), known);
+    Ok(())
+}
+
+fn stop(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let allocations = stage.host()?.allocations().clone();
+    let of = format!("allocation {allocation}");
+    stage.ask(&of, allocations.ask(StopAllocation { allocation }), stopped);
+    Ok(())
+}
+
+fn stopped(answer: Result<AllocationStopped, UnknownAllocation>) -> String {
+    match answer {
+        Ok(AllocationStopped { deregistered, remarks }) => {
+            let first = if deregistered { "stopped and deregistered" } else { "stopped" };
+            lines(std::iter::once(first.to_owned()).chain(remarks), "")
+        }
+        Err(error) => format!("refused: {error}"),
+    }
+}
+
+fn allocations(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocations = stage.host()?.allocations().clone();
+    stage.ask("allocations", allocations.ask(ListAllocations), |all| {
+        lines(all.iter().map(status), "no allocations")
+    });
+    Ok(())
+}

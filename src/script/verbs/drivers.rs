@@ -1,0 +1,222 @@
+//! What is said to the owner of the drivers, and what drivers do.
+
+use callboard_actors::driver::{DriverReport, DriverSpec, EventPosition, GapReason, TaskEventItem, TaskKey};
+use callboard_actors::drivers::{
+    AddDriver, Added, AnnounceTask, DispenseDriver, ForgetTaskHandler, ListDrivers, RegisterTaskHandler,
+    RemoveDriver, Removed, RestartDriver, Wanted, WatchError,
+};
+use callboard_actors::eventor::task_event_callback;
+use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
+use callboard_actors::vocabulary::{DriverName, TaskName};
+use tonic::{Code, Status};
+
+use super::super::driver::{StreamKind, Wellbeing};
+use super::super::plugin::CODES;
+use super::super::told::driver as told_driver;
+use super::{Entry, Mistake, Stage, Words, lines};
+use crate::picture::{Arrow, Mark};
+
+pub(super) const VERBS: &[Entry] = &[
+    (
+        "driver NAME [health=healthy|unhealthy|undetected] [reason=TEXT] [version=TEXT] [positions=yes|no] [failed-launches=NUMBER]",
+        driver,
+    ),
+    ("event NAME ALLOCATION TASK TEXT", event),
+    ("break NAME fingerprint|events [code=CODE]", break_stream),
+    ("add-driver NAME", add),
+    ("remove-driver NAME", remove),
+    ("restart-driver NAME", restart),
+    ("dispense-driver NAME [wanted=healthy|reachable] [within=DURATION]", dispense),
+    ("drivers", drivers),
+    ("announce-task NAME ALLOCATION TASK", announce),
+    ("watch-task NAME ALLOCATION TASK [after=STREAM:NUMBER] [limit=NUMBER]", watch),
+    ("forget-task NAME ALLOCATION TASK", forget),
+];
+
+/// How many events of a task may wait for its handler.
+const JOURNAL_LIMIT: u32 = 64;
+
+fn name(words: &mut Words<'_>) -> Result<DriverName, Mistake> {
+    DriverName::new(words.next("name of the driver")?).map_err(|error| Mistake::new(error.to_string()))
+}
+
+fn task(words: &mut Words<'_>) -> Result<TaskKey, Mistake> {
+    let allocation = words.allocation()?;
+    let task =
+        TaskName::new(words.next("name of the task")?).map_err(|error| Mistake::new(error.to_string()))?;
+    Ok(TaskKey::new(allocation, task))
+}
+
+/// A driver can be launched from now on; one that is there changes in what the line says.
+fn driver(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let name = name(words)?;
+    let plugin = stage.drivers.driver(name.as_str());
+    if let Some(version) = words.key("version") {
+        plugin.set_version(version);
+    }
+    if let Some(keeps) = words.yes_or_no("positions")? {
+        plugin.set_keeps_positions(keeps);
+    }
+    if let Some(failures) = words.number("failed-launches")? {
+        stage.drivers.fail_launches(name.as_str(), failures);
+    }
+    let healths = [
+        ("healthy", Wellbeing::Healthy),
+        ("unhealthy", Wellbeing::Unhealthy),
+        ("undetected", Wellbeing::Undetected),
+    ];
+    let reason = words.key("reason").unwrap_or_default();
+    if let Some(wellbeing) = words.key_of("health", &healths)? {
+        plugin.set_wellbeing(wellbeing, reason);
+    }
+    Ok(())
+}
+
+fn known(stage: &Stage, name: &DriverName) -> Result<super::super::driver::DriverPlugin, Mistake> {
+    let missing = || Mistake::new(format!("there is no driver {name}; say `driver {name}` before"));
+    stage.drivers.known(name.as_str()).ok_or_else(missing)
+}
+
+fn event(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let (name, task) = (name(words)?, task(words)?);
+    let text = words.next("text of the event")?;
+    known(stage, &name)?.tell(task.allocation.as_str(), task.task.as_str(), text);
+    stage.record.draw(Mark::Message {
+        from: format!("driver {name}"),
+        to: "drivers".to_owned(),
+        text: format!("event: {text}"),
+        about: task.to_string(),
+        arrow: Arrow::Said,
+    });
+    Ok(())
+}
+
+fn break_stream(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let name = name(words)?;
+    let streams = [("fingerprint", StreamKind::Fingerprint), ("events", StreamKind::Events)];
+    let stream = words.one_of("stream", &streams)?;
+    let code: Option<Code> = words.key_of("code", &CODES)?;
+    let how = code.map(|code| Status::new(code, "as the script wants it"));
+    if known(stage, &name)?.end_stream(stream, how) {
+        return Ok(());
+    }
+    Err(Mistake::new(format!("nobody listens to this stream of {name}")))
+}
+
+fn add(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let name = name(words)?;
+    let mut process = ProcessSpec::new(Executable::at("/bin/driver"));
+    process.lifetime = Lifetime::Surviving;
+    let spec = DriverSpec::new(name, process);
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(AddDriver { spec }), |answer| match answer {
+        Ok(Added::New) => "new".to_owned(),
+        Ok(Added::Unchanged) => "unchanged".to_owned(),
+        Ok(Added::Replacing) => "replacing".to_owned(),
+        Err(error) => format!("refused: {error}"),
+    });
+    Ok(())
+}
+
+fn remove(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let name = name(words)?;
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(RemoveDriver { name }), |answer| match answer {
+        Ok(Removed::Ended { ending }) => format!("removed; its process ended: {ending}"),
+        Ok(Removed::NothingRan) => "removed; nothing ran".to_owned(),
+        Err(error) => format!("no: {error}"),
+    });
+    Ok(())
+}
+
+fn restart(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let name = name(words)?;
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(RestartDriver { name }), |answer| match answer {
+        Ok(()) => "noted".to_owned(),
+        Err(error) => format!("no: {error}"),
+    });
+    Ok(())
+}
+
+fn dispense(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let name = name(words)?;
+    let choices = [("healthy", Wanted::Healthy), ("reachable", Wanted::Reachable)];
+    let wanted = words.key_of("wanted", &choices)?.unwrap_or(Wanted::Healthy);
+    let within = words.duration("within")?.unwrap_or_default();
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(DispenseDriver { name, wanted, within }), |answer| match answer {
+        Ok(_) => "here".to_owned(),
+        Err(error) => format!("no: {error}"),
+    });
+    Ok(())
+}
+
+fn drivers(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(ListDrivers), |reports: Vec<DriverReport>| {
+        lines(reports.iter().map(told_driver), "no drivers")
+    });
+    Ok(())
+}
+
+fn noted(answer: Result<(), WatchError>) -> String {
+    match answer {
+        Ok(()) => "noted".to_owned(),
+        Err(error) => format!("no: {error}"),
+    }
+}
+
+fn announce(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let (driver, task) = (name(words)?, task(words)?);
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(AnnounceTask { driver, task }), noted);
+    Ok(())
+}
+
+fn position(text: &str) -> Result<EventPosition, Mistake> {
+    let malformed = || Mistake::new(format!("after: {text:?} is no position; write STREAM:NUMBER"));
+    let (stream, sequence) = text.rsplit_once(':').ok_or_else(malformed)?;
+    let sequence = sequence.parse().map_err(|_| malformed())?;
+    EventPosition::new(stream, sequence).map_err(|error| Mistake::new(error.to_string()))
+}
+
+fn watch(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let (driver, task) = (name(words)?, task(words)?);
+    let after = words.key("after").map(position).transpose()?;
+    let limit = words.number("limit")?.unwrap_or(JOURNAL_LIMIT) as usize;
+    let drivers = stage.host()?.drivers().clone();
+    let (record, of) = (stage.record.clone(), task.to_string());
+    let told = move |item| record.say("drivers", &format!("event of {of}: {}", told_event(&item)));
+    // Its reader is one of the host's own tasks, and goes on by itself.
+    let (sink, _) = stage.run(async move { task_event_callback(limit, after, told) });
+    stage.ask("drivers", drivers.ask(RegisterTaskHandler { driver, task, sink }), noted);
+    Ok(())
+}
+
+fn told_event(item: &TaskEventItem) -> String {
+    match item {
+        TaskEventItem::Event { event, position } => match position {
+            Some(position) => format!("{} ({}:{})", event.message, position.stream, position.sequence),
+            None => event.message.clone(),
+        },
+        TaskEventItem::Gap { missed, reason } => {
+            let missed = missed.map_or("some".to_owned(), |missed| missed.to_string());
+            let why = match reason {
+                GapReason::HandlerTooSlow => "the handler was too slow",
+                GapReason::NotAnnounced => "nobody had announced the task",
+                GapReason::Interrupted => "the stream was interrupted",
+                GapReason::NewStream => "the driver began a new stream",
+                GapReason::Forgotten => "the driver has forgotten them",
+            };
+            format!("{missed} are missing: {why}")
+        }
+    }
+}
+
+fn forget(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let (driver, task) = (name(words)?, task(words)?);
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(ForgetTaskHandler { driver, task }), |()| "noted".to_owned());
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The life of the host and of its actors.
+
+use std::time::Duration;
+
+use callboard_actors::shell::{Address, AskError, Drill, Machine, StopMode};
+use callboard_actors::supervisor::{DescribeTree, RestartChild, Shutdown, TreeNode};
+
+use super::super::told::stopped;
+use super::{Entry, Mistake, Stage, Words};
+use crate::host::Host;
+
+pub(super) const VERBS: &[Entry] = &[
+    ("host start|stop|detach|kill", host),
+    (
+        "options [restore-grace=DURATION] [round=DURATION] [call-deadline=DURATION] [failures=NUMBER] [first-wait=DURATION] [restart-grace=DURATION] [registrations=NUMBER] [waiting=NUMBER] [restarts=NUMBER]",
+        options,
+    ),
+    ("crash registry|instances|inventory|allocations|host", crash),
+    ("end registry|instances|inventory|allocations", end),
+    ("restart ACTOR", restart),
+    ("tree", tree),
+];
+
+#[derive(Clone, Copy)]
+enum Deed {
+    Start,
+    Stop(StopMode),
+    Kill,
+}
+
+fn host(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let deeds = [
+        ("start", Deed::Start),
+        ("stop", Deed::Stop(StopMode::Stop)),
+        ("detach", Deed::Stop(StopMode::Detach)),
+        ("kill", Deed::Kill),
+    ];
+    match words.one_of("what the host does", &deeds)? {
+        Deed::Start => {
+            stage.check_not_held()?;
+            let told = stage.start_host();
+            stage.record.answer(told);
+        }
+        Deed::Stop(mode) => {
+            let supervisor = stage.host()?.supervisor().clone();
+            stage.ask("host", supervisor.ask(Shutdown { mode }), |answer| match answer {
+                Ok(report) => stopped(&report),
+                Err(error) => error.to_string(),
+            });
+        }
+        Deed::Kill => {
+            stage.check_not_held()?;
+            stage.kill_host()?;
+        }
+    }
+    Ok(())
+}
+
+/// What the next start of the host is given.
+fn options(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let options = &mut stage.options;
+    let set = |place: &mut Duration, said: Option<Duration>| *place = said.unwrap_or(*place);
+    set(&mut options.registry.restore_grace, words.duration("restore-grace")?);
+    let round = words.duration("round")?;
+    set(&mut options.instances.limits.round, round);
+    set(&mut options.allocation.round, round);
+    let deadline = words.duration("call-deadline")?;
+    set(&mut options.instances.limits.call_deadline, deadline);
+    set(&mut options.allocation.call_deadline, deadline);
+    set(&mut options.inventory.first_wait, words.duration("first-wait")?);
+    set(&mut options.inventory.restart_grace, words.duration("restart-grace")?);
+    if let Some(failures) = words.number("failures")? {
+        options.instances.limits.failures_until_unhealthy = failures;
+    }
+    if let Some(registrations) = words.number("registrations")? {
+        options.registry.registrations_max = registrations as usize;
+    }
+    if let Some(waiting) = words.number("waiting")? {
+        options.registry.waiting_max = waiting as usize;
+    }
+    if let Some(restarts) = words.number("restarts")? {
+        options.budget.limit = restarts;
+    }
+    Ok(())
+}
+
+fn drill<M: Machine>(address: &Address<M>, drill: Drill) -> Result<(), AskError> {
+    address.drill(drill)
+}
+
+type Drilled = fn(&Host, Drill) -> Result<(), AskError>;
+
+const DRILLED: [(&str, Drilled); 5] = [
+    ("registry", |host, what| drill(host.registry(), what)),
+    ("instances", |host, what| drill(host.instances(), what)),
+    ("inventory", |host, what| drill(host.inventory(), what)),
+    ("allocations", |host, what| drill(host.allocations(), what)),
+    ("host", |host, what| drill(host.supervisor(), what)),
+];
+
+fn crash(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let drilled = words.one_of("whose step crashes", &DRILLED)?;
+    drill_one(stage, drilled, Drill::Crash)
+}
+
+fn end(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let drilled = words.one_of("who gives up", &DRILLED[..4])?;
+    drill_one(stage, drilled, Drill::GiveUp)
+}
+
+fn drill_one(stage: &mut Stage, drilled: Drilled, drill: Drill) -> Result<(), Mistake> {
+    if let Err(error) = drilled(&stage.host()?, drill) {
+        stage.record.answer(error.to_string());
+    }
+    Ok(())
+}
+
+fn restart(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let name = words.next("name of the actor")?.to_owned();
+    let supervisor = stage.host()?.supervisor().clone();
+    stage.ask("host", supervisor.ask(RestartChild { name }), |answer| match answer {
+        Ok(()) => "it runs again".to_owned(),
+        Err(error) => format!("no: {error}"),
+    });
+    Ok(())
+}
+
+fn tree(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
+    let supervisor = stage.host()?.supervisor().clone();
+    stage.ask("host", supervisor.ask(DescribeTree), |root| {
+        let mut text = String::new();
+        branch(&root, 0, &mut text);
+        text
+    });
+    Ok(())
+}
+
+fn branch(node: &TreeNode, depth: usize, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    let crashes = node.crashes.filter(|crashes| *crashes > 0);
+    let crashes = crashes.map(|crashes| format!(", {crashes} crashes")).unwrap_or_default();
+    let restarts = if node.restarts > 0 { format!(", {} restarts", node.restarts) } else { String::new() };
+    text.push_str(&format!("{indent}{}: {}{restarts}{crashes}\n", node.name, node.state));
+    node.children.iter().for_each(|child| branch(child, depth + 1, text));
+}

@@ -1,0 +1,50 @@
+//! Everything that a script can say, one verb one line.
+
+mod allocations;
+mod drivers;
+mod host;
+mod instances;
+mod plugins;
+mod registry;
+mod subscribers;
+mod world;
+
+use std::collections::BTreeMap;
+
+use super::player::Verb;
+use super::stage::Stage;
+use super::words::{Mistake, Words};
+
+type Plain = fn(&mut Stage, &mut Words<'_>) -> Result<(), Mistake>;
+
+/// What the line of a verb looks like, and what the verb does. The verb is the first word.
+type Entry = (&'static str, Plain);
+
+/// The verbs during which time passes.
+const TAKE_TIME: [&str; 1] = ["pass"];
+
+/// All verbs by name.
+pub(super) fn all() -> BTreeMap<String, Verb> {
+    let tables = [
+        registry::VERBS,
+        instances::VERBS,
+        allocations::VERBS,
+        drivers::VERBS,
+        subscribers::VERBS,
+        host::VERBS,
+        plugins::VERBS,
+        world::VERBS,
+    ];
+    let verbs = tables.into_iter().flatten().map(|(usage, play)| {
+        let name = usage.split(' ').next().unwrap_or_default();
+        let takes_time = TAKE_TIME.contains(&name);
+        (name.to_owned(), Verb { usage: (*usage).to_owned(), takes_time, play: Box::new(*play) })
+    });
+    verbs.collect()
+}
+
+/// The lines of a list, or one that says that it is empty.
+fn lines(all: impl IntoIterator<Item = String>, none: &str) -> String {
+    let all: Vec<_> = all.into_iter().collect();
+    if all.is_empty() { none.to_owned() } else { all.join("\n") }
+}

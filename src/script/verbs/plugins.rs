@@ -1,0 +1,98 @@
+//! What plugins do: they listen, answer, misbehave and die.
+
+use std::time::Duration;
+
+use callboard_actors::vocabulary::AllocationId;
+
+use super::super::plugin::{Act, Acting, CALLS, CODES, Part, Plugin};
+use super::super::stage::Performer;
+use super::{Entry, Mistake, Stage, Words};
+use crate::picture::{Mark, Sign};
+
+pub(super) const VERBS: &[Entry] = &[
+    (
+        "plugin ALLOCATION [name=TEXT] [version=TEXT] [controller=yes|no] [stages=yes|no] [node-id=TEXT]",
+        plugin,
+    ),
+    ("answer ALLOCATION CALL ready|not-ready|nothing|CODE [after=DURATION] [times=NUMBER]", answer),
+    ("calls ALLOCATION", calls),
+    ("kill ALLOCATION|DRIVER", kill),
+];
+
+/// A plugin begins to listen where its allocation's socket is to be; one that listens already says something else of itself
+/// from now on.
+fn plugin(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let known = stage.performers.get(&allocation);
+    let mut part = known.map_or_else(Part::default, |performer| performer.plugin.part());
+    read_part(words, &mut part)?;
+    let socket = stage.socket_of(&allocation);
+    let performer = stage.performers.remove(&allocation);
+    let mut performer =
+        performer.unwrap_or_else(|| Performer { plugin: Plugin::new(part.clone()), serving: None });
+    performer.plugin.set_part(part);
+    if performer.serving.as_ref().is_none_or(|serving| serving.socket() != socket) {
+        performer.serving = None;
+        let served = performer.plugin.serve(&socket);
+        performer.serving =
+            Some(served.map_err(|error| Mistake::new(format!("{}: {error}", socket.display())))?);
+    }
+    stage.performers.insert(allocation, performer);
+    Ok(())
+}
+
+fn read_part(words: &mut Words<'_>, part: &mut Part) -> Result<(), Mistake> {
+    for (name, place) in
+        [("name", &mut part.name), ("version", &mut part.version), ("node-id", &mut part.node_id)]
+    {
+        if let Some(said) = words.key(name) {
+            said.clone_into(place);
+        }
+    }
+    part.has_controller = words.yes_or_no("controller")?.unwrap_or(part.has_controller);
+    part.stages = words.yes_or_no("stages")?.unwrap_or(part.stages);
+    Ok(())
+}
+
+fn performer<'a>(stage: &'a mut Stage, allocation: &AllocationId) -> Result<&'a mut Performer, Mistake> {
+    let missing = || Mistake::new(format!("{allocation} has no plugin; say `plugin {allocation}` before"));
+    stage.performers.get_mut(allocation).ok_or_else(missing)
+}
+
+fn answer(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let call = words.one_of("call", &CALLS.map(|call| (call, call)))?;
+    let plain = [("ready", Act::Ready), ("not-ready", Act::NotReady), ("nothing", Act::Nothing)];
+    let failing = CODES.iter().map(|(name, code)| (*name, Act::Fail(*code)));
+    let choices: Vec<_> = plain.into_iter().chain(failing).collect();
+    let act = words.one_of("answer", &choices)?;
+    let after = words.duration("after")?.unwrap_or(Duration::ZERO);
+    let times = words.number("times")?;
+    performer(stage, &allocation)?.plugin.on(call, Acting { act, after, times });
+    Ok(())
+}
+
+fn calls(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let calls = performer(stage, &allocation)?.plugin.take_calls();
+    let told = if calls.is_empty() { "not called".to_owned() } else { calls.join(", ") };
+    stage.record.answer(told);
+    Ok(())
+}
+
+fn kill(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let driver = allocation.as_str();
+    if !stage.performers.contains_key(&allocation) && stage.drivers.known(driver).is_some() {
+        if stage.drivers.kill(driver, "signal 9") {
+            return Ok(());
+        }
+        return Err(Mistake::new(format!("driver {driver} does not run")));
+    }
+    if performer(stage, &allocation)?.serving.take().is_none() {
+        return Err(Mistake::new(format!("the plugin of {allocation} is dead already")));
+    }
+    let (actor, text) = (format!("process {allocation}"), "killed".to_owned());
+    stage.record.draw(Mark::Sign { actor, text, about: String::new(), sign: Sign::Crash });
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! What is said to the registry.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_actors::registry::{
+    Deregister, Deregistered, Describe, Description, Entry as Registration, List, Register, RegisterError,
+    Registered, RegistrationOf, WaitForPlugin,
+};
+use callboard_actors::vocabulary::SocketPath;
+
+use super::super::told::{active, joined, registration};
+use super::{Entry, Mistake, Stage, Words, lines};
+
+pub(super) const VERBS: &[Entry] = &[
+    (
+        "register ALLOCATION PLUGIN... [provider=TEXT] [version=TEXT] [socket=PATH] [option.NAME=TEXT]...",
+        register,
+    ),
+    ("update ALLOCATION [provider=TEXT] [version=TEXT] [socket=PATH] [option.NAME=TEXT]...", update),
+    ("deregister ALLOCATION [PLUGIN]...", deregister),
+    ("list", list),
+    ("describe PLUGIN", describe),
+    ("registration ALLOCATION PLUGIN", registration_of),
+    ("wait PLUGIN within=DURATION", wait),
+];
+
+fn register(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let plugins = words.plugins()?;
+    let socket = stage.socket_of(&allocation);
+    let socket = socket.to_str().map(SocketPath::new).transpose();
+    let socket = socket.map_err(|error| Mistake::new(error.to_string()))?;
+    let Some(socket) = socket else {
+        return Err(Mistake::new("the script's directory has no readable name"));
+    };
+    let message =
+        Register { plugins, allocation, socket, provider: None, version: None, options: Arc::default() };
+    say_register(stage, words, message)
+}
+
+fn update(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let Some(message) = stage.registered.get(&allocation).cloned() else {
+        return Err(Mistake::new(format!(
+            "{allocation} was not registered by this script; `register` it before"
+        )));
+    };
+    say_register(stage, words, message)
+}
+
+/// Says what a registration is to be: as it was, but for what the line says.
+fn say_register(stage: &mut Stage, words: &mut Words<'_>, mut message: Register) -> Result<(), Mistake> {
+    if let Some(socket) = words.key("socket") {
+        message.socket = SocketPath::new(socket).map_err(|error| Mistake::new(error.to_string()))?;
+    }
+    message.provider = words.key("provider").map(Arc::from).or(message.provider);
+    message.version = words.key("version").map(Arc::from).or(message.version);
+    let mut options = BTreeMap::clone(&message.options);
+    let said = words.keys_below("option.").into_iter();
+    options.extend(said.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    message.options = Arc::new(options);
+    stage.registered.insert(message.allocation.clone(), message.clone());
+    let registry = stage.host()?.registry().clone();
+    stage.ask("registry", registry.ask(message), told);
+    Ok(())
+}
+
+fn told(answer: Result<Registered, RegisterError>) -> String {
+    match answer {
+        Ok(Registered::New) => "new".to_owned(),
+        Ok(Registered::Updated) => "updated".to_owned(),
+        Ok(Registered::Unchanged) => "unchanged".to_owned(),
+        Err(error) => format!("refused: {error}"),
+    }
+}
+
+fn deregister(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let allocation = words.allocation()?;
+    let mut plugins = words.plugins()?;
+    if plugins.is_empty() {
+        let said = stage.registered.get(&allocation);
+        plugins = said.map(|said| said.plugins.clone()).ok_or_else(|| {
+            Mistake::new(format!("{allocation} was not registered by this script; name the plugins"))
+        })?;
+    }
+    let registry = stage.host()?.registry().clone();
+    stage.ask("registry", registry.ask(Deregister { plugins, allocation }), |answer| match answer {
+        Deregistered::Removed(plugins) => format!("removed {}", joined(&plugins)),
+        Deregistered::NotRegistered => "was not registered".to_owned(),
+    });
+    Ok(())
+}
+
+fn list(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
+    let registry = stage.host()?.registry().clone();
+    stage.ask("registry", registry.ask(List), |entries| {
+        lines(entries.iter().map(registration), "nobody is registered")
+    });
+    Ok(())
+}
+
+fn describe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let plugin = words.plugin()?;
+    let registry = stage.host()?.registry().clone();
+    stage.ask("registry", registry.ask(Describe { plugin }), described);
+    Ok(())
+}
+
+fn described(description: Description) -> String {
+    let names = |entries: &[Registration]| {
+        let names: Vec<_> = entries.iter().map(|entry| entry.registration.allocation.clone()).collect();
+        joined(&names)
+    };
+    let mut text = format!("active {}", active(description.active.as_ref()));
+    for (what, entries) in [("standby", &description.standby), ("not confirmed", &description.provisional)] {
+        if !entries.is_empty() {
+            text.push_str(&format!("; {what} {}", names(entries)));
+        }
+    }
+    text
+}
+
+fn registration_of(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let (allocation, plugin) = (words.allocation()?, words.plugin()?);
+    let registry = stage.host()?.registry().clone();
+    stage.ask("registry", registry.ask(RegistrationOf { plugin, allocation }), |entry| {
+        entry.map_or("not registered".to_owned(), |entry| registration(&entry))
+    });
+    Ok(())
+}
+
+fn wait(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let plugin = words.plugin()?;
+    let within = words.duration("within")?.ok_or_else(|| Mistake::new("within=DURATION is missing"))?;
+    let registry = stage.host()?.registry().clone();
+    stage.ask("registry", registry.ask(WaitForPlugin { plugin, within }), |answer| match answer {
+        Ok(entry) => format!("there: {}", active(Some(&entry))),
+        Err(error) => format!("not there: {error}"),
+    });
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Time, the disk, and what the script listens to.
+
+use std::time::Duration;
+
+use callboard_actors::persister::DiskFault;
+
+use super::super::record::VOICES;
+use super::{Entry, Mistake, Stage, Words};
+use crate::duration::parse_duration;
+use crate::picture::{Mark, Sign};
+
+pub(super) const VERBS: &[Entry] = &[
+    ("pass DURATION", pass),
+    ("together", together),
+    ("go", go),
+    ("disk full|read-only|broken|no-sync|mended|power-cut", disk),
+    ("hear all|nothing|registry|instances|inventory|allocations|drivers|processes|host|notices...", hear),
+];
+
+/// How much time may pass in one line.
+const PASS_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// What follows is handed in without anything happening in between.
+fn together(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
+    stage.host()?;
+    stage.hold(true);
+    Ok(())
+}
+
+fn go(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
+    stage.hold(false);
+    Ok(())
+}
+
+fn pass(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    stage.check_not_held()?;
+    let said = words.next("duration")?;
+    let span = parse_duration(said).map_err(|error| Mistake::new(error.to_string()))?;
+    if span > PASS_MAX {
+        return Err(Mistake::new(format!("{said} are too long; at most 24h pass in one line")));
+    }
+    stage.pass(span);
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Fate {
+    Fault(DiskFault),
+    Mended,
+    PowerCut,
+}
+
+fn disk(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let fates = [
+        ("full", Fate::Fault(DiskFault::Full)),
+        ("read-only", Fate::Fault(DiskFault::ReadOnly)),
+        ("broken", Fate::Fault(DiskFault::Broken)),
+        ("no-sync", Fate::Fault(DiskFault::Syncs)),
+        ("mended", Fate::Mended),
+        ("power-cut", Fate::PowerCut),
+    ];
+    let (name, fate) = {
+        let name = words.next("fate of the disk")?;
+        let found = fates.iter().find(|(known, _)| *known == name);
+        found.copied().ok_or_else(|| Mistake::new(format!("nothing is known of a disk that is {name:?}")))?
+    };
+    let sign = match fate {
+        Fate::Fault(fault) => {
+            stage.disk.set_fault(Some(fault));
+            Sign::Trouble
+        }
+        Fate::Mended => {
+            stage.disk.set_fault(None);
+            Sign::Restart
+        }
+        Fate::PowerCut => {
+            stage.kill_host()?;
+            stage.disk.cut_power();
+            Sign::Crash
+        }
+    };
+    stage.record.draw(Mark::Sign {
+        actor: "disk".to_owned(),
+        text: name.to_owned(),
+        about: String::new(),
+        sign,
+    });
+    Ok(())
+}
+
+fn hear(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let first = words.next("whom to hear")?;
+    let voices = match first {
+        "all" => (0..VOICES.len()).collect(),
+        "nothing" => std::collections::BTreeSet::new(),
+        voice => {
+            let named = std::iter::once(Some(voice)).chain(std::iter::repeat_with(|| words.maybe_next()));
+            let places = named.map_while(|voice| voice).map(|voice| {
+                let place = VOICES.iter().position(|known| *known == voice);
+                place.ok_or_else(|| {
+                    Mistake::new(format!("{voice:?} says nothing; there are {}", VOICES.join(", ")))
+                })
+            });
+            places.collect::<Result<_, _>>()?
+        }
+    };
+    stage.record.hear(voices);
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Pictures of runs: the one that the README shows is up to date, and no text in one stands on another.
+
+use std::path::{Path, PathBuf};
+
+use callboard::picture::{Arrow, Mark, Picture, Sign, mermaid, svg};
+use callboard::script::Player;
+
+const STORY: &str = "tests/scripts/a_takeover_and_a_crash_as_the_readme_shows_them";
+const PICTURE: &str = "docs/pictures/takeover.svg";
+
+fn below_root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn drawn() -> Picture {
+    Player::new().play_file(below_root(STORY)).unwrap().picture
+}
+
+#[test]
+fn the_picture_that_the_readme_shows_is_up_to_date() {
+    let shown = std::fs::read_to_string(below_root(PICTURE)).unwrap();
+    assert!(
+        svg(&drawn()) == shown,
+        "make it anew: cargo run -- script --diagram {PICTURE} {STORY}, and look at it"
+    );
+    let readme = std::fs::read_to_string(below_root("README.md")).unwrap();
+    assert!(readme.contains(PICTURE) && readme.contains(STORY));
+}
+
+#[test]
+fn a_run_is_drawn_the_same_every_time() {
+    let first = svg(&drawn());
+    for _ in 0..10 {
+        assert_eq!(svg(&drawn()), first);
+    }
+}
+
+#[test]
+fn gates_crashes_restarts_takeovers_and_generations_are_in_the_picture() {
+    let picture = drawn();
+    let is_there = |is_it: fn(&Mark) -> bool| picture.marks.iter().any(is_it);
+    assert!(is_there(|mark| matches!(mark, Mark::GateCloses { actor, .. } if actor == "registry")));
+    assert!(is_there(|mark| matches!(mark, Mark::GateOpens { actor, .. } if actor == "registry")));
+    assert!(is_there(|mark| matches!(mark, Mark::Sign { sign: Sign::Crash, .. })));
+    assert!(is_there(|mark| matches!(mark, Mark::Sign { sign: Sign::Restart, .. })));
+    assert!(is_there(
+        |mark| matches!(mark, Mark::Sign { text, about, .. } if text == "active: red → blue" && about.ends_with("@4"))
+    ));
+}
+
+/// A dozen actors, and more than a hundred messages of every length.
+fn crowd() -> Picture {
+    let name = |number: usize| match number {
+        0 => "host".to_owned(),
+        1 => "registry".to_owned(),
+        number => format!("allocation with-a-long-name-{number}"),
+    };
+    let mut marks = vec![Mark::Chapter("a crowd".to_owned())];
+    for number in 0..120_usize {
+        let (from, to) = (name(number % 12), name((number * 5 + 1) % 12));
+        let text = "word ".repeat(1 + number % 30);
+        let about = if number % 2 == 0 { "csi-node/zfs @4098".to_owned() } else { String::new() };
+        marks.push(match number % 6 {
+            0 => Mark::Sign { actor: from, text, about, sign: Sign::News },
+            1 => Mark::Sign { actor: to, text, about, sign: Sign::Trouble },
+            2 => Mark::GateCloses { actor: name(1), write: number as u64 },
+            3 => Mark::GateOpens { actor: name(1), through: number as u64 },
+            4 => Mark::Message { from, to, text, about, arrow: Arrow::Answered },
+            _ => Mark::Message { from, to, text, about, arrow: Arrow::Said },
+        });
+    }
+    marks.push(Mark::Pause("30s later".to_owned()));
+    Picture { title: "a crowd".to_owned(), marks }
+}
+
+/// The value of an attribute of an element.
+fn attribute(element: &str, name: &str) -> f64 {
+    let (_, rest) = element.split_once(&format!(" {name}=\"")).unwrap();
+    rest.split('"').next().unwrap().parse().unwrap()
+}
+
+/// Where the ground behind each text lies: left, top, right, bottom.
+fn grounds(svg: &str) -> Vec<[f64; 4]> {
+    let elements = svg.split("<rect class=\"behind\"").skip(1);
+    let grounds = elements.map(|element| {
+        let [x, y, width, height] = ["x", "y", "width", "height"].map(|name| attribute(element, name));
+        [x, y, x + width, y + height]
+    });
+    grounds.collect()
+}
+
+#[test]
+fn no_text_stands_on_another_or_leaves_the_picture() {
+    for picture in [crowd(), drawn()] {
+        let svg = svg(&picture);
+        let (width, height) = (attribute(&svg, "width"), attribute(&svg, "height"));
+        let grounds = grounds(&svg);
+        assert!(!grounds.is_empty());
+        for (number, one) in grounds.iter().enumerate() {
+            assert!(one[0] >= 0.0 && one[2] <= width && one[3] <= height, "{one:?} in {width} x {height}");
+            for other in &grounds[number + 1..] {
+                let is_apart =
+                    one[2] <= other[0] || other[2] <= one[0] || one[3] <= other[1] || other[3] <= one[1];
+                assert!(is_apart, "{one:?} and {other:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_plugin_says_does_no_harm_to_the_picture() {
+    let text = "</text><script>alert(1)</script> & \"\u{1b}[2J; #".to_owned();
+    let about = String::new();
+    let mark = Mark::Message { from: "a<b".into(), to: "c".into(), text, about, arrow: Arrow::Said };
+    let picture = Picture { title: "<&>".to_owned(), marks: vec![mark] };
+    let drawn = svg(&picture);
+    assert!(!drawn.contains("<script") && !drawn.contains('\u{1b}') && drawn.contains("a&lt;b"));
+    let told = mermaid(&picture);
+    assert!(!told.contains("<script") && told.contains("#lt;/text#gt;") && told.contains("#59;"), "{told}");
+}
+
+#[test]
+fn a_picture_in_mermaid_opens_every_gate_that_it_closes() {
+    let told = mermaid(&drawn());
+    let count = |word: &str| told.lines().filter(|line| line.trim_start().starts_with(word)).count();
+    assert!(told.contains("sequenceDiagram\n") && count("participant ") >= 6);
+    assert!(count("activate ") >= 3 && count("activate ") == count("deactivate "), "{told}");
+}
