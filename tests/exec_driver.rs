@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -340,6 +341,97 @@ async fn an_exit_that_nobody_has_seen_is_unknown_and_no_success_evt_05_prc_01() 
     plugin.destroy("t1", true).await.expect("nothing is signalled");
 }
 
+/// A supervisor that does not answer in time is ended with what it has begun, before the start is answered (PRC-09, PRC-03).
+#[tokio::test]
+async fn a_task_that_was_answered_not_to_have_started_does_not_start_later_prc_09() {
+    let place = Place::new();
+    let script = format!("echo up >> {}; sleep 1000", place.path("starts").display());
+    for when in ["before-start", "after-start"] {
+        let hangs = format!("--supervisor-hangs={when}");
+        let mut plugin = place.start(&[&hangs, "--start-patience=300ms"]).await;
+        // Its whole tree throws the tag away.
+        let task = place.task("t1", &["/usr/bin/env", "-i", "/bin/sh", "-c", &script]);
+        let refused = plugin.start(task).await.expect_err("its supervisor hangs");
+        assert!(refused.message().contains("did not answer within 300ms"), "{refused}");
+        assert_eq!(place.living(), [0; 0], "neither a supervisor nor a task, {when}");
+        plugin.kill().await;
+    }
+    let before = place.read("starts").lines().count();
+    let mut plugin = place.start(&[]).await;
+    plugin.start(place.shell("t1", &script)).await.expect("the id is free");
+    place.until_lines("starts", before + 1).await;
+    plugin.destroy("t1", true).await.expect("it is killed");
+    assert_eq!(place.read("starts").lines().count(), before + 1);
+}
+
+#[tokio::test]
+async fn a_task_without_its_tag_and_its_supervisor_can_be_signalled_and_stopped_prc_01() {
+    let place = Place::new();
+    let mut plugin = place.start(&[]).await;
+    for (id, is_stopped) in [("t1", true), ("t2", false)] {
+        plugin.start(place.task(id, &["/usr/bin/env", "-i", "sleep", "1000"])).await.expect("it starts");
+        let pid = plugin.lose_supervisor(id).await;
+        until("it has thrown its tag away", || Place::command_of(pid).starts_with("sleep")).await;
+        plugin.signal_task(id, "SIGCONT").await.expect("its number and its start time are known");
+        match is_stopped {
+            true => plugin.stop(id, LONG, "SIGTERM").await.expect("it is found"),
+            false => plugin.destroy(id, true).await.expect("it is killed"),
+        }
+        assert!(!lives(pid));
+    }
+    assert_eq!(plugin.signal_task("t1", "SIGCONT").await, Err(Code::FailedPrecondition), "it has ended");
+}
+
+#[tokio::test]
+async fn what_a_task_without_supervisor_left_behind_is_ended_before_its_end_is_told_prc_03_evt_05() {
+    let place = Place::new();
+    let mut plugin = place.start(&[]).await;
+    let script = "setsid sleep 1000 & echo $!; sleep 1000 & echo $!; exec sleep 1000";
+    plugin.start(place.shell("t1", script)).await.expect("it starts");
+    let children: Vec<i32> =
+        place.until_lines("t1.out", 2).await.iter().filter_map(|line| line.parse().ok()).collect();
+    let pid = plugin.lose_supervisor("t1").await;
+    kill_process(Pid::from_raw(pid).expect("a number"), Signal::KILL).expect("it is our task");
+    let (code, _, error) = plugin.wait("t1").await;
+    assert!(code != 0 && error.contains("unknown"), "{code} {error}");
+    for child in children {
+        assert!(!lives(child), "nothing runs beside the task that comes after it");
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_beside_a_task_leaves_behind_ends_with_its_call_prc_03() {
+    let place = Place::new();
+    let mut plugin = place.start(&[]).await;
+    plugin.start(place.shell("t1", "sleep 1000")).await.expect("it starts");
+    for script in ["sleep 1000 & echo $!", "sleep 1000 > /dev/null 2>&1 & echo $!"] {
+        let output = plugin.exec("t1", &["/bin/sh", "-c", script], LONG).await.expect("it ends by itself");
+        assert_eq!(output.result.expect("a result").exit_code, 0);
+        let left: i32 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+        until("what the command left behind ends", || !lives(left)).await;
+    }
+    plugin.destroy("t1", true).await.expect("it is killed");
+}
+
+#[tokio::test]
+async fn nobody_else_can_look_into_the_logs_and_the_events_of_tasks() {
+    let place = Place::new();
+    let state = format!("--state-dir={}", place.path("drivers/exec").display());
+    let mut plugin = place.start(&[&state]).await;
+    plugin.start(place.shell("t1", "echo secret; echo more >&2")).await.expect("it starts");
+    assert_eq!(plugin.wait("t1").await, (0, 0, String::new()));
+    for (name, mode) in [
+        ("drivers", 0o700),
+        ("drivers/exec", 0o700),
+        ("drivers/exec/events", 0o600),
+        ("t1.out", 0o600),
+        ("t1.err", 0o600),
+    ] {
+        let found = fs::metadata(place.path(name)).expect("it is there").permissions();
+        assert_eq!(found.mode() & 0o777, mode, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_driver_in_good_order_leaves_its_tasks_to_the_next_prc_04() {
     let place = Place::new();
@@ -563,6 +655,24 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Every living process whose command line names this place, and that is no driver.
+    fn living(&self) -> Vec<i32> {
+        let mark = self.path("").display().to_string();
+        let numbers = fs::read_dir("/proc").expect("it is there").flatten();
+        let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let mut living: Vec<i32> = numbers.filter(|pid| Self::command_of(*pid).contains(&mark)).collect();
+        living.retain(|pid| !Self::command_of(*pid).contains("plugin exec --"));
+        living
+    }
+
+    /// The words of a process's command line.
+    fn command_of(pid: i32) -> String {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).replace('\0', " ")
+    }
+}
+
 impl Drop for Place {
     /// Ends what a test has left of its tasks: they would outlive it, as they outlive their driver.
     fn drop(&mut self) {
@@ -672,6 +782,16 @@ impl Plugin {
     async fn inspect(&mut self, task_id: &str) -> InspectTaskResponse {
         let request = InspectTaskRequest { task_id: task_id.to_owned() };
         self.driver.inspect_task(request).await.expect("it is known").into_inner()
+    }
+
+    /// Kills the supervisor of a task, and gives the process of the task itself.
+    async fn lose_supervisor(&mut self, task_id: &str) -> i32 {
+        let attributes = self.inspect(task_id).await.driver.expect("attributes").attributes;
+        let pid = |name: &str| attributes[name].parse::<i32>().expect("a number");
+        let supervisor = pid("supervisor_pid");
+        kill_process(Pid::from_raw(supervisor).expect("a number"), Signal::KILL).expect("it is ours");
+        until("the supervisor ends", || !lives(supervisor)).await;
+        pid("pid")
     }
 
     async fn stats(&mut self, task_id: &str) -> Streaming<TaskStatsResponse> {

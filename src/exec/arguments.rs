@@ -27,6 +27,10 @@ pub struct ExecArgs {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub fingerprint_interval: Duration,
 
+    /// How long the supervisor of a task may take to start it; one that takes longer is ended with all that it has begun
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = parse_duration)]
+    pub start_patience: Duration,
+
     /// How many task events to keep for hosts that ask for them again
     #[arg(long, value_name = "NUMBER", default_value_t = crate::plugin::EVENTS_KEPT)]
     pub events_kept: usize,

@@ -3,6 +3,7 @@
 //! Such a command belongs to the call that asked for it. It is bound to the driver by the kernel, and ended with its whole group
 //! when the call ends, whichever way.
 
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use callboard_proto::drivers::{
     ExecTaskStreamingIoOperation, ExecTaskStreamingRequest, ExecTaskStreamingResponse, ExitResult,
 };
 use futures_util::StreamExt;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
@@ -37,15 +38,34 @@ struct Beside(Child);
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // A child that is reaped has no number any more, and so nobody else is hit.
-        let pid = self.0.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-        if let Some(group) = pid {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        self.kill();
     }
 }
 
 impl Beside {
+    /// The command's own process, and its group, as long as it is not reaped: nobody else can have the number.
+    fn pid(&self) -> Option<Pid> {
+        self.0.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
+    }
+
+    /// Kills the whole group.
+    fn kill(&self) {
+        if let Some(group) = self.pid() {
+            // A group that has ended needs no signal.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Waits for the end of the command, and ends with it what it has left of its group. It is reaped after that, so that the
+    /// number is still its own.
+    async fn end(&mut self) -> io::Result<ExitStatus> {
+        if let Some(pid) = self.pid() {
+            task::until_ended(pidfd_open(pid, PidfdFlags::empty())?).await?;
+            self.kill();
+        }
+        self.0.wait().await
+    }
+
     fn start(order: &TaskOrder, command: &[String], stdin: Stdio) -> Result<Self, Refusal> {
         if command.is_empty() {
             return Err(Refusal::invalid("no command was named"));
@@ -72,10 +92,7 @@ pub(super) async fn run(
     let limit = if limit.is_zero() { USUAL_TIMEOUT } else { limit };
     let mut beside = Beside::start(order, command, Stdio::null())?;
     let (stdout, stderr) = (beside.0.stdout.take(), beside.0.stderr.take());
-    let running = async {
-        let (stdout, stderr) = tokio::join!(collect(stdout), collect(stderr));
-        (beside.0.wait().await, stdout, stderr)
-    };
+    let running = async { tokio::join!(beside.end(), collect(stdout), collect(stderr)) };
     match timeout(limit, running).await {
         Ok((Ok(status), stdout, stderr)) => Ok(ExecOutput { stdout, stderr, result: result(status) }),
         Ok((Err(error), _, _)) => Err(Refusal::failed(format!("cannot wait for {command:?}: {error}"))),
@@ -144,8 +161,9 @@ async fn converse(beside: &mut Beside, answers: &Responses) {
     let (stdout, stderr) = (beside.0.stdout.take(), beside.0.stderr.take());
     let of_stdout = |operation| ExecTaskStreamingResponse { stdout: Some(operation), ..Default::default() };
     let of_stderr = |operation| ExecTaskStreamingResponse { stderr: Some(operation), ..Default::default() };
-    tokio::join!(forward(stdout, answers, of_stdout), forward(stderr, answers, of_stderr));
-    let last = match beside.0.wait().await {
+    let (ended, (), ()) =
+        tokio::join!(beside.end(), forward(stdout, answers, of_stdout), forward(stderr, answers, of_stderr));
+    let last = match ended {
         Ok(status) => {
             let result = Some(result(status));
             Ok(ExecTaskStreamingResponse { exited: true, result, ..Default::default() })

@@ -1,6 +1,8 @@
 //! What the driver knows: its tasks, and what it has said of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use callboard_proto::drivers::{DriverTaskEvent, TaskConfig};
 use tokio::time::timeout;
 
 use super::arguments::ExecArgs;
+use super::birth::StartTerms;
 use super::faults::Faults;
 use super::memory::TaskMemory;
 use super::place::Wish;
@@ -81,7 +84,10 @@ impl Board {
             Refusal::failed(format!("cannot keep task events in {place}: {error}")).recoverable(true)
         };
         let opened = match &self.args.state_dir {
-            Some(directory) => std::fs::create_dir_all(directory)
+            Some(directory) => DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)
                 .and_then(|()| Events::in_file(&directory.join("events"), self.args.events_kept)),
             None => Events::in_memory(self.args.events_kept),
         };
@@ -174,7 +180,8 @@ async fn begin(board: &Arc<Board>, config: TaskConfig) -> Result<Arc<Task>, Refu
         Refusal::failed(told).recoverable(true)
     };
     board.memory.note(&config).map_err(failed)?;
-    let task = match Task::start(config.clone()).await {
+    let terms = StartTerms { patience: board.args.start_patience, hang: board.faults.supervisor_hangs() };
+    let task = match Task::start(config.clone(), terms).await {
         Ok(task) => task,
         Err(refusal) => {
             if matches!(Task::left(config.clone()), Ok(None)) {

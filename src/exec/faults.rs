@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use callboard_actors::csi::Code;
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tonic::Status;
 
@@ -93,6 +94,10 @@ pub struct FaultArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub unhealthy_for: Option<Duration>,
 
+    /// Let the supervisor of each new task hang
+    #[arg(long, value_name = "WHEN")]
+    pub supervisor_hangs: Option<SupervisorHang>,
+
     /// Break each stream of task events after this many
     #[arg(long, value_name = "NUMBER")]
     pub events_break_after: Option<usize>,
@@ -130,6 +135,15 @@ pub enum StreamEnd {
     End,
     /// With an error
     Error,
+}
+
+/// When the supervisor of a task hangs: for ever, and without an answer to the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum SupervisorHang {
+    /// Before it starts the task
+    BeforeStart,
+    /// When it has started the task
+    AfterStart,
 }
 
 /// The calls that can hang or fail, by their names in the protocol. What a driver says of itself alone is not among them.
@@ -293,6 +307,11 @@ impl Faults {
     /// After how many fingerprints their stream is to end, and how.
     pub(super) fn fingerprints_end(&self) -> Option<(usize, StreamEnd)> {
         self.args.fingerprints_end_after.map(|after| (after, self.args.fingerprints_end))
+    }
+
+    /// When the supervisor of each new task is to hang.
+    pub(super) const fn supervisor_hangs(&self) -> Option<SupervisorHang> {
+        self.args.supervisor_hangs
     }
 
     /// After how many task events their stream is to break.

@@ -18,6 +18,8 @@
 //! - Where a supervisor was killed, its task is signalled only through a descriptor of a process whose number, start time, boot
 //!   and tag have been compared.
 //! - A task that was started is not started again: the same id with the same configuration is the same task (PRC-09).
+//! - A task that was answered not to have started does not run, and does not start later: a supervisor that does not answer is
+//!   stopped, and killed with all that it has begun, before the answer.
 //! - An exit status that nobody has seen is told as unknown, never as success (EVT-05).
 //! - When a task ends, whatever it left of its processes is ended with it, also what left its session (PRC-03).
 //! - Output goes straight from the task to the files or FIFOs that the host named, and needs no process of ours (PRC-07).
@@ -30,6 +32,7 @@
 //!   driver      the driver: each call of a host
 //!     board     what the driver knows of its tasks, and what it has said of them
 //!     task      one task, as the driver knows it
+//!     birth     how a task is started, or not started for certain
 //!     memory      which tasks it was told to start, for the driver after it
 //!     place     where the state of a task is kept
 //!     record    what is kept there
@@ -44,6 +47,7 @@ mod serve;
 
 mod driver;
 
+mod birth;
 mod board;
 mod task;
 
@@ -66,6 +70,6 @@ mod error;
 pub use arguments::ExecArgs;
 pub(crate) use board::KILL_PATIENCE;
 pub use error::ExecError;
-pub use faults::{FaultArgs, StreamEnd};
+pub use faults::{FaultArgs, StreamEnd, SupervisorHang};
 pub use serve::serve;
 pub use supervisor::{SupervisorError, supervise};

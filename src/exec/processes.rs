@@ -2,20 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 use std::{fs, io};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::record::ProcessIdentity;
+use super::record::{ProcessIdentity, TaskRecord};
 
 /// The variable with the tag of a task, in the environment of every process of it.
 pub(super) const TAG: &str = "CALLBOARD_EXEC_TAG";
+/// The pause between two looks for what carries a tag, first and at most.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+const LOOK_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// What `/proc/<pid>/stat` tells of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessStat {
     pub(super) pid: i32,
     pub(super) is_zombie: bool,
+    /// Whether a signal has stopped it.
+    pub(super) is_stopped: bool,
     pub(super) parent: i32,
     /// Time on a processor in user mode and in the kernel, in ticks.
     pub(super) user_ticks: u64,
@@ -36,12 +43,19 @@ pub(super) fn parse_stat(text: &str) -> Option<ProcessStat> {
     Some(ProcessStat {
         pid: pid.trim().parse().ok()?,
         is_zombie: matches!(*fields.first()?, "Z" | "X"),
+        is_stopped: matches!(*fields.first()?, "T" | "t"),
         parent: i32::try_from(number(4)?).ok()?,
         user_ticks: number(14)?,
         system_ticks: number(15)?,
         start_ticks: number(22)?,
         resident_pages: number(24)?,
     })
+}
+
+impl ProcessStat {
+    const fn identity(&self) -> ProcessIdentity {
+        ProcessIdentity { pid: self.pid, start_ticks: self.start_ticks }
+    }
 }
 
 /// Looks at one process; none if there is no such one.
@@ -51,7 +65,7 @@ pub(super) fn stat(pid: i32) -> Option<ProcessStat> {
 
 /// The identity of a process that runs; for a child of ours that is not reaped it is always there.
 pub(super) fn identity(pid: i32) -> Option<ProcessIdentity> {
-    stat(pid).map(|stat| ProcessIdentity { pid, start_ticks: stat.start_ticks })
+    stat(pid).map(|stat| stat.identity())
 }
 
 /// The boot of this machine, by which process numbers of different boots are told apart.
@@ -101,22 +115,80 @@ pub(super) fn tagged(tag: &str) -> BTreeMap<i32, ProcessStat> {
     all().into_iter().filter(is_tagged).map(|process| (process.pid, process)).collect()
 }
 
-/// Sends a signal to every process that carries a tag. Gives how many there were.
-pub(super) fn signal_tagged(tag: &str, signal: i32) -> usize {
-    let Some(signal) = Signal::from_named_raw(signal) else { return 0 };
-    let found = tagged(tag);
-    for pid in found.keys() {
-        let Some(descriptor) = Pid::from_raw(*pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-        else {
-            continue;
-        };
-        // Looked at again behind the descriptor: from here on the number cannot pass to another process unnoticed.
-        if carries(*pid, tag) {
-            // One that has ended already needs no signal.
-            let _ = pidfd_send_signal(&descriptor, signal);
+/// The processes that are proven to be of a task whose supervisor is gone: its main process, what descends from that, and
+/// whatever carries its tag. Of another boot there are none.
+pub(super) fn of_task(task: &TaskRecord) -> io::Result<BTreeMap<i32, ProcessIdentity>> {
+    if task.boot_id != boot_id()? {
+        return Ok(BTreeMap::new());
+    }
+    let mut found = tagged(&task.tag);
+    let descendants = descendants(task.task.pid);
+    // It lives still, so the number was its own all the while.
+    if lives(&task.task) {
+        found.extend(descendants.into_iter().filter(|(_, process)| !process.is_zombie));
+        found.extend(stat(task.task.pid).map(|main| (main.pid, main)));
+    }
+    Ok(found.into_iter().map(|(pid, process)| (pid, process.identity())).collect())
+}
+
+/// Sends a signal to each of these very processes. Gives how many were there to take it.
+///
+/// # Errors
+/// When some were there and none could be signalled.
+pub(super) fn signal_each<'a>(
+    processes: impl IntoIterator<Item = &'a ProcessIdentity>,
+    signal: i32,
+) -> io::Result<usize> {
+    let Some(signal) = Signal::from_named_raw(signal) else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let (mut count, mut refused) = (0, None);
+    for process in processes {
+        let Some(descriptor) = descriptor(process) else { continue };
+        match pidfd_send_signal(&descriptor, signal) {
+            Ok(()) => count += 1,
+            // It has ended since and needs no signal.
+            Err(Errno::SRCH) => {}
+            Err(error) => refused = Some((process.pid, error)),
         }
     }
-    found.len()
+    match refused {
+        Some((pid, error)) if count == 0 => {
+            let told = format!("nobody could be signalled, process {pid} for one: {error}");
+            Err(io::Error::new(io::Error::from(error).kind(), told))
+        }
+        Some(_) | None => Ok(count),
+    }
+}
+
+/// Kills each of these very processes that lives. Gives how many there were.
+fn kill_each<'a>(processes: impl Iterator<Item = &'a ProcessStat>) -> usize {
+    let mut count = 0;
+    for process in processes.filter(|process| !process.is_zombie) {
+        if let Some(descriptor) = descriptor(&process.identity()) {
+            // One that has ended since needs no signal.
+            let _ = pidfd_send_signal(&descriptor, Signal::KILL);
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Kills all descendants of a process but one, each through a descriptor of the very process that was seen. Gives how many
+/// still lived. The ancestor is the caller, or a child of the caller that is not reaped.
+pub(super) fn kill_descendants(ancestor: i32, except: Option<i32>) -> usize {
+    kill_each(descendants(ancestor).values().filter(|process| Some(process.pid) != except))
+}
+
+/// Kills whatever carries a tag, and comes back when none is left.
+pub(super) async fn end_tagged(tag: &str) {
+    let (mut empty_looks, mut pause) = (0, LOOK_PAUSE);
+    // A process that is just becoming another program shows no environment for a moment; it does not do so twice.
+    while empty_looks < 2 {
+        empty_looks = if kill_each(tagged(tag).values()) == 0 { empty_looks + 1 } else { 0 };
+        tokio::time::sleep(pause).await;
+        if empty_looks == 0 {
+            pause = (pause * 2).min(LOOK_PAUSE_MAX);
+        }
+    }
 }
 
 /// Whether a process carries a tag. One that has ended, or that may not be looked at, does not.
@@ -141,6 +213,7 @@ mod tests {
         let expected = ProcessStat {
             pid: 42,
             is_zombie: false,
+            is_stopped: false,
             parent: 7,
             user_ticks: 11,
             system_ticks: 13,

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::faults::SupervisorHang;
+
 /// What the driver tells a supervisor to run. It travels through a pipe and is on no disk, since an environment holds secrets.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskOrder {
@@ -22,6 +24,17 @@ pub(super) struct TaskOrder {
     pub(super) stderr: PathBuf,
     /// As whom it runs, if not as the driver.
     pub(super) user: Option<TaskUser>,
+}
+
+/// What a supervisor is born with.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Errand {
+    pub(super) order: TaskOrder,
+    /// The random word that the environment of every process of the task is to hold. The driver chooses it, and so can end
+    /// what a supervisor has begun that does not answer.
+    pub(super) tag: String,
+    /// Where the supervisor is to hang, in tests.
+    pub(super) hang: Option<SupervisorHang>,
 }
 
 /// Shows neither arguments nor environment, which may hold secrets.

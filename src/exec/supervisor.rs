@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,15 +14,17 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, pidfd_send_signal,
-    set_child_subreaper, setsid, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
+    setsid, waitid,
 };
 
 use super::config;
+use super::faults::SupervisorHang;
 use super::place::{TaskPlace, Wish};
 use super::processes::{self, TAG};
-use super::record::{EndStatus, NotStarted, OrderAnswer, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord};
-use crate::plugin::random;
+use super::record::{
+    EndStatus, Errand, NotStarted, OrderAnswer, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord,
+};
 
 /// The longest order, in bytes.
 const ORDER_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
@@ -62,7 +64,7 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     let refused = |source| SupervisorError::System { place: place.to_owned(), source };
     let mut text = String::new();
     io::stdin().lock().take(ORDER_BYTES_MAX).read_line(&mut text).map_err(refused)?;
-    let order: TaskOrder = match text.ends_with('\n') {
+    let Errand { order, tag, hang } = match text.ends_with('\n') {
         true => serde_json::from_str(&text).map_err(|_| SupervisorError::NoOrder)?,
         // The driver died while it wrote: what it wanted started must not start.
         false => return Err(SupervisorError::NoOrder),
@@ -71,8 +73,10 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     setsid().map_err(|error| refused(error.into()))?;
     set_child_subreaper(Some(getpid())).map_err(|error| refused(error.into()))?;
     let place = TaskPlace::at(place.to_owned());
-    match begin(&order, &place) {
+    hangs(hang, SupervisorHang::BeforeStart);
+    match begin(&order, tag, &place) {
         Ok((child, record, control)) => {
+            hangs(hang, SupervisorHang::AfterStart);
             answer(&OrderAnswer::Started(record.clone()));
             drop(order);
             live(child, record, control, &place).map_err(refused)
@@ -84,8 +88,15 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     }
 }
 
+/// Hangs for ever, if that was asked for here.
+fn hangs(asked: Option<SupervisorHang>, here: SupervisorHang) {
+    while asked == Some(here) {
+        thread::park();
+    }
+}
+
 /// Starts the task and writes down that it runs.
-fn begin(order: &TaskOrder, place: &TaskPlace) -> Result<(Child, TaskRecord, File), NotStarted> {
+fn begin(order: &TaskOrder, tag: String, place: &TaskPlace) -> Result<(Child, TaskRecord, File), NotStarted> {
     let failed = |what: String, error: &io::Error| NotStarted {
         reason: format!("{what}: {error}"),
         recoverable: !matches!(
@@ -99,7 +110,6 @@ fn begin(order: &TaskOrder, place: &TaskPlace) -> Result<(Child, TaskRecord, Fil
         .map_err(|error| failed(format!("standard error {:?}", order.stderr), &error))?;
     let state = |error: io::Error| failed(format!("the state of the task in {:?}", place.path()), &error);
     let control = place.listen().map_err(state)?;
-    let tag = random::hex(16).map_err(state)?;
     let mut child = spawn(order, &tag, stdout, stderr).map_err(|error| {
         failed(format!("cannot run {:?} in {:?}", order.command, order.directory), &error)
     })?;
@@ -123,7 +133,7 @@ fn output(path: &Path) -> io::Result<File> {
     if is_fifo {
         options.read(true).write(true)
     } else {
-        options.append(true).create(true)
+        options.append(true).create(true).mode(0o600)
     };
     options.open(path)
 }
@@ -177,18 +187,15 @@ fn answer(answer: &OrderAnswer) {
     }
 }
 
-/// Carries out wishes until the task has ended, ends what it left, and writes down how it ended.
-fn live(mut child: Child, mut record: TaskRecord, control: File, place: &TaskPlace) -> io::Result<()> {
-    let task = Pid::from_child(&child);
-    let supervised: Supervised = Arc::new(Mutex::new(Some(task)));
-    let listening = supervised.clone();
-    thread::Builder::new().name("wishes".to_owned()).spawn(move || carry_out(control, &listening))?;
-    until_ended(task)?;
-    end_the_rest(task);
-    // From here on nobody signals the number, which the next line gives back to the system.
-    *supervised.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    let status = child.wait()?;
-    record.ended = Some(TaskEnd { status: end_status(status), at: now() });
+/// Stays with the task until it has ended, and writes down how it ended.
+fn live(child: Child, mut record: TaskRecord, control: File, place: &TaskPlace) -> io::Result<()> {
+    let status = match attend(child, control) {
+        Ok(status) => end_status(status),
+        Err(error) => {
+            EndStatus::Unknown(format!("its supervisor could not stay with it and killed it: {error}"))
+        }
+    };
+    record.ended = Some(TaskEnd { status, at: now() });
     for _ in 1..WRITES_MAX {
         match place.write(&record) {
             Ok(()) => return Ok(()),
@@ -198,6 +205,20 @@ fn live(mut child: Child, mut record: TaskRecord, control: File, place: &TaskPla
         }
     }
     place.write(&record)
+}
+
+/// Carries out wishes until the task has ended, and ends what it left. A task that cannot be attended to is ended too.
+fn attend(mut child: Child, control: File) -> io::Result<ExitStatus> {
+    let task = Pid::from_child(&child);
+    let supervised: Supervised = Arc::new(Mutex::new(Some(task)));
+    let listening = supervised.clone();
+    let wishes = thread::Builder::new().name("wishes".to_owned());
+    let attended = wishes.spawn(move || carry_out(control, &listening)).and_then(|_| until_ended(task));
+    // From here on nobody signals the number, which is soon given back to the system.
+    *supervised.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    end_the_rest(attended.is_ok().then_some(task));
+    attended?;
+    child.wait()
 }
 
 fn end_status(status: ExitStatus) -> EndStatus {
@@ -237,33 +258,22 @@ fn reap(child: Pid) {
     let _ = waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
 }
 
-/// Kills what a task has left behind, in whatever group or session: all of it has become a descendant of this process.
-fn end_the_rest(task: Pid) {
+/// Kills all descendants but one that has ended, in whatever group or session: what a task has left behind has become ours.
+fn end_the_rest(except: Option<Pid>) {
     let began = Instant::now();
     while began.elapsed() < ENDING_PATIENCE {
-        if kill_descendants(Some(task)) == 0 {
+        if kill_descendants(except) == 0 {
             return;
         }
         thread::sleep(ENDING_PAUSE);
-        zombies().into_iter().filter(|child| *child != task).for_each(reap);
+        zombies().into_iter().filter(|child| Some(*child) != except).for_each(reap);
     }
 }
 
-/// Kills all descendants but one, each through a descriptor of the very process that was seen. Gives how many still live.
+/// Kills all descendants but one. Gives how many still lived.
 fn kill_descendants(except: Option<Pid>) -> usize {
-    let descendants = processes::descendants(getpid().as_raw_nonzero().get());
-    let living =
-        descendants.values().filter(|process| !process.is_zombie && Pid::from_raw(process.pid) != except);
-    let mut count = 0;
-    for process in living {
-        let identity = ProcessIdentity { pid: process.pid, start_ticks: process.start_ticks };
-        if let Some(descriptor) = processes::descriptor(&identity) {
-            // One that has ended since needs no signal.
-            let _ = pidfd_send_signal(&descriptor, Signal::KILL);
-            count += 1;
-        }
-    }
-    count
+    let number = |pid: Pid| pid.as_raw_nonzero().get();
+    processes::kill_descendants(number(getpid()), except.map(number))
 }
 
 /// Carries out what the driver wishes, for as long as the task is ours to signal.

@@ -1,31 +1,26 @@
 //! One task, as the driver knows it.
 
 use std::io;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_proto::drivers::{DriverTaskEvent, ExitResult, TaskConfig, TaskHandle, TaskState, TaskStatus};
 use prost_types::Timestamp;
 use rustix::fd::OwnedFd;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Interest};
-use tokio::process::Command;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
+use super::birth::{StartTerms, supervise};
 use super::config;
 use super::place::{TaskPlace, Wish};
 use super::processes;
-use super::record::{
-    DriverState, EndStatus, NotStarted, OrderAnswer, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord,
-};
+use super::record::{DriverState, EndStatus, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord};
 use crate::plugin::{Refusal, RefusalKind, TaskExit};
 
 /// The version of the handles that this driver gives out.
 const HANDLE_VERSION: i32 = 1;
-/// How long a supervisor may take to start its task.
-const START_PATIENCE: Duration = Duration::from_secs(20);
 /// The pause between two looks at another supervisor that is starting the same task.
 const START_PAUSE: Duration = Duration::from_millis(10);
 /// The exit code that is told when none is known (EVT-05). No process can end with it.
@@ -45,7 +40,7 @@ pub(super) struct Task {
 
 impl Task {
     /// Starts a task, or finds the one that an earlier driver has started by the same order (PRC-09).
-    pub(super) async fn start(config: TaskConfig) -> Result<Arc<Self>, Refusal> {
+    pub(super) async fn start(config: TaskConfig, terms: StartTerms) -> Result<Arc<Self>, Refusal> {
         let order = config::order(&config)?;
         let place = TaskPlace::of(&config::task_directory(&config)?, &config.id);
         let failed = |error: io::Error| {
@@ -58,9 +53,9 @@ impl Task {
             place.make().map_err(failed)?;
             match (place.lock().map_err(failed)?, place.read().map_err(failed)?) {
                 (_, Some(record)) => break Self::same(&config, &order, record)?,
-                (Some(lock), None) => break supervise(&order, &place, lock, &config.id).await?,
+                (Some(lock), None) => break supervise(&order, &place, lock, &config.id, terms).await?,
                 // Another driver was killed while its supervisor starts this very task.
-                (None, None) if began.elapsed() < START_PATIENCE => sleep(START_PAUSE).await,
+                (None, None) if began.elapsed() < terms.patience => sleep(START_PAUSE).await,
                 (None, None) => {
                     let told = format!("task {:?} is being started by a supervisor that hangs", config.id);
                     return Err(Refusal::new(RefusalKind::TimedOut, told).recoverable(true));
@@ -173,6 +168,8 @@ impl Task {
         }
         tracing::warn!(task = self.id(), pid = self.record.task.pid, "the supervisor of a task is gone");
         until_gone(&self.record.task).await?;
+        // Its supervisor would have ended what it left behind; nothing of it may run beside the task that comes after it.
+        processes::end_tagged(&self.record.tag).await;
         Ok(unknown("its supervisor was killed"))
     }
 
@@ -193,15 +190,17 @@ impl Task {
         if self.end().is_some() || self.place.ask(wish)? {
             return Ok(self.end().is_none());
         }
-        if self.record.boot_id != processes::boot_id()? {
-            return Ok(false);
-        }
-        // The supervisor is gone. Whatever carries the task's tag is of the task.
+        // The supervisor is gone. What is proven to be of the task is signalled without it.
+        let mut found = processes::of_task(&self.record)?;
         let number = match wish {
-            Wish::Signal(number) | Wish::SignalGroup(number) => number,
+            Wish::Signal(number) => {
+                found.retain(|_, process| *process == self.record.task);
+                number
+            }
+            Wish::SignalGroup(number) => number,
             Wish::Kill => super::signals::KILL,
         };
-        Ok(processes::signal_tagged(&self.record.tag, number) > 0)
+        Ok(processes::signal_each(found.values(), number)? > 0)
     }
 
     pub(super) fn state(&self) -> TaskState {
@@ -268,7 +267,14 @@ fn timestamp(since_epoch: Duration) -> Timestamp {
 
 /// Waits until this very process has ended.
 async fn until_gone(process: &ProcessIdentity) -> io::Result<()> {
-    let Some(descriptor) = processes::descriptor(process) else { return Ok(()) };
+    match processes::descriptor(process) {
+        Some(descriptor) => until_ended(descriptor).await,
+        None => Ok(()),
+    }
+}
+
+/// Waits until the process behind a descriptor has ended, and reaps nobody.
+pub(super) async fn until_ended(descriptor: OwnedFd) -> io::Result<()> {
     // It becomes readable when the process has ended, and stays so.
     watch(descriptor)?.readable().await.map(drop)
 }
@@ -276,65 +282,4 @@ async fn until_gone(process: &ProcessIdentity) -> io::Result<()> {
 #[allow(deprecated, reason = "what takes its place is unsafe; an owned descriptor is what it asks for")]
 fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(descriptor, Interest::READABLE)
-}
-
-/// Starts a supervisor, which starts the task.
-async fn supervise(
-    order: &TaskOrder,
-    place: &TaskPlace,
-    lock: std::fs::File,
-    task_id: &str,
-) -> Result<TaskRecord, Refusal> {
-    let answer = match timeout(START_PATIENCE, ask_supervisor(order, place, lock)).await {
-        Ok(answer) => answer.map_err(|error| format!("its supervisor did not start: {error}")),
-        Err(_) => Err(format!("its supervisor did not answer within {START_PATIENCE:?}")),
-    };
-    let (reason, recoverable) = match answer {
-        Ok(OrderAnswer::Started(record)) => return Ok(record),
-        Ok(OrderAnswer::Failed(NotStarted { reason, recoverable })) => (reason, recoverable),
-        Err(reason) => (reason, true),
-    };
-    // A supervisor that hangs has the lock still, and with it the place.
-    if matches!(place.lock(), Ok(Some(_)))
-        && let Err(error) = place.remove()
-    {
-        tracing::warn!(task = task_id, error = %error, "the state of a task that did not start stays behind");
-    }
-    Err(Refusal::failed(format!("cannot start task {task_id:?}: {reason}")).recoverable(recoverable))
-}
-
-async fn ask_supervisor(
-    order: &TaskOrder,
-    place: &TaskPlace,
-    lock: std::fs::File,
-) -> io::Result<OrderAnswer> {
-    let mut supervisor = Command::new("/proc/self/exe")
-        .args(["plugin", "exec-task", "--place"])
-        .arg(place.path())
-        // Nothing of the driver's surroundings: neither its host's marks, nor its output, nor its directory.
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(lock)
-        .spawn()?;
-    let missing = || io::Error::other("it has no pipe");
-    let mut input = supervisor.stdin.take().ok_or_else(missing)?;
-    let output = supervisor.stdout.take().ok_or_else(missing)?;
-    // It outlives this call, and is reaped when it ends.
-    let ended = tokio::spawn(async move { supervisor.wait().await });
-    let mut line = serde_json::to_vec(order)?;
-    line.push(b'\n');
-    input.write_all(&line).await?;
-    let mut answer = String::new();
-    BufReader::new(output).read_line(&mut answer).await?;
-    if answer.is_empty() {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    let answer = serde_json::from_str(&answer)?;
-    if matches!(answer, OrderAnswer::Failed(_)) {
-        // It has nothing more to do; when it has ended, its lock is free.
-        let _ = ended.await;
-    }
-    Ok(answer)
 }

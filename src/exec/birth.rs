@@ -1,0 +1,137 @@
+//! How a task is started, or not started for certain.
+//!
+//! ```text
+//!  spawn ──► errand ──► answer ── started: from now on the supervisor lives for itself
+//!                         │
+//!                         └ failed, none in time, or a broken one:
+//!                             stop the supervisor ─► kill what descends from it ─► kill it, reap it ─► kill what has the tag
+//! ```
+//!
+//! A supervisor that is stopped starts nothing more, and whatever it has started is its descendant, whichever tag that has
+//! thrown away. It is the driver's own child and not reaped, so that its number is its own.
+
+use std::fs::File;
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+use super::faults::SupervisorHang;
+use super::place::TaskPlace;
+use super::processes;
+use super::record::{Errand, NotStarted, OrderAnswer, TaskOrder, TaskRecord};
+use crate::plugin::{Refusal, random};
+
+/// How long a supervisor may take to stop, and what it has begun to die.
+const ENDING_PATIENCE: Duration = Duration::from_secs(5);
+/// How often that is looked for meanwhile.
+const ENDING_PAUSE: Duration = Duration::from_millis(5);
+
+/// How tasks are started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StartTerms {
+    /// How long a supervisor may take.
+    pub(super) patience: Duration,
+    /// Where it is to hang, in tests.
+    pub(super) hang: Option<SupervisorHang>,
+}
+
+/// Starts a supervisor, which starts the task. Where there is no task in the end, nothing of it runs or will run; if that cannot
+/// be brought about, the answer says so.
+pub(super) async fn supervise(
+    order: &TaskOrder,
+    place: &TaskPlace,
+    lock: File,
+    task_id: &str,
+    terms: StartTerms,
+) -> Result<TaskRecord, Refusal> {
+    let failed = |reason: String| Refusal::failed(format!("cannot start task {task_id:?}: {reason}"));
+    let not_born =
+        |error: io::Error| failed(format!("its supervisor did not start: {error}")).recoverable(true);
+    let errand = Errand { order: order.clone(), tag: random::hex(16).map_err(not_born)?, hang: terms.hang };
+    let mut supervisor = spawn(place, lock).map_err(not_born)?;
+    let answer = timeout(terms.patience, speak(&mut supervisor, &errand)).await;
+    let (reason, recoverable) = match answer {
+        Ok(Ok(OrderAnswer::Started(record))) => {
+            // It outlives this call, and is reaped when it ends.
+            tokio::spawn(async move { supervisor.wait().await });
+            return Ok(record);
+        }
+        Ok(Ok(OrderAnswer::Failed(NotStarted { reason, recoverable }))) => (reason, recoverable),
+        Ok(Err(error)) => (format!("its supervisor did not start: {error}"), true),
+        Err(_) => (format!("its supervisor did not answer within {:?}", terms.patience), true),
+    };
+    if !end(supervisor, &errand.tag).await {
+        let told = format!(
+            "{reason}; and what it has begun does not end within {ENDING_PATIENCE:?} although killed"
+        );
+        return Err(failed(told).recoverable(true));
+    }
+    if let Err(error) = place.remove() {
+        tracing::warn!(task = task_id, error = %error, "the state of a task that did not start stays behind");
+    }
+    Err(failed(reason).recoverable(recoverable))
+}
+
+fn spawn(place: &TaskPlace, lock: File) -> io::Result<Child> {
+    Command::new("/proc/self/exe")
+        .args(["plugin", "exec-task", "--place"])
+        .arg(place.path())
+        // Nothing of the driver's surroundings: neither its host's marks, nor its output, nor its directory.
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(lock)
+        .spawn()
+}
+
+/// Sends a supervisor on its errand and hears what it answers.
+async fn speak(supervisor: &mut Child, errand: &Errand) -> io::Result<OrderAnswer> {
+    let missing = || io::Error::other("it has no pipe");
+    let mut input = supervisor.stdin.take().ok_or_else(missing)?;
+    let output = supervisor.stdout.take().ok_or_else(missing)?;
+    let mut line = serde_json::to_vec(errand)?;
+    line.push(b'\n');
+    input.write_all(&line).await?;
+    let mut answer = String::new();
+    BufReader::new(output).read_line(&mut answer).await?;
+    if answer.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(serde_json::from_str(&answer)?)
+}
+
+/// Ends a supervisor and all that it may have begun. Whether nothing of it is left.
+async fn end(mut supervisor: Child, tag: &str) -> bool {
+    if let Some(pid) = supervisor.id().map(u32::cast_signed) {
+        // What does not stop is killed as it is; the tag leads to what it has begun.
+        let _ = timeout(ENDING_PATIENCE, end_descendants(pid)).await;
+    }
+    // One that has ended already takes no signal.
+    let _ = supervisor.start_kill();
+    let gone = async {
+        // An error says that it is no child of ours any more, and so that it has ended.
+        let _ = supervisor.wait().await;
+        processes::end_tagged(tag).await;
+    };
+    timeout(ENDING_PATIENCE, gone).await.is_ok()
+}
+
+/// Stops a child of ours and kills what descends from it.
+async fn end_descendants(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // It is not reaped, so this can only fail because it has ended.
+        let _ = kill_process(pid, Signal::STOP);
+    }
+    while processes::stat(pid).is_some_and(|stat| !stat.is_stopped && !stat.is_zombie) {
+        sleep(ENDING_PAUSE).await;
+    }
+    while processes::kill_descendants(pid, None) > 0 {
+        sleep(ENDING_PAUSE).await;
+    }
+}
