@@ -1,4 +1,8 @@
 //! A journal in a file: a line that names the stream, then a line for each event.
+//!
+//! A line is not forced to the disk before its event is said, and need not be while the machine runs: a process that dies
+//! leaves to the system what it has written. A machine that loses its power may lose lines whose numbers hosts have had
+//! already. So a stream ends with the boot in which it began, and none of its numbers is given out again (EVT-02).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -19,6 +23,9 @@ const FILE_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     stream: String,
+    /// The boot of the machine in which the stream began; a file of an earlier version names none.
+    #[serde(default)]
+    boot_id: String,
 }
 
 /// Every other line.
@@ -39,14 +46,15 @@ struct Line {
 pub(super) struct JournalFile {
     path: PathBuf,
     file: File,
+    boot_id: String,
     /// Holds the lock for as long as the journal is open; the journal's own file is replaced when it has grown too long.
     _lock: File,
     lines: usize,
 }
 
 impl JournalFile {
-    /// Opens the file and reads what it holds, or begins a new one. A last line that was cut off by a crash is left out: it
-    /// was never said to anybody.
+    /// Opens the file and goes on with its stream, or begins a new one where that cannot be. A last line that was cut off by a
+    /// crash is left out: it was never said to anybody.
     pub(super) fn open(path: &Path, kept_max: usize) -> io::Result<(Self, Journal)> {
         let lock = open(&path.with_extension("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
@@ -57,19 +65,20 @@ impl JournalFile {
                 error.into()
             }
         })?;
-        let journal = match read(path, kept_max)? {
+        let boot_id = boot_id()?;
+        let journal = match read(path, &boot_id, kept_max)? {
             Some(journal) => journal,
             None => Journal::new(crate::plugin::random::hex(16)?, kept_max),
         };
-        let file = write_whole(path, &journal)?;
+        let file = write_whole(path, &boot_id, &journal)?;
         let lines = journal.kept().len();
-        Ok((Self { path: path.to_owned(), file, _lock: lock, lines }, journal))
+        Ok((Self { path: path.to_owned(), file, boot_id, _lock: lock, lines }, journal))
     }
 
     /// Writes the next event, which the journal does not hold yet.
     pub(super) fn append(&mut self, journal: &Journal, event: &DriverTaskEvent) -> io::Result<()> {
         if self.lines >= 2 * journal.kept_max() {
-            self.file = write_whole(&self.path, journal)?;
+            self.file = write_whole(&self.path, &self.boot_id, journal)?;
             self.lines = journal.kept().len();
         }
         self.file.write_all(&line(journal.last() + 1, event)?)?;
@@ -90,7 +99,14 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)
 }
 
-fn read(path: &Path, kept_max: usize) -> io::Result<Option<Journal>> {
+/// The boot of this machine.
+fn boot_id() -> io::Result<String> {
+    Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// Reads the journal of a file, if its stream can go on: of another boot it cannot, nor behind a line that cannot be read, since
+/// nobody knows which numbers were given out. Hosts then see a new stream, and so that they may have missed something.
+fn read(path: &Path, boot_id: &str, kept_max: usize) -> io::Result<Option<Journal>> {
     let mut text = Vec::new();
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -98,29 +114,37 @@ fn read(path: &Path, kept_max: usize) -> io::Result<Option<Journal>> {
         Ok(file) => file.take(FILE_BYTES_MAX).read_to_end(&mut text)?,
     };
     let mut lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    let begun = |why: &str| tracing::warn!(path = %path.display(), "a new stream of events begins: {why}");
     let Some(head) = lines.next() else { return Ok(None) };
-    let bad = |error: serde_json::Error| {
-        let told = format!("{} is no journal of events, remove it: {error}", path.display());
-        io::Error::new(io::ErrorKind::InvalidData, told)
+    let Ok(head) = serde_json::from_slice::<Head>(head) else {
+        begun("the file of the old one does not name it");
+        return Ok(None);
     };
-    let head: Head = serde_json::from_slice(head).map_err(bad)?;
+    if head.boot_id != boot_id {
+        begun("the machine was started anew");
+        return Ok(None);
+    }
     let mut journal = Journal::new(head.stream, kept_max);
     for line in lines {
-        let line: Line = serde_json::from_slice(line).map_err(bad)?;
+        let Ok(line) = serde_json::from_slice::<Line>(line) else {
+            begun("a line of the old one cannot be read");
+            return Ok(None);
+        };
         journal.restore(line.sequence, event(line));
     }
     Ok(Some(journal))
 }
 
 /// Writes a new file in place of the old one.
-fn write_whole(path: &Path, journal: &Journal) -> io::Result<File> {
+fn write_whole(path: &Path, boot_id: &str, journal: &Journal) -> io::Result<File> {
     let next = path.with_extension("next");
     match std::fs::remove_file(&next) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let mut file = open(&next)?;
-    let mut text = serde_json::to_vec(&Head { stream: journal.stream().to_owned() })?;
+    let head = Head { stream: journal.stream().to_owned(), boot_id: boot_id.to_owned() };
+    let mut text = serde_json::to_vec(&head)?;
     text.push(b'\n');
     for (event, sequence) in journal.kept().zip(journal.forgotten() + 1..) {
         text.extend(line(sequence, event)?);

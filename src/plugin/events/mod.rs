@@ -20,7 +20,8 @@
 //!   sees so in the numbers, which then leap.
 //!
 //! A journal in memory begins a new stream with each process. One in a file goes on with the same stream and the same numbers,
-//! so that not even the death of the plugin loses an event that was announced or says it twice.
+//! so that not even the death of the plugin loses an event that was announced or says it twice. With a new start of the machine,
+//! and where the file is damaged, a new stream begins: numbers that were lost must not be given to other events.
 
 mod journal;
 
@@ -250,5 +251,31 @@ mod tests {
         let position = after(&stream, 18);
         let rest = heard(&second, &position, 3).await;
         assert_eq!(rest, [(19, "19".to_owned()), (20, "20".to_owned()), (21, "21".to_owned())]);
+    }
+
+    #[tokio::test]
+    async fn no_number_is_given_out_again_after_a_new_start_of_the_machine_or_damage_evt_02() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("events");
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
+        let of_earlier_boot = |text: String| text.replace(boot_id.trim(), "an earlier boot");
+        let of_earlier_version = |text: String| text.replace("boot_id", "something");
+        let without_head = |text: String| text.replacen('{', "", 1);
+        let damaged = |text: String| text.replace("\"sequence\":2", "\0\0\0");
+        let ways: [&dyn Fn(String) -> String; 4] =
+            [&of_earlier_boot, &of_earlier_version, &without_head, &damaged];
+        for change in ways {
+            let first = Events::in_file(&path, 9).expect("a file");
+            ["one", "two", "three"].into_iter().for_each(|message| first.announce(event(message)));
+            let position = after(&first.stream(), 3);
+            drop(first);
+            let text = std::fs::read_to_string(&path).expect("the file");
+            let changed = change(text.clone());
+            assert_ne!(text, changed);
+            std::fs::write(&path, changed).expect("room");
+            let second = Events::in_file(&path, 9).expect("what is damaged hinders nobody");
+            second.announce(event("four"));
+            assert_eq!(heard(&second, &position, 1).await, [(1, "four".to_owned())], "a new stream");
+        }
     }
 }
