@@ -137,11 +137,11 @@ impl Task {
     }
 
     /// An earlier run of the host was told what was wanted then; only what is certain holds on: a run that there is, and
-    /// that a task which ended by itself is not started again by itself.
+    /// that a task which ended by itself is not started again by itself. One that was stopped, or failed, has another chance.
     fn begin_another_run_of_the_host(&mut self) {
         match (self.course.wanted, &self.course.run) {
-            (Some(Wanted::Stopped), Some(_)) => self.starts_after_stop = self.config.start,
-            (Some(Wanted::Running | Wanted::Failed), Some(_)) | (Some(Wanted::Ended), _) => {}
+            (Some(Wanted::Stopped | Wanted::Failed), Some(_)) => self.starts_after_stop = self.config.start,
+            (Some(Wanted::Running), Some(_)) | (Some(Wanted::Ended), _) => {}
             (None | Some(Wanted::Running | Wanted::Stopped | Wanted::Failed), None) | (None, Some(_)) => {
                 self.course.wanted = None;
             }

@@ -99,7 +99,9 @@ impl Task {
         effects.cancel_timer(TasksTimer::GiveUp(self.config.name.clone()));
         let note = self.note.clone();
         match (self.course.wanted, exit) {
-            (Some(Wanted::Stopped), _) if self.starts_after_stop && scene.life == Life::Serving => {
+            (Some(Wanted::Stopped | Wanted::Failed), _)
+                if self.starts_after_stop && scene.life == Life::Serving =>
+            {
                 self.starts_after_stop = false;
                 self.begin(moment, scene, effects);
             }

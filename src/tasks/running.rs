@@ -71,7 +71,11 @@ impl Task {
     pub(super) fn pick_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         let Some(run) = &self.course.run else {
             return match self.course.wanted {
-                Some(Wanted::Ended) => self.enter(moment, Phase::Ended, "ended before", effects),
+                Some(Wanted::Ended) => {
+                    // Not since it was looked at again, but since its end was heard of.
+                    let ended = self.course.exit.as_ref().map_or(moment.now, |(_, heard)| *heard);
+                    self.enter(Moment { now: ended, ..moment }, Phase::Ended, "ended before", effects);
+                }
                 Some(Wanted::Failed) => self.enter(moment, Phase::Failed, "given up before", effects),
                 Some(Wanted::Running) => self.begin(moment, scene, effects),
                 None if self.config.start => self.begin(moment, scene, effects),

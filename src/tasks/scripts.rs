@@ -34,6 +34,20 @@ fn every_story_of_the_tasks_goes_as_it_is_told() {
     }
 }
 
+#[test]
+fn a_task_that_has_ended_is_so_since_it_ended_and_not_since_the_host_started() {
+    let mut stage = Stage::new();
+    let name = AllocationId::new("job").unwrap();
+    stage.configure(name.clone(), &BTreeMap::new()).unwrap();
+    let ended = Timestamp::from_epoch(Duration::from_secs(500));
+    let exit = exit("0").map(|exit| (exit, ended));
+    let course = Course { wanted: Some(Wanted::Ended), exit, ..Course::default() };
+    stage.disk.courses.insert(name, course);
+    stage.rebuild(true, &mut String::new());
+    let told = stage.tasks.view().tasks.remove(0);
+    assert_eq!((told.phase, told.since), (TaskPhase::Ended, ended));
+}
+
 /// The tasks, their disk, and a clock.
 struct Stage {
     tasks: Tasks,

@@ -58,7 +58,7 @@ pub(super) enum Life {
 pub(super) struct Task {
     pub(super) config: Arc<TaskConfig>,
     pub(super) is_configured: bool,
-    /// Whether it is started anew once a stop that an earlier run of the host began is over.
+    /// Whether it is started anew once nothing is left of a run that was stopped, or failed, in an earlier run of the host.
     pub(super) starts_after_stop: bool,
     pub(super) phase: Phase,
     pub(super) since: Timestamp,
