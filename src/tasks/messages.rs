@@ -116,7 +116,7 @@ pub enum TaskPhase {
     Running,
     /// It is being stopped, or its driver is being told to forget it.
     Stopping,
-    /// It has ended by itself and will be started again after a pause.
+    /// It will be started: again, after a pause, since it failed; or once its driver can be had.
     Waiting,
     /// It has ended by itself and is not started again.
     Ended,

@@ -175,7 +175,8 @@ impl Task {
             Some(DriverCourse::Brought) => {}
             Some(DriverCourse::Asking) => return self.note(format!("waits for driver {driver}"), effects),
             Some(DriverCourse::Pausing(reason)) => {
-                return self.note(format!("waits for driver {driver}: {reason}"), effects);
+                let note = format!("waits for driver {driver}: {reason}");
+                return self.wait_for_driver(moment, next, note, effects);
             }
             Some(DriverCourse::Refused(reason)) => {
                 let reason = format!("driver {driver} cannot be had: {reason}");
@@ -191,7 +192,7 @@ impl Task {
         }
         let Some(key) = self.run_key() else { return };
         match next {
-            Next::Start => {
+            Next::Start | Next::StartAtLast => {
                 let call = TasksCall::Start(key, self.config.clone());
                 self.enter(moment, Phase::Starting, "starting", effects);
                 self.call(START_PATIENCE, call, effects);
@@ -205,10 +206,18 @@ impl Task {
         }
     }
 
+    /// Its driver cannot be had yet. Nothing is being started meanwhile.
+    fn wait_for_driver(&mut self, moment: Moment, next: Next, note: String, effects: &mut Effects<Tasks>) {
+        match next {
+            Next::Start => self.enter(moment, Phase::Readying(Next::StartAtLast), note, effects),
+            Next::StartAtLast | Next::Settle | Next::Recover | Next::Clear => self.note(note, effects),
+        }
+    }
+
     /// There is no driver to speak to, and there will be none.
     fn without_driver(&mut self, moment: Moment, next: Next, reason: String, effects: &mut Effects<Tasks>) {
         match next {
-            Next::Start => self.not_started(moment, reason, effects),
+            Next::Start | Next::StartAtLast => self.not_started(moment, reason, effects),
             Next::Settle | Next::Recover | Next::Clear => self.out_of_reach(moment, reason, effects),
         }
     }
@@ -277,9 +286,10 @@ impl Task {
         match started {
             Started::Runs(handle) => self.runs(moment, handle, effects),
             Started::NotAsked(trouble) if trouble.is_transient => {
-                self.phase = Phase::Readying(Next::Start);
                 if self.course.wanted == Some(Wanted::Running) {
-                    self.speak_later(moment, format!("not started yet: {trouble}"), effects);
+                    let note = format!("not started yet: {trouble}");
+                    self.enter(moment, Phase::Readying(Next::StartAtLast), note.clone(), effects);
+                    self.speak_later(moment, note, effects);
                 } else {
                     self.not_started(moment, String::new(), effects);
                 }
@@ -350,7 +360,7 @@ impl Task {
     pub(super) fn speak_again(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         let Some(key) = self.run_key() else { return };
         match self.phase {
-            Phase::Readying(Next::Start) if scene.life != Life::Serving => {}
+            Phase::Readying(Next::Start | Next::StartAtLast) if scene.life != Life::Serving => {}
             Phase::Readying(_) => self.proceed(moment, scene, effects),
             Phase::Settling => self.call(ASK_PATIENCE, TasksCall::Inspect(key), effects),
             Phase::Recovering => self.recover(key, effects),

@@ -170,6 +170,8 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Start,
+    /// The same, of a driver that could not be had so far.
+    StartAtLast,
     Settle,
     Recover,
     Clear,
@@ -183,7 +185,7 @@ impl Phase {
             Self::Ended => TaskPhase::Ended,
             Self::Failed => TaskPhase::Failed,
             Self::OutOfReach => TaskPhase::OutOfReach,
-            Self::Waiting => TaskPhase::Waiting,
+            Self::Waiting | Self::Readying(Next::StartAtLast) => TaskPhase::Waiting,
             Self::Readying(Next::Start) | Self::Starting => TaskPhase::Starting,
             Self::Readying(Next::Settle | Next::Recover) | Self::Settling | Self::Recovering => {
                 TaskPhase::Recovering

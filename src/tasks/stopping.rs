@@ -49,7 +49,9 @@ impl Task {
                 self.arrive(moment, Phase::Stopped, "stopped while it waited to be started again", effects);
             }
             // Its driver has not heard of it yet.
-            Phase::Readying(Next::Start) => self.not_started(moment, String::new(), effects),
+            Phase::Readying(Next::Start | Next::StartAtLast) => {
+                self.not_started(moment, String::new(), effects)
+            }
             Phase::Readying(Next::Settle | Next::Recover | Next::Clear)
             | Phase::Starting
             | Phase::Settling
