@@ -23,7 +23,7 @@ use crate::shell::{
 };
 use crate::vocabulary::{BackoffState, Moment, RestartHistory, Timestamp};
 
-/// One actor without an actor: see the [module](self).
+/// One actor without an actor: a machine with the rules of the shell around it, and nothing else.
 #[derive(Debug)]
 pub struct StandIn<M: Machine, S, W> {
     config: M::Config,

@@ -28,7 +28,7 @@ pub(in crate::driver) use status::Failure;
 
 pub use error::{Asked, DriverError, DriverRpc};
 pub use event_stream::{EventBatch, EventStream};
-pub use exec::{ExecInput, ExecOutput, ExecSession};
+pub use exec::{ExecInput, ExecOutput, ExecSession, InputRefused};
 pub use handle::{HANDLE_BYTES_MAX, MalformedHandle, TaskHandle};
 pub use questions::DriverClient;
 pub use stats::TaskStatsStream;
