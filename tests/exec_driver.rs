@@ -433,6 +433,29 @@ async fn nobody_else_can_look_into_the_logs_and_the_events_of_tasks() {
 }
 
 #[tokio::test]
+async fn a_task_runs_as_another_user_where_only_root_can_walk_and_leaves_the_drivers_state_alone() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can run a task as another user");
+        return;
+    }
+    let place = Place::new();
+    let mut plugin = place.start(&[]).await;
+    let script =
+        "echo here > made && ! mv .callboard away && ! rm -r .callboard && echo up && exec sleep 1000";
+    let task = TaskConfig { user: "nobody".to_owned(), ..place.shell("t1", script) };
+    let directory = place.path("alloc/t1-task");
+    for closed in [place.path("alloc"), directory.clone()] {
+        fs::set_permissions(closed, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    }
+    plugin.start(task).await.expect("it starts");
+    place.until("t1.out", "up\n").await;
+    let output = plugin.exec("t1", &["/bin/cat", "made"], LONG).await.expect("it runs");
+    assert_eq!(&*output.stdout, b"here\n");
+    plugin.destroy("t1", true).await.expect("its state is where it was");
+    assert_eq!(fs::read_dir(directory).expect("the task's own").count(), 1, "only what it made is left");
+}
+
+#[tokio::test]
 async fn a_driver_in_good_order_leaves_its_tasks_to_the_next_prc_04() {
     let place = Place::new();
     let mut first = place.start(&[]).await;

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::directory::TaskDirectory;
 use super::record::{EndStatus, TaskOrder};
 use super::task;
 use crate::plugin::{Answers, ExecOutput, Refusal, RefusalKind};
@@ -70,15 +71,18 @@ impl Beside {
         if command.is_empty() {
             return Err(Refusal::invalid("no command was named"));
         }
+        let failed = |error| Refusal::failed(format!("cannot run {command:?} beside the task: {error}"));
+        let directory = TaskDirectory::open(order).map_err(|error| {
+            Refusal::failed(format!("the task's directory {:?} cannot be used: {error}", order.directory))
+        })?;
         let mut child = Command::new("/proc/self/exe");
         // Our own program asks the kernel to be killed with the driver, and becomes the command.
         child.args(["bound", "--parent", &std::process::id().to_string(), "--"]).args(command);
-        child.env_clear().envs(&order.environment).current_dir(&order.directory).process_group(0);
+        child.env_clear().envs(&order.environment).current_dir(directory.path()).process_group(0);
         child.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         if let Some(user) = order.user {
             child.uid(user.uid).gid(user.gid);
         }
-        let failed = |error| Refusal::failed(format!("cannot run {command:?} beside the task: {error}"));
         child.spawn().map(Self).map_err(failed)
     }
 }

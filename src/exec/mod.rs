@@ -36,6 +36,7 @@
 //!     memory      which tasks it was told to start, for the driver after it
 //!     place     where the state of a task is kept
 //!     record    what is kept there
+//!     directory where a task runs, whoever it runs as
 //!     beside    commands that run beside a task
 //!     usage     what the processes of a task use
 //!   supervisor  the process beside each task
@@ -57,6 +58,7 @@ mod record;
 
 mod beside;
 mod config;
+mod directory;
 mod processes;
 mod signals;
 mod usage;

@@ -19,6 +19,7 @@ use rustix::process::{
 };
 
 use super::config;
+use super::directory::TaskDirectory;
 use super::faults::SupervisorHang;
 use super::place::{TaskPlace, Wish};
 use super::processes::{self, TAG};
@@ -110,8 +111,11 @@ fn begin(order: &TaskOrder, tag: String, place: &TaskPlace) -> Result<(Child, Ta
         .map_err(|error| failed(format!("standard error {:?}", order.stderr), &error))?;
     let state = |error: io::Error| failed(format!("the state of the task in {:?}", place.path()), &error);
     let control = place.listen().map_err(state)?;
-    let mut child = spawn(order, &tag, stdout, stderr).map_err(|error| {
-        failed(format!("cannot run {:?} in {:?}", order.command, order.directory), &error)
+    let directory = TaskDirectory::open(order)
+        .map_err(|error| failed(format!("its directory {:?} cannot be used", order.directory), &error))?;
+    let mut child = spawn(order, &tag, &directory, stdout, stderr).map_err(|error| {
+        let user = order.user.map(|user| format!(" as user {}", user.uid)).unwrap_or_default();
+        failed(format!("cannot run {:?}{user} in the directory {:?}", order.command, order.directory), &error)
     })?;
     let written = record(&child, tag, order).and_then(|record| place.write(&record).map(|()| record));
     match written {
@@ -138,14 +142,20 @@ fn output(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn spawn(order: &TaskOrder, tag: &str, stdout: File, stderr: File) -> io::Result<Child> {
+fn spawn(
+    order: &TaskOrder,
+    tag: &str,
+    directory: &TaskDirectory,
+    stdout: File,
+    stderr: File,
+) -> io::Result<Child> {
     let mut command = Command::new(&order.command);
     command
         .args(&order.arguments)
         .env_clear()
         .envs(&order.environment)
         .env(TAG, tag)
-        .current_dir(&order.directory)
+        .current_dir(directory.path())
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(stdout)
