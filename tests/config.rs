@@ -173,6 +173,14 @@ restart = "always"
 name = "t"
 driver = "exek"
 user = 3
+
+[[task]]
+name = "a/b"
+driver = "a b"
+
+[[task]]
+name = "c d"
+driver = "zfs"
 "#;
 
 #[test]
@@ -191,7 +199,12 @@ fn everything_that_is_wrong_with_drivers_and_tasks_is_told_with_its_place() {
         "host.toml:19:10: `config` of the driver has to be a table and is a whole number",
         "host.toml:24:11: `restart` \"always\" is no way to restart a task; known here: none, on-failure",
         "host.toml:27:8: a second allocation or task is named \"t\"; each needs a name of its own",
+        "host.toml:28:10: there is no [[driver]] named \"exek\"; did you mean `exec`?",
         "host.toml:29:8: `user` of the task has to be a text and is a whole number",
+        "host.toml:32:8: `name`: the task name \"a/b\" would leave its directory when used in a path; '/', '.' and '..' \
+         are not allowed",
+        "host.toml:36:8: `name`: the task name \"c d\" holds ' '; blanks and control characters are not allowed",
+        "host.toml:37:10: there is no [[driver]] named \"zfs\"; add it",
     ];
     assert_eq!(complaints(WRONG_DRIVERS), expected);
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callboard_actors::vocabulary::{PluginName, Role, SocketPath};
+use callboard_actors::vocabulary::{AllocationId, PluginName, Role, SocketPath};
 use toml::de::DeTable;
 
 use super::problem::Faults;
@@ -26,7 +26,7 @@ pub(super) fn read(
     faults: &mut Faults,
 ) -> Option<AllocationConfig> {
     let table = Table::open(entries, span, "the allocation", KEYS, faults);
-    let name = words::name(&table, "allocation", seen, faults);
+    let name = words::name(&table, "allocation", |text| AllocationId::new(text), seen, faults);
     let plugin = plugin(&table, faults);
     let role = role(&table, faults);
     let command = command(&table, faults);

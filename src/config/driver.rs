@@ -7,7 +7,7 @@ use std::time::Duration;
 use callboard_actors::driver::process_name;
 use callboard_actors::process::{START_TIMEOUT, STOP_GRACE};
 use callboard_actors::vocabulary::DriverName;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::problem::{Faults, Place};
 use super::read::span_of_time;
@@ -71,6 +71,14 @@ pub(super) fn read(
         stop_grace: stop_grace.unwrap_or(STOP_GRACE),
         start_timeout: start_timeout.unwrap_or(START_TIMEOUT),
     })
+}
+
+/// What stands under `name`, whether or not it can be one.
+pub(super) fn written_name(entries: &DeTable<'_>) -> Option<String> {
+    match entries.get("name")?.get_ref() {
+        DeValue::String(name) => Some(name.to_string()),
+        _ => None,
+    }
 }
 
 fn name(table: &Table<'_>, seen: &mut BTreeSet<DriverName>, faults: &mut Faults) -> Option<DriverName> {

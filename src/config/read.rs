@@ -55,8 +55,8 @@ pub(super) fn config(text: &str) -> Result<Config, Faults> {
     let mut names = Names::new();
     let allocations = allocations(&root, &mut names, &mut faults);
     let plugins = plugins(&root, &mut faults);
-    let drivers = drivers(&root, text, &mut faults);
-    let tasks = tasks(&root, text, &drivers, &mut names, &mut faults);
+    let (drivers, driver_names) = drivers(&root, text, &mut faults);
+    let tasks = tasks(&root, text, &driver_names, &mut names, &mut faults);
     let config = Config {
         admin_socket: admin_socket(&root, &mut faults),
         runtime_dir: root
@@ -65,7 +65,7 @@ pub(super) fn config(text: &str) -> Result<Config, Faults> {
         restart: restart(&root, &mut faults),
         plugins,
         allocations,
-        drivers: drivers.into_iter().flatten().collect(),
+        drivers,
         tasks,
         data_dir: data_dir.unwrap_or_default(),
     };
@@ -144,41 +144,41 @@ fn plugins(root: &Table<'_>, faults: &mut Faults) -> PluginPolicy {
     }
 }
 
-/// The tables of a list, no more than `most`, with the fault of there being more.
+/// The tables of a list. That there are more than `most` is a fault, and the others are not to be read.
 fn several<'t>(root: &Table<'t>, key: &str, most: usize, faults: &mut Faults) -> Vec<Entries<'t>> {
-    let mut tables = root.tables(key, faults);
+    let tables = root.tables(key, faults);
     if tables.len() > most {
         let message = format!("there are {} {key}s; at most {most} are run", tables.len());
         faults.add(tables[most].1.start, message);
     }
-    tables.truncate(most);
     tables
 }
 
 fn allocations(root: &Table<'_>, names: &mut Names, faults: &mut Faults) -> Vec<AllocationConfig> {
-    let tables = several(root, "allocation", ALLOCATIONS_MAX, faults).into_iter();
+    let tables = several(root, "allocation", ALLOCATIONS_MAX, faults).into_iter().take(ALLOCATIONS_MAX);
     tables.filter_map(|(entries, span)| allocation::read(entries, &span, names, faults)).collect()
 }
 
-/// The drivers; `None` in the place of one that could not be read.
-fn drivers(root: &Table<'_>, text: &str, faults: &mut Faults) -> Vec<Option<DriverConfig>> {
+/// The drivers that could be read, and the name of each one that is written down, whatever else is wrong with it.
+fn drivers(root: &Table<'_>, text: &str, faults: &mut Faults) -> (Vec<DriverConfig>, BTreeSet<String>) {
     let surroundings = driver::Surroundings { text, has_plugin_dir: root.has("plugin_dir") };
     let mut seen = BTreeSet::new();
-    let tables = several(root, "driver", DRIVERS_MAX, faults).into_iter();
-    tables.map(|(entries, span)| driver::read(entries, &span, &surroundings, &mut seen, faults)).collect()
+    let tables = several(root, "driver", DRIVERS_MAX, faults);
+    let names = tables.iter().filter_map(|(entries, _)| driver::written_name(entries)).collect();
+    let tables = tables.into_iter().take(DRIVERS_MAX);
+    let drivers = tables
+        .filter_map(|(entries, span)| driver::read(entries, &span, &surroundings, &mut seen, faults))
+        .collect();
+    (drivers, names)
 }
 
 fn tasks(
     root: &Table<'_>,
     text: &str,
-    drivers: &[Option<DriverConfig>],
+    drivers: &BTreeSet<String>,
     names: &mut Names,
     faults: &mut Faults,
 ) -> Vec<TaskConfig> {
-    let all_known = drivers.iter().all(Option::is_some);
-    let known: Vec<_> = drivers.iter().flatten().cloned().collect();
-    let tables = several(root, "task", TASKS_MAX, faults).into_iter();
-    let one =
-        |(entries, span): Entries<'_>| task::read(entries, &span, text, (&known, all_known), names, faults);
-    tables.filter_map(one).collect()
+    let tables = several(root, "task", TASKS_MAX, faults).into_iter().take(TASKS_MAX);
+    tables.filter_map(|(entries, span)| task::read(entries, &span, text, drivers, names, faults)).collect()
 }

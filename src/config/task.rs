@@ -1,34 +1,34 @@
 //! From one `[[task]]` table to one task.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use callboard_actors::vocabulary::DriverName;
+use callboard_actors::vocabulary::{AllocationId, DriverName, MalformedName, TaskName};
 use toml::de::DeTable;
 
 use super::problem::{Faults, Place};
 use super::read::span_of_time;
 use super::table::Table;
 use super::words::{self, Names};
-use super::{DriverConfig, TaskConfig, TaskRestart, suggest};
+use super::{TaskConfig, TaskRestart, suggest};
 
 const KEYS: &[&str] = &["name", "driver", "config", "env", "user", "restart", "start", "stop_grace"];
 const STOP_GRACE: Duration = Duration::from_secs(5);
 /// Longest name of a user, in bytes.
 const USER_BYTES_MAX: usize = 256;
 
-/// Reads one task. `seen` holds the names of allocations and of the tasks before it; `drivers` those that there are, and
-/// `all_known` says whether each of them could be read.
+/// Reads one task. `seen` holds the names of allocations and of the tasks before it, `drivers` those of all drivers.
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
     text: &str,
-    drivers: (&[DriverConfig], bool),
+    drivers: &BTreeSet<String>,
     seen: &mut Names,
     faults: &mut Faults,
 ) -> Option<TaskConfig> {
     let table = Table::open(entries, span, "the task", KEYS, faults);
-    let name = words::name(&table, "allocation or task", seen, faults);
+    let name = words::name(&table, "allocation or task", task_name, seen, faults);
     let driver = driver(&table, drivers, faults);
     let (config, config_at) = words::plugin_config(&table, faults);
     let environment = words::environment(&table, |_, _| Ok(()), faults);
@@ -49,24 +49,23 @@ pub(super) fn read(
     })
 }
 
-fn driver(
-    table: &Table<'_>,
-    (drivers, all_known): (&[DriverConfig], bool),
-    faults: &mut Faults,
-) -> Option<DriverName> {
+/// A task has an allocation to itself, and its name is that of both.
+fn task_name(text: &str) -> Result<AllocationId, MalformedName> {
+    TaskName::new(text).and_then(|name| AllocationId::new(name.as_str()))
+}
+
+fn driver(table: &Table<'_>, drivers: &BTreeSet<String>, faults: &mut Faults) -> Option<DriverName> {
     let found = table.required_text("driver", faults)?;
-    let known: Vec<_> = drivers.iter().map(|driver| driver.name.as_str()).collect();
-    if !known.contains(&found.value.as_str()) {
-        // Of a driver that could not be read enough has been said.
-        if all_known {
-            let advice = match suggest::nearest(&found.value, &known) {
-                Some(word) => format!("did you mean `{word}`?"),
-                None => "add it".to_owned(),
-            };
-            faults.add(found.at, format!("there is no [[driver]] named {:?}; {advice}", found.value));
-        }
+    if !drivers.contains(&found.value) {
+        let known: Vec<_> = drivers.iter().map(String::as_str).collect();
+        let advice = match suggest::nearest(&found.value, &known) {
+            Some(word) => format!("did you mean `{word}`?"),
+            None => "add it".to_owned(),
+        };
+        faults.add(found.at, format!("there is no [[driver]] named {:?}; {advice}", found.value));
         return None;
     }
+    // Of a driver whose name cannot be one enough has been said.
     DriverName::new(&found.value).ok()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_actors::vocabulary::AllocationId;
+use callboard_actors::vocabulary::{AllocationId, MalformedName};
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
@@ -20,11 +20,12 @@ pub(super) type Names = BTreeSet<AllocationId>;
 pub(super) fn name(
     table: &Table<'_>,
     what: &str,
+    read: impl FnOnce(&str) -> Result<AllocationId, MalformedName>,
     seen: &mut Names,
     faults: &mut Faults,
 ) -> Option<AllocationId> {
     let found = table.required_text("name", faults)?;
-    let name = match AllocationId::new(&found.value) {
+    let name = match read(&found.value) {
         Ok(name) if name.as_str().len() <= NAME_BYTES_MAX => name,
         Ok(name) => {
             let bytes = name.as_str().len();
