@@ -236,6 +236,7 @@ const PURE: &[&str] = &[
     "src/tasks/log.rs",
     "src/tasks/behaviour.rs",
     "src/tasks/bringing.rs",
+    "src/tasks/departed.rs",
     "src/tasks/calls.rs",
     "src/tasks/running.rs",
     "src/tasks/recovering.rs",

@@ -6,17 +6,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use program::{CALLBOARD, PATIENCE, Program, Stage, exists, lives, until_true};
-use rustix::process::{Pid, Signal, kill_process};
+use program::driven::{driver_pid, find, kill, starts, task, until_running};
+use program::{CALLBOARD, PATIENCE, Stage, exists, lives, until_true};
+use rustix::process::Signal;
 use serde_json::Value;
-
-/// A task that writes its process into a file each time it is started, and runs until it is stopped.
-fn task(stage_dir: &str, name: &str, more: &str) -> String {
-    let script = format!("echo $$ >> {stage_dir}/{name}.pid; exec sleep 1000");
-    format!(
-        "[[task]]\nname = {name:?}\ndriver = \"exec\"\nconfig = {{ command = \"/bin/sh\", args = [\"-c\", {script:?}] }}\n{more}\n"
-    )
-}
 
 /// A stage with the reference driver and one task that runs.
 fn stage() -> Stage {
@@ -27,35 +20,6 @@ fn stage() -> Stage {
         task(&directory, "web", "env = { TOKEN = \"canary-7\" }")
     ));
     stage
-}
-
-/// The processes that a task has been, one for each start.
-fn starts(stage: &Stage, name: &str) -> Vec<u64> {
-    let file: PathBuf = stage.directory.path().join(format!("{name}.pid"));
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().filter_map(|line| line.parse().ok()).collect()
-}
-
-fn find<'v>(status: &'v Value, list: &str, name: &str) -> &'v Value {
-    let list = status[list].as_array().expect("a list");
-    list.iter().find(|entry| entry["name"] == name).unwrap_or(&Value::Null)
-}
-
-/// Waits until the driver is healthy and the task runs.
-fn until_running(program: &Program<'_>, name: &str) -> Value {
-    program.until("a healthy driver and its running task", |status| {
-        find(status, "drivers", "exec")["health"] == "healthy"
-            && find(status, "tasks", name)["state"] == "running"
-    })
-}
-
-fn driver_pid(status: &Value) -> u64 {
-    find(status, "drivers", "exec")["pid"].as_u64().expect("it has a process")
-}
-
-fn kill(pid: u64) {
-    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
-    kill_process(pid, Signal::KILL).expect("it lives");
 }
 
 /// What the driver told of a task, as text and count.

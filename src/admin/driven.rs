@@ -11,7 +11,7 @@ use super::compose::Views;
 use super::convert::unix_ms;
 use crate::tasks::{DriverCourse, DriverEntry, TaskReport};
 
-/// Every driver that the configuration or the host has, by name.
+/// Every driver that the configuration has, or that something is left of, by name.
 pub(super) fn drivers(views: &Views) -> Vec<wire::DriverStatus> {
     let mut drivers: BTreeMap<String, wire::DriverStatus> = BTreeMap::new();
     for entry in &views.driven.drivers {
@@ -29,6 +29,7 @@ fn awaited(entry: &DriverEntry) -> wire::DriverStatus {
         DriverCourse::Asking => ("looked for", ""),
         DriverCourse::Pausing(reason) => ("looked for", reason.as_str()),
         DriverCourse::Refused(reason) => ("refused", reason.as_str()),
+        DriverCourse::Leaving => ("being ended", "it is not in the configuration any more"),
         // Its report comes in a moment.
         DriverCourse::Brought => ("no answer yet", ""),
     };

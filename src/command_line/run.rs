@@ -233,11 +233,11 @@ impl Driven {
         let catalog = Address::vacant("catalog", IN_FLIGHT_MAX);
         let options = catalog_options(config);
         let catalog_running = catalog::start(&catalog, host.processes().clone(), options, settings());
-        let plugins = Plugins::new(config.drivers.clone(), catalog, &config.data_dir, own_program());
+        let plugins = Plugins::new(config, catalog, own_program());
         let runners = HostRunners::new(host.drivers().clone(), plugins, config.data_dir.clone());
         let options = TasksOptions {
             tasks: config.tasks.iter().cloned().map(Arc::new).collect(),
-            drivers: config.drivers.iter().map(|driver| (driver.name.clone(), driver.survives)).collect(),
+            drivers: config.drivers.iter().map(|driver| (driver.name.clone(), driver.into())).collect(),
             restart: config.restart,
         };
         let store = TasksStore::new(host.database());

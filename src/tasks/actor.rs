@@ -15,6 +15,7 @@ use futures_util::future::LocalBoxFuture;
 use tokio::sync::Mutex;
 
 use super::calls::{Found, RunKey, Started, TasksCall, TasksOutcome, Trouble};
+use super::kept::KeptDriver;
 use super::state::{Tasks, TasksOptions};
 use crate::config::TaskConfig;
 
@@ -30,6 +31,11 @@ pub type Asking<T> = LocalBoxFuture<'static, T>;
 pub trait Runners: 'static {
     /// Looks for the plugin of a driver of the configuration, and adds the driver to those of the host.
     fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>>;
+    /// Adds a driver that the configuration has no more to those of the host, so that what is left of its tasks can be stopped.
+    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>>;
+    /// Ends a driver that the configuration has no more; a process that an earlier run of the host left is proven before that.
+    /// These are the tasks that it leaves and that nobody can end.
+    fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>>;
     /// Has the events of a task put into a sink from now on.
     fn watch(&self, driver: DriverName, task: TaskKey, sink: TaskEventSink) -> Asking<Result<(), Trouble>>;
     /// Has them put there no more.
@@ -93,6 +99,12 @@ impl<R: Runners> Doing<Tasks> for Hands<R> {
         let runners = &self.runners;
         match call {
             TasksCall::Bring(driver) => into(runners.bring(driver), TasksOutcome::Brought),
+            TasksCall::BringBack(driver, kept) => {
+                into(runners.bring_back(driver, kept), TasksOutcome::Brought)
+            }
+            TasksCall::Dismiss { driver, left } => {
+                into(runners.dismiss(driver, left), TasksOutcome::Dismissed)
+            }
             TasksCall::Watch { name, driver, after, taken } => self.watch(name, driver, after, taken),
             TasksCall::ReadEvents { name, taken } => self.read(&name, taken),
             TasksCall::Forget { name, driver } => {

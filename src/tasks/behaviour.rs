@@ -9,6 +9,7 @@ use callboard_actors::shell::{AskId, CallKey, CallLost, Effects, Input, Machine,
 use callboard_actors::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
 
 use super::calls::*;
+use super::departed::bringings;
 use super::log::EventLog;
 use super::messages::*;
 use super::state::*;
@@ -55,17 +56,14 @@ impl Machine for Tasks {
             let log = image.logs.remove(&name).unwrap_or_default();
             tasks.push(Task::removed(&name, course, log, moment));
         }
-        let bringing = |name: &_| {
-            let bringing = Bringing { course: DriverCourse::Asking, backoff: BackoffState::default() };
-            (Clone::clone(name), bringing)
-        };
-        Self {
-            drivers: options.drivers.keys().map(bringing).collect(),
-            options: options.clone(),
-            tasks,
-            life: Life::Serving,
-            stop_askers: vec![],
+        let drivers = bringings(options, &tasks, image.drivers);
+        for task in &mut tasks {
+            let driver = task.course.run.as_ref().and_then(|run| drivers.get(&run.driver));
+            if driver.is_some_and(|bringing| bringing.standing != Standing::Configured) {
+                task.leave_its_driver();
+            }
         }
+        Self { drivers, options: options.clone(), tasks, life: Life::Serving, stop_askers: vec![] }
     }
 
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
@@ -77,6 +75,7 @@ impl Machine for Tasks {
             Input::StopRequested(mode) => self.leave(moment, *mode, effects),
         }
         self.forget_what_is_over(effects);
+        self.dismiss_whom_nobody_needs(effects);
         self.close_if_let_be(effects);
     }
 
@@ -84,9 +83,7 @@ impl Machine for Tasks {
         let drivers = self.drivers.iter();
         TasksView {
             tasks: self.tasks.iter().map(Task::report).collect(),
-            drivers: drivers
-                .map(|(name, bringing)| DriverEntry { name: name.clone(), course: bringing.course.clone() })
-                .collect(),
+            drivers: drivers.map(|(name, bringing)| bringing.entry(name)).collect(),
         }
     }
 }
@@ -166,9 +163,15 @@ impl Tasks {
     }
 
     fn resume(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        for name in self.drivers.keys() {
-            bring(name, effects);
+        // Before a driver is brought: a later run of the host may have to end what this one lets it begin.
+        for (name, bringing) in self.drivers.iter_mut().filter(|(_, bringing)| !bringing.is_on_disk) {
+            bringing.is_on_disk = true;
+            if let Some(kept) = &bringing.kept {
+                effects.persist(TasksChange::KeepDriver(name.clone(), Box::new(kept.clone())));
+            }
         }
+        let drivers: Vec<_> = self.drivers.keys().cloned().collect();
+        drivers.iter().for_each(|driver| self.bring(driver, effects));
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         for task in &mut self.tasks {
             task.pick_up(moment, &scene, effects);
@@ -187,6 +190,7 @@ impl Tasks {
                 effects.reply(id, TasksAnswer::StartTask(started));
             }
             TasksAsk::StopTask(StopTask { name }) => {
+                self.bring_back_for(name, effects);
                 let refused = match self.with(name, |task, scene| task.stop_for(moment, id, scene, effects)) {
                     Some(asked) => asked.err(),
                     None => Some(TaskError::Unknown { name: name.clone() }),
@@ -221,7 +225,8 @@ impl Tasks {
         effects: &mut Effects<Self>,
     ) {
         match call {
-            TasksCall::Bring(driver) => {
+            TasksCall::Dismiss { driver, .. } => self.dismissed(moment, driver, outcome, effects),
+            TasksCall::Bring(driver) | TasksCall::BringBack(driver, _) => {
                 let brought = match outcome {
                     Ok(TasksOutcome::Brought(brought)) => brought.clone(),
                     Ok(_) => return,
@@ -260,7 +265,10 @@ impl Tasks {
 
     fn elapsed(&mut self, moment: Moment, timer: &TasksTimer, effects: &mut Effects<Self>) {
         match timer {
-            TasksTimer::Bring(driver) => bring(driver, effects),
+            TasksTimer::Bring(driver) => match self.drivers.get(driver).map(|bringing| &bringing.course) {
+                Some(DriverCourse::Leaving) => self.dismiss(driver, effects),
+                Some(_) | None => self.bring(driver, effects),
+            },
             TasksTimer::Start(name) => {
                 self.with(name, |task, scene| task.start_time_has_come(moment, scene, effects));
             }
@@ -271,7 +279,7 @@ impl Tasks {
                 self.with(name, |task, _| task.ask_to_watch(effects));
             }
             TasksTimer::GiveUp(name) => {
-                self.with(name, |task, _| task.give_up(moment, effects));
+                self.with(name, |task, scene| task.give_up(moment, scene, effects));
             }
         }
     }
@@ -361,7 +369,7 @@ pub(super) struct Scene<'t> {
 /// Telling something to an actor next door takes no longer.
 pub(super) const SAY_PATIENCE: Duration = Duration::from_secs(10);
 /// A plugin is looked for, launched and asked who it is within this.
-const BRING_PATIENCE: Duration = Duration::from_secs(150);
+pub(super) const BRING_PATIENCE: Duration = Duration::from_secs(150);
 
 pub(super) fn bring(driver: &DriverName, effects: &mut Effects<Tasks>) {
     effects.call(CallKey::default(), BRING_PATIENCE, TasksCall::Bring(driver.clone()));

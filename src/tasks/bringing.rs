@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::{AllocationId, Backoff, DriverName, Moment};
 
 use super::behaviour::{SAY_PATIENCE, Scene, bring};
 use super::calls::*;
-use super::messages::{DriverCourse, DriverEntry, TasksNews};
+use super::messages::{DriverCourse, TasksNews};
 use super::state::*;
 
 /// A call that waits for events is made again at least this often.
@@ -16,7 +16,7 @@ const NEWS_PATIENCE: Duration = Duration::from_secs(3_600);
 /// How soon to ask again where nobody answered.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// How soon to look for a plugin again that could not be had.
-const BRING_BACKOFF: Backoff = Backoff {
+pub(super) const BRING_BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(5),
     longest: Duration::from_secs(120),
     jitter_percent: 10,
@@ -26,10 +26,16 @@ const BRING_BACKOFF: Backoff = Backoff {
 impl Scene<'_> {
     /// Whether a driver outlives its host.
     pub(super) fn survives(&self, driver: &DriverName) -> bool {
-        self.options.drivers.get(driver).copied().unwrap_or(true)
+        let kept = self.drivers.get(driver).and_then(|bringing| bringing.kept.as_ref());
+        kept.is_none_or(|kept| kept.survives)
     }
 
-    /// How far a driver has been brought; `None` if the configuration has none of this name.
+    /// Whether the configuration has a driver no more.
+    pub(super) fn has_departed(&self, driver: &DriverName) -> bool {
+        self.drivers.get(driver).is_none_or(|bringing| bringing.standing != Standing::Configured)
+    }
+
+    /// How far a driver has been brought; `None` if nothing is known of one of this name.
     pub(super) fn course(&self, driver: &DriverName) -> Option<&DriverCourse> {
         self.drivers.get(driver).map(|bringing| &bringing.course)
     }
@@ -66,8 +72,7 @@ impl Tasks {
             }
             Err(trouble) => DriverCourse::Refused(trouble.reason),
         };
-        let entry = DriverEntry { name: driver.clone(), course: bringing.course.clone() };
-        effects.publish(TasksNews::DriverChanged(entry));
+        effects.publish(TasksNews::DriverChanged(bringing.entry(driver)));
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         for task in self.tasks.iter_mut().filter(|task| task.driver() == driver) {
             task.proceed(moment, &scene, effects);

@@ -8,6 +8,7 @@ use callboard_actors::driver::client::{TaskExit, TaskHandle, TaskId};
 use callboard_actors::driver::{EventPosition, TaskEventItem};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
+use super::kept::KeptDriver;
 use super::log::EventLog;
 use super::state::Course;
 use crate::config::TaskConfig;
@@ -21,6 +22,10 @@ pub enum TasksChange {
     Log(AllocationId, Box<EventLog>),
     /// All of a task that the configuration has no more.
     Forget(AllocationId),
+    /// How a driver is run.
+    KeepDriver(DriverName, Box<KeptDriver>),
+    /// All of a driver that the configuration has no more.
+    ForgetDriver(DriverName),
 }
 
 /// What is on disk.
@@ -30,6 +35,8 @@ pub struct TasksImage {
     pub courses: BTreeMap<AllocationId, Course>,
     /// What drivers told.
     pub logs: BTreeMap<AllocationId, EventLog>,
+    /// How drivers were run.
+    pub drivers: BTreeMap<DriverName, KeptDriver>,
     /// Whether an earlier run of the host wrote this, and not this one.
     pub is_of_earlier_run: bool,
 }
@@ -50,6 +57,16 @@ pub struct RunKey {
 pub enum TasksCall {
     /// Looks for the plugin of a driver and adds the driver to those of the host.
     Bring(DriverName),
+    /// Adds a driver that the configuration has no more, and that was run in this way, to those of the host, so that what is
+    /// left of its tasks can be stopped.
+    BringBack(DriverName, Box<KeptDriver>),
+    /// Ends a driver that the configuration has no more, whatever run of the host its process is of.
+    Dismiss {
+        /// Which driver.
+        driver: DriverName,
+        /// The tasks that it leaves, which nobody can end.
+        left: Vec<AllocationId>,
+    },
     /// Has the events of a task read from now on. Those that were handed over and not taken yet are handed over again.
     Watch {
         /// Which task.
@@ -151,6 +168,8 @@ pub enum Found {
 pub enum TasksOutcome {
     /// The driver is among those of the host, or is not.
     Brought(Result<(), Trouble>),
+    /// The driver has ended, or has not.
+    Dismissed(Result<(), Trouble>),
     /// The events are read, or are not.
     Watched(Result<(), Trouble>),
     /// The next items, beginning behind those that were taken; empty if none comes any more.
@@ -174,7 +193,7 @@ pub enum TasksOutcome {
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TasksTimer {
-    /// The time to bring a driver again.
+    /// The time to bring a driver again, or to end it again.
     Bring(DriverName),
     /// The time to start a task again.
     Start(AllocationId),

@@ -10,16 +10,18 @@ use callboard_actors::driver::client::{
 };
 use callboard_actors::driver::{DriverSpec, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, RegisterTaskHandler, Wanted,
+    AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, RegisterTaskHandler, RemoveDriver, Removed, Wanted,
 };
 use callboard_actors::eventor::TaskEventSink;
 use callboard_actors::hclspec::{Config, Schema};
 use callboard_actors::rpc::Code;
 use callboard_actors::shell::Address;
-use callboard_actors::vocabulary::DriverName;
+use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners, key};
 use super::calls::{Found, RunKey, Started, Trouble};
+use super::departed::ADVICE;
+use super::kept::KeptDriver;
 use super::plugins::Plugins;
 use crate::config::TaskConfig;
 use crate::exec::KILL_PATIENCE;
@@ -82,14 +84,48 @@ impl Runners for HostRunners {
     fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>> {
         let (plugins, drivers) = (Arc::clone(&self.plugins), self.drivers.clone());
         Box::pin(async move {
-            let spec: DriverSpec = plugins.resolve(&driver).await?;
-            match drivers.ask(AddDriver { spec }).await {
-                Ok(Ok(_added)) => Ok(()),
-                Ok(Err(error)) => {
-                    Err(Trouble { is_transient: error.is_transient(), reason: error.to_string() })
+            let spec = plugins.resolve(&driver).await?;
+            add(&drivers, spec).await
+        })
+    }
+
+    fn bring_back(&self, driver: DriverName, kept: Box<KeptDriver>) -> Asking<Result<(), Trouble>> {
+        let spec = self.plugins.bring_back(&driver, &kept);
+        let drivers = self.drivers.clone();
+        Box::pin(async move {
+            let added = add(&drivers, spec?).await;
+            match &added {
+                Ok(()) => {
+                    tracing::warn!(%driver, "the configuration has this driver no more; it is brought back to stop its tasks")
                 }
-                Err(error) => Err(Trouble::passing(error.to_string())),
+                Err(error) => {
+                    tracing::warn!(%driver, %error, "the configuration has this driver no more, and it cannot be brought back")
+                }
             }
+            added
+        })
+    }
+
+    fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>> {
+        let asked = self.drivers.ask(RemoveDriver { name: driver.clone() });
+        Box::pin(async move {
+            let removed = asked.await.map_err(|error| Trouble::passing(error.to_string()))?;
+            let removed = removed.map_err(|error| Trouble::passing(error.to_string()))?;
+            let ended = match &removed {
+                Removed::Ended { ending } => ending.as_str(),
+                Removed::NothingRan => "no process of it ran",
+            };
+            if left.is_empty() {
+                tracing::info!(%driver, ended, "a driver that the configuration has no more was ended");
+            } else {
+                let left: Vec<_> = left.iter().map(ToString::to_string).collect();
+                let tasks = left.join(", ");
+                tracing::warn!(
+                    %driver, ended, tasks, advice = ADVICE,
+                    "a driver that the configuration has no more was ended, and what it ran may still run"
+                );
+            }
+            Ok(())
         })
     }
 
@@ -176,6 +212,14 @@ impl Runners for HostRunners {
                 Ok(()) | Err(_) => Ok(()),
             }
         })
+    }
+}
+
+async fn add(drivers: &Address<Drivers>, spec: DriverSpec) -> Result<(), Trouble> {
+    match drivers.ask(AddDriver { spec }).await {
+        Ok(Ok(_added)) => Ok(()),
+        Ok(Err(error)) => Err(Trouble { is_transient: error.is_transient(), reason: error.to_string() }),
+        Err(error) => Err(Trouble::passing(error.to_string())),
     }
 }
 

@@ -190,9 +190,11 @@ pub enum DriverCourse {
     Brought,
     /// It cannot be brought, for this reason, until the configuration or the plugin changes.
     Refused(String),
+    /// The configuration has it no more, nothing is left for it to do, and it is being ended.
+    Leaving,
 }
 
-/// One driver of the configuration.
+/// One driver of the configuration, or one that it has no more while something of it is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverEntry {
     /// Its name.
@@ -208,8 +210,10 @@ pub enum TasksNews {
     TaskChanged(Box<TaskReport>),
     /// A task that the configuration has no more is stopped and forgotten.
     TaskForgotten(AllocationId),
-    /// A driver of the configuration has got further, or has not.
+    /// A driver has got further, or has not.
     DriverChanged(DriverEntry),
+    /// A driver that the configuration has no more is ended and forgotten.
+    DriverForgotten(DriverName),
 }
 
 /// Everything subscribers may know.
@@ -217,7 +221,7 @@ pub enum TasksNews {
 pub struct TasksView {
     /// The tasks, in the order of the configuration, and after them those that it has no more.
     pub tasks: Vec<TaskReport>,
-    /// The drivers of the configuration, by name.
+    /// The drivers of the configuration, and those that it has no more while something of them is left, by name.
     pub drivers: Vec<DriverEntry>,
 }
 

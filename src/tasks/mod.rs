@@ -26,18 +26,22 @@
 //! - A driver that is gone is waited for, and has its tasks recovered when it is back; what cannot be recovered ended in a way
 //!   that nobody knows, which is no success (EVT-05).
 //! - What a driver tells is stored with its position in one write: no event is lost, none counts twice (EVT-03, EVT-04).
+//! - A driver that the configuration has no more is brought back only to stop what is left of its tasks, and then ended. Where
+//!   it cannot be, its tasks are out of reach, which is told with what to do, and what runs of the driver is proven, then ended.
 //! - Stopping takes a bounded time. A task whose driver cannot be reached is left, said to be so, and found again later.
 
 mod messages;
 
 mod behaviour;
 mod bringing;
+mod departed;
 mod ending;
 mod recovering;
 mod running;
 mod stopping;
 
 mod calls;
+mod kept;
 mod log;
 mod state;
 
@@ -57,6 +61,7 @@ pub use calls::{
     Found, RunKey, Started, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer, Trouble,
 };
 pub use host::HostRunners;
+pub use kept::KeptDriver;
 pub use log::EventLog;
 pub use messages::*;
 pub use plugins::{Plugins, catalog_options, drivers_options};

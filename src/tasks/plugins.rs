@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use callboard_actors::catalog::{
-    Allowed, Catalog, CatalogOptions, ConfigSource, PluginEntry, ResolvePlugin, ScanPlugins,
+    Allowed, Catalog, CatalogOptions, ConfigSource, NOMAD_API_VERSION, PluginEntry, ResolvePlugin,
+    ScanPlugins,
 };
 use callboard_actors::driver::DriverSpec;
 use callboard_actors::drivers::DriversOptions;
@@ -14,29 +15,30 @@ use callboard_actors::shell::{Address, AskError};
 use callboard_actors::vocabulary::{DriverName, PluginKey, PluginName, PluginType};
 
 use super::calls::Trouble;
+use super::kept::KeptDriver;
 use crate::config::{Config, DRIVERS_MAX, DriverConfig, DriverProgram, PluginPolicy};
+
+/// Why a driver that is not in the configuration any more is found again, and not launched.
+const NOT_THE_SAME: &str = "it had an `env` or a `config`, which are not kept since they may hold secrets, and without them it is not the same driver";
 
 /// Knows the plugin of each driver of a configuration.
 #[derive(Debug)]
 pub struct Plugins {
     drivers: BTreeMap<DriverName, DriverConfig>,
+    policy: PluginPolicy,
     catalog: Address<Catalog>,
     directory: PathBuf,
     program: PathBuf,
 }
 
 impl Plugins {
-    /// Of these drivers. What lies in the plugin directory is asked of the catalog; `program` is our own, which is a plugin
-    /// too, and what such a plugin keeps goes below the data directory.
+    /// Of the drivers of this configuration. What lies in the plugin directory is asked of the catalog; `program` is our own,
+    /// which is a plugin too, and what such a plugin keeps goes below the data directory.
     #[must_use]
-    pub fn new(
-        drivers: Vec<DriverConfig>,
-        catalog: Address<Catalog>,
-        data_dir: &std::path::Path,
-        program: PathBuf,
-    ) -> Self {
-        let drivers = drivers.into_iter().map(|driver| (driver.name.clone(), driver)).collect();
-        Self { drivers, catalog, directory: data_dir.join("drivers"), program }
+    pub fn new(config: &Config, catalog: Address<Catalog>, program: PathBuf) -> Self {
+        let drivers = config.drivers.iter().map(|driver| (driver.name.clone(), driver.clone())).collect();
+        let (policy, directory) = (config.plugins.clone(), config.data_dir.join("drivers"));
+        Self { drivers, policy, catalog, directory, program }
     }
 
     /// How a driver is to be run.
@@ -48,30 +50,68 @@ impl Plugins {
         let driver =
             driver.ok_or_else(|| Trouble::lasting(format!("the configuration has no driver {name}")))?;
         let spec = match &driver.program {
-            DriverProgram::Command(path) => self.of_command(driver, Executable::at(path), &[]),
-            DriverProgram::Internal(plugin) => {
-                let state = self.directory.join(name.as_str()).display().to_string();
-                let arguments = ["plugin", plugin, "--name", name.as_str(), "--state-dir", &state];
-                self.of_command(driver, Executable::at(&self.program), &arguments)
+            DriverProgram::Command(_) | DriverProgram::Internal(_) => {
+                let process = self.process(name, &driver.into());
+                let environment = driver.environment.clone();
+                DriverSpec::new(name.clone(), ProcessSpec { environment, ..process })
             }
             DriverProgram::Plugin(_) => self.of_catalog(driver).await?,
         };
         Ok(DriverSpec { stop_grace: driver.stop_grace, ..spec })
     }
 
-    fn of_command(&self, driver: &DriverConfig, executable: Executable, arguments: &[&str]) -> DriverSpec {
-        let executable = Executable { sha256: driver.sha256, ..executable };
-        let arguments = arguments.iter().map(|argument| (*argument).to_owned());
-        let process = ProcessSpec {
-            arguments: arguments.chain(driver.arguments.iter().cloned()).collect(),
-            environment: driver.environment.clone(),
-            lifetime: if driver.survives { Lifetime::Surviving } else { Lifetime::Bound },
-            handshake: Some(HandshakeTerms::nomad(None)),
-            start_timeout: driver.start_timeout,
-            stop_grace: driver.stop_grace,
-            ..ProcessSpec::new(executable)
+    /// How a driver that the configuration has no more is to be run, so that its tasks can be stopped. That it was configured
+    /// once is permission enough for that; what is kept out now stays out.
+    ///
+    /// # Errors
+    /// Says why it cannot be: what the configuration says of plugins keeps it out now.
+    pub fn bring_back(&self, name: &DriverName, kept: &KeptDriver) -> Result<DriverSpec, Trouble> {
+        let PluginPolicy { directory, allow, block } = &self.policy;
+        let mut api_version = String::new();
+        if let DriverProgram::Plugin(file) = &kept.program {
+            let is_blocked = block.contains(file) || block.iter().any(|blocked| blocked == name.as_str());
+            let is_missing = allow.as_ref().is_some_and(|allow| !allow.contains(file));
+            match (directory, is_blocked, is_missing) {
+                (None, _, _) => {
+                    return Err(Trouble::lasting(format!(
+                        "there is no `plugin_dir` to run its file {file} from"
+                    )));
+                }
+                (_, true, _) => {
+                    return Err(Trouble::lasting(format!("its plugin {file} is on `block_plugins`")));
+                }
+                (_, _, true) => {
+                    return Err(Trouble::lasting(format!("its plugin {file} is not on `allow_plugins`")));
+                }
+                (Some(_), false, false) => api_version = NOMAD_API_VERSION.to_owned(),
+            }
+        }
+        let not_launched = kept.had_more.then(|| NOT_THE_SAME.to_owned());
+        let spec = DriverSpec::new(name.clone(), self.process(name, kept));
+        Ok(DriverSpec { api_version, not_launched, stop_grace: kept.stop_grace, ..spec })
+    }
+
+    fn process(&self, name: &DriverName, kept: &KeptDriver) -> ProcessSpec {
+        let (executable, arguments) = match &kept.program {
+            DriverProgram::Command(path) => (Executable::at(path), vec![]),
+            DriverProgram::Internal(plugin) => {
+                let state = self.directory.join(name.as_str()).display().to_string();
+                let arguments = ["plugin", plugin, "--name", name.as_str(), "--state-dir", &state];
+                (Executable::at(&self.program), arguments.map(str::to_owned).to_vec())
+            }
+            DriverProgram::Plugin(file) => {
+                let directory = self.policy.directory.clone().unwrap_or_default();
+                (Executable::within(directory, file), vec![])
+            }
         };
-        DriverSpec::new(driver.name.clone(), process)
+        ProcessSpec {
+            arguments: arguments.into_iter().chain(kept.arguments.iter().cloned()).collect(),
+            lifetime: if kept.survives { Lifetime::Surviving } else { Lifetime::Bound },
+            handshake: Some(HandshakeTerms::nomad(None)),
+            start_timeout: kept.start_timeout,
+            stop_grace: kept.stop_grace,
+            ..ProcessSpec::new(Executable { sha256: kept.sha256, ..executable })
+        }
     }
 
     async fn of_catalog(&self, driver: &DriverConfig) -> Result<DriverSpec, Trouble> {

@@ -8,6 +8,7 @@ use callboard_actors::vocabulary::{Backoff, Moment};
 
 use super::behaviour::Scene;
 use super::calls::*;
+use super::departed::ADVICE;
 use super::messages::{DriverCourse, TaskError, TasksNews};
 use super::state::*;
 
@@ -173,13 +174,16 @@ impl Task {
         let driver = self.driver().clone();
         match scene.course(&driver) {
             Some(DriverCourse::Brought) => {}
-            Some(DriverCourse::Asking) => return self.note(format!("waits for driver {driver}"), effects),
+            Some(DriverCourse::Asking | DriverCourse::Leaving) => {
+                return self.note(format!("waits for driver {driver}"), effects);
+            }
             Some(DriverCourse::Pausing(reason)) => {
                 let note = format!("waits for driver {driver}: {reason}");
                 return self.wait_for_driver(moment, next, note, effects);
             }
             Some(DriverCourse::Refused(reason)) => {
-                let reason = format!("driver {driver} cannot be had: {reason}");
+                let advice = if scene.has_departed(&driver) { format!("; {ADVICE}") } else { String::new() };
+                let reason = format!("driver {driver} cannot be had: {reason}{advice}");
                 return self.without_driver(moment, next, reason, effects);
             }
             None => {
@@ -241,6 +245,7 @@ impl Task {
             // These belong to no run.
             Ok(
                 TasksOutcome::Brought(_)
+                | TasksOutcome::Dismissed(_)
                 | TasksOutcome::Watched(_)
                 | TasksOutcome::Events(_)
                 | TasksOutcome::Forgotten,
@@ -273,6 +278,8 @@ impl Task {
             TasksCall::Destroy(_) => self.destroyed(moment, scene, &Err(trouble), effects),
             // These belong to no run.
             TasksCall::Bring(_)
+            | TasksCall::BringBack(..)
+            | TasksCall::Dismiss { .. }
             | TasksCall::Watch { .. }
             | TasksCall::ReadEvents { .. }
             | TasksCall::Forget { .. } => {}

@@ -18,9 +18,10 @@ use prost::Message as _;
 
 use super::behaviour::{TasksAnswer, TasksAsk};
 use super::calls::*;
+use super::kept::KeptDriver;
 use super::messages::*;
 use super::state::*;
-use crate::config::{Place, RestartPolicy, TaskConfig, TaskRestart};
+use crate::config::{DriverProgram, Place, RestartPolicy, TaskConfig, TaskRestart};
 
 #[test]
 fn every_story_of_the_tasks_goes_as_it_is_told() {
@@ -68,6 +69,18 @@ fn options() -> TasksOptions {
 
 fn begun() -> Timestamp {
     Timestamp::from_epoch(Duration::from_secs(1_000))
+}
+
+fn kept(survives: bool) -> KeptDriver {
+    KeptDriver {
+        program: DriverProgram::Internal("exec".to_owned()),
+        arguments: vec![],
+        sha256: None,
+        survives,
+        stop_grace: Duration::from_secs(5),
+        start_timeout: Duration::from_secs(60),
+        had_more: false,
+    }
 }
 
 fn handle(id: &str) -> TaskHandle {
@@ -132,6 +145,8 @@ impl Stage {
         match change {
             TasksChange::Course(name, course) => drop(self.disk.courses.insert(name, *course)),
             TasksChange::Log(name, log) => drop(self.disk.logs.insert(name, *log)),
+            TasksChange::KeepDriver(driver, kept) => drop(self.disk.drivers.insert(driver, *kept)),
+            TasksChange::ForgetDriver(driver) => drop(self.disk.drivers.remove(&driver)),
             TasksChange::Forget(name) => {
                 self.disk.courses.remove(&name);
                 self.disk.logs.remove(&name);
@@ -184,7 +199,10 @@ impl Stage {
             TasksOutcome::StopTaken(_) => "stop",
             TasksOutcome::Destroyed(_) => "destroy",
             TasksOutcome::Watched(_) => "watch",
-            TasksOutcome::Brought(_) | TasksOutcome::Events(_) | TasksOutcome::Forgotten => "read events",
+            TasksOutcome::Brought(_)
+            | TasksOutcome::Dismissed(_)
+            | TasksOutcome::Events(_)
+            | TasksOutcome::Forgotten => "read events",
         };
         let beginning = format!("{kind} {name}");
         self.come_back(|call| tell_any_call(call).starts_with(&beginning), |_| Ok(outcome), told);
@@ -228,6 +246,8 @@ fn tell_change(change: &TasksChange) -> String {
             format!("{name} events up to {position}: {}", words.join(", "))
         }
         TasksChange::Forget(name) => format!("{name} forgotten"),
+        TasksChange::KeepDriver(driver, _) => format!("how driver {driver} is run"),
+        TasksChange::ForgetDriver(driver) => format!("driver {driver} forgotten"),
     }
 }
 
@@ -242,6 +262,7 @@ fn tell_news(news: &TasksNews) -> String {
     match news {
         TasksNews::TaskChanged(task) => tell_task(task),
         TasksNews::TaskForgotten(name) => format!("{name} is forgotten"),
+        TasksNews::DriverForgotten(name) => format!("driver {name} is forgotten"),
         TasksNews::DriverChanged(DriverEntry { name, course }) => format!("driver {name}: {course:?}"),
     }
 }
@@ -264,6 +285,11 @@ fn tell_answer(answer: TasksAnswer) -> String {
 fn tell_any_call(call: &TasksCall) -> String {
     match call {
         TasksCall::Bring(driver) => format!("bring {driver}"),
+        TasksCall::BringBack(driver, _) => format!("bring back {driver}"),
+        TasksCall::Dismiss { driver, left } => {
+            let left: Vec<_> = left.iter().map(ToString::to_string).collect();
+            format!("dismiss {driver}, left: [{}]", left.join(", "))
+        }
         TasksCall::Watch { name, driver, after, taken } => {
             let after = after.as_ref().map_or_else(|| "the beginning".to_owned(), ToString::to_string);
             format!("watch {name} at {driver} after {after}, {taken} taken")
@@ -314,6 +340,10 @@ impl Runner for Stage {
         let name = AllocationId::new(&first).or_else(|_| AllocationId::new("none"))?;
         if command.name == "task" {
             self.configure(name, &keys)?;
+        } else if command.name == "no-driver" {
+            self.tasks.options.drivers.remove(&DriverName::new(&first)?);
+        } else if command.name == "lose-driver" {
+            self.disk.drivers.remove(&DriverName::new(&first)?);
         } else {
             self.perform_command(&command.name, &first, &name, &words.join(" "), &mut told)?;
         }
@@ -334,7 +364,7 @@ impl Stage {
             return Ok(());
         }
         let driver = DriverName::new(keys.get("driver").map_or("exec", String::as_str))?;
-        options.drivers.insert(driver.clone(), !is("survives", "no"));
+        options.drivers.insert(driver.clone(), kept(!is("survives", "no")));
         options.tasks.push(Arc::new(TaskConfig {
             name,
             driver,
@@ -373,6 +403,15 @@ impl Stage {
             "brought" => {
                 let is_meant = |call: &TasksCall| tell_any_call(call) == format!("bring {first}");
                 self.come_back(is_meant, |_| Ok(TasksOutcome::Brought(answered(rest))), told);
+            }
+            "brought-back" => {
+                let is_meant = |call: &TasksCall| tell_any_call(call) == format!("bring back {first}");
+                self.come_back(is_meant, |_| Ok(TasksOutcome::Brought(answered(rest))), told);
+            }
+            "dismissed" => {
+                let is_meant =
+                    |call: &TasksCall| tell_any_call(call).starts_with(&format!("dismiss {first},"));
+                self.come_back(is_meant, |_| Ok(TasksOutcome::Dismissed(answered(rest))), told);
             }
             "watched" => self.answer(name, TasksOutcome::Watched(answered(rest)), told),
             "events" => {

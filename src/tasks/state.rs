@@ -7,6 +7,7 @@ use callboard_actors::driver::client::{TaskExit, TaskHandle, TaskId};
 use callboard_actors::shell::{AskId, StopMode};
 use callboard_actors::vocabulary::{Attempt, BackoffState, DriverName, Timestamp};
 
+use super::kept::KeptDriver;
 use super::log::EventLog;
 use super::messages::{DriverCourse, TaskPhase, TaskReport};
 use crate::agent::StopStep;
@@ -17,8 +18,8 @@ use crate::config::{RestartPolicy, TaskConfig};
 pub struct TasksOptions {
     /// The tasks of the configuration.
     pub tasks: Vec<Arc<TaskConfig>>,
-    /// The drivers of the configuration, and whether each one survives its host.
-    pub drivers: BTreeMap<DriverName, bool>,
+    /// The drivers of the configuration.
+    pub drivers: BTreeMap<DriverName, KeptDriver>,
     /// How tasks are restarted.
     pub restart: RestartPolicy,
 }
@@ -40,6 +41,23 @@ pub struct Tasks {
 pub(super) struct Bringing {
     pub(super) course: DriverCourse,
     pub(super) backoff: BackoffState,
+    pub(super) standing: Standing,
+    /// How it is run; `None` for a departed one of which nothing is known.
+    pub(super) kept: Option<KeptDriver>,
+    /// Whether that is on disk.
+    pub(super) is_on_disk: bool,
+}
+
+/// How a driver stands with the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The configuration has it.
+    Configured,
+    /// The configuration has it no more.
+    Departed {
+        /// Whether it was ended although tasks of it are left, which may still run.
+        is_ended: bool,
+    },
 }
 
 /// What the tasks as a whole are at.

@@ -7,6 +7,7 @@ use callboard_actors::vocabulary::Moment;
 
 use super::behaviour::{Scene, TasksAnswer};
 use super::calls::*;
+use super::departed::ADVICE;
 use super::messages::TaskError;
 use super::state::*;
 use crate::agent::{StopStep, TaskStopped};
@@ -107,9 +108,10 @@ impl Task {
     }
 
     /// The time is over within which it should have stopped.
-    pub(super) fn give_up(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
+    pub(super) fn give_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         if !self.phase.is_let_be() && self.course.wanted == Some(Wanted::Stopped) {
-            let reason = self.note.clone();
+            let departed = scene.has_departed(self.driver());
+            let reason = if departed { format!("{}; {ADVICE}", self.note) } else { self.note.clone() };
             self.out_of_reach(moment, reason, effects);
         }
     }

@@ -6,10 +6,11 @@ use std::rc::Rc;
 use actix::Recipient;
 use callboard_actors::persister::{Operation, Owner, Settled};
 use callboard_actors::shell::{Database, Ledger, Store, Ticket, Written};
-use callboard_actors::vocabulary::AllocationId;
+use callboard_actors::vocabulary::{AllocationId, DriverName};
 use futures_util::future::LocalBoxFuture;
 
 use super::calls::{TasksChange, TasksImage};
+use super::kept::KeptRow;
 use super::row::{CourseRow, LogRow};
 use super::state::Tasks;
 
@@ -42,6 +43,15 @@ fn name(key: &[u8]) -> Result<AllocationId, String> {
     AllocationId::new(text).map_err(|error| error.to_string())
 }
 
+fn driver_key(driver: &DriverName) -> Vec<u8> {
+    driver.as_str().as_bytes().to_vec()
+}
+
+fn driver_name(key: &[u8]) -> Result<DriverName, String> {
+    let text = std::str::from_utf8(key).map_err(|error| error.to_string())?;
+    DriverName::new(text).map_err(|error| error.to_string())
+}
+
 impl Store<Tasks> for TasksStore {
     fn open(&mut self, settled: Recipient<Settled>) {
         self.ledger.open(settled);
@@ -54,6 +64,10 @@ impl Store<Tasks> for TasksStore {
             TasksChange::Forget(name) => {
                 vec![Operation::delete::<CourseRow>(key(&name)), Operation::delete::<LogRow>(key(&name))]
             }
+            TasksChange::KeepDriver(driver, kept) => {
+                vec![Operation::put(driver_key(&driver), &KeptRow(*kept))]
+            }
+            TasksChange::ForgetDriver(driver) => vec![Operation::delete::<KeptRow>(driver_key(&driver))],
         };
         self.ledger.write(ticket, operations)
     }
@@ -64,11 +78,14 @@ impl Store<Tasks> for TasksStore {
             ledger.reopen().await?;
             let courses = ledger.rows::<CourseRow>().await?;
             let logs = ledger.rows::<LogRow>().await?;
+            let drivers = ledger.rows::<KeptRow>().await?;
+            let driver = |(key, row): (Vec<u8>, KeptRow)| Ok((driver_name(&key)?, row.0));
             let course = |(key, row): (Vec<u8>, CourseRow)| Ok((name(&key)?, row.0));
             let log = |(key, row): (Vec<u8>, LogRow)| Ok((name(&key)?, row.0));
             Ok(TasksImage {
                 courses: courses.into_iter().map(course).collect::<Result<_, String>>()?,
                 logs: logs.into_iter().map(log).collect::<Result<_, String>>()?,
+                drivers: drivers.into_iter().map(driver).collect::<Result<_, String>>()?,
                 is_of_earlier_run: !is_read.replace(true),
             })
         })

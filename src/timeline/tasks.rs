@@ -36,8 +36,12 @@ impl Retell for TasksTeller {
                 let message = format!("task {name} is in the configuration no more, and forgotten");
                 vec![(Rank::End, Line::new(Voice::Tasks, Voice::Everyone, message))]
             }
+            TasksNews::DriverForgotten(name) => {
+                let message = format!("driver {name} is in the configuration no more, ended and forgotten");
+                vec![(Rank::End, Line::new(Voice::Tasks, Voice::Everyone, message))]
+            }
             TasksNews::DriverChanged(entry) => match &entry.course {
-                DriverCourse::Asking | DriverCourse::Brought => Vec::new(),
+                DriverCourse::Asking | DriverCourse::Brought | DriverCourse::Leaving => Vec::new(),
                 DriverCourse::Pausing(reason) | DriverCourse::Refused(reason) => {
                     let message = format!("driver {} cannot be had: {reason}", entry.name);
                     vec![(Rank::Order, Line::new(Voice::Tasks, Voice::Everyone, message))]

@@ -241,14 +241,14 @@ impl Driver {
             (Rung::Recall, Reached::Recalled(Recalled::Proven(launched))) => self.runs(launched, effects),
             (Rung::Recall, Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)) => {
                 self.lost_process();
-                self.report.launches += 1;
-                self.climb(Rung::Launch, effects);
+                self.launch(moment, effects);
             }
             (Rung::Launch, Reached::Launched(launched)) => self.runs(launched, effects),
             (Rung::Dial, Reached::Connected(generation)) => {
                 if let Some(process) = &self.process {
                     self.report.generation = *generation;
-                    self.link = Link::Up(process.tag, Reading::default());
+                    let is_configured = self.config.spec.not_launched.is_some();
+                    self.link = Link::Up(process.tag, Reading { is_configured, ..Reading::default() });
                 }
                 self.climb_on(effects);
             }
@@ -278,6 +278,19 @@ impl Driver {
                 | Rung::Watch,
                 _,
             ) => self.failed(moment, &confused(rung), effects),
+        }
+    }
+
+    fn launch(&mut self, moment: Moment, effects: &mut Effects<Self>) {
+        match &self.config.spec.not_launched {
+            None => {
+                self.report.launches += 1;
+                self.climb(Rung::Launch, effects);
+            }
+            Some(reason) => {
+                let what = format!("no process of it runs, and none is launched: {reason}");
+                self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
+            }
         }
     }
 

@@ -19,7 +19,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_driver_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 14, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 15, || Play { stage: None });
 }
 
 struct Play {
@@ -127,7 +127,8 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<DriverConfig, Fault> {
     let mut limits = DriverLimits::default();
     limits.backoff.jitter_percent = 0;
     let errand = if args.take_key("errand") == Some("retire") { Errand::Retire } else { Errand::Serve };
-    let spec = DriverSpec::new(name(), process);
+    let not_launched = args.take_key("not-launched").map(str::to_owned);
+    let spec = DriverSpec { not_launched, ..DriverSpec::new(name(), process) };
     Ok(DriverConfig { spec, process: process_name(&name())?, errand, limits })
 }
 

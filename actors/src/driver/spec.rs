@@ -21,6 +21,9 @@ pub struct DriverSpec {
     pub api_version: String,
     /// Its configuration, as msgpack of what its schema describes (D113). Not shown: it may hold secrets.
     pub config: Vec<u8>,
+    /// Why no process of it is launched. One that an earlier run of the host left is found again all the same, and keeps the
+    /// configuration that it was given then. `None` by default.
+    pub not_launched: Option<String>,
     /// What it is told of this node.
     pub node: NodeFacts,
     /// How long its process may take to end when it is stopped, counted from the polite request (SHD-07). 5 s by default.
@@ -38,6 +41,7 @@ impl DriverSpec {
             process: Arc::new(process),
             api_version: String::new(),
             config: Vec::new(),
+            not_launched: None,
             node: NodeFacts { min_port: 0, max_port: 0 },
             stop_grace: STOP_GRACE,
             polite_deadline: Duration::from_secs(2),
@@ -52,6 +56,7 @@ impl fmt::Debug for DriverSpec {
             .field("process", &self.process)
             .field("api_version", &self.api_version)
             .field("config_bytes", &self.config.len())
+            .field("not_launched", &self.not_launched)
             .field("node", &self.node)
             .field("stop_grace", &self.stop_grace)
             .field("polite_deadline", &self.polite_deadline)

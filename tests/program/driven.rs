@@ -1,0 +1,45 @@
+//! Drivers and tasks of a real `callboard run`, as tests hold them.
+
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{Program, Stage};
+
+/// A task that writes its process into a file each time it is started, and runs until it is stopped.
+pub(crate) fn task(stage_dir: &str, name: &str, more: &str) -> String {
+    let script = format!("echo $$ >> {stage_dir}/{name}.pid; exec sleep 1000");
+    format!(
+        "[[task]]\nname = {name:?}\ndriver = \"exec\"\nconfig = {{ command = \"/bin/sh\", args = [\"-c\", {script:?}] }}\n{more}\n"
+    )
+}
+
+/// The processes that a task has been, one for each start.
+pub(crate) fn starts(stage: &Stage, name: &str) -> Vec<u64> {
+    let file: PathBuf = stage.directory.path().join(format!("{name}.pid"));
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+pub(crate) fn find<'v>(status: &'v Value, list: &str, name: &str) -> &'v Value {
+    let list = status[list].as_array().expect("a list");
+    list.iter().find(|entry| entry["name"] == name).unwrap_or(&Value::Null)
+}
+
+/// Waits until the driver is healthy and the task runs.
+pub(crate) fn until_running(program: &Program<'_>, name: &str) -> Value {
+    program.until("a healthy driver and its running task", |status| {
+        find(status, "drivers", "exec")["health"] == "healthy"
+            && find(status, "tasks", name)["state"] == "running"
+    })
+}
+
+pub(crate) fn driver_pid(status: &Value) -> u64 {
+    find(status, "drivers", "exec")["pid"].as_u64().expect("it has a process")
+}
+
+pub(crate) fn kill(pid: u64) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    kill_process(pid, Signal::KILL).expect("it lives");
+}
