@@ -1,4 +1,5 @@
-//! Every promise in `docs/guarantees.md` is held by tests and scripts that exist, and no promised id is missing.
+//! Every promise in `docs/guarantees.md` is held by stories, laws, searches and tests that exist, nothing that holds one is left
+//! out, and no promised id is missing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -74,6 +75,47 @@ fn every_test_and_script_that_a_guarantee_names_exists() {
     assert!(named.len() > 80, "the page is not what it was: {} names", named.len());
     let missing: Vec<&str> = named.into_iter().filter(|name| !names.contains(*name)).collect();
     assert!(missing.is_empty(), "docs/guarantees.md names what does not exist:\n{}", missing.join("\n"));
+}
+
+/// What the page names behind this word, in all rows: from the word up to the next semicolon.
+fn named_behind<'a>(word: &str, page: &'a str) -> BTreeSet<&'a str> {
+    let cells = page
+        .lines()
+        .filter(|line| line.starts_with('|'))
+        .filter_map(|row| row.trim_end_matches(" |").rsplit_once(" | "));
+    let parts = cells.flat_map(|(_, held_by)| held_by.split("; "));
+    parts.filter(|part| part.starts_with(&format!("{word} `"))).flat_map(named).collect()
+}
+
+/// The names of the tests of these files.
+fn tests_of(paths: impl Iterator<Item = PathBuf>) -> BTreeSet<String> {
+    paths.flat_map(|path| tests(&fs::read_to_string(path).unwrap())).collect()
+}
+
+fn stands_beside_a_promise(word: &str, there: &BTreeSet<String>) {
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let named: BTreeSet<String> = named_behind(word, &page).into_iter().map(str::to_owned).collect();
+    let unknown: Vec<_> = named.difference(there).collect();
+    assert!(unknown.is_empty(), "docs/guarantees.md names as {word} what is none: {unknown:#?}");
+    let left_out: Vec<_> = there.difference(&named).collect();
+    assert!(left_out.is_empty(), "docs/guarantees.md names as {word} beside no promise: {left_out:#?}");
+}
+
+#[test]
+fn every_story_stands_beside_the_promise_that_it_shows() {
+    let entries = fs::read_dir(root().join("tests/scripts")).unwrap();
+    let stories = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    stands_beside_a_promise("script", &stories.collect());
+}
+
+#[test]
+fn every_search_and_every_broken_machine_stands_beside_the_law_that_it_tries() {
+    let mut found = Vec::new();
+    files(&root().join("actors/tests/interleavings"), &mut found);
+    let is_broken = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("broken_");
+    let (broken, sound): (Vec<_>, Vec<_>) = found.into_iter().partition(is_broken);
+    stands_beside_a_promise("search", &tests_of(sound.into_iter()));
+    stands_beside_a_promise("broken", &tests_of(broken.into_iter()));
 }
 
 #[test]
