@@ -105,6 +105,7 @@ const PURE: &[&str] = &[
     "actors/src/catalog/scanning.rs",
     "actors/src/catalog/choosing.rs",
     "actors/src/catalog/comparing.rs",
+    "actors/src/catalog/files.rs",
     "actors/src/driver/events.rs",
     "actors/src/driver/recent.rs",
     "actors/src/driver/report.rs",

@@ -240,6 +240,43 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
 }
 
 #[test]
+fn a_mute_plugin_holds_up_nobody_else_and_is_told_after_its_own_time() {
+    let stage = Stage::new("");
+    let plugins = plugin_dir(&stage);
+    let mute = plugins.join("callboard-mute");
+    let script = format!("printf '#!/bin/sh\\nexec sleep 1000\\n' > {mute:?} && chmod 755 {mute:?}");
+    assert!(std::process::Command::new("/bin/sh").args(["-c", &script]).status().expect("it runs").success());
+    let driver = |name: &str, file: &str, more: &str| {
+        format!("[[driver]]\nname = {name:?}\nplugin = \"callboard-{file}\"\n{more}\n")
+    };
+    let good = driver("raw", "raw", "args = [\"plugin\", \"exec\", \"--name\", \"raw\"]");
+    let configuration = |start_timeout: &str| {
+        let mute = driver("mute", "mute", &format!("start_timeout = {start_timeout:?}"));
+        format!("plugin_dir = {plugins:?}\n{mute}{good}")
+    };
+
+    // It may take as long as it likes: the good one serves meanwhile.
+    stage.configure(&configuration("600s"));
+    let program = stage.run();
+    program.until("the good driver, while the other one says nothing", |status| {
+        find(status, "drivers", "raw")["health"] == "healthy"
+            && find(status, "drivers", "mute")["health"] == "looked for"
+    });
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+
+    // Its own time is that of its configuration.
+    stage.configure(&configuration("300ms"));
+    let program = stage.run();
+    program.until("why the mute one is none", |status| {
+        let reason = &find(status, "drivers", "mute")["reason"];
+        reason.as_str().is_some_and(|reason| reason.contains("300ms"))
+    });
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+}
+
+#[test]
 fn a_host_that_is_killed_at_any_moment_of_a_start_never_runs_a_task_twice_prc_09() {
     const ROUNDS: u64 = 24;
     let stage = Stage::new("");

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ const UNKNOWN_TASK: &str = "task not found";
 #[derive(Debug)]
 pub struct HostRunners {
     drivers: Address<Drivers>,
-    plugins: Arc<Plugins>,
+    plugins: Rc<Plugins>,
     data_dir: PathBuf,
 }
 
@@ -52,7 +53,7 @@ impl HostRunners {
     /// Will speak to the drivers at this address, whose plugins are these; tasks are kept below the data directory.
     #[must_use]
     pub fn new(drivers: Address<Drivers>, plugins: Plugins, data_dir: PathBuf) -> Self {
-        Self { drivers, plugins: Arc::new(plugins), data_dir }
+        Self { drivers, plugins: Rc::new(plugins), data_dir }
     }
 
     fn client(
@@ -82,7 +83,7 @@ impl HostRunners {
 
 impl Runners for HostRunners {
     fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>> {
-        let (plugins, drivers) = (Arc::clone(&self.plugins), self.drivers.clone());
+        let (plugins, drivers) = (Rc::clone(&self.plugins), self.drivers.clone());
         Box::pin(async move {
             let spec = plugins.resolve(&driver).await?;
             add(&drivers, spec).await

@@ -1,11 +1,11 @@
 //! How the drivers of a configuration are to be run.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use callboard_actors::catalog::{
-    Allowed, Catalog, CatalogOptions, ConfigSource, NOMAD_API_VERSION, PluginEntry, ResolvePlugin,
-    ScanPlugins,
+    Allowed, Catalog, CatalogOptions, ConfigSource, NOMAD_API_VERSION, PluginEntry, ResolveFile,
 };
 use callboard_actors::driver::DriverSpec;
 use callboard_actors::drivers::DriversOptions;
@@ -27,6 +27,8 @@ pub struct Plugins {
     drivers: BTreeMap<DriverName, DriverConfig>,
     policy: PluginPolicy,
     catalog: Address<Catalog>,
+    /// The drivers that the catalog was asked for.
+    asked: RefCell<BTreeSet<DriverName>>,
     directory: PathBuf,
     program: PathBuf,
 }
@@ -38,7 +40,7 @@ impl Plugins {
     pub fn new(config: &Config, catalog: Address<Catalog>, program: PathBuf) -> Self {
         let drivers = config.drivers.iter().map(|driver| (driver.name.clone(), driver.clone())).collect();
         let (policy, directory) = (config.plugins.clone(), config.data_dir.join("drivers"));
-        Self { drivers, policy, catalog, directory, program }
+        Self { drivers, policy, catalog, asked: RefCell::default(), directory, program }
     }
 
     /// How a driver is to be run.
@@ -55,7 +57,7 @@ impl Plugins {
                 let environment = driver.environment.clone();
                 DriverSpec::new(name.clone(), ProcessSpec { environment, ..process })
             }
-            DriverProgram::Plugin(_) => self.of_catalog(driver).await?,
+            DriverProgram::Plugin(file) => self.of_catalog(driver, file).await?,
         };
         Ok(DriverSpec { stop_grace: driver.stop_grace, ..spec })
     }
@@ -114,27 +116,19 @@ impl Plugins {
         }
     }
 
-    async fn of_catalog(&self, driver: &DriverConfig) -> Result<DriverSpec, Trouble> {
+    async fn of_catalog(&self, driver: &DriverConfig, file: &str) -> Result<DriverSpec, Trouble> {
         let name = PluginName::new(driver.name.as_str());
         let name = name.map_err(|error| Trouble::lasting(error.to_string()))?;
         let plugin = PluginKey::new(PluginType::Driver, name);
         let unheard = |error: AskError| Trouble::passing(error.to_string());
-        let mut resolved =
-            self.catalog.ask(ResolvePlugin { plugin: plugin.clone() }).await.map_err(unheard)?;
-        if resolved.is_err() {
-            // Somebody may have mended it since it was looked at.
-            let scanned = self.catalog.ask(ScanPlugins).await.map_err(unheard)?;
-            scanned.map_err(|error| Trouble::passing(error.to_string()))?;
-            resolved = self.catalog.ask(ResolvePlugin { plugin }).await.map_err(unheard)?;
-        }
-        let resolved = resolved
+        // What is asked for again could not be had, and somebody may have mended it since.
+        let anew = !self.asked.borrow_mut().insert(driver.name.clone());
+        let asked = self.catalog.ask(ResolveFile { plugin, file: file.to_owned(), anew });
+        let resolved = asked
+            .await
+            .map_err(unheard)?
             .map_err(|error| Trouble { is_transient: error.is_transient(), reason: error.to_string() })?;
-        let process = ProcessSpec {
-            start_timeout: driver.start_timeout,
-            stop_grace: driver.stop_grace,
-            ..resolved.process
-        };
-        let spec = DriverSpec::new(driver.name.clone(), process);
+        let spec = DriverSpec::new(driver.name.clone(), resolved.process);
         Ok(DriverSpec { api_version: resolved.api_version, config: resolved.config, ..spec })
     }
 }
@@ -163,6 +157,8 @@ fn entry(driver: &DriverConfig) -> PluginEntry {
         config: Some(ConfigSource::Toml(driver.config.clone())),
         environment: driver.environment.clone(),
         lifetime: if driver.survives { Lifetime::Surviving } else { Lifetime::Bound },
+        start_timeout: Some(driver.start_timeout),
+        stop_grace: Some(driver.stop_grace),
     }
 }
 

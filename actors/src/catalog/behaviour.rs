@@ -1,16 +1,17 @@
 //! What the catalog decides: when it scans, and what it answers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::choosing::resolve;
 use super::comparing::compare;
 use super::messages::{
-    CatalogAnswer, CatalogAsk, CatalogNews, ListPlugins, Listing, ResolvePlugin, ScanPlugins,
+    CatalogAnswer, CatalogAsk, CatalogNews, ListPlugins, Listing, ResolveFile, ResolvePlugin, ScanPlugins,
 };
 use super::options::CatalogOptions;
 use super::refusal::{Refusal, ResolveError, ScanError};
-use super::state::{Catalog, CatalogCall, CatalogOutcome, Phase};
+use super::state::{Catalog, CatalogCall, CatalogOutcome, Phase, Told};
 use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, Generation, Moment, PluginKey};
 
@@ -38,10 +39,14 @@ impl Machine for Catalog {
             phase: Phase::Sweeping,
             // Temporary instances of a former life, which end meanwhile, keep their names to themselves.
             attempt: Attempt::new(moment.random >> 16),
+            awaited: Attempt::default(),
             listing: Listing::default(),
             scanning: Vec::new(),
             scanning_next: Vec::new(),
             resolving: Vec::new(),
+            resolving_files: Vec::new(),
+            files: BTreeMap::new(),
+            looks: BTreeMap::new(),
         }
     }
 
@@ -56,6 +61,9 @@ impl Machine for Catalog {
             }
             Input::Asked { id, ask: CatalogAsk::ResolvePlugin(ResolvePlugin { plugin }), .. } => {
                 self.resolve_asked(*id, plugin, effects);
+            }
+            Input::Asked { id, ask: CatalogAsk::ResolveFile(ask), .. } => {
+                self.file_asked(*id, ask, effects);
             }
             Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
             Input::Elapsed(never) => match *never {},
@@ -118,24 +126,28 @@ impl Catalog {
         effects.reply(id, CatalogAnswer::ResolvePlugin(answer));
     }
 
-    fn waiting(&self) -> usize {
-        self.scanning.len() + self.scanning_next.len() + self.resolving.len()
+    pub(super) fn waiting(&self) -> usize {
+        let files = self.resolving_files.len();
+        self.scanning.len() + self.scanning_next.len() + self.resolving.len() + files
     }
 
     // === Calls ===
 
     fn sweep(&mut self, effects: &mut Effects<Self>) {
-        let key = self.next_key();
+        let key = self.awaited_key();
         effects.call(key, SWEEP_DEADLINE, CatalogCall::Sweep);
     }
 
     pub(super) fn next_key(&mut self) -> CallKey {
         self.attempt = self.attempt.next();
-        self.key()
+        CallKey { generation: Generation::default(), attempt: self.attempt }
     }
 
-    fn key(&self) -> CallKey {
-        CallKey { generation: Generation::default(), attempt: self.attempt }
+    /// The key of a call that the phase waits for.
+    pub(super) fn awaited_key(&mut self) -> CallKey {
+        let key = self.next_key();
+        self.awaited = key.attempt;
+        key
     }
 
     fn returned(
@@ -145,23 +157,20 @@ impl Catalog {
         outcome: &Result<CatalogOutcome, CallLost>,
         effects: &mut Effects<Self>,
     ) {
+        let is_awaited = key.attempt == self.awaited;
+        if let Some(file) = self.looks.remove(&key.attempt) {
+            return self.file_told(&file, &probed(outcome), effects);
+        }
         match &self.phase {
             // Whether all are gone or one cannot be ended: their names are their own, so nothing is in the way.
-            Phase::Sweeping if key == self.key() => self.begin_scan(moment, effects),
-            Phase::Reading if key == self.key() => match outcome {
+            Phase::Sweeping if is_awaited => self.begin_scan(moment, effects),
+            Phase::Reading if is_awaited => match outcome {
                 Ok(CatalogOutcome::Directory(read)) => self.directory_read(moment, read, effects),
                 Ok(CatalogOutcome::Swept | CatalogOutcome::Probed(_)) => {}
                 Err(lost) => self.directory_lost(moment, lost, effects),
             },
-            Phase::Probing(_) => match outcome {
-                Ok(CatalogOutcome::Probed(told)) => self.probed(moment, key.attempt, told, effects),
-                Ok(CatalogOutcome::Swept | CatalogOutcome::Directory(_)) => {}
-                Err(lost) => {
-                    let told = Err(Refusal::Lost(lost.to_string()));
-                    self.probed(moment, key.attempt, &told, effects);
-                }
-            },
-            Phase::Stopping if key == self.key() => effects.stop(),
+            Phase::Probing(_) => self.probed(moment, key.attempt, &probed(outcome), effects),
+            Phase::Stopping if is_awaited => effects.stop(),
             // Of a call that nobody waits for any more.
             Phase::Sweeping | Phase::Reading | Phase::Resting | Phase::Stopping => {}
         }
@@ -182,6 +191,7 @@ impl Catalog {
             let answer = resolve(&self.listing, &plugin, &self.options);
             effects.reply(id, CatalogAnswer::ResolvePlugin(answer));
         }
+        self.look_for_those_who_wait(effects);
         if !self.scanning_next.is_empty() {
             self.scanning = std::mem::take(&mut self.scanning_next);
             self.begin_scan(moment, effects);
@@ -202,6 +212,20 @@ impl Catalog {
         for (id, plugin) in self.resolving.drain(..) {
             effects.reply(id, CatalogAnswer::ResolvePlugin(Err(ResolveError::Stopping { plugin })));
         }
+        for (id, ResolveFile { plugin, .. }) in self.resolving_files.drain(..) {
+            effects.reply(id, CatalogAnswer::ResolveFile(Err(ResolveError::Stopping { plugin })));
+        }
         self.sweep(effects);
+    }
+}
+
+/// What came of asking a plugin.
+fn probed(outcome: &Result<CatalogOutcome, CallLost>) -> Result<Box<Told>, Refusal> {
+    match outcome {
+        Ok(CatalogOutcome::Probed(told)) => told.clone(),
+        Ok(CatalogOutcome::Swept | CatalogOutcome::Directory(_)) => {
+            Err(Refusal::Lost("another question was answered than was asked".to_owned()))
+        }
+        Err(lost) => Err(Refusal::Lost(lost.to_string())),
     }
 }

@@ -48,6 +48,11 @@ pub(super) fn choose(draft: Draft, options: &CatalogOptions, now: Timestamp) -> 
     listing
 }
 
+/// What is needed to run one candidate, whatever others there are.
+pub(super) fn usable(candidate: Candidate, options: &CatalogOptions) -> Result<ResolvedPlugin, Refusal> {
+    configured(eligible(candidate, options)?, options)
+}
+
 fn eligible(candidate: Candidate, options: &CatalogOptions) -> Result<Eligible, Refusal> {
     let Candidate { source, plugin, version, api_versions, schema } = candidate;
     let version = PluginVersion::new(&version).map_err(Refusal::Version)?;

@@ -19,11 +19,24 @@ pub struct ScanPlugins;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListPlugins;
 
-/// Asks for all that is needed to run a plugin. Before the end of the first scan it waits for that.
+/// Asks for all that is needed to run a plugin. Before the end of the first scan it waits for that, since any file may be a
+/// higher version of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvePlugin {
     /// Which plugin.
     pub plugin: PluginKey,
+}
+
+/// Asks for all that is needed to run the plugin of one file of the plugin directory, whatever other files there are. Answered
+/// as soon as that file has told who it is: it waits for no other plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolveFile {
+    /// Which plugin the file has to be.
+    pub plugin: PluginKey,
+    /// The name of the file.
+    pub file: String,
+    /// Whether the file is asked anew though it has been asked before: somebody may have mended it.
+    pub anew: bool,
 }
 
 /// Where a plugin comes from.
@@ -175,6 +188,7 @@ conversation! {
         ScanPlugins => Result<Listing, ScanError>,
         ListPlugins => Listing,
         ResolvePlugin => Result<Box<ResolvedPlugin>, ResolveError>,
+        ResolveFile => Result<Box<ResolvedPlugin>, ResolveError>,
     }
 }
 

@@ -26,7 +26,8 @@
 //!   (SEC-05); that it is there is no permission. Its digest is checked if one is pinned (SEC-07).
 //! - A temporary instance ends with its scan by every path: told, failed, too slow, stopped, crashed (PRC-02). It also ends
 //!   with the host. No two share a name.
-//! - One broken plugin is told with its reason and stops nobody else.
+//! - One broken plugin is told with its reason and stops nobody else. Who names the file that is wanted waits for that file
+//!   only; who names a plugin waits for all, since any file may be a higher version of it.
 //! - Among plugins of one type and name the highest version is used, compared as semantic versions are; the others are told as
 //!   shadowed. If its configuration does not fit, no other one steps in: nobody asked for a downgrade.
 //! - Plugin and host have to share a version of the interface; the highest is taken.
@@ -48,6 +49,7 @@ mod spec;
 mod behaviour;
 mod choosing;
 mod comparing;
+mod files;
 mod scanning;
 
 mod launcher;

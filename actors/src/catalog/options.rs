@@ -90,6 +90,11 @@ pub struct PluginEntry {
     pub environment: BTreeMap<String, String>,
     /// What happens to it when the host dies. The instance that is asked who it is always ends with the host.
     pub lifetime: Lifetime,
+    /// How long it may take to say its handshake; `None` for the limit of the catalog.
+    pub start_timeout: Option<Duration>,
+    /// How long it may take to end; `None` for the limit of the catalog when it is asked who it is, and for the usual time when
+    /// it serves.
+    pub stop_grace: Option<Duration>,
 }
 
 impl PluginEntry {
@@ -102,6 +107,8 @@ impl PluginEntry {
             config: None,
             environment: BTreeMap::new(),
             lifetime: Lifetime::Surviving,
+            start_timeout: None,
+            stop_grace: None,
         }
     }
 }
@@ -121,6 +128,8 @@ impl fmt::Debug for PluginEntry {
             .field("config", &self.config.is_some())
             .field("environment", &self.environment.keys().collect::<Vec<_>>())
             .field("lifetime", &self.lifetime)
+            .field("start_timeout", &self.start_timeout)
+            .field("stop_grace", &self.stop_grace)
             .finish()
     }
 }

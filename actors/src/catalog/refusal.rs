@@ -160,6 +160,16 @@ pub enum ResolveError {
         /// Why.
         reason: Box<Refusal>,
     },
+    /// The file that was named is another plugin.
+    #[error("file {} is {told} and not {plugin}", file.escape_debug())]
+    Another {
+        /// Which plugin was wanted.
+        plugin: PluginKey,
+        /// The file.
+        file: String,
+        /// Which plugin it says to be.
+        told: PluginKey,
+    },
     /// It is there and is to be left alone.
     #[error("plugin {plugin} is blocked: {}", by.as_str())]
     Blocked {
@@ -190,7 +200,9 @@ impl ResolveError {
             Self::Refused { reason, .. } => reason.is_transient(),
             Self::Unread { error, .. } => error.is_transient(),
             Self::TooMany { .. } => true,
-            Self::Unknown { .. } | Self::Blocked { .. } | Self::Stopping { .. } => false,
+            Self::Unknown { .. } | Self::Another { .. } | Self::Blocked { .. } | Self::Stopping { .. } => {
+                false
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ const FILE_NAME_BYTES_MAX: usize = 100;
 
 impl Catalog {
     pub(super) fn begin_scan(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        let key = self.next_key();
+        let key = self.awaited_key();
         self.phase = Phase::Reading;
         let limits = self.options.limits;
         match self.options.directory.clone() {
@@ -58,8 +58,10 @@ impl Catalog {
             Err(error) => draft.directory_error = Some(error.clone()),
         }
         queue.sort();
+        self.files_admitted(&draft, effects);
         self.phase =
             Phase::Probing(Box::new(Scan { queue: queue.into(), running: Default::default(), draft }));
+        self.look_for_those_who_wait(effects);
         self.probe_next(moment, effects);
     }
 
@@ -112,6 +114,8 @@ impl Catalog {
         let Phase::Probing(scan) = &mut self.phase else { return };
         // What an earlier scan still hears changes nothing.
         let Some(name) = scan.running.remove(&attempt) else { return };
+        self.file_told(&name, told, effects);
+        let Phase::Probing(scan) = &mut self.phase else { return };
         let source = PluginSource::External(name);
         match told {
             Ok(told) => scan.draft.candidates.push(candidate(source, told)),
@@ -133,7 +137,7 @@ impl Draft {
 
 impl ProbeOrder {
     /// How long asking may take at most, each part at its own limit.
-    fn longest(&self) -> std::time::Duration {
+    pub(super) fn longest(&self) -> std::time::Duration {
         self.spec.start_timeout
             + self.call_deadline * 3
             + self.polite_deadline
@@ -144,26 +148,37 @@ impl ProbeOrder {
 
 /// Whether a file of the directory may be launched (SEC-05). What may not is noted, with the reason.
 fn admit(entry: &DirectoryEntry, options: &CatalogOptions, draft: &mut Draft) -> bool {
-    let (name, source) = (&*entry.name, PluginSource::External(entry.name.clone()));
+    let source = PluginSource::External(entry.name.clone());
+    match (admit_name(&entry.name, options), entry.kind) {
+        (Ok(()), EntryKind::Program) => return true,
+        (Ok(()), EntryKind::Inert) => draft.refuse(source, Refusal::NotExecutable),
+        (Ok(()), EntryKind::Link) => draft.refuse(source, Refusal::Link),
+        (Ok(()), EntryKind::Other) => draft.refuse(source, Refusal::NotAFile),
+        (Err(NotAdmitted::Odd), _) => draft.refuse(source, Refusal::OddName),
+        (Err(NotAdmitted::Blocked(by)), _) => draft.block(source, by),
+    }
+    false
+}
+
+/// Why a file is not launched, whatever it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NotAdmitted {
+    Odd,
+    Blocked(BlockedBy),
+}
+
+/// Whether a file of this name may be launched.
+pub(super) fn admit_name(name: &str, options: &CatalogOptions) -> Result<(), NotAdmitted> {
     let is_allowed = match &options.allowed {
         Allowed::Everything => true,
         Allowed::Only(names) => names.contains(name) || options.entries.contains_key(name),
     };
-    if !is_plain(name) {
-        draft.refuse(source, Refusal::OddName);
-    } else if options.blocked.contains(name) {
-        draft.block(source, BlockedBy::File);
-    } else if !is_allowed {
-        draft.block(source, BlockedBy::NotAllowed);
-    } else {
-        match entry.kind {
-            EntryKind::Program => return true,
-            EntryKind::Inert => draft.refuse(source, Refusal::NotExecutable),
-            EntryKind::Link => draft.refuse(source, Refusal::Link),
-            EntryKind::Other => draft.refuse(source, Refusal::NotAFile),
-        }
+    match (is_plain(name), options.blocked.contains(name), is_allowed) {
+        (false, _, _) => Err(NotAdmitted::Odd),
+        (true, true, _) => Err(NotAdmitted::Blocked(BlockedBy::File)),
+        (true, false, false) => Err(NotAdmitted::Blocked(BlockedBy::NotAllowed)),
+        (true, false, true) => Ok(()),
     }
-    false
 }
 
 /// A name that means one file, and reads as what it is.
@@ -202,7 +217,7 @@ fn internal_draft(options: &CatalogOptions) -> Draft {
     draft
 }
 
-fn candidate(source: PluginSource, told: &Told) -> Candidate {
+pub(super) fn candidate(source: PluginSource, told: &Told) -> Candidate {
     Candidate {
         source,
         plugin: told.plugin.clone(),
@@ -216,20 +231,17 @@ fn candidate(source: PluginSource, told: &Told) -> Candidate {
 }
 
 /// How a file is asked. `None` if no process could have its name, which was checked before.
-fn order(file: &str, attempt: Attempt, options: &CatalogOptions) -> Option<ProbeOrder> {
+pub(super) fn order(file: &str, attempt: Attempt, options: &CatalogOptions) -> Option<ProbeOrder> {
     let limits = &options.limits;
     let name = ProcessName::new(format!("catalog-{attempt}-{file}")).ok()?;
-    let spec = ProcessSpec {
-        lifetime: Lifetime::Bound,
-        start_timeout: limits.start_timeout,
-        stop_grace: limits.stop_grace,
-        ..external_spec(file, options)
-    };
+    let entry = options.entries.get(file);
+    let stop_grace = entry.and_then(|entry| entry.stop_grace).unwrap_or(limits.stop_grace);
+    let spec = ProcessSpec { lifetime: Lifetime::Bound, stop_grace, ..external_spec(file, options) };
     Some(ProbeOrder {
         name,
         spec,
         call_deadline: limits.call_deadline,
         polite_deadline: limits.polite_deadline,
-        stop_grace: limits.stop_grace,
+        stop_grace,
     })
 }

@@ -20,7 +20,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_catalog_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/scripts"), 15, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/scripts"), 17, || Play { stage: None });
 }
 
 struct Play {
@@ -76,6 +76,12 @@ impl Runner for Play {
             "resolve" => {
                 let plugin = read_plugin(&word(&mut args, "plugin")?)?;
                 stage.ask(CatalogAsk::ResolvePlugin(ResolvePlugin { plugin }));
+            }
+            "file" => {
+                let anew = args.take_key("anew").is_some();
+                let file = word(&mut args, "file")?;
+                let plugin = read_plugin(&word(&mut args, "plugin")?)?;
+                stage.ask(CatalogAsk::ResolveFile(ResolveFile { plugin, file, anew }));
             }
             "stop" => stage.stop(),
             "crash" => stage.crash(),
@@ -135,6 +141,8 @@ fn read_options(args: &mut ArgumentConsumer<'_>) -> Result<CatalogOptions, Fault
         entry.environment.insert("TOKEN".to_owned(), "canary-9".to_owned());
         entry.sha256 = Some([7; 32]);
         entry.lifetime = crate::process::Lifetime::Bound;
+        entry.start_timeout = Some(std::time::Duration::from_secs(3));
+        entry.stop_grace = Some(std::time::Duration::from_secs(1));
     }
     if let Some(text) = args.take_key("internal") {
         let (name, version) = text.split_once('@').ok_or("an internal plugin has a version")?;
@@ -231,6 +239,13 @@ fn tell(effect: &Effect<Catalog>, _: Timestamp) -> String {
         Effect::Reply(id, CatalogAnswer::ResolvePlugin(Err(error))) => {
             let again = if error.is_transient() { " (try again)" } else { "" };
             format!("resolved {}: no: {error}{again}", number(*id))
+        }
+        Effect::Reply(id, CatalogAnswer::ResolveFile(Ok(found))) => {
+            format!("file {}: {}, {}", number(*id), tell_found(found), tell_spec(&found.process))
+        }
+        Effect::Reply(id, CatalogAnswer::ResolveFile(Err(error))) => {
+            let again = if error.is_transient() { " (try again)" } else { "" };
+            format!("file {}: no: {error}{again}", number(*id))
         }
         Effect::Publish(news) => format!("news: {}", tell_news(news)),
         Effect::Stop(ending) => format!("ends: {ending:?}"),

@@ -42,7 +42,8 @@ fn finished(
         inherit: options.inherit.clone().unwrap_or_else(|| usual.inherit.clone()),
         lifetime: entry.lifetime,
         handshake: Some(options.handshake.clone()),
-        start_timeout: options.limits.start_timeout,
+        start_timeout: entry.start_timeout.unwrap_or(options.limits.start_timeout),
+        stop_grace: entry.stop_grace.unwrap_or(usual.stop_grace),
         ..usual
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use callboard_proto::hclspec as wire;
 
-use super::messages::{BlockedPlugin, Listing, PluginSource, RefusedPlugin};
+use super::files::FileKnown;
+use super::messages::{BlockedPlugin, Listing, PluginSource, RefusedPlugin, ResolveFile};
 use super::options::CatalogOptions;
 use super::refusal::{DirectoryError, Refusal};
 use crate::hclspec::Schema;
@@ -153,7 +154,10 @@ pub(super) enum CandidateSchema {
 pub struct Catalog {
     pub(super) options: Arc<CatalogOptions>,
     pub(super) phase: Phase,
+    /// The number of the latest call.
     pub(super) attempt: Attempt,
+    /// The number of the call that the phase waits for, where it is only one.
+    pub(super) awaited: Attempt,
     pub(super) listing: Listing,
     /// Who waits for the end of this scan.
     pub(super) scanning: Vec<AskId>,
@@ -161,4 +165,10 @@ pub struct Catalog {
     pub(super) scanning_next: Vec<AskId>,
     /// Who waits for a plugin until the first scan has ended.
     pub(super) resolving: Vec<(AskId, PluginKey)>,
+    /// Who waits for a file.
+    pub(super) resolving_files: Vec<(AskId, ResolveFile)>,
+    /// What is known of files, as far as they were asked.
+    pub(super) files: BTreeMap<String, FileKnown>,
+    /// Files that are asked beside any scan.
+    pub(super) looks: BTreeMap<Attempt, String>,
 }

@@ -1,0 +1,157 @@
+//! What is known of one file, for those who name the file that they want: they wait for that one, and not for the others that
+//! are being asked beside it.
+
+use super::choosing::usable;
+use super::messages::{BlockedBy, CatalogAnswer, PluginSource, ResolveFile, ResolvedPlugin};
+use super::options::CatalogOptions;
+use super::refusal::{Refusal, ResolveError};
+use super::scanning::{NotAdmitted, admit_name, candidate, order};
+use super::state::{Catalog, CatalogCall, Draft, Phase, Told};
+use crate::shell::{AskId, Effects};
+
+/// What is known of a file.
+#[derive(Debug, Clone)]
+pub(super) enum FileKnown {
+    /// It is this plugin, and can be used.
+    Usable(Box<ResolvedPlugin>),
+    /// It cannot be used.
+    Refused(Refusal),
+    /// It is to be left alone.
+    Blocked(BlockedBy),
+}
+
+impl FileKnown {
+    pub(super) fn of(file: &str, told: &Result<Box<Told>, Refusal>, options: &CatalogOptions) -> Self {
+        match told {
+            Ok(told) if options.blocked.contains(told.plugin.name.as_str()) => Self::Blocked(BlockedBy::Name),
+            Ok(told) => {
+                let source = PluginSource::External(file.to_owned());
+                match usable(candidate(source, told), options) {
+                    Ok(resolved) => Self::Usable(Box::new(resolved)),
+                    Err(refusal) => Self::Refused(refusal),
+                }
+            }
+            Err(refusal) => Self::Refused(refusal.clone()),
+        }
+    }
+
+    fn answer(&self, ask: &ResolveFile) -> Result<Box<ResolvedPlugin>, ResolveError> {
+        let ResolveFile { plugin, file, .. } = ask;
+        match self {
+            Self::Usable(resolved) if resolved.info.plugin == *plugin => Ok(resolved.clone()),
+            Self::Usable(resolved) => Err(ResolveError::Another {
+                plugin: plugin.clone(),
+                file: file.clone(),
+                told: resolved.info.plugin.clone(),
+            }),
+            Self::Refused(reason) => Err(ResolveError::Refused {
+                plugin: plugin.clone(),
+                source_name: PluginSource::External(file.clone()),
+                reason: Box::new(reason.clone()),
+            }),
+            Self::Blocked(by) => Err(ResolveError::Blocked { plugin: plugin.clone(), by: *by }),
+        }
+    }
+}
+
+impl Catalog {
+    pub(super) fn file_asked(&mut self, id: AskId, ask: &ResolveFile, effects: &mut Effects<Self>) {
+        let waiting = self.waiting();
+        let answer = match &self.phase {
+            Phase::Stopping => Err(ResolveError::Stopping { plugin: ask.plugin.clone() }),
+            Phase::Sweeping | Phase::Reading | Phase::Probing(_) | Phase::Resting => {
+                match self.files.get(&ask.file) {
+                    Some(known) if !ask.anew => known.answer(ask),
+                    Some(_) | None if waiting >= self.options.limits.waiting_max => {
+                        Err(ResolveError::TooMany { waiting })
+                    }
+                    Some(_) | None => {
+                        self.resolving_files.push((id, ask.clone()));
+                        if !self.is_to_be_asked(&ask.file) {
+                            self.look(&ask.file, effects);
+                        }
+                        return;
+                    }
+                }
+            }
+        };
+        effects.reply(id, CatalogAnswer::ResolveFile(answer));
+    }
+
+    /// Whether a file is being asked already, or will be by the scan that is under way.
+    fn is_to_be_asked(&self, file: &str) -> bool {
+        let by_the_scan = match &self.phase {
+            Phase::Sweeping | Phase::Reading => true,
+            Phase::Probing(scan) => {
+                scan.queue.iter().any(|queued| queued == file)
+                    || scan.running.values().any(|name| name == file)
+            }
+            Phase::Resting | Phase::Stopping => false,
+        };
+        by_the_scan || self.looks.values().any(|name| name == file)
+    }
+
+    /// Asks one file who it is, beside whatever scan there is. What is there is seen when it is opened.
+    fn look(&mut self, file: &str, effects: &mut Effects<Self>) {
+        match admit_name(file, &self.options) {
+            Ok(()) => {}
+            Err(NotAdmitted::Odd) => {
+                return self.file_known(file, FileKnown::Refused(Refusal::OddName), effects);
+            }
+            Err(NotAdmitted::Blocked(by)) => {
+                return self.file_known(file, FileKnown::Blocked(by), effects);
+            }
+        }
+        let key = self.next_key();
+        match order(file, key.attempt, &self.options) {
+            Some(order) => {
+                self.looks.insert(key.attempt, file.to_owned());
+                effects.call(key, order.longest(), CatalogCall::Probe(Box::new(order)));
+            }
+            None => self.file_known(file, FileKnown::Refused(Refusal::OddName), effects),
+        }
+    }
+
+    /// Takes what a file has told, and answers those who wait for it.
+    pub(super) fn file_told(
+        &mut self,
+        file: &str,
+        told: &Result<Box<Told>, Refusal>,
+        effects: &mut Effects<Self>,
+    ) {
+        let known = FileKnown::of(file, told, &self.options);
+        self.file_known(file, known, effects);
+    }
+
+    fn file_known(&mut self, file: &str, known: FileKnown, effects: &mut Effects<Self>) {
+        let (served, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.resolving_files).into_iter().partition(|(_, ask)| ask.file == file);
+        self.resolving_files = waiting;
+        for (id, ask) in served {
+            effects.reply(id, CatalogAnswer::ResolveFile(known.answer(&ask)));
+        }
+        self.files.insert(file.to_owned(), known);
+    }
+
+    /// Takes what is known of files as soon as the directory is read: those that are not to be launched. Whoever waits for one
+    /// that the scan will not ask has it looked at.
+    pub(super) fn files_admitted(&mut self, draft: &Draft, effects: &mut Effects<Self>) {
+        for refused in &draft.refused {
+            let known = FileKnown::Refused(refused.reason.clone());
+            self.file_known(refused.source.name(), known, effects);
+        }
+        for blocked in &draft.blocked {
+            self.file_known(blocked.source.name(), FileKnown::Blocked(blocked.by), effects);
+        }
+    }
+
+    /// Has those files looked at that somebody waits for, and that no scan asks.
+    pub(super) fn look_for_those_who_wait(&mut self, effects: &mut Effects<Self>) {
+        let files: Vec<String> = self.resolving_files.iter().map(|(_, ask)| ask.file.clone()).collect();
+        for file in files {
+            if !self.is_to_be_asked(&file) && self.resolving_files.iter().any(|(_, ask)| ask.file == file) {
+                self.look(&file, effects);
+            }
+        }
+    }
+}
