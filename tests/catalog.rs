@@ -66,6 +66,12 @@ impl House {
             assert_eq!(running.ended().await, Ending::Normal);
         }
         self.assert_nothing_runs();
+        let left = fs::read_dir(self.directory.path().join("processes")).expect("it is there").flatten();
+        let left: Vec<_> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        assert!(
+            !left.iter().any(|name| name.starts_with("catalog-")),
+            "nothing of those asked lies there: {left:?}"
+        );
     }
 
     /// No process of the machine runs a program of this house.

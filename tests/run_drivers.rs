@@ -240,7 +240,7 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
 }
 
 #[test]
-fn a_mute_plugin_holds_up_nobody_else_and_is_told_after_its_own_time() {
+fn a_mute_plugin_holds_up_nobody_else_is_told_after_its_own_time_and_leaves_nothing() {
     let stage = Stage::new("");
     let plugins = plugin_dir(&stage);
     let mute = plugins.join("callboard-mute");
@@ -262,8 +262,7 @@ fn a_mute_plugin_holds_up_nobody_else_and_is_told_after_its_own_time() {
         find(status, "drivers", "raw")["health"] == "healthy"
             && find(status, "drivers", "mute")["health"] == "looked for"
     });
-    program.signal(Signal::TERM);
-    assert!(program.ended().0.success());
+    program.kill();
 
     // Its own time is that of its configuration.
     stage.configure(&configuration("300ms"));
@@ -274,6 +273,11 @@ fn a_mute_plugin_holds_up_nobody_else_and_is_told_after_its_own_time() {
     });
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
+
+    // Nothing is left of those that were only asked who they are, also when their host was killed meanwhile.
+    let left = std::fs::read_dir(stage.data_dir().join("processes")).expect("it is there");
+    let left: Vec<_> = left.map(|entry| entry.expect("it can be read").file_name()).collect();
+    assert_eq!(left, ["driver-raw"], "{left:?}");
 }
 
 #[test]

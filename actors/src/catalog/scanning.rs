@@ -236,7 +236,13 @@ pub(super) fn order(file: &str, attempt: Attempt, options: &CatalogOptions) -> O
     let name = ProcessName::new(format!("catalog-{attempt}-{file}")).ok()?;
     let entry = options.entries.get(file);
     let stop_grace = entry.and_then(|entry| entry.stop_grace).unwrap_or(limits.stop_grace);
-    let spec = ProcessSpec { lifetime: Lifetime::Bound, stop_grace, ..external_spec(file, options) };
+    // What it prints is logged, and told with the reason if it fails; nobody looks for it on disk.
+    let spec = ProcessSpec {
+        lifetime: Lifetime::Bound,
+        stop_grace,
+        output_kept_bytes: 0,
+        ..external_spec(file, options)
+    };
     Some(ProbeOrder {
         name,
         spec,

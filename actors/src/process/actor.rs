@@ -96,7 +96,13 @@ impl Doing<Process> for Hands {
         match call {
             ProcessCall::Spawn => {
                 let spec = self.spec.clone();
-                Box::pin(async move { ProcessOutcome::Spawned(scene.spawn(spec).await) })
+                Box::pin(async move {
+                    let spawned = scene.spawn(spec).await;
+                    if spawned.is_err() {
+                        scene.end_directory();
+                    }
+                    ProcessOutcome::Spawned(spawned)
+                })
             }
             ProcessCall::Find => ready(ProcessOutcome::Found(scene.find())),
             ProcessCall::Adopt => ready(ProcessOutcome::Adopted(scene.adopt())),
@@ -148,6 +154,14 @@ impl Scene {
 
     fn directory(&self) -> PathBuf {
         self.surroundings.directory.join(self.record.name.as_str())
+    }
+
+    /// Leaves nothing of a process of which no output is kept.
+    fn end_directory(&self) {
+        if self.record.output_kept_bytes == 0 {
+            sockets::end(&self.sockets());
+            output::end(&self.directory());
+        }
     }
 
     /// Where its sockets lie.
@@ -307,7 +321,9 @@ impl Scene {
         }
         sockets::end(&self.sockets());
         self.held.borrow_mut().output = self.read_on();
-        ProcessOutcome::Cleared(Box::new(self.last_words().await))
+        let words = self.last_words().await;
+        self.end_directory();
+        ProcessOutcome::Cleared(Box::new(words))
     }
 
     // === Its end ===
@@ -341,7 +357,9 @@ impl Scene {
             }
         }
         sockets::end(&self.sockets());
-        ProcessOutcome::Cleared(Box::new(self.last_words().await))
+        let words = self.last_words().await;
+        self.end_directory();
+        ProcessOutcome::Cleared(Box::new(words))
     }
 
     async fn let_go(self) -> ProcessOutcome {

@@ -62,6 +62,21 @@ pub(super) fn begin(directory: &Path) -> io::Result<(File, File)> {
     Ok((open(STDOUT)?, open(STDERR)?))
 }
 
+/// Removes the files of a process of which no output is kept, and its directory with them. Whatever else lies there stays, and
+/// the directory with it.
+pub(super) fn end(directory: &Path) {
+    let remove = |name: &str| match fs::remove_file(directory.join(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    };
+    let removed = [STDOUT, STDERR, STDOUT_BEFORE, STDERR_BEFORE].into_iter().try_for_each(remove);
+    if let Err(error) = removed.and_then(|()| fs::remove_dir(directory))
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(directory = %directory.display(), %error, "the directory of a process stays behind");
+    }
+}
+
 /// What a reader needs.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {

@@ -114,7 +114,8 @@ pub struct ProcessSpec {
     pub start_timeout: Duration,
     /// How long it may take to end when its launch fails or the host stops.
     pub stop_grace: Duration,
-    /// How many bytes of each output stream are kept on disk behind what was read.
+    /// How many bytes of each output stream are kept on disk behind what was read. With none, nothing of it is left on disk
+    /// when it has ended.
     pub output_kept_bytes: u64,
 }
 
