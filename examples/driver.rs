@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, error::Error, process::ExitCode, sync::Mutex, time::Duration};
 
-use callboard::plugin::wire::{DriverTaskEvent, ExitResult, TaskConfig, TaskHandle, TaskState, TaskStatus};
+use callboard::plugin::wire::{ExitResult, TaskConfig, TaskHandle, TaskState, TaskStatus};
 use callboard::plugin::{
     Driver, EVENTS_KEPT, Events, InspectedTask, PluginInfo, Refusal, StartedTask, TaskExit, decode, run,
     schema,
@@ -43,12 +43,13 @@ impl Driver for Timers {
         let timer: Timer = decode(&task.msgpack_driver_config)?;
         let (time, ended, task_id) =
             (Duration::from_secs_f64(timer.seconds), Sender::new(false), task.id.clone());
-        self.tasks.lock().unwrap().insert(task_id.clone(), ended.clone());
-        let (events, message) = (self.events.clone(), "time is up".to_owned());
+        self.tasks.lock().unwrap().insert(task_id, ended.clone());
+        let (events, of) = (self.events.clone(), task.clone());
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(time, ended.subscribe().wait_for(|ended| *ended)).await;
+            let is_stopped =
+                tokio::time::timeout(time, ended.subscribe().wait_for(|ended| *ended)).await.is_ok();
+            events.tell(&of, if is_stopped { "stopped" } else { "time is up" });
             ended.send_replace(true);
-            events.announce(DriverTaskEvent { task_id, message, ..Default::default() });
         });
         let state = TaskState::Running.into();
         let handle = TaskHandle { version: 1, config: Some(task), state, driver_state: Vec::new() };

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use std::{io, mem};
 
-use callboard_proto::drivers::DriverTaskEvent;
+use callboard_proto::drivers::{DriverTaskEvent, TaskConfig};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::watch;
@@ -88,7 +88,19 @@ impl Events {
         Self(Arc::new(Shared { book: Mutex::new(book), last }))
     }
 
-    /// Says an event to every follower, and keeps it. The time is filled in where it is missing, the number always.
+    /// Says what happened to a task, as it was given to be started, to every follower, and keeps it.
+    pub fn tell(&self, task: &TaskConfig, message: impl Into<String>) {
+        self.announce(DriverTaskEvent {
+            task_id: task.id.clone(),
+            alloc_id: task.alloc_id.clone(),
+            task_name: task.name.clone(),
+            message: message.into(),
+            ..DriverTaskEvent::default()
+        });
+    }
+
+    /// Says an event to every follower, and keeps it. The time is filled in where it is missing, the number always. Hosts find
+    /// the handler of an event by its allocation and the name of its task; one that lacks them is heard by nobody (EVT-02).
     ///
     /// What cannot be written to its file is said all the same, under a new stream: the old one must not go on with numbers
     /// that are not on disk.

@@ -1,0 +1,95 @@
+//! A host program that runs one task through a driver, and takes every event of it.
+//!
+//! Give it what to run, in HCL, and the command of a driver plugin, for instance:
+//! `cargo build --release && cargo run --example tasks -- 'command = "/bin/date"' $PWD/target/release/callboard plugin exec`
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use callboard::actors::driver::client::{StartOutcome, TaskConfig, TaskExit, TaskId};
+use callboard::actors::driver::{DriverSpec, TaskEventItem, TaskKey};
+use callboard::actors::drivers::{AddDriver, DispenseDriver, RegisterTaskHandler, Wanted};
+use callboard::actors::eventor::task_events;
+use callboard::actors::goplugin::HandshakeTerms;
+use callboard::actors::hclspec::{Config, Schema};
+use callboard::actors::process::{Executable, Lifetime, ProcessSpec};
+use callboard::actors::vocabulary::{AllocationId, DriverName, TaskName};
+use callboard::host::Host;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[actix::main]
+async fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let (Some(task), Some(program)) = (words.next(), words.next()) else {
+        eprintln!("give what to run, in HCL, and the command of a driver plugin");
+        return ExitCode::from(2);
+    };
+    match run_task(&task, &program, words.collect()).await {
+        Ok(exit) => println!("it ended: {:?}", exit.end),
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs a host, a driver in it, and a task in that, to its end.
+async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<TaskExit, Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let host = Host::builder(directory.path().join("host")).start().await?;
+
+    // The driver: which process serves it. One that survives its host is found again by the next run.
+    let process = ProcessSpec {
+        arguments,
+        lifetime: Lifetime::Surviving,
+        handshake: Some(HandshakeTerms::nomad(None)),
+        ..ProcessSpec::new(Executable::at(program))
+    };
+    let name = DriverName::new("example")?;
+    host.drivers().ask(AddDriver { spec: DriverSpec::new(name.clone(), process) }).await??;
+
+    // Who hears of the task is said before it starts, and holds across every restart of the driver.
+    let key = TaskKey::new(AllocationId::new("a1")?, TaskName::new("main")?);
+    let (sink, mut events) = task_events(64, None);
+    let handler = RegisterTaskHandler { driver: name.clone(), task: key.clone(), sink };
+    host.drivers().ask(handler).await??;
+    let reader = actix_rt::spawn(async move {
+        while let Some(item) = events.next().await {
+            match item {
+                TaskEventItem::Event { event, .. } => println!("event: {}", event.message),
+                TaskEventItem::Gap { missed, reason } => println!("a gap: {missed:?} missed, {reason:?}"),
+            }
+        }
+    });
+
+    // A client of one generation of the driver: every question of its service, each with a deadline.
+    let driver =
+        host.drivers().ask(DispenseDriver { name, wanted: Wanted::Healthy, within: PATIENCE }).await??;
+    let schema = Schema::from_wire(&driver.task_config_schema(PATIENCE).await?)?;
+    let config = schema.decode(&Config::from_hcl(task)?)?.to_msgpack();
+    let id = TaskId::new("a1/main/1")?;
+    let output = directory.path().join("output");
+    let task = TaskConfig {
+        allocation_dir: directory.path().join("a1"),
+        stdout_path: output.clone(),
+        stderr_path: output.clone(),
+        ..TaskConfig::new(id.clone(), key.allocation, key.task, config)
+    };
+    match driver.start_task(&task, PATIENCE).await? {
+        // A host that wants to find the task again stores the handle before anything else.
+        StartOutcome::Started { handle, .. } => println!("started {}", handle.task_id()),
+        StartOutcome::Retry { reason } | StartOutcome::Fatal { reason } => return Err(reason.into()),
+    }
+    let exit = driver.wait_task(&id, Duration::from_secs(600)).await?;
+    driver.destroy_task(&id, false, PATIENCE).await?;
+    print!("{}", std::fs::read_to_string(output).unwrap_or_default());
+    // What it told in the end may be on its way. A host that goes on would stop listening with `ForgetTaskHandler`.
+    let _ = tokio::time::timeout(Duration::from_secs(1), reader).await;
+    for child in host.stop().await.children {
+        println!("{}: {} in {:?}", child.name, child.ending, child.took);
+    }
+    Ok(exit)
+}

@@ -1,0 +1,52 @@
+//! The two examples about drivers, with each other: a host program of some eighty lines runs a task in a driver of sixty.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// Where an example was built, beside the program. `cargo test` builds all examples, unless it is told to build one test only.
+fn example(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_BIN_EXE_callboard")).with_file_name("examples").join(name);
+    if path.is_file() {
+        return Some(path);
+    }
+    println!("not run: there is no {}; `cargo build --examples` makes it", path.display());
+    None
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn the_example_of_a_host_runs_a_task_in_the_example_of_a_driver_and_hears_of_its_end() {
+    let (Some(host), Some(driver)) = (example("tasks"), example("driver")) else { return };
+    let output = Command::new(&host).arg("seconds = 0.1").arg(&driver).output().unwrap();
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    for line in ["started a1/main/1", "event: time is up", "drivers: stopped in time", "it ended: Exited(0)"]
+    {
+        assert!(said.contains(line), "{line:?} is missing in: {said}");
+    }
+}
+
+#[test]
+fn the_example_of_a_host_runs_a_command_in_the_reference_driver() {
+    let Some(host) = example("tasks") else { return };
+    let task = "command = \"/bin/sh\"\nargs = [\"-c\", \"echo a word; exit 3\"]";
+    let driver = env!("CARGO_BIN_EXE_callboard");
+    let output = Command::new(&host).args([task, driver, "plugin", "exec"]).output().unwrap();
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    for line in ["a word", "event: exited with code 3", "it ended: Exited(3)"] {
+        assert!(said.contains(line), "{line:?} is missing in: {said}");
+    }
+}
+
+#[test]
+fn the_example_of_a_host_says_what_is_wrong_with_a_task() {
+    let (Some(host), Some(driver)) = (example("tasks"), example("driver")) else { return };
+    let output = Command::new(&host).arg("secods = 1").arg(&driver).output().unwrap();
+    let said = said(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("config.secods") && said.contains("config.seconds"), "{said}");
+}
