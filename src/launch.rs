@@ -322,8 +322,10 @@ fn instances_child(options: &Options, cast: &Cast, settings: &Settings) -> Child
 fn inventory_child(options: &Options, cast: &Cast, settings: &Settings) -> Child {
     let (options, settings) = (options.inventory, settings.clone());
     let (address, instances) = (cast.inventory.clone(), cast.instances.clone());
+    let drivers = cast.drivers.clone();
     let child = Child::new(spec("inventory", Duration::from_secs(5)), move || {
-        let running = inventory::start(&address, instances.clone(), options, settings.clone());
+        let running =
+            inventory::start(&address, instances.clone(), Some(drivers.clone()), options, settings.clone());
         std::future::ready(Ok(running))
     });
     child.seen_at(&cast.inventory)

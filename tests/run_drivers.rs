@@ -207,6 +207,11 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
     let reason = |name: &str| find(&status, "drivers", name)["reason"].as_str().expect("a reason").to_owned();
     assert!(reason("raw").contains("colour"), "{}", reason("raw"));
     assert!(reason("blocked").contains("blocked"), "{}", reason("blocked"));
+    // The first inventory has waited for all of them.
+    for (name, state) in [("exec", "healthy"), ("raw", "unhealthy"), ("absent", "unhealthy")] {
+        let told = format!("first fingerprint plugin=driver/{name} state=\"{state}\"");
+        until_true(&told, PATIENCE, || program.log().contains(&told));
+    }
     let failed = find(&status, "tasks", "web")["last_event"].as_str().expect("a text").to_owned();
     assert!(failed.contains("driver raw cannot be had") && failed.contains("colour"), "{failed}");
     program.signal(Signal::TERM);

@@ -28,7 +28,8 @@ impl Books {
     fn open(house: &House) -> Self {
         let address = Address::vacant("inventory", 64);
         let options = InventoryOptions::default();
-        let running = inventory::start(&address, house.instances.clone(), options, house.settings.clone());
+        let running =
+            inventory::start(&address, house.instances.clone(), None, options, house.settings.clone());
         let feed = address.subscribe(64).expect("it runs");
         Self { address, running, feed }
     }

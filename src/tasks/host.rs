@@ -11,7 +11,8 @@ use callboard_actors::driver::client::{
 };
 use callboard_actors::driver::{DriverSpec, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, RegisterTaskHandler, RemoveDriver, Removed, Wanted,
+    AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, GiveUpDriver, RegisterTaskHandler, RemoveDriver,
+    Removed, Wanted,
 };
 use callboard_actors::eventor::TaskEventSink;
 use callboard_actors::hclspec::{Config, Schema};
@@ -85,8 +86,18 @@ impl Runners for HostRunners {
     fn bring(&self, driver: DriverName) -> Asking<Result<(), Trouble>> {
         let (plugins, drivers) = (Rc::clone(&self.plugins), self.drivers.clone());
         Box::pin(async move {
-            let spec = plugins.resolve(&driver).await?;
-            add(&drivers, spec).await
+            let brought = match plugins.resolve(&driver).await {
+                Ok(spec) => add(&drivers, spec).await,
+                Err(trouble) => Err(trouble),
+            };
+            if let Err(trouble) = &brought
+                && !trouble.is_transient
+            {
+                // Nobody has to wait for it. Whoever cannot be told does not wait either.
+                let reason = trouble.reason.clone();
+                let _ = drivers.ask(GiveUpDriver { name: driver, reason }).await;
+            }
+            brought
         })
     }
 

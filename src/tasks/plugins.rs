@@ -162,9 +162,14 @@ fn entry(driver: &DriverConfig) -> PluginEntry {
     }
 }
 
-/// What the owner of the drivers is told by a configuration: which of them are blocked.
+/// What the owner of the drivers is told by a configuration: which of them are to come, and which are blocked.
 #[must_use]
 pub fn drivers_options(config: &Config) -> DriversOptions {
     let blocked = config.plugins.block.iter().filter_map(|name| DriverName::new(name).ok());
-    DriversOptions { blocked: blocked.collect(), drivers_max: DRIVERS_MAX, ..DriversOptions::default() }
+    DriversOptions {
+        blocked: blocked.collect(),
+        expected: config.drivers.iter().map(|driver| driver.name.clone()).collect(),
+        drivers_max: DRIVERS_MAX,
+        ..DriversOptions::default()
+    }
 }

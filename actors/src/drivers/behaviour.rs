@@ -36,6 +36,7 @@ impl Machine for Drivers {
             desks: BTreeMap::new(),
             dispensing: BTreeMap::new(),
             curious: BTreeMap::new(),
+            given_up: BTreeMap::new(),
             stop: None,
             life: Attempt::new(moment.random >> 16),
         }
@@ -88,6 +89,10 @@ impl Drivers {
             DriversAsk::RestartDriver(RestartDriver { name }) => {
                 let answer = self.restart(name, effects);
                 effects.reply(id, DriversAnswer::RestartDriver(answer));
+            }
+            DriversAsk::GiveUpDriver(GiveUpDriver { name, reason }) => {
+                self.give_up(name, reason, effects);
+                effects.reply(id, DriversAnswer::GiveUpDriver(()));
             }
             DriversAsk::ListDrivers(ListDrivers) => {
                 effects.reply(id, DriversAnswer::ListDrivers(self.reports()));

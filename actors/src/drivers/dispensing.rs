@@ -136,7 +136,25 @@ impl Drivers {
     // === What is known ===
 
     pub(super) fn summary(&self) -> DriverSummary {
-        DriverSummary::of(self.posts.values().filter(|post| post.serves()).map(|post| &post.report))
+        let reports = self.posts.values().filter(|post| post.serves()).map(|post| &post.report);
+        let mut summary = DriverSummary::of(reports);
+        for driver in self.options.expected.iter().filter(|driver| !self.posts.contains_key(driver)) {
+            match self.given_up.get(driver) {
+                Some(reason) => summary.unhealthy.push((driver.clone(), reason.clone())),
+                None => summary.no_answer.push(driver.clone()),
+            }
+        }
+        summary.unhealthy.sort();
+        summary.no_answer.sort();
+        summary
+    }
+
+    /// Notes that an expected driver does not come.
+    pub(super) fn give_up(&mut self, driver: &DriverName, reason: &str, effects: &mut Effects<Self>) {
+        if self.options.expected.contains(driver) {
+            self.given_up.insert(driver.clone(), reason.to_owned());
+            self.tell_curious(effects);
+        }
     }
 
     pub(super) fn await_drivers(
@@ -146,8 +164,13 @@ impl Drivers {
         until: Timestamp,
         effects: &mut Effects<Self>,
     ) {
-        let awaited: BTreeSet<_> =
-            self.posts.keys().filter(|driver| !self.is_known(driver)).cloned().collect();
+        let awaited: BTreeSet<_> = self
+            .posts
+            .keys()
+            .chain(&self.options.expected)
+            .filter(|driver| !self.is_known(driver))
+            .cloned()
+            .collect();
         let is_over = self.stop.is_some() || until <= moment.now;
         if awaited.is_empty() || is_over || self.waiting() >= self.options.waiting_max {
             effects.reply(id, DriversAnswer::AwaitDrivers(self.summary()));
@@ -157,11 +180,11 @@ impl Drivers {
         }
     }
 
-    /// Whether it is known of a driver if it serves. One that is not there is known not to.
+    /// Whether it is known of a driver if it serves. One that is neither there nor expected is known not to.
     fn is_known(&self, driver: &DriverName) -> bool {
         match self.posts.get(driver) {
             Some(post) => !post.serves() || post.report.health != DriverHealth::NoAnswerYet,
-            None => true,
+            None => !self.options.expected.contains(driver) || self.given_up.contains_key(driver),
         }
     }
 

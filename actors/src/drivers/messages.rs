@@ -80,6 +80,15 @@ pub struct RemoveDriver {
     pub name: DriverName,
 }
 
+/// Says that a driver which is expected does not come, and why. Nobody waits for it then; one that was added is not touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GiveUpDriver {
+    /// Which driver.
+    pub name: DriverName,
+    /// Why.
+    pub reason: String,
+}
+
 /// What became of a [`RemoveDriver`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removed {
@@ -155,7 +164,7 @@ pub struct RecentTaskEvents {
     pub task: TaskKey,
 }
 
-/// Waits until it is known of every driver that was added before this whether it serves, or until a time is over; then gives
+/// Waits until it is known of every driver that was added before this, or is expected, whether it serves, or until a time is over; then gives
 /// them grouped by state (N2, HLT-04). A driver that fails is known: nobody waits until it succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AwaitDrivers {
@@ -320,6 +329,7 @@ conversation! {
     pub enum DriversAsk -> DriversAnswer for Drivers {
         AddDriver => Result<Added, AddDriverError>,
         RemoveDriver => Result<Removed, NoSuchDriver>,
+        GiveUpDriver => (),
         RestartDriver => Result<(), NoSuchDriver>,
         ListDrivers => Vec<DriverReport>,
         DescribeDriver => Result<DriverStatus, NoSuchDriver>,

@@ -49,6 +49,7 @@ impl Drivers {
             Added::New => self.open_post(moment, spec.clone(), effects),
             Added::Replacing => self.replace(moment, spec, effects),
         }
+        self.given_up.remove(driver);
         self.image.specs.insert(driver.clone(), spec.clone());
         effects.persist(DriversChange::Keep(Box::new(spec.clone())));
         Ok(added)
@@ -83,6 +84,7 @@ impl Drivers {
         if self.image.specs.remove(driver).is_some() {
             effects.persist(DriversChange::Drop(driver.clone()));
         }
+        self.give_up(driver, "it was removed", effects);
         self.retire_unknown(moment, driver, effects);
         if let Some(post) = self.posts.get_mut(driver) {
             post.next = None;

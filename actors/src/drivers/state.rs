@@ -24,6 +24,9 @@ pub struct DriversOptions {
     pub allowed: Option<BTreeSet<DriverName>>,
     /// These drivers are not allowed. One that still runs from an earlier run is proven, then ended.
     pub blocked: BTreeSet<DriverName>,
+    /// These drivers are to come: who waits for what is known of the drivers waits for them too, until they are added or given
+    /// up. None by default.
+    pub expected: BTreeSet<DriverName>,
     /// How many drivers there may be. 256 by default.
     pub drivers_max: usize,
     /// How many tasks may be watched, of all drivers together. 65,536 by default.
@@ -43,6 +46,7 @@ impl Default for DriversOptions {
             eventor: EventorOptions::default(),
             allowed: None,
             blocked: BTreeSet::new(),
+            expected: BTreeSet::new(),
             drivers_max: 256,
             tasks_max: 65_536,
             waiting_max: 4_096,
@@ -248,6 +252,8 @@ pub struct Drivers {
     pub(super) desks: BTreeMap<DriverName, Desk>,
     pub(super) dispensing: BTreeMap<DriverName, BTreeMap<AskId, Waiting>>,
     pub(super) curious: BTreeMap<AskId, Curious>,
+    /// Expected drivers that do not come, and why.
+    pub(super) given_up: BTreeMap<DriverName, String>,
     pub(super) stop: Option<StopMode>,
     /// The number of the latest life of any child. It starts at random, so that lives known to a former life of this machine
     /// have other numbers.

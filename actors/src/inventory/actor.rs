@@ -1,31 +1,47 @@
 //! What the inventory does: it listens to the instances, and logs what it finds.
 
+use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use super::messages::{FirstSummary, InventoryNews, Offer};
-use super::state::{InstancesItem, Inventory, InventoryCall, InventoryOptions};
+use super::state::{Inventory, InventoryCall, InventoryOptions, InventoryOutcome};
+use crate::drivers::{AwaitDrivers, DriverSummary, Drivers};
 use crate::instances::Instances;
-use crate::shell::{Address, AskError, Doing, Follower, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, Doing, Follower, NoStore, Running, Settings, start as start_machine};
 
 /// Starts the inventory and gives it a seat at a vacant address. It follows `instances`, whether these run already or come
-/// later.
+/// later; with `drivers` its first wait covers those that their owner has or expects.
 pub fn start(
     address: &Address<Inventory>,
     instances: Address<Instances>,
+    drivers: Option<Address<Drivers>>,
     options: InventoryOptions,
     settings: Settings,
 ) -> Running {
-    start_machine(address, options, Hands { instances: Follower::new(instances) }, NoStore, settings)
+    let options = InventoryOptions { awaits_drivers: drivers.is_some(), ..options };
+    let hands = Hands { instances: Follower::new(instances), drivers };
+    start_machine(address, options, hands, NoStore, settings)
 }
 
 struct Hands {
     instances: Follower<Instances>,
+    drivers: Option<Address<Drivers>>,
 }
 
 impl Doing<Inventory> for Hands {
-    fn call(&mut self, call: InventoryCall) -> LocalBoxFuture<'static, Result<Vec<InstancesItem>, AskError>> {
-        let InventoryCall::Follow { afresh } = call;
-        self.instances.follow(afresh)
+    fn call(&mut self, call: InventoryCall) -> LocalBoxFuture<'static, InventoryOutcome> {
+        match (call, &self.drivers) {
+            (InventoryCall::Follow { afresh }, _) => {
+                self.instances.follow(afresh).map(InventoryOutcome::Heard).boxed_local()
+            }
+            (InventoryCall::AwaitDrivers { within }, Some(drivers)) => {
+                drivers.ask(AwaitDrivers { within }).map(InventoryOutcome::Drivers).boxed_local()
+            }
+            (InventoryCall::AwaitDrivers { .. }, None) => {
+                let nobody = Ok(DriverSummary::default());
+                std::future::ready(InventoryOutcome::Drivers(nobody)).boxed_local()
+            }
+        }
     }
 
     fn published(&mut self, news: &InventoryNews) {

@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use super::messages::{FirstSummary, InventoryAnswer, InventoryAsk, InventoryNews, InventoryView, Offer};
 use super::state::{
-    InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryTimer, Phase, Standing,
+    InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome, InventoryTimer, Phase,
+    Standing,
 };
+use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::shell::{AskError, AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, Never};
+use crate::shell::{AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, Never};
 use crate::vocabulary::{Attempt, Generation, Health, Moment, PluginKey};
 
 /// How long one call for the instances' news waits before it is made again.
 const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
+/// How much longer the answer of the owner of the drivers may take than what it waits itself.
+const DRIVERS_MARGIN: Duration = Duration::from_secs(1);
 /// How long to wait before instances that were not there are followed again.
 const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
 
@@ -23,18 +27,25 @@ impl Machine for Inventory {
     type Ask = InventoryAsk;
     type Answer = InventoryAnswer;
     type Call = InventoryCall;
-    type Outcome = Result<Vec<InstancesItem>, AskError>;
+    type Outcome = InventoryOutcome;
     type Timer = InventoryTimer;
     type Change = Never;
     type News = InventoryNews;
     type View = InventoryView;
 
-    fn restore(options: &InventoryOptions, (): (), _: Moment) -> Self {
+    fn restore(options: &InventoryOptions, (): (), moment: Moment) -> Self {
+        let drivers = (!options.awaits_drivers).then(DriverSummary::default);
         Self {
             options: *options,
-            phase: Phase::Gathering { reports: BTreeMap::new(), awaited: BTreeSet::new() },
+            phase: Phase::Gathering {
+                reports: BTreeMap::new(),
+                awaited: BTreeSet::new(),
+                is_settled: false,
+                drivers,
+            },
             following: Attempt::default(),
             waiting: Vec::new(),
+            first_until: moment.now + options.first_wait,
         }
     }
 
@@ -43,14 +54,21 @@ impl Machine for Inventory {
             Input::Resumed => {
                 effects.start_timer(InventoryTimer::FirstWait, moment.now + self.options.first_wait);
                 self.follow(true, effects);
+                self.ask_drivers(moment, effects);
             }
             Input::Asked { id, ask: InventoryAsk::TakeInventory(_), .. } => {
                 effects.reply(*id, InventoryAnswer::TakeInventory(self.view()));
             }
             Input::Asked { id, ask: InventoryAsk::AwaitFirst(_), .. } => self.first_asked(*id, effects),
-            Input::Returned { key, outcome, .. } => self.returned(moment, *key, outcome, effects),
+            Input::Returned { key, call: InventoryCall::Follow { .. }, outcome } => {
+                self.returned(moment, *key, outcome, effects);
+            }
+            Input::Returned { call: InventoryCall::AwaitDrivers { .. }, outcome, .. } => {
+                self.drivers_told(moment, outcome, effects);
+            }
+            Input::Elapsed(InventoryTimer::AskDrivers) => self.ask_drivers(moment, effects),
             Input::Elapsed(InventoryTimer::Refollow) => self.follow(true, effects),
-            Input::Elapsed(InventoryTimer::FirstWait) => self.first_wait_ended(effects),
+            Input::Elapsed(InventoryTimer::FirstWait) => self.publish_what_is_known(effects),
             Input::Elapsed(InventoryTimer::Grace(plugin)) => self.grace_ended(plugin, effects),
             Input::StopRequested(_) => {
                 self.answer_first(effects);
@@ -86,7 +104,7 @@ impl Inventory {
         &mut self,
         moment: Moment,
         key: CallKey,
-        outcome: &Result<Result<Vec<InstancesItem>, AskError>, CallLost>,
+        outcome: &Result<InventoryOutcome, CallLost>,
         effects: &mut Effects<Self>,
     ) {
         // Another try of following is under way.
@@ -94,13 +112,14 @@ impl Inventory {
             return;
         }
         match outcome {
-            Ok(Ok(items)) => {
+            Ok(InventoryOutcome::Heard(Ok(items))) => {
                 items.iter().for_each(|item| self.heard(moment, item, effects));
                 self.follow(false, effects);
             }
             // Nothing happened for a long time.
             Err(CallLost::DeadlineExceeded(_)) => self.follow(false, effects),
-            Ok(Err(_)) | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
+            Ok(InventoryOutcome::Heard(Err(_)) | InventoryOutcome::Drivers(_))
+            | Err(CallLost::Crashed(_) | CallLost::Busy(_)) => {
                 effects.start_timer(InventoryTimer::Refollow, moment.now + REFOLLOW_PAUSE);
             }
         }
@@ -153,20 +172,64 @@ impl Inventory {
 
     /// Every plugin is known: one that was awaited and has no report is not there.
     fn settled(&mut self, effects: &mut Effects<Self>) {
-        if let Phase::Gathering { reports, awaited } = &self.phase {
+        if let Phase::Gathering { is_settled, .. } = &mut self.phase {
+            *is_settled = true;
+        }
+        self.publish_if_known(effects);
+    }
+
+    fn ask_drivers(&self, moment: Moment, effects: &mut Effects<Self>) {
+        if let Phase::Gathering { drivers: None, .. } = &self.phase {
+            let within = self.first_until.since(moment.now);
+            let call = InventoryCall::AwaitDrivers { within };
+            effects.call(CallKey::default(), within.saturating_add(DRIVERS_MARGIN), call);
+        }
+    }
+
+    /// Takes what is known of drivers. At the end of the first wait nobody is asked again.
+    fn drivers_told(
+        &mut self,
+        moment: Moment,
+        outcome: &Result<InventoryOutcome, CallLost>,
+        effects: &mut Effects<Self>,
+    ) {
+        let Phase::Gathering { drivers, .. } = &mut self.phase else { return };
+        match outcome {
+            Ok(InventoryOutcome::Drivers(Ok(summary))) => *drivers = Some(summary.clone()),
+            Ok(InventoryOutcome::Drivers(Err(_)) | InventoryOutcome::Heard(_)) | Err(_)
+                if moment.now < self.first_until =>
+            {
+                effects.start_timer(InventoryTimer::AskDrivers, moment.now + REFOLLOW_PAUSE);
+            }
+            Ok(_) | Err(_) => *drivers = Some(DriverSummary::default()),
+        }
+        if moment.now < self.first_until {
+            self.publish_if_known(effects);
+        } else {
+            self.publish_what_is_known(effects);
+        }
+    }
+
+    fn publish_if_known(&mut self, effects: &mut Effects<Self>) {
+        if let Phase::Gathering { reports, awaited, is_settled: true, drivers: Some(drivers) } = &self.phase {
             let mut summary = FirstSummary::of(reports.values());
             summary.undetected.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
-            summary.undetected.sort();
+            let summary = summary.with_drivers(drivers);
             self.publish_first(summary, effects);
         }
     }
 
-    /// Enough was waited: one that was awaited and has no report has not answered yet.
-    fn first_wait_ended(&mut self, effects: &mut Effects<Self>) {
-        if let Phase::Gathering { reports, awaited } = &self.phase {
+    /// Enough was waited: one that was awaited and has no report has not answered yet. What is known of drivers comes with the
+    /// end of the same wait.
+    fn publish_what_is_known(&mut self, effects: &mut Effects<Self>) {
+        if let Phase::Gathering { reports, awaited, is_settled, drivers: Some(drivers) } = &self.phase {
             let mut summary = FirstSummary::of(reports.values());
-            summary.no_answer.extend(awaited.iter().filter(|p| !reports.contains_key(p)).cloned());
-            summary.no_answer.sort();
+            let missing = awaited.iter().filter(|p| !reports.contains_key(p)).cloned();
+            match is_settled {
+                true => summary.undetected.extend(missing),
+                false => summary.no_answer.extend(missing),
+            }
+            let summary = summary.with_drivers(drivers);
             self.publish_first(summary, effects);
         }
     }
@@ -179,6 +242,7 @@ impl Inventory {
         }
         let offers = standings.values().map(|standing| standing.offer().clone()).collect();
         effects.cancel_timer(InventoryTimer::FirstWait);
+        effects.cancel_timer(InventoryTimer::AskDrivers);
         effects.publish(InventoryNews::First(offers, summary.clone()));
         self.phase = Phase::Published { summary, standings };
         self.answer_first(effects);

@@ -46,7 +46,7 @@ pub struct FirstSummary {
     pub unhealthy: Vec<(PluginKey, String)>,
     /// These are not there at all: nobody came back for what was registered before, or a driver found nothing to drive.
     pub undetected: Vec<PluginKey>,
-    /// These had not answered.
+    /// These had not answered; among them drivers that were expected and had not been brought.
     pub no_answer: Vec<PluginKey>,
 }
 

@@ -37,4 +37,6 @@ mod scripts;
 
 pub use actor::start;
 pub use messages::*;
-pub use state::{InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryTimer};
+pub use state::{
+    InstancesItem, Inventory, InventoryCall, InventoryOptions, InventoryOutcome, InventoryTimer,
+};

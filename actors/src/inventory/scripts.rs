@@ -8,6 +8,7 @@ use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 
 use super::messages::*;
 use super::state::*;
+use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::shell::{AskError, Effect, FeedItem};
 use crate::stage::{Fault, Stage, number, play_all, span, word};
@@ -15,7 +16,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_inventory_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 8, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 16, || Play { stage: None });
 }
 
 struct Play {
@@ -29,7 +30,8 @@ impl Runner for Play {
         let mut args = command.consume_args();
         if command.name == "begin" {
             let waiting_max = args.take_key("waiting").unwrap_or("4096").parse()?;
-            let options = InventoryOptions { waiting_max, ..InventoryOptions::default() };
+            let awaits_drivers = args.take_key("drivers") == Some("awaited");
+            let options = InventoryOptions { waiting_max, awaits_drivers, ..InventoryOptions::default() };
             self.stage = Some(Stage::begin(options, tell));
         }
         let stage = self.stage.as_mut().ok_or("it has not begun")?;
@@ -41,13 +43,18 @@ impl Runner for Play {
             "take" => stage.ask(InventoryAsk::TakeInventory(TakeInventory)),
             "await-first" => stage.ask(InventoryAsk::AwaitFirst(AwaitFirst)),
             "gone" => {
-                let call = stage.take_call(|_| true)?;
-                stage.give(call, Ok(Err(AskError::NotRunning { actor: "instances".to_owned() })));
+                let call = stage.take_call(is_following)?;
+                let gone = AskError::NotRunning { actor: "instances".to_owned() };
+                stage.give(call, Ok(InventoryOutcome::Heard(Err(gone))));
+            }
+            "drivers" => {
+                let call = stage.take_call(|call| !is_following(call))?;
+                stage.give(call, Ok(InventoryOutcome::Drivers(read_drivers(&mut args)?)));
             }
             verb => {
                 let item = read_item(verb, &mut args, stage.now)?;
-                let call = stage.take_call(|_| true)?;
-                stage.give(call, Ok(Ok(vec![item])));
+                let call = stage.take_call(is_following)?;
+                stage.give(call, Ok(InventoryOutcome::Heard(Ok(vec![item]))));
             }
         }
         args.reject_next()?;
@@ -55,7 +62,29 @@ impl Runner for Play {
     }
 }
 
+fn is_following(call: &InventoryCall) -> bool {
+    matches!(call, InventoryCall::Follow { .. })
+}
+
 // === Reading ===
+
+/// `exec=healthy raw="it says no"`, or `gone` for an owner of the drivers who is not there.
+fn read_drivers(args: &mut ArgumentConsumer<'_>) -> Result<Result<DriverSummary, AskError>, Fault> {
+    let mut summary = DriverSummary::default();
+    if args.next_pos().is_some() {
+        return Ok(Err(AskError::NotRunning { actor: "drivers".to_owned() }));
+    }
+    while let Some((driver, state)) = args.next_key() {
+        let driver = DriverName::new(driver)?;
+        match state {
+            "healthy" => summary.healthy.push(driver),
+            "undetected" => summary.undetected.push(driver),
+            "mute" => summary.no_answer.push(driver),
+            reason => summary.unhealthy.push((driver, reason.to_owned())),
+        }
+    }
+    Ok(Ok(summary))
+}
 
 fn read_item(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<InstancesItem, Fault> {
     let news = match verb {
@@ -135,6 +164,9 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
         Effect::Call { call: InventoryCall::Follow { afresh: true }, .. } => {
             "follow the instances".to_owned()
         }
+        Effect::Call { call: InventoryCall::AwaitDrivers { within }, .. } => {
+            format!("await the drivers for {within:?}")
+        }
         Effect::Publish(news) => match news {
             InventoryNews::First(offers, summary) => {
                 format!("first: {}\n{}", tell_offers(offers), tell_summary(summary))
@@ -151,8 +183,13 @@ fn tell(effect: &Effect<Inventory>, now: Timestamp) -> String {
         }
         Effect::CancelTimer(InventoryTimer::Grace(plugin)) => format!("the grace of {plugin} is over"),
         Effect::Call { call: InventoryCall::Follow { afresh: false }, .. }
-        | Effect::StartTimer(InventoryTimer::FirstWait | InventoryTimer::Refollow, _)
-        | Effect::CancelTimer(InventoryTimer::FirstWait | InventoryTimer::Refollow) => String::new(),
+        | Effect::StartTimer(
+            InventoryTimer::FirstWait | InventoryTimer::Refollow | InventoryTimer::AskDrivers,
+            _,
+        )
+        | Effect::CancelTimer(
+            InventoryTimer::FirstWait | InventoryTimer::Refollow | InventoryTimer::AskDrivers,
+        ) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
         Effect::Persist(never) => match *never {},
     }

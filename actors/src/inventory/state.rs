@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::messages::{FirstSummary, Offer};
+use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::shell::{AskId, FeedItem};
-use crate::vocabulary::{Attempt, Health, PluginKey};
+use crate::shell::{AskError, AskId, FeedItem};
+use crate::vocabulary::{Attempt, DriverName, Health, PluginKey, PluginName, PluginType, Timestamp};
 
 /// How the inventory is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct InventoryOptions {
     pub restart_grace: Duration,
     /// How many may wait for the first fingerprints at once. 4096 by default.
     pub waiting_max: usize,
+    /// Whether the first wait covers the drivers that their owner has or expects. Said by [`start`](super::start).
+    pub awaits_drivers: bool,
 }
 
 impl Default for InventoryOptions {
@@ -25,6 +28,7 @@ impl Default for InventoryOptions {
             first_wait: Duration::from_secs(50),
             restart_grace: Duration::from_secs(15),
             waiting_max: 4_096,
+            awaits_drivers: false,
         }
     }
 }
@@ -40,6 +44,20 @@ pub enum InventoryCall {
         /// Whether to subscribe anew.
         afresh: bool,
     },
+    /// Wait until it is known of every driver whether it serves, or until a time is over.
+    AwaitDrivers {
+        /// How long at most.
+        within: Duration,
+    },
+}
+
+/// What came of an [`InventoryCall`].
+#[derive(Debug)]
+pub enum InventoryOutcome {
+    /// What the instances said.
+    Heard(Result<Vec<InstancesItem>, AskError>),
+    /// What is known of drivers.
+    Drivers(Result<DriverSummary, AskError>),
 }
 
 /// What the inventory waits for.
@@ -47,6 +65,8 @@ pub enum InventoryCall {
 pub enum InventoryTimer {
     /// The instances may be there again.
     Refollow,
+    /// The owner of the drivers may be there again.
+    AskDrivers,
     /// The end of the wait for the first fingerprints.
     FirstWait,
     /// The end of the grace for this plugin.
@@ -62,6 +82,10 @@ pub(super) enum Phase {
         reports: BTreeMap<PluginKey, InstanceReport>,
         /// Which plugins were registered at the start.
         awaited: BTreeSet<PluginKey>,
+        /// Whether every one of them is known.
+        is_settled: bool,
+        /// What is known of drivers; `None` while that is waited for.
+        drivers: Option<DriverSummary>,
     },
     /// The first fingerprints are published.
     Published {
@@ -140,6 +164,28 @@ impl FirstSummary {
     }
 }
 
+impl FirstSummary {
+    /// Adds what is known of drivers, and puts each group in the order of names.
+    pub(super) fn with_drivers(mut self, drivers: &DriverSummary) -> Self {
+        let DriverSummary { healthy, unhealthy, undetected, no_answer } = drivers;
+        self.healthy.extend(healthy.iter().filter_map(key));
+        let reasons = unhealthy.iter().filter_map(|(driver, reason)| Some((key(driver)?, reason.clone())));
+        self.unhealthy.extend(reasons);
+        self.undetected.extend(undetected.iter().filter_map(key));
+        self.no_answer.extend(no_answer.iter().filter_map(key));
+        self.healthy.sort();
+        self.unhealthy.sort();
+        self.undetected.sort();
+        self.no_answer.sort();
+        self
+    }
+}
+
+/// A driver as a plugin: what may be the name of one may be that of the other.
+fn key(driver: &DriverName) -> Option<PluginKey> {
+    Some(PluginKey::new(PluginType::Driver, PluginName::new(driver.as_str()).ok()?))
+}
+
 /// The machine: see the [module](super).
 #[derive(Debug, Clone)]
 pub struct Inventory {
@@ -148,4 +194,6 @@ pub struct Inventory {
     /// Which try of following the instances is current.
     pub(super) following: Attempt,
     pub(super) waiting: Vec<AskId>,
+    /// When the first wait ends.
+    pub(super) first_until: Timestamp,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage, process_name};
 use callboard_actors::drivers::*;
 use callboard_actors::shell::StopMode;
+use callboard_actors::vocabulary::DriverName;
 use callboard_proto::drivers as wire;
 use tokio::time::Instant;
 use tonic::Status;
@@ -50,6 +51,31 @@ fn a_driver_is_launched_configured_and_watched() {
         stage.running.request_stop(StopMode::Stop);
         stage.running.ended().await;
         assert!(!stage.house.is_running() && stage.house.plugin.book().farewells == 1);
+    });
+}
+
+#[test]
+fn drivers_that_are_expected_are_waited_for_until_they_are_known_or_given_up_n2() {
+    story(|| async {
+        let missing = DriverName::new("missing").unwrap();
+        let expected = [name(), missing.clone()].into();
+        let stage = Stage::with(House::new(), DriversOptions { expected, ..DriversOptions::default() });
+        let within = Duration::from_secs(50);
+        let began = Instant::now();
+        let summary = stage.drivers.ask(AwaitDrivers { within }).await.unwrap();
+        assert_eq!(began.elapsed().as_secs(), 50, "nobody has said anything of them");
+        assert_eq!(summary.no_answer, [name(), missing.clone()]);
+        // One is added, the other one given up: now both are known.
+        add(&stage).await;
+        let waiting = stage.drivers.ask(AwaitDrivers { within });
+        let reason = "its configuration does not fit".to_owned();
+        stage.drivers.ask(GiveUpDriver { name: missing.clone(), reason: reason.clone() }).await.unwrap();
+        let began = Instant::now();
+        let summary = waiting.await.unwrap();
+        assert_eq!((summary.healthy, summary.unhealthy), (vec![name()], vec![(missing, reason)]));
+        assert!(began.elapsed() < within);
+        stage.running.request_stop(StopMode::Stop);
+        stage.running.ended().await;
     });
 }
 

@@ -18,7 +18,7 @@ use super::chance::mixed;
 use super::event::Happening;
 use super::roles::Cast;
 use crate::instances::InstancesOptions;
-use crate::inventory::{InstancesItem, Inventory, InventoryOptions};
+use crate::inventory::{InstancesItem, Inventory, InventoryCall, InventoryOptions};
 use crate::registry::{Registry, RegistryOptions};
 use crate::shell::{FeedItem, Message, StopMode};
 use crate::vocabulary::{Moment, Timestamp};
@@ -321,7 +321,9 @@ impl Company {
         for left in left {
             self.note(|| format!("inventory: {left:?}"));
             if let Left::Call { number, call, .. } = left {
-                let crate::inventory::InventoryCall::Follow { afresh } = call;
+                let InventoryCall::Follow { afresh } = call else {
+                    unreachable!("without drivers nobody is asked for them")
+                };
                 self.inventory_follow = Some(number);
                 if afresh {
                     self.inventory_inbox.clear();

@@ -10,7 +10,7 @@ use super::super::witness::Violation;
 use super::company::{Company, Curtain, Signal};
 use super::event::{Event, Happening};
 use crate::instances::{AwaitRetired, CheckNow, Dispense};
-use crate::inventory::TakeInventory;
+use crate::inventory::{InventoryOutcome, TakeInventory};
 use crate::registry::{CheckOutcome, Describe, List, WaitForPlugin};
 use crate::shell::Machine;
 use crate::vocabulary::{Attempt, Timestamp};
@@ -153,7 +153,7 @@ impl Company {
         }
         if let Some(call) = self.inventory_follow.take() {
             let items = self.inventory_inbox.drain(..).collect();
-            self.inventory.returned(self.moment(), call, Ok(Ok(items)));
+            self.inventory.returned(self.moment(), call, Ok(InventoryOutcome::Heard(Ok(items))));
         }
     }
 
