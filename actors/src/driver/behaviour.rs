@@ -111,8 +111,8 @@ impl Driver {
                 self.call(WAIT_DEADLINE, DriverCall::ReadOn, effects);
             }
             (DriverTimer::Reawait, _) => self.await_end(effects),
-            (DriverTimer::Grace, Phase::Ending(Ending::Leaving, ..)) => {
-                self.stop_process(Duration::ZERO, effects);
+            (DriverTimer::Grace, Phase::Ending(Ending::Leaving, _, since)) => {
+                self.not_left(moment, since, effects);
             }
             // What was waited for has come, or is not waited for any more.
             (

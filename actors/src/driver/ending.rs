@@ -15,6 +15,9 @@ use crate::vocabulary::{Moment, Timestamp};
 /// How much longer than its grace it may take until a process is killed and reaped.
 pub(super) const STOP_MARGIN: Duration = Duration::from_secs(10);
 
+/// Which part of its grace is for SIGTERM, when it has not ended by then although it was asked politely: a quarter.
+const SIGNAL_SHARE: u32 = 4;
+
 /// What is told of a driver of which nothing ran.
 pub(super) const NOTHING_RAN: &str = "";
 
@@ -79,7 +82,9 @@ impl Driver {
             (None, _) => self.process_left(moment, then, NOTHING_RAN, effects),
             (Some(_), Link::Up(..)) => {
                 self.phase = Phase::Ending(Ending::Farewell, then, moment.now);
-                let deadline = self.config.spec.polite_deadline.saturating_add(CALL_GRACE);
+                // A question that is not answered may not use up the time that is for signals.
+                let spec = &self.config.spec;
+                let deadline = spec.polite_deadline.saturating_add(CALL_GRACE).min(self.polite_grace());
                 self.call(deadline, DriverCall::Farewell, effects);
             }
             (Some(_), Link::Down) => {
@@ -96,6 +101,18 @@ impl Driver {
         effects.cancel_timer(DriverTimer::Grace);
         let tag = self.process.as_ref().map(|process| process.tag);
         self.call(grace.saturating_add(STOP_MARGIN), DriverCall::StopProcess { tag, grace }, effects);
+    }
+
+    /// How long it may take to end after the polite question alone.
+    fn polite_grace(&self) -> Duration {
+        let grace = self.config.spec.stop_grace;
+        grace.saturating_sub(grace / SIGNAL_SHARE)
+    }
+
+    /// It was asked politely and is still there: for what is left of its grace SIGTERM asks the same of it, and of all of its
+    /// group (SHD-07).
+    pub(super) fn not_left(&mut self, moment: Moment, since: Timestamp, effects: &mut Effects<Self>) {
+        self.stop_process(self.grace_left(moment, since), effects);
     }
 
     /// What is left of its time to end by itself.
@@ -120,10 +137,10 @@ impl Driver {
             (Ending::Recalling, Ok(Ok(_))) => self.process_left(moment, then, NOTHING_RAN, effects),
             (Ending::Recalling, Ok(Err(Trouble { what, .. }))) => self.not_recalled(moment, what, effects),
             (Ending::Recalling, Err(lost)) => self.not_recalled(moment, &lost.to_string(), effects),
-            // It said that it goes, or it went while it said so (D51). It may take its time.
+            // It said that it goes, or it went while it said so (D51). It may take its time, but for the last part of it.
             (Ending::Farewell, Ok(Ok(_) | Err(Trouble { kind: TroubleKind::Silent, .. }))) => {
                 self.phase = Phase::Ending(Ending::Leaving, then, since);
-                effects.start_timer(DriverTimer::Grace, since + self.config.spec.stop_grace);
+                effects.start_timer(DriverTimer::Grace, since + self.polite_grace());
             }
             // It did not understand, or did not answer: signals are understood by everyone (SHD-07).
             (

@@ -26,7 +26,8 @@ pub struct DriverSpec {
     pub not_launched: Option<String>,
     /// What it is told of this node.
     pub node: NodeFacts,
-    /// How long its process may take to end when it is stopped, counted from the polite request (SHD-07). 5 s by default.
+    /// How long its process may take to end when it is stopped, counted from the polite request (SHD-07). For the last quarter of
+    /// it SIGTERM asks the same of it, and then it is killed. 5 s by default.
     pub stop_grace: Duration,
     /// How long the polite request itself may take (D65). 2 s by default.
     pub polite_deadline: Duration,
