@@ -8,6 +8,8 @@ mod broken_registry;
 mod instances;
 mod registry;
 
+use std::time::Instant;
+
 use callboard_actors::simulation::{World, search};
 
 /// Where a search that has become too large is given up, in states.
@@ -20,11 +22,15 @@ fn is_full() -> bool {
 
 /// Tries everything, and says how much that was.
 fn try_all(what: &str, world: &impl World) {
+    let begun = Instant::now();
     match search(world, STATES_MAX) {
         Ok(searched) => {
             println!(
-                "{what}: {} states, {} steps, histories of up to {} events",
-                searched.states, searched.steps, searched.longest
+                "{what}: {} states, {} steps, histories of up to {} events, {:.1?}",
+                searched.states,
+                searched.steps,
+                searched.longest,
+                begun.elapsed()
             );
             assert!(!searched.is_cut_short, "{what}: too much to try");
         }
