@@ -14,6 +14,7 @@ pub struct DescribeTroubles;
 
 conversation! {
     /// What is said to a driver.
+    #[derive(Clone)]
     pub enum DriverAsk -> DriverAnswer for Driver {
         RestartNow => (),
         DescribeTroubles => Vec<Folded>,

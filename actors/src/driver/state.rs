@@ -250,7 +250,7 @@ pub(super) enum Link {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Driver {
     pub(super) config: DriverConfig,
     pub(super) phase: Phase,

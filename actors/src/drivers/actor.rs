@@ -59,25 +59,7 @@ pub struct DriversMemory {
 
 impl Store<Drivers> for DriversMemory {
     fn write(&mut self, _ticket: Ticket, change: DriversChange) -> Written {
-        let mut image = self.image.borrow_mut();
-        match change {
-            DriversChange::Keep(spec) => {
-                image.specs.insert(spec.name.clone(), *spec);
-            }
-            DriversChange::Drop(driver) => {
-                image.specs.remove(&driver);
-            }
-            DriversChange::Watch(driver, task, watched) => {
-                image.tasks.entry(driver).or_default().insert(task, watched);
-            }
-            DriversChange::Forget(driver, task) => {
-                let tasks = image.tasks.entry(driver.clone()).or_default();
-                tasks.remove(&task);
-                if tasks.is_empty() {
-                    image.tasks.remove(&driver);
-                }
-            }
-        }
+        self.image.borrow_mut().apply(change);
         Written::Now
     }
 

@@ -326,6 +326,7 @@ pub struct EventorSaid {
 
 conversation! {
     /// What is said to the owner of the drivers.
+    #[derive(Clone)]
     pub enum DriversAsk -> DriversAnswer for Drivers {
         AddDriver => Result<Added, AddDriverError>,
         RemoveDriver => Result<Removed, NoSuchDriver>,

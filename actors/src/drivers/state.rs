@@ -71,6 +71,31 @@ pub struct DriversImage {
     pub(super) tasks: BTreeMap<DriverName, BTreeMap<TaskKey, Watched>>,
 }
 
+impl DriversImage {
+    /// Takes a change in.
+    pub(crate) fn apply(&mut self, change: DriversChange) {
+        match change {
+            DriversChange::Keep(spec) => {
+                self.specs.insert(spec.name.clone(), *spec);
+            }
+            DriversChange::Drop(driver) => {
+                self.specs.remove(&driver);
+            }
+            DriversChange::Watch(driver, task, watched) => {
+                self.tasks.entry(driver).or_default().insert(task, watched);
+            }
+            DriversChange::Forget(driver, task) => {
+                if let Some(tasks) = self.tasks.get_mut(&driver) {
+                    tasks.remove(&task);
+                    if tasks.is_empty() {
+                        self.tasks.remove(&driver);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A task that is watched.
 #[derive(Debug, Clone)]
 pub struct Watched {
@@ -197,7 +222,7 @@ impl Child {
 }
 
 /// One driver.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Post {
     pub(super) config: DriverConfig,
     pub(super) child: Child,
@@ -219,7 +244,7 @@ impl Post {
 }
 
 /// One eventor.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Desk {
     /// Which life of it; `None` while it is to be started again.
     pub(super) life: Option<Attempt>,
@@ -238,13 +263,13 @@ pub(super) struct Waiting {
 }
 
 /// Who waits until these drivers are known.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Curious {
     pub(super) awaited: BTreeSet<DriverName>,
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Drivers {
     pub(super) options: DriversOptions,
     pub(super) image: DriversImage,

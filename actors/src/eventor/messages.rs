@@ -43,6 +43,7 @@ pub struct RecentOf {
 
 conversation! {
     /// What is said to an eventor.
+    #[derive(Clone)]
     pub enum EventorAsk -> EventorAnswer for Eventor {
         Attend => (),
         Watch => (),

@@ -85,7 +85,7 @@ pub enum EventorTimer {
 }
 
 /// Where the stream stands.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Stream {
     /// There is no client that could be asked.
     Absent,
@@ -109,7 +109,7 @@ pub(super) enum Marks {
 }
 
 /// A task that is watched.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Route {
     pub(super) sink: TaskEventSink,
     /// Up to where it had had everything when the stream was opened, or when it came, if it said so.
@@ -120,7 +120,7 @@ pub(super) struct Route {
 }
 
 /// A task of which nobody has heard yet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Stranger {
     pub(super) waiting: Journal,
     /// How many events came.
@@ -130,7 +130,7 @@ pub(super) struct Stranger {
 }
 
 /// What became of the events of a task that nobody announced in time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Dead {
     pub(super) count: u64,
     pub(super) first: Option<EventPosition>,
@@ -138,7 +138,7 @@ pub(super) struct Dead {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Eventor {
     pub(super) options: EventorOptions,
     pub(super) stream: Stream,

@@ -27,8 +27,14 @@ mod instances;
 
 mod inventory;
 
+mod drivers;
+
 mod simulator;
 
+pub use drivers::{
+    Audience, Conduct, Depot, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversTampers,
+    DriversWorld, EventorLaws, Ground, Order,
+};
 pub use instances::{
     Behaviour, Errand, House, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesWorld,
 };

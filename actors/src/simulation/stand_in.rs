@@ -26,7 +26,7 @@ use crate::vocabulary::{BackoffState, Moment, RestartHistory, Timestamp};
 /// One actor without an actor: a machine with the rules of the shell around it, and nothing else.
 #[derive(Debug)]
 pub struct StandIn<M: Machine, S, W> {
-    config: M::Config,
+    config: Constant<M::Config>,
     rules: Rules,
     /// Where changes go.
     pub books: S,
@@ -54,6 +54,24 @@ pub struct StandIn<M: Machine, S, W> {
     pauses: BackoffState,
     is_fuse_lit: bool,
     steps: Count,
+}
+
+/// Something that never changes, and so is no part of the state of things.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Constant<T>(pub(super) T);
+
+impl<T> Debug for Constant<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Constant")
+    }
+}
+
+impl<T> std::ops::Deref for Constant<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }
 
 /// A count that is no part of the state of things: two states are the same whatever it is.
@@ -108,7 +126,7 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
     /// An actor that has just been started and reads its store.
     pub fn begin(config: M::Config, books: S, witness: W, rules: Rules) -> Self {
         Self {
-            config,
+            config: Constant(config),
             rules,
             books,
             witness,

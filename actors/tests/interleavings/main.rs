@@ -3,8 +3,10 @@
 //! In the ordinary run the bounds are small. `CALLBOARD_INTERLEAVINGS=all` tries the larger ones, which takes minutes and a
 //! release build: see `docs/simulation.md`.
 
+mod broken_drivers;
 mod broken_instances;
 mod broken_registry;
+mod drivers;
 mod instances;
 mod registry;
 

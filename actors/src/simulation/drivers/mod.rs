@@ -1,0 +1,38 @@
+//! The drivers: their owner, each driver, each eventor; their laws, and a depot in which they live.
+//!
+//! ```text
+//!   world ── answers, exits, events, time ──► depot: owner ◄── mail ── driver ◄──► ground: process, plugin, its events
+//!                                                      ▲                               │
+//!                                                      └───── mail ── eventor ◄────────┘
+//!                                                                        └──► audience: journals and handlers
+//! ```
+//!
+//! The machines are those of production. The ground stands for the owner of the processes and the plugin, as they promise to be;
+//! the audience stands for the handlers of tasks, each with a journal of production.
+
+mod pauses;
+
+mod ground;
+
+mod audience;
+
+mod driver;
+
+mod eventor;
+
+mod owner;
+
+mod depot;
+
+mod event;
+
+mod world;
+
+pub use audience::Audience;
+pub use depot::{Conduct, Depot, DriversTampers};
+pub use driver::DriverLaws;
+pub use event::{DriversBounds, DriversEvent, Order};
+pub use eventor::EventorLaws;
+pub use ground::Ground;
+pub use owner::DriversLaws;
+pub use world::DriversWorld;

@@ -1,0 +1,295 @@
+//! Drivers, eventors and owners of them that are wrong on purpose: each is found out by the search, and by the law that
+//! forbids its fault.
+
+use std::rc::Rc;
+
+use callboard_actors::driver::client::DriverClient;
+use callboard_actors::driver::{
+    Driver, DriverCall, DriverConfig, DriverHealth, DriverLimits, DriverSpec, DriverTimer, Errand, Reached,
+    Rung, TaskEventItem, process_name,
+};
+use callboard_actors::drivers::{Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer};
+use callboard_actors::eventor::{Eventor, EventorCall, EventorTimer, TaskEventSink};
+use callboard_actors::process::{Executable, ProcessSpec};
+use callboard_actors::processes::Recalled;
+use callboard_actors::shell::{CallKey, Effect, Ending, Input, StopMode};
+use callboard_actors::simulation::{
+    Conduct, DriversBounds, DriversTampers, DriversWorld, Law, Order, Tamper, play, search,
+};
+use callboard_actors::vocabulary::{DriverName, Generation, Timestamp};
+
+type DriverParts = Vec<Effect<Driver>>;
+type EventorParts = Vec<Effect<Eventor>>;
+type OwnerParts = Vec<Effect<Drivers>>;
+
+/// What a broken driver makes of the effects of a step.
+struct SpoilsDriver(fn(&Input<Driver>, DriverParts) -> DriverParts);
+
+/// What a broken driver hears wrongly.
+struct MishearsDriver(fn(Input<Driver>) -> Option<Input<Driver>>);
+
+/// What a broken eventor makes of the effects of a step.
+struct SpoilsEventor(fn(&Input<Eventor>, EventorParts) -> EventorParts);
+
+/// What a broken owner makes of the effects of a step.
+struct SpoilsOwner(fn(&Input<Drivers>, OwnerParts) -> OwnerParts);
+
+macro_rules! shown_as {
+    ($($fault:ident)*) => {
+        $(impl std::fmt::Debug for $fault {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(stringify!($fault))
+            }
+        })*
+    };
+}
+
+shown_as!(SpoilsDriver MishearsDriver SpoilsEventor SpoilsOwner);
+
+impl Tamper<Driver> for SpoilsDriver {
+    fn effects(&self, _: &Driver, input: &Input<Driver>, effects: DriverParts) -> DriverParts {
+        self.0(input, effects)
+    }
+}
+
+impl Tamper<Driver> for MishearsDriver {
+    fn input(&self, input: Input<Driver>) -> Option<Input<Driver>> {
+        self.0(input)
+    }
+}
+
+impl Tamper<Eventor> for SpoilsEventor {
+    fn effects(&self, _: &Eventor, input: &Input<Eventor>, effects: EventorParts) -> EventorParts {
+        self.0(input, effects)
+    }
+}
+
+impl Tamper<Drivers> for SpoilsOwner {
+    fn effects(&self, _: &Drivers, input: &Input<Drivers>, effects: OwnerParts) -> OwnerParts {
+        self.0(input, effects)
+    }
+}
+
+const NONE: DriversBounds = DriversBounds::NONE;
+const SERVING: DriversBounds =
+    DriversBounds { begin: &[Order::Add, Order::Handle], is_serving: true, ..DriversBounds::NONE };
+const ENDING: DriversBounds = DriversBounds { faults: (1, &[Conduct::Refuses]), ..SERVING };
+
+fn is_found_out(law: Law, bounds: DriversBounds, tampers: DriversTampers) {
+    let world = DriversWorld::new(bounds, tampers);
+    let found = search(&world, 100_000).expect_err("a broken machine was not found out");
+    println!("{found}");
+    assert_eq!(found.violation.law, law, "{found}");
+    assert_eq!(play(&world, &found.history).expect("it shows again").1.law, law);
+    let sound = DriversWorld::new(bounds, DriversTampers::default());
+    assert!(play(&sound, &found.history).is_none(), "the sound machines break it too");
+}
+
+fn driver(law: Law, bounds: DriversBounds, spoil: fn(&Input<Driver>, DriverParts) -> DriverParts) {
+    let tampers = DriversTampers { driver: Some(Rc::new(SpoilsDriver(spoil))), ..DriversTampers::default() };
+    is_found_out(law, bounds, tampers);
+}
+
+fn eventor(law: Law, bounds: DriversBounds, spoil: fn(&Input<Eventor>, EventorParts) -> EventorParts) {
+    let tampers =
+        DriversTampers { eventor: Some(Rc::new(SpoilsEventor(spoil))), ..DriversTampers::default() };
+    is_found_out(law, bounds, tampers);
+}
+
+fn owner(law: Law, bounds: DriversBounds, spoil: fn(&Input<Drivers>, OwnerParts) -> OwnerParts) {
+    let tampers = DriversTampers { owner: Some(Rc::new(SpoilsOwner(spoil))), ..DriversTampers::default() };
+    is_found_out(law, bounds, tampers);
+}
+
+fn without<T>(effects: Vec<T>, is_lost: impl Fn(&T) -> bool) -> Vec<T> {
+    effects.into_iter().filter(|effect| !is_lost(effect)).collect()
+}
+
+fn config() -> DriverConfig {
+    let name = DriverName::new("exec").unwrap();
+    let process = process_name(&name).unwrap();
+    let spec = DriverSpec::new(name, ProcessSpec::new(Executable::at("/bin/driver")));
+    DriverConfig { spec, process, errand: Errand::Serve, limits: DriverLimits::default() }
+}
+
+// === Drivers ===
+
+#[test]
+fn a_driver_that_goes_on_although_it_is_told_to_stop_breaks_i6() {
+    driver(Law::I6, DriversBounds { stops: &[StopMode::Stop], ..NONE }, |input, mut effects| {
+        if matches!(input, Input::StopRequested(_)) {
+            let call = DriverCall::Climb(Rung::Recall, None);
+            let deadline = std::time::Duration::from_secs(60);
+            effects.insert(0, Effect::Call { key: CallKey::default(), deadline, call });
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_driver_that_stops_and_leaves_its_process_breaks_shd_06() {
+    driver(Law::Shd6, DriversBounds { stops: &[StopMode::Stop], ..SERVING }, |input, mut effects| {
+        if matches!(input, Input::StopRequested(_)) {
+            effects.push(Effect::Stop(Ending::Normal));
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_driver_that_launches_beside_the_process_it_left_breaks_prc_04() {
+    let mishears = MishearsDriver(|input| match input {
+        Input::Returned { key, call: call @ DriverCall::Climb(Rung::Recall, _), outcome: Ok(Ok(_)) } => {
+            let outcome = Ok(Ok(Reached::Recalled(Recalled::Unknown)));
+            Some(Input::Returned { key, call, outcome })
+        }
+        other => Some(other),
+    });
+    let bounds = DriversBounds { kills: 1, survives: true, ..SERVING };
+    let tampers = DriversTampers { driver: Some(Rc::new(mishears)), ..DriversTampers::default() };
+    is_found_out(Law::Prc4, bounds, tampers);
+}
+
+#[test]
+fn a_driver_that_tries_again_at_once_breaks_hlt_05() {
+    driver(Law::Hlt5, ENDING, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::StartTimer(DriverTimer::Retry, at) = effect {
+                *at = Timestamp::default();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_driver_that_gives_up_after_the_end_of_its_stream_breaks_hlt_05() {
+    driver(Law::Hlt5, ENDING, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::StartTimer(DriverTimer::Retry, _)))
+    });
+}
+
+#[test]
+fn a_driver_that_keeps_its_first_fingerprint_to_itself_breaks_hlt_04() {
+    driver(Law::Hlt4, NONE, |_, effects| {
+        without(
+            effects,
+            |effect| matches!(effect, Effect::Publish(report) if report.health == DriverHealth::Healthy),
+        )
+    });
+}
+
+#[test]
+fn a_driver_that_does_not_hang_up_when_its_process_ends_breaks_prc_05() {
+    driver(Law::Prc5, DriversBounds { exits: 1, ..SERVING }, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Call { call: DriverCall::HangUp { .. }, .. }))
+    });
+}
+
+// === Eventors ===
+
+#[test]
+fn an_eventor_that_does_not_subscribe_again_breaks_evt_03() {
+    eventor(Law::Evt3, ENDING, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::StartTimer(EventorTimer::Reopen, _)))
+    });
+}
+
+#[test]
+fn an_eventor_that_opens_its_stream_one_event_too_late_breaks_evt_02() {
+    eventor(Law::Evt2, DriversBounds { events: 2, ..ENDING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Open { after: Some(after), .. }, .. } = effect {
+                after.sequence += 1;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_eventor_that_hides_an_interruption_breaks_evt_02() {
+    eventor(Law::Evt2, DriversBounds { events: 3, keeps_positions: false, ..ENDING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
+                items.retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_eventor_that_hands_events_over_backwards_breaks_evt_02() {
+    eventor(Law::Evt2, DriversBounds { events: 2, keeps_positions: false, ..SERVING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
+                items.reverse();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_eventor_that_ends_and_tells_its_handlers_nothing_breaks_s4() {
+    eventor(Law::S4, DriversBounds { stops: &[StopMode::Stop], ..SERVING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Finish(sinks), .. } = effect {
+                *sinks = Vec::<TaskEventSink>::new();
+            }
+        }
+        effects
+    });
+}
+
+// === Their owner ===
+
+#[test]
+fn an_owner_that_does_not_renew_what_is_watched_breaks_evt_03() {
+    owner(Law::Evt3, DriversBounds { crashes: 1, ..SERVING }, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Call { call: DriversCall::Watch(_, _, true), .. }))
+    });
+}
+
+#[test]
+fn an_owner_that_starts_another_driver_before_the_first_has_ended_breaks_prc_04() {
+    let bounds = DriversBounds { orders: (1, &[Order::Restart]), ..SERVING };
+    owner(Law::Prc4, bounds, |input, effects| {
+        let restart = matches!(input, Input::Asked { ask: DriversAsk::RestartDriver(_), .. });
+        let begins = |effect| match effect {
+            Effect::Call { key, deadline, call: DriversCall::RestartNow(life) } if restart => Effect::Call {
+                key,
+                deadline,
+                call: DriversCall::StartDriver(life.next(), Box::new(config())),
+            },
+            other => other,
+        };
+        effects.into_iter().map(begins).collect()
+    });
+}
+
+#[test]
+fn an_owner_that_leaves_those_waiting_who_waited_for_a_driver_breaks_hlt_04() {
+    let bounds = DriversBounds { begin: &[Order::Add, Order::Dispense], ..NONE };
+    owner(Law::Hlt4, bounds, |input, effects| {
+        let is_report = matches!(input, Input::Asked { ask: DriversAsk::DriverReported(_), .. });
+        without(effects, |effect| {
+            is_report && matches!(effect, Effect::Reply(_, DriversAnswer::DispenseDriver(Ok(_))))
+        })
+    });
+}
+
+#[test]
+fn an_owner_that_gives_a_driver_out_before_it_is_healthy_breaks_res_01() {
+    let bounds = DriversBounds { begin: &[Order::Add, Order::Dispense], ..NONE };
+    owner(Law::Res1, bounds, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::StartTimer(DriversTimer::Dispense(driver, id), _) = effect {
+                let client = DriverClient::gone(driver.clone(), Generation::new(1));
+                *effect = Effect::Reply(*id, DriversAnswer::DispenseDriver(Ok(client)));
+            }
+        }
+        effects
+    });
+}
