@@ -118,6 +118,7 @@ impl DriversLaws {
             DriversAsk::AddDriver(_)
             | DriversAsk::RemoveDriver(_)
             | DriversAsk::RestartDriver(_)
+            | DriversAsk::GiveUpDriver(_)
             | DriversAsk::ListDrivers(_)
             | DriversAsk::DescribeDriver(_)
             | DriversAsk::AwaitDrivers(_)
