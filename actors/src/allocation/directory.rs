@@ -1,9 +1,12 @@
 //! Makes and removes an allocation's directories. It follows no link, and what it removes is one socket file and one empty
-//! directory: never anything recursively (VOL-06).
+//! directory: never anything recursively (VOL-06). A disk that hangs may let go of this work after it was given up; then it removes
+//! nothing any more, since the socket may be that of the next task by now (REG-08).
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
@@ -52,7 +55,7 @@ pub(super) async fn make_ready(
     let socket = plan.context.socket.clone();
     let Plan { socket_place, volume_place, socket_file, .. } = plan;
     let place = socket_place.clone();
-    let made = blocking(move || make(&volume_place).and_then(|_| make(&place).map(drop)));
+    let made = blocking(move |_| make(&volume_place).and_then(|_| make(&place).map(drop)));
     made.await.map_err(said)?;
     if listener == Listener::Welcome {
         return Ok(());
@@ -61,7 +64,7 @@ pub(super) async fn make_ready(
         return Err(PrepareError::SocketInUse { socket });
     }
     match socket_file {
-        Some(file) => blocking(move || unlink_dead(&socket_place, &file)).await.map_err(said),
+        Some(file) => blocking(move |asker| unlink_dead(&socket_place, &file, asker)).await.map_err(said),
         None => Ok(()),
     }
 }
@@ -69,18 +72,44 @@ pub(super) async fn make_ready(
 /// Removes an allocation's socket and the directory of it. Gives what could not be put in order.
 pub(super) async fn remove(plan: Plan) -> Vec<String> {
     let Plan { socket_place, socket_file, .. } = plan;
-    let removed = blocking(move || take_away(&socket_place, socket_file.as_deref()));
+    let removed = blocking(move |asker| take_away(&socket_place, socket_file.as_deref(), asker));
     match removed.await {
         Ok(()) => Vec::new(),
         Err(Trouble { path, reason }) => vec![format!("{} was left: {reason}", path.display())],
     }
 }
 
+/// Whether somebody still waits for file work.
+#[derive(Clone, Default)]
+struct Asker {
+    has_left: Arc<AtomicBool>,
+}
+
+impl Asker {
+    fn check(&self, path: &Path) -> Result<(), Trouble> {
+        if self.has_left.load(Ordering::Acquire) {
+            return Err(Trouble::new(path, "its removal took too long and was given up"));
+        }
+        Ok(())
+    }
+}
+
+/// Held by whoever waits, and dropped when that is over.
+struct Patience(Asker);
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        self.0.has_left.store(true, Ordering::Release);
+    }
+}
+
 /// Runs file work beside the arbiter: a disk that hangs must not hold anyone else.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Trouble> + Send + 'static,
+    work: impl FnOnce(&Asker) -> Result<T, Trouble> + Send + 'static,
 ) -> Result<T, Trouble> {
-    match tokio::task::spawn_blocking(work).await {
+    let asker = Asker::default();
+    let _patience = Patience(asker.clone());
+    match tokio::task::spawn_blocking(move || work(&asker)).await {
         Ok(outcome) => outcome,
         Err(crash) => match crash.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -182,12 +211,12 @@ fn check_mode(found: &Stat, access: Access, path: &Path) -> Result<(), Trouble> 
 }
 
 /// Removes a socket that nobody listens on.
-fn unlink_dead(place: &Place, file: &str) -> Result<(), Trouble> {
+fn unlink_dead(place: &Place, file: &str, asker: &Asker) -> Result<(), Trouble> {
     let path = place.path().join(file);
     let directory = make(place)?;
     match kind(&directory, file) {
         Err(Errno::NOENT) => Ok(()),
-        Ok(FileType::Socket) => unlink(&directory, file, AtFlags::empty(), &path),
+        Ok(FileType::Socket) => unlink(&directory, file, &path, asker),
         Ok(_) => Err(Trouble::new(path, "something that is no socket is in its place; remove it")),
         Err(error) => Err(Trouble::of(path, error)),
     }
@@ -199,8 +228,9 @@ fn kind(directory: &OwnedFd, name: &str) -> Result<FileType, Errno> {
     Ok(FileType::from_raw_mode(found.st_mode))
 }
 
-fn unlink(directory: &OwnedFd, name: &str, flags: AtFlags, path: &Path) -> Result<(), Trouble> {
-    match rustix::fs::unlinkat(directory, name, flags) {
+fn unlink(directory: &OwnedFd, name: &str, path: &Path, asker: &Asker) -> Result<(), Trouble> {
+    asker.check(path)?;
+    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(Trouble::of(path, error)),
     }
@@ -208,7 +238,7 @@ fn unlink(directory: &OwnedFd, name: &str, flags: AtFlags, path: &Path) -> Resul
 
 // === Taking away ===
 
-fn take_away(place: &Place, socket_file: Option<&str>) -> Result<(), Trouble> {
+fn take_away(place: &Place, socket_file: Option<&str>, asker: &Asker) -> Result<(), Trouble> {
     let Some((last, way)) = place.steps.split_last() else { return Ok(()) };
     let above = Place { base: place.base.clone(), steps: way.to_vec() };
     let (Some(above), path) = (find(&above)?, place.path()) else { return Ok(()) };
@@ -220,8 +250,9 @@ fn take_away(place: &Place, socket_file: Option<&str>) -> Result<(), Trouble> {
     if let Some(file) = socket_file
         && kind(&directory, file) == Ok(FileType::Socket)
     {
-        unlink(&directory, file, AtFlags::empty(), &path.join(file))?;
+        unlink(&directory, file, &path.join(file), asker)?;
     }
+    asker.check(&path)?;
     match rustix::fs::unlinkat(&above, &*last.name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(Errno::NOTEMPTY | Errno::EXIST) => Err(Trouble::new(path, leftovers(&directory))),
@@ -284,4 +315,31 @@ fn leftovers(directory: &OwnedFd) -> String {
 
 fn shown(name: &CStr) -> String {
     quoted(&name.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_removal_that_was_given_up_leaves_the_socket_of_the_next_task_alone_reg_08() {
+        let base = tempfile::tempdir().unwrap();
+        let step = Step { name: "a1".to_owned(), access: Access::Private };
+        let place = Place { base: base.path().to_owned(), steps: vec![step] };
+        make(&place).unwrap();
+        let socket = place.path().join("csi.sock");
+        let _plugin = UnixListener::bind(&socket).unwrap();
+
+        let asker = Asker::default();
+        drop(Patience(asker.clone()));
+        for late in [take_away(&place, Some("csi.sock"), &asker), unlink_dead(&place, "csi.sock", &asker)] {
+            assert!(late.unwrap_err().reason.contains("given up"));
+            assert!(socket.exists());
+        }
+
+        take_away(&place, Some("csi.sock"), &Asker::default()).unwrap();
+        assert!(!place.path().exists());
+    }
 }
