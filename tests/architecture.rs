@@ -269,6 +269,7 @@ const PURE: &[&str] = &[
     "src/tasks/departed.rs",
     "src/tasks/calls.rs",
     "src/tasks/running.rs",
+    "src/tasks/starting.rs",
     "src/tasks/recovering.rs",
     "src/tasks/ending.rs",
     "src/tasks/stopping.rs",

@@ -286,6 +286,39 @@ fn a_mute_plugin_holds_up_nobody_else_is_told_after_its_own_time_and_leaves_noth
 }
 
 #[test]
+fn a_start_that_goes_on_although_its_host_was_killed_leads_to_no_second_run_prc_09() {
+    let stage = Stage::new("");
+    let directory = stage.directory.path().display().to_string();
+    let driver = "[[driver]]\nname = \"exec\"\nargs = [\"--late-start\", \"1500ms\"]\n";
+    stage.configure(&format!("{driver}{}", task(&directory, "web", "")));
+    let program = stage.run();
+    program.until("a start under way", |status| {
+        find(status, "drivers", "exec")["health"] == "healthy"
+            && find(status, "tasks", "web")["last_event"] == "starting"
+    });
+    let log = stage.data_dir().join("processes/driver-exec/stderr.log");
+    let is_told = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("--late-start"));
+    until_true("the driver is told of it", PATIENCE, is_told);
+    program.kill();
+    assert!(starts(&stage, "web").is_empty(), "it is not begun yet");
+
+    // The driver says that it knows no such task, and starts it all the same a second later.
+    let program = stage.run();
+    let status = until_running(&program, "web");
+    assert_eq!(find(&status, "drivers", "exec")["adopted"], true, "{status:#}");
+    until_true("the second run has begun", PATIENCE, || starts(&stage, "web").len() == 2);
+    let [first, second] = starts(&stage, "web")[..] else { panic!("two runs") };
+    assert!(
+        !lives(first) && lives(second),
+        "the first one was ended before the second began: {}",
+        program.log()
+    );
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+    until_true("nothing is left", PATIENCE, || !lives(second));
+}
+
+#[test]
 fn a_host_that_is_killed_at_any_moment_of_a_start_never_runs_a_task_twice_prc_09() {
     const ROUNDS: u64 = 24;
     let stage = Stage::new("");

@@ -107,7 +107,10 @@ impl Driver for ExecDriver {
         self.0.faults.before("StartTask").await?;
         let board = self.0.clone();
         // Beside the call: a host that gives up gets no task that nobody knows of.
-        let starting = tokio::spawn(async move { board::start(&board, task).await });
+        let starting = tokio::spawn(async move {
+            board.faults.before_start().await;
+            board::start(&board, task).await
+        });
         starting.await.map_err(|error| Refusal::failed(format!("the start broke off: {error}")))?
     }
 

@@ -94,6 +94,10 @@ pub struct FaultArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub unhealthy_for: Option<Duration>,
 
+    /// Begin with each start only after this much time, and know nothing of the task until then; also when nobody waits any more
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub late_start: Option<Duration>,
+
     /// Let the supervisor of each new task hang
     #[arg(long, value_name = "WHEN")]
     pub supervisor_hangs: Option<SupervisorHang>,
@@ -307,6 +311,14 @@ impl Faults {
     /// After how many fingerprints their stream is to end, and how.
     pub(super) fn fingerprints_end(&self) -> Option<(usize, StreamEnd)> {
         self.args.fingerprints_end_after.map(|after| (after, self.args.fingerprints_end))
+    }
+
+    /// Waits until a start is to be begun with.
+    pub(super) async fn before_start(&self) {
+        if let Some(late) = self.args.late_start {
+            tracing::info!(?late, "a start is kept waiting, as --late-start demands");
+            tokio::time::sleep(late).await;
+        }
     }
 
     /// When the supervisor of each new task is to hang.

@@ -107,6 +107,7 @@ impl Task {
             log,
             watch: Watch::No,
             troubles: BackoffState::default(),
+            unsure_until: moment.now,
             cause: String::new(),
             askers: vec![],
             steps: vec![],

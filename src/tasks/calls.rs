@@ -159,8 +159,13 @@ pub enum Found {
     Running,
     /// It has ended.
     Exited(TaskExit),
-    /// The driver knows of no such run; these are its words.
-    Nothing(String),
+    /// The driver knows of no such run.
+    Nothing {
+        /// Its words.
+        words: String,
+        /// Whether it can have no start of this run under way: it has answered that, or its process was never asked.
+        is_proof: bool,
+    },
 }
 
 /// What came of a call.

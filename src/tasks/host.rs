@@ -1,5 +1,7 @@
 //! Drivers as they are kept in production: by the host.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -7,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::driver::client::{
-    DriverClient, DriverError, StartOutcome, TaskConfig as DriverTask, TaskExit, TaskHandle, TaskState,
+    DriverClient, DriverError, ServingProcess, StartOutcome, TaskConfig as DriverTask, TaskExit, TaskHandle,
+    TaskId, TaskState,
 };
 use callboard_actors::driver::{DriverSpec, TaskKey};
 use callboard_actors::drivers::{
@@ -32,9 +35,9 @@ use crate::exec::KILL_PATIENCE;
 const DISPENSE_PATIENCE: Duration = Duration::from_secs(5);
 /// Its answer to a quick question takes no longer.
 const QUICK: Duration = Duration::from_secs(10);
-/// Starting or recovering a task takes a driver no longer.
+/// Recovering or ending a task takes a driver no longer.
 const SLOW: Duration = Duration::from_secs(50);
-/// A wait for an end has no end of its own: whoever waits gives it up before.
+/// A wait for a start, or for an end, has no end of its own: whoever waits gives it up before.
 const ENDLESS: Duration = Duration::from_secs(24 * 3_600);
 /// How much longer than the grace the answer to a stop may take: longer than our own driver waits for a task that it has
 /// killed, so that it is heard when it says that the task does not end.
@@ -48,13 +51,23 @@ pub struct HostRunners {
     drivers: Address<Drivers>,
     plugins: Rc<Plugins>,
     data_dir: PathBuf,
+    starts: Rc<RefCell<BTreeMap<TaskId, Asked>>>,
+}
+
+/// What is known of a start that this run of the host has asked for.
+#[derive(Debug, Clone, Copy)]
+enum Asked {
+    /// It was asked of this process, which has not answered.
+    Unanswered(Option<ServingProcess>),
+    /// The driver has said what came of it.
+    Answered,
 }
 
 impl HostRunners {
     /// Will speak to the drivers at this address, whose plugins are these; tasks are kept below the data directory.
     #[must_use]
     pub fn new(drivers: Address<Drivers>, plugins: Plugins, data_dir: PathBuf) -> Self {
-        Self { drivers, plugins: Rc::new(plugins), data_dir }
+        Self { drivers, plugins: Rc::new(plugins), data_dir, starts: Rc::default() }
     }
 
     fn client(
@@ -165,6 +178,7 @@ impl Runners for HostRunners {
     fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started> {
         let client = self.client(&run.driver, Wanted::Healthy);
         let data_dir = self.data_dir.clone();
+        let starts = Rc::clone(&self.starts);
         Box::pin(async move {
             let prepared = async {
                 let client = client.await?;
@@ -172,7 +186,15 @@ impl Runners for HostRunners {
                 Ok((client, task))
             };
             match prepared.await {
-                Ok((client, task)) => started(client.start_task(&task, SLOW).await),
+                Ok((client, task)) => {
+                    starts.borrow_mut().insert(run.id.clone(), Asked::Unanswered(client.process()));
+                    // A start that is given up goes on, and nobody would hear what came of it.
+                    let started = started(client.start_task(&task, ENDLESS).await);
+                    if !matches!(started, Started::Unclear(_)) {
+                        starts.borrow_mut().insert(run.id, Asked::Answered);
+                    }
+                    started
+                }
                 Err(trouble) => Started::NotAsked(trouble),
             }
         })
@@ -185,13 +207,18 @@ impl Runners for HostRunners {
 
     fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>> {
         let client = self.reach(&run);
+        let starts = Rc::clone(&self.starts);
         Box::pin(async move {
-            match client.await?.inspect_task(&run.id, QUICK).await {
+            let client = client.await?;
+            match client.inspect_task(&run.id, QUICK).await {
                 Ok(status) => match (status.state, status.exit) {
                     (TaskState::Exited, Some(exit)) => Ok(Found::Exited(exit)),
                     (TaskState::Unknown | TaskState::Running | TaskState::Exited, _) => Ok(Found::Running),
                 },
-                Err(error) if is_unknown(&error) => Ok(Found::Nothing(error.to_string())),
+                Err(error) if is_unknown(&error) => {
+                    let is_proof = is_proof(starts.borrow().get(&run.id).copied(), client.process());
+                    Ok(Found::Nothing { words: error.to_string(), is_proof })
+                }
                 Err(error) => Err(Trouble::passing(error.to_string())),
             }
         })
@@ -218,10 +245,14 @@ impl Runners for HostRunners {
 
     fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>> {
         let client = self.reach(&run);
+        let starts = Rc::clone(&self.starts);
         Box::pin(async move {
             match client.await?.destroy_task(&run.id, true, SLOW).await {
                 Err(error) if !is_unknown(&error) => Err(refused_for_good(error)),
-                Ok(()) | Err(_) => Ok(()),
+                Ok(()) | Err(_) => {
+                    starts.borrow_mut().remove(&run.id);
+                    Ok(())
+                }
             }
         })
     }
@@ -232,6 +263,18 @@ async fn add(drivers: &Address<Drivers>, spec: DriverSpec) -> Result<(), Trouble
         Ok(Ok(_added)) => Ok(()),
         Ok(Err(error)) => Err(Trouble { is_transient: error.is_transient(), reason: error.to_string() }),
         Err(error) => Err(Trouble::passing(error.to_string())),
+    }
+}
+
+/// Whether a process that knows of no run can have no start of it under way. One that an earlier run of the host launched may
+/// have been asked by that.
+fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) -> bool {
+    match asked {
+        Some(Asked::Answered) => true,
+        Some(Asked::Unanswered(before)) => {
+            before.zip(process).is_some_and(|(before, process)| before.tag != process.tag)
+        }
+        None => process.is_some_and(|process| !process.is_adopted),
     }
 }
 
@@ -337,13 +380,14 @@ fn encode(schema: &callboard_proto::hclspec::Spec, table: &toml::Table) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use callboard_actors::driver::client::{Asked, DriverRpc};
+    use callboard_actors::driver::client::{Asked as AskedRpc, DriverRpc};
+    use callboard_actors::process::ProcessTag;
 
     use super::*;
 
     fn refused(code: Code, recoverable: Option<bool>) -> Started {
         let driver = DriverName::new("exec").unwrap();
-        let asked = Asked { driver, rpc: DriverRpc::StartTask };
+        let asked = AskedRpc { driver, rpc: DriverRpc::StartTask };
         started(Err(DriverError::Refused { asked, code, message: "no".to_owned(), recoverable }))
     }
 
@@ -356,6 +400,17 @@ mod tests {
         }
         assert!(matches!(refused(Code::Unknown, None), Started::Refused(_)));
         assert!(matches!(refused(Code::InvalidArgument, None), Started::Fatal(_)));
+    }
+
+    #[test]
+    fn that_nothing_is_known_of_a_run_is_proof_only_where_no_start_of_it_can_be_under_way() {
+        let process = |tag, is_adopted| Some(ServingProcess { tag: ProcessTag::new([tag; 16]), is_adopted });
+        let asked = Some(Asked::Unanswered(process(1, false)));
+        assert!(!is_proof(asked, process(1, false)), "it may be busy with it");
+        assert!(is_proof(asked, process(2, false)), "it was never asked");
+        assert!(is_proof(Some(Asked::Answered), process(1, false)), "it has answered");
+        assert!(!is_proof(None, process(1, true)), "an earlier run of the host may have asked it");
+        assert!(is_proof(None, process(1, false)), "nobody has asked it");
     }
 
     #[test]

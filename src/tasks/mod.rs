@@ -21,6 +21,8 @@
 //! What holds:
 //!
 //! - A driver is told to start a run only when the run's id is on disk, and nobody hears that it runs before its handle is.
+//! - A start is waited for as long as its driver is there. Where the call for it broke off, a driver that may still be busy with
+//!   it is asked for a while; that it knows nothing of the run is proof only where it cannot be.
 //! - A run whose start nobody heard of is looked for first, and ended if it is found, since it could not be recovered later;
 //!   only then another begins. So a task never runs twice.
 //! - A driver that is gone is waited for, and has its tasks recovered when it is back; what cannot be recovered ended in a way
@@ -38,6 +40,7 @@ mod departed;
 mod ending;
 mod recovering;
 mod running;
+mod starting;
 mod stopping;
 
 mod calls;

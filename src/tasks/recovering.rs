@@ -7,7 +7,7 @@ use callboard_actors::vocabulary::Moment;
 
 use super::behaviour::Scene;
 use super::calls::*;
-use super::running::ASK_PATIENCE;
+use super::running::{ASK_PATIENCE, TROUBLE_BACKOFF};
 use super::state::*;
 
 impl Task {
@@ -43,7 +43,16 @@ impl Task {
             Ok(Found::Exited(exit)) => {
                 self.over(moment, Some(exit.clone()), format!("{id} was found ended: {exit}"), effects);
             }
-            Ok(Found::Nothing(words)) => {
+            Ok(Found::Nothing { words, is_proof: false }) if moment.now < self.unsure_until => {
+                let note = format!(
+                    "its driver knows nothing of {id} yet, and may still be busy with the start of it: {words}"
+                );
+                self.note(note, effects);
+                let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
+                let at = (moment.now + pause).min(self.unsure_until);
+                effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
+            }
+            Ok(Found::Nothing { words, .. }) => {
                 let cause = std::mem::take(&mut self.cause);
                 let why = if cause.is_empty() { cause } else { format!("{cause}; ") };
                 self.note = format!("{why}{id} was not started, its driver knows nothing of it: {words}");

@@ -1,8 +1,8 @@
-//! What is decided for one task on its way up: what is to be said to its driver, when, and what comes of a start.
+//! What is decided for one task on its way up: what is to be said to its driver, and when.
 
 use std::time::Duration;
 
-use callboard_actors::driver::client::{TaskHandle, TaskId};
+use callboard_actors::driver::client::TaskId;
 use callboard_actors::shell::{CallKey, CallLost, Effects};
 use callboard_actors::vocabulary::{Backoff, Moment};
 
@@ -10,18 +10,15 @@ use super::behaviour::Scene;
 use super::calls::*;
 use super::departed::ADVICE;
 use super::messages::{DriverCourse, TaskError, TasksNews};
+use super::starting::UNSURE;
 use super::state::*;
 
-/// A start waits a little for its driver, has the task's configuration checked, and then may take the driver a minute.
-const START_PATIENCE: Duration = Duration::from_secs(90);
 /// Any other question to a driver takes no longer.
 pub(super) const ASK_PATIENCE: Duration = Duration::from_secs(60);
 /// A call that waits for the end of a run is made again at least this often.
 const WAIT_PATIENCE: Duration = Duration::from_secs(3_600);
-/// Largest handle that is kept, in bytes.
-const HANDLE_BYTES_MAX: usize = 512 * 1_024;
 /// How soon to speak to a driver again that could not be spoken to.
-const TROUBLE_BACKOFF: Backoff = Backoff {
+pub(super) const TROUBLE_BACKOFF: Backoff = Backoff {
     first: Duration::from_millis(250),
     longest: Duration::from_secs(15),
     jitter_percent: 10,
@@ -85,6 +82,7 @@ impl Task {
         };
         let (next, note) = match &run.state {
             RunState::Intended => {
+                self.unsure_until = moment.now + UNSURE;
                 (Next::Settle, format!("{} was to be started when the host ended; asking its driver", run.id))
             }
             RunState::Started(_) => (Next::Recover, format!("recovering {}", run.id)),
@@ -196,11 +194,7 @@ impl Task {
         }
         let Some(key) = self.run_key() else { return };
         match next {
-            Next::Start | Next::StartAtLast => {
-                let call = TasksCall::Start(key, self.config.clone());
-                self.enter(moment, Phase::Starting, "starting", effects);
-                self.call(START_PATIENCE, call, effects);
-            }
+            Next::Start | Next::StartAtLast => self.order_start(moment, key, effects),
             Next::Settle => {
                 self.phase = Phase::Settling;
                 self.call(ASK_PATIENCE, TasksCall::Inspect(key), effects);
@@ -286,62 +280,6 @@ impl Task {
         }
     }
 
-    fn started(&mut self, moment: Moment, started: &Started, effects: &mut Effects<Tasks>) {
-        if self.phase != Phase::Starting {
-            return;
-        }
-        match started {
-            Started::Runs(handle) => self.runs(moment, handle, effects),
-            Started::NotAsked(trouble) if trouble.is_transient => {
-                if self.course.wanted == Some(Wanted::Running) {
-                    let note = format!("not started yet: {trouble}");
-                    self.enter(moment, Phase::Readying(Next::StartAtLast), note.clone(), effects);
-                    self.speak_later(moment, note, effects);
-                } else {
-                    self.not_started(moment, String::new(), effects);
-                }
-            }
-            Started::NotAsked(trouble) => self.not_started(moment, trouble.reason.clone(), effects),
-            Started::Fatal(reason) => {
-                self.not_started(moment, format!("its driver does not start it: {reason}"), effects);
-            }
-            // Its word is no proof: the next run begins, or the stop is over, when it has forgotten this one.
-            Started::Retry(reason) => {
-                self.over(moment, None, format!("its driver did not start it: {reason}"), effects);
-            }
-            Started::Refused(reason) => {
-                if self.course.wanted == Some(Wanted::Running) {
-                    self.course.wanted = Some(Wanted::Failed);
-                }
-                self.over(moment, None, format!("its driver does not start it: {reason}"), effects);
-            }
-            Started::Unclear(reason) => {
-                let note = format!("it is not known whether its driver has started it: {reason}");
-                self.cause.clone_from(reason);
-                self.enter(moment, Phase::Settling, note.clone(), effects);
-                self.speak_later(moment, note, effects);
-            }
-        }
-    }
-
-    /// It runs: its handle is on disk before anybody hears of it.
-    fn runs(&mut self, moment: Moment, handle: &TaskHandle, effects: &mut Effects<Tasks>) {
-        let Some(run) = &mut self.course.run else { return };
-        let id = run.id.clone();
-        let bytes = handle.to_bytes().len();
-        if bytes > HANDLE_BYTES_MAX {
-            // Without its handle it could not be found again.
-            let reason =
-                format!("its driver gave it a handle of {bytes} bytes; at most {HANDLE_BYTES_MAX} are kept");
-            self.course.wanted = Some(Wanted::Failed);
-            return self.over(moment, None, reason, effects);
-        }
-        run.state = RunState::Started(Box::new(handle.clone()));
-        self.remember(effects);
-        self.troubles.reset();
-        self.go_on(moment, format!("{id} runs"), effects);
-    }
-
     /// It runs: whether it is to go on is for what is wanted to say.
     pub(super) fn go_on(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
         self.enter(moment, Phase::Running, note, effects);
@@ -373,13 +311,13 @@ impl Task {
             Phase::Recovering => self.recover(key, effects),
             Phase::Stopping => self.say_stop(effects),
             Phase::Clearing => self.say_destroy(effects),
+            Phase::Starting => self.start_takes_long(effects),
             // Nothing is to be said to its driver.
             Phase::Stopped
             | Phase::Ended
             | Phase::Failed
             | Phase::OutOfReach
             | Phase::Waiting
-            | Phase::Starting
             | Phase::Running => {}
         }
     }

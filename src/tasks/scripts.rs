@@ -422,7 +422,8 @@ impl Stage {
             "found" => {
                 let found = match rest {
                     "running" => Ok(Found::Running),
-                    "nothing" => Ok(Found::Nothing("task not found".to_owned())),
+                    "nothing" => Ok(Found::Nothing { words: "task not found".to_owned(), is_proof: true }),
+                    "unknown" => Ok(Found::Nothing { words: "task not found".to_owned(), is_proof: false }),
                     other => exit(other).map(Found::Exited).ok_or_else(|| trouble(other)),
                 };
                 self.answer(name, TasksOutcome::Inspected(found), told);

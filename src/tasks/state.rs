@@ -86,6 +86,8 @@ pub(super) struct Task {
     pub(super) watch: Watch,
     /// How often it was tried in vain to speak to its driver.
     pub(super) troubles: BackoffState,
+    /// Until when a driver that knows of no run is asked again, since it may still be busy with the start of it.
+    pub(super) unsure_until: Timestamp,
     /// Why its run is over, or why nobody knows whether it is one; empty as long as neither is so.
     pub(super) cause: String,
     /// Who waits until it has stopped.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 
 use super::behaviour::CALL_GRACE;
-use super::client::DriverClient;
+use super::client::{DriverClient, ServingProcess};
 use super::generations::Generations;
 use super::link::Link;
 use super::owner::ProcessOwner;
@@ -106,8 +106,9 @@ impl Hands {
         let generation = self.generations.next();
         let (spec, limits) = (self.config.spec.clone(), self.config.limits);
         let held = Rc::clone(&self.link);
+        let process = ServingProcess { tag: launched.tag, is_adopted: launched.is_adopted };
         Box::pin(async move {
-            let link = Link::dial(&handshake.endpoint, generation, &spec, &limits).await?;
+            let link = Link::dial(&handshake.endpoint, process, generation, &spec, &limits).await?;
             *held.borrow_mut() = Some(link);
             Ok(Reached::Connected(generation))
         })

@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 use wire::driver_client::DriverClient as Stub;
 
-use super::client::{self, DriverClient, Failure, Lease};
+use super::client::{self, DriverClient, Failure, Lease, ServingProcess};
 use super::spec::{DriverLimits, DriverSpec};
 use super::state::{Reached, Rung, Trouble, TroubleKind};
 use super::stdio;
@@ -45,13 +45,15 @@ pub(super) struct Link {
 impl Link {
     pub(super) async fn dial(
         endpoint: &PluginEndpoint,
+        process: ServingProcess,
         generation: Generation,
         spec: &DriverSpec,
         limits: &DriverLimits,
     ) -> Result<Self, Trouble> {
         let dialling = Limits { dial_deadline: limits.step_deadline, ..Limits::default() };
         let connection = Connection::dial(endpoint, dialling).await.map_err(|error| trouble(&error))?;
-        let (lease, client) = DriverClient::over(spec.name.clone(), generation, connection.channel(), limits);
+        let (lease, client) =
+            DriverClient::over(spec.name.clone(), generation, process, connection.channel(), limits);
         let printed = actix_rt::spawn(stdio::log(spec.name.clone(), connection.stdio()));
         let watching = Rc::new(Mutex::new(Watching::Shut));
         Ok(Self { connection, client, lease, watching, printed })

@@ -30,7 +30,7 @@ pub use error::{Asked, DriverError, DriverRpc};
 pub use event_stream::{EventBatch, EventStream};
 pub use exec::{ExecInput, ExecOutput, ExecSession, InputRefused};
 pub use handle::{HANDLE_BYTES_MAX, MalformedHandle, TaskHandle};
-pub use questions::DriverClient;
+pub use questions::{DriverClient, ServingProcess};
 pub use stats::TaskStatsStream;
 pub use task::*;
 pub use usage::*;

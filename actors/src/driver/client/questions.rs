@@ -18,6 +18,7 @@ use super::task::{
 use super::{from_wire, to_wire};
 use crate::driver::events::EventPosition;
 use crate::driver::spec::DriverLimits;
+use crate::process::ProcessTag;
 use crate::vocabulary::{AllocationId, DriverName, Generation};
 
 /// A client of one generation of a driver, cheap to clone, to be used from any thread.
@@ -29,6 +30,16 @@ use crate::vocabulary::{AllocationId, DriverName, Generation};
 #[derive(Debug, Clone)]
 pub struct DriverClient {
     line: Arc<Line>,
+    process: Option<ServingProcess>,
+}
+
+/// The process that a client speaks to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServingProcess {
+    /// Which launch it is. No two share one.
+    pub tag: ProcessTag,
+    /// Whether an earlier run of the host launched it.
+    pub is_adopted: bool,
 }
 
 impl DriverClient {
@@ -36,11 +47,12 @@ impl DriverClient {
     pub(in crate::driver) fn over(
         driver: DriverName,
         generation: Generation,
+        process: ServingProcess,
         channel: Channel,
         limits: &DriverLimits,
     ) -> (Lease, Self) {
         let (lease, line) = Line::new(driver, generation, Some(channel), limits.calls_max, limits.end_wait);
-        (lease, Self { line })
+        (lease, Self { line, process: Some(process) })
     }
 
     /// A client of a driver that is gone: every call says so.
@@ -48,7 +60,7 @@ impl DriverClient {
     pub fn gone(driver: DriverName, generation: Generation) -> Self {
         let (lease, line) = Line::new(driver, generation, None, 1, Duration::ZERO);
         drop(lease);
-        Self { line }
+        Self { line, process: None }
     }
 
     /// Which driver it speaks to.
@@ -61,6 +73,12 @@ impl DriverClient {
     #[must_use]
     pub fn generation(&self) -> Generation {
         self.line.generation
+    }
+
+    /// Which process of it. `None` for a client that was made for a driver which is gone.
+    #[must_use]
+    pub const fn process(&self) -> Option<ServingProcess> {
+        self.process
     }
 
     /// Whether the driver is gone, so that no call can succeed any more.

@@ -1,0 +1,103 @@
+//! What is decided for one task that its driver is told to start: until that has answered, nothing is started in its place.
+
+use std::time::Duration;
+
+use callboard_actors::driver::client::TaskHandle;
+use callboard_actors::shell::Effects;
+use callboard_actors::vocabulary::Moment;
+
+use super::calls::*;
+use super::state::*;
+
+/// A start is waited for until its driver answers, or is gone: given up, it would go on, and nobody would hear what came of it.
+const START_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
+/// A start that takes longer is told as one that takes long.
+const START_USUAL: Duration = Duration::from_secs(60);
+/// How long a driver may still be busy with a start after the call for it broke off.
+pub(super) const UNSURE: Duration = Duration::from_secs(10);
+/// Largest handle that is kept, in bytes.
+const HANDLE_BYTES_MAX: usize = 512 * 1_024;
+
+impl Task {
+    /// Tells its driver to start it.
+    pub(super) fn order_start(&mut self, moment: Moment, key: RunKey, effects: &mut Effects<Tasks>) {
+        self.enter(moment, Phase::Starting, "starting", effects);
+        self.call(START_PATIENCE, TasksCall::Start(key, self.config.clone()), effects);
+        effects.start_timer(TasksTimer::Again(self.config.name.clone()), moment.now + START_USUAL);
+    }
+
+    pub(super) fn start_takes_long(&mut self, effects: &mut Effects<Tasks>) {
+        self.note("its driver has not said yet whether it has started it, and is waited for", effects);
+    }
+
+    /// Takes what came of a start.
+    pub(super) fn started(&mut self, moment: Moment, started: &Started, effects: &mut Effects<Tasks>) {
+        // It may be out of reach, or looked for, while the answer was on its way.
+        let is_awaited = matches!(
+            self.phase,
+            Phase::Starting | Phase::Settling | Phase::Readying(Next::Settle) | Phase::OutOfReach
+        );
+        let is_intended = self.course.run.as_ref().is_some_and(|run| run.state == RunState::Intended);
+        if !is_awaited || !is_intended {
+            return;
+        }
+        if self.phase != Phase::Starting && matches!(started, Started::Unclear(_)) {
+            return;
+        }
+        if self.phase == Phase::OutOfReach {
+            self.start_give_up(moment, effects);
+        }
+        effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
+        match started {
+            Started::Runs(handle) => self.runs(moment, handle, effects),
+            Started::NotAsked(trouble) if trouble.is_transient => {
+                if self.course.wanted == Some(Wanted::Running) {
+                    let note = format!("not started yet: {trouble}");
+                    self.enter(moment, Phase::Readying(Next::StartAtLast), note.clone(), effects);
+                    self.speak_later(moment, note, effects);
+                } else {
+                    self.not_started(moment, String::new(), effects);
+                }
+            }
+            Started::NotAsked(trouble) => self.not_started(moment, trouble.reason.clone(), effects),
+            Started::Fatal(reason) => {
+                self.not_started(moment, format!("its driver does not start it: {reason}"), effects);
+            }
+            // Its word is no proof: the next run begins, or the stop is over, when it has forgotten this one.
+            Started::Retry(reason) => {
+                self.over(moment, None, format!("its driver did not start it: {reason}"), effects);
+            }
+            Started::Refused(reason) => {
+                if self.course.wanted == Some(Wanted::Running) {
+                    self.course.wanted = Some(Wanted::Failed);
+                }
+                self.over(moment, None, format!("its driver does not start it: {reason}"), effects);
+            }
+            Started::Unclear(reason) => {
+                let note = format!("it is not known whether its driver has started it: {reason}");
+                self.cause.clone_from(reason);
+                self.unsure_until = moment.now + UNSURE;
+                self.enter(moment, Phase::Settling, note.clone(), effects);
+                self.speak_later(moment, note, effects);
+            }
+        }
+    }
+
+    /// It runs: its handle is on disk before anybody hears of it.
+    fn runs(&mut self, moment: Moment, handle: &TaskHandle, effects: &mut Effects<Tasks>) {
+        let Some(run) = &mut self.course.run else { return };
+        let id = run.id.clone();
+        let bytes = handle.to_bytes().len();
+        if bytes > HANDLE_BYTES_MAX {
+            // Without its handle it could not be found again.
+            let reason =
+                format!("its driver gave it a handle of {bytes} bytes; at most {HANDLE_BYTES_MAX} are kept");
+            self.course.wanted = Some(Wanted::Failed);
+            return self.over(moment, None, reason, effects);
+        }
+        run.state = RunState::Started(Box::new(handle.clone()));
+        self.remember(effects);
+        self.troubles.reset();
+        self.go_on(moment, format!("{id} runs"), effects);
+    }
+}
