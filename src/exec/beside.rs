@@ -113,7 +113,7 @@ fn result(status: ExitStatus) -> ExitResult {
         (Some(code), None) => EndStatus::Code(code),
         (None, None) => EndStatus::Unknown("it has neither a code nor a signal".to_owned()),
     };
-    task::exit(&status).result
+    task::exit(&status, false).result
 }
 
 /// Reads an output to its end and keeps the beginning.

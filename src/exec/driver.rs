@@ -130,7 +130,8 @@ impl Driver for ExecDriver {
     async fn wait_task(&self, task_id: &str) -> Result<TaskExit, Refusal> {
         self.0.faults.before("WaitTask").await?;
         let task = self.0.find(task_id)?;
-        Ok(task::exit(&task.ended().await.status))
+        let ended = task.ended().await;
+        Ok(task::exit(&ended.status, ended.oom_killed))
     }
 
     async fn stop_task(&self, task_id: &str, grace: Duration, signal: &str) -> Result<(), Refusal> {

@@ -21,6 +21,9 @@
 //! - A task that was answered not to have started does not run, and does not start later: a supervisor that does not answer is
 //!   stopped, and killed with all that it has begun, before the answer.
 //! - An exit status that nobody has seen is told as unknown, never as success (EVT-05).
+//! - That the kernel ended a task for want of memory is told where the task's control group (version 2) counts it: the task was
+//!   killed, not by the driver, and the group has counted one more. In a group that it shares with others this may have been
+//!   another; where no group counts, `oom_killed` is false, and nobody knows.
 //! - When a task ends, whatever it left of its processes is ended with it, also what left its session (PRC-03).
 //! - Output goes straight from the task to the files or FIFOs that the host named, and needs no process of ours (PRC-07).
 //! - With `--state-dir`, a driver knows of the tasks that one before it has started and did not live to tell of (PRC-09).
@@ -39,6 +42,7 @@
 //!     directory where a task runs, whoever it runs as
 //!     beside    commands that run beside a task
 //!     usage     what the processes of a task use
+//!     out_of_memory whether the kernel ended it for want of memory
 //!   supervisor  the process beside each task
 //!   faults      how it misbehaves when told to: what tests and demonstrations are for
 //! ```
@@ -59,6 +63,7 @@ mod record;
 mod beside;
 mod config;
 mod directory;
+mod out_of_memory;
 mod processes;
 mod signals;
 mod usage;

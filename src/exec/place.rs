@@ -28,6 +28,9 @@ const STATE_BYTES_MAX: u64 = 64 * 1_024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TaskPlace(PathBuf);
 
+/// The number of the signal that nobody survives.
+pub(super) const KILL: i32 = 9;
+
 /// What a supervisor can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
@@ -47,6 +50,11 @@ impl Wish {
             Self::SignalGroup(number) => format!("group {number}\n"),
             Self::Kill => "kill\n".to_owned(),
         }
+    }
+
+    /// Whether it ends the task by force.
+    pub(super) const fn kills(&self) -> bool {
+        matches!(self, Self::Kill | Self::Signal(KILL) | Self::SignalGroup(KILL))
     }
 
     /// Reads such a line.

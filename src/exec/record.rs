@@ -96,6 +96,9 @@ pub(super) struct TaskRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskEnd {
     pub(super) status: EndStatus,
+    /// Whether the kernel ended it for want of memory. False is also what is told where nobody knows.
+    #[serde(default)]
+    pub(super) oom_killed: bool,
     /// Since the Unix epoch.
     pub(super) at: Duration,
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -21,6 +22,7 @@ use rustix::process::{
 use super::config;
 use super::directory::TaskDirectory;
 use super::faults::SupervisorHang;
+use super::out_of_memory::KillCount;
 use super::place::{TaskPlace, Wish};
 use super::processes::{self, TAG};
 use super::record::{
@@ -75,12 +77,13 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     set_child_subreaper(Some(getpid())).map_err(|error| refused(error.into()))?;
     let place = TaskPlace::at(place.to_owned());
     hangs(hang, SupervisorHang::BeforeStart);
+    let kills = KillCount::begin();
     match begin(&order, tag, &place) {
         Ok((child, record, control)) => {
             hangs(hang, SupervisorHang::AfterStart);
             answer(&OrderAnswer::Started(record.clone()));
             drop(order);
-            live(child, record, control, &place).map_err(refused)
+            live(child, record, control, &place, kills).map_err(refused)
         }
         Err(failed) => {
             answer(&OrderAnswer::Failed(failed));
@@ -198,14 +201,23 @@ fn answer(answer: &OrderAnswer) {
 }
 
 /// Stays with the task until it has ended, and writes down how it ended.
-fn live(child: Child, mut record: TaskRecord, control: File, place: &TaskPlace) -> io::Result<()> {
-    let status = match attend(child, control) {
+fn live(
+    child: Child,
+    mut record: TaskRecord,
+    control: File,
+    place: &TaskPlace,
+    kills: Option<KillCount>,
+) -> io::Result<()> {
+    let by_us = Arc::new(AtomicBool::new(false));
+    let status = match attend(child, control, &by_us) {
         Ok(status) => end_status(status),
         Err(error) => {
             EndStatus::Unknown(format!("its supervisor could not stay with it and killed it: {error}"))
         }
     };
-    record.ended = Some(TaskEnd { status, at: now() });
+    let by_us = by_us.load(Ordering::Relaxed);
+    let oom_killed = kills.is_some_and(|kills| kills.explains(&status, by_us));
+    record.ended = Some(TaskEnd { status, oom_killed, at: now() });
     for _ in 1..WRITES_MAX {
         match place.write(&record) {
             Ok(()) => return Ok(()),
@@ -218,12 +230,13 @@ fn live(child: Child, mut record: TaskRecord, control: File, place: &TaskPlace) 
 }
 
 /// Carries out wishes until the task has ended, and ends what it left. A task that cannot be attended to is ended too.
-fn attend(mut child: Child, control: File) -> io::Result<ExitStatus> {
+fn attend(mut child: Child, control: File, by_us: &Arc<AtomicBool>) -> io::Result<ExitStatus> {
     let task = Pid::from_child(&child);
     let supervised: Supervised = Arc::new(Mutex::new(Some(task)));
-    let listening = supervised.clone();
+    let (listening, by_us) = (supervised.clone(), by_us.clone());
     let wishes = thread::Builder::new().name("wishes".to_owned());
-    let attended = wishes.spawn(move || carry_out(control, &listening)).and_then(|_| until_ended(task));
+    let attended =
+        wishes.spawn(move || carry_out(control, &listening, &by_us)).and_then(|_| until_ended(task));
     // From here on nobody signals the number, which is soon given back to the system.
     *supervised.lock().unwrap_or_else(PoisonError::into_inner) = None;
     end_the_rest(attended.is_ok().then_some(task));
@@ -286,14 +299,18 @@ fn kill_descendants(except: Option<Pid>) -> usize {
     processes::kill_descendants(number(getpid()), except.map(number))
 }
 
-/// Carries out what the driver wishes, for as long as the task is ours to signal.
-fn carry_out(control: File, supervised: &Supervised) {
+/// Carries out what the driver wishes, for as long as the task is ours to signal, and notes it if that was to kill it.
+fn carry_out(control: File, supervised: &Supervised, by_us: &AtomicBool) {
     for line in BufReader::new(control).lines() {
         let Ok(line) = line else { return };
         let task = supervised.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(task) = *task else { return };
+        let wish = Wish::read(&line);
+        if wish.as_ref().is_some_and(Wish::kills) {
+            by_us.store(true, Ordering::Relaxed);
+        }
         // A signal that does not arrive finds a task that has ended, or one of another user; neither can be helped here.
-        let _ = match Wish::read(&line) {
+        let _ = match wish {
             Some(Wish::Signal(number)) => signal(number).map(|signal| kill_process(task, signal)),
             Some(Wish::SignalGroup(number)) => signal(number).map(|signal| kill_process_group(task, signal)),
             Some(Wish::Kill) => {

@@ -146,16 +146,19 @@ impl Task {
     pub(super) async fn watch(&self) -> TaskEnd {
         let end = match self.follow().await {
             Ok(end) => end,
-            Err(error) => {
-                TaskEnd { status: EndStatus::Unknown(format!("it could not be watched: {error}")), at: now() }
-            }
+            Err(error) => TaskEnd {
+                status: EndStatus::Unknown(format!("it could not be watched: {error}")),
+                oom_killed: false,
+                at: now(),
+            },
         };
         self.ended.send_replace(Some(end.clone()));
         end
     }
 
     async fn follow(&self) -> io::Result<TaskEnd> {
-        let unknown = |why: &str| TaskEnd { status: EndStatus::Unknown(why.to_owned()), at: now() };
+        let unknown =
+            |why: &str| TaskEnd { status: EndStatus::Unknown(why.to_owned()), oom_killed: false, at: now() };
         if let Some(end) = self.record.ended.clone() {
             return Ok(end);
         }
@@ -218,7 +221,7 @@ impl Task {
             state: self.state().into(),
             started_at: Some(timestamp(self.record.started_at)),
             completed_at: end.as_ref().map(|end| timestamp(end.at)),
-            result: end.map(|end| exit(&end.status).result),
+            result: end.map(|end| exit(&end.status, end.oom_killed).result),
         }
     }
 
@@ -240,8 +243,8 @@ impl Task {
 }
 
 /// What is told of an end. An exit status that nobody has seen is no success (EVT-05).
-pub(super) fn exit(status: &EndStatus) -> TaskExit {
-    let result = |exit_code, signal| ExitResult { exit_code, signal, oom_killed: false };
+pub(super) fn exit(status: &EndStatus, oom_killed: bool) -> TaskExit {
+    let result = |exit_code, signal| ExitResult { exit_code, signal, oom_killed };
     match status {
         EndStatus::Code(code) => TaskExit { result: result(*code, 0), error: None },
         EndStatus::Signal(signal) => {

@@ -59,11 +59,7 @@ impl ControlGroups {
 }
 
 fn make_directory(owner: &str) -> io::Result<PathBuf> {
-    let mount = mount_point(&fs::read_to_string("/proc/self/mountinfo")?)
-        .ok_or_else(|| io::Error::other("the unified hierarchy is not mounted"))?;
-    let groups = fs::read_to_string("/proc/self/cgroup")?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let directory = mount.join(own).join(format!("callboard-{owner}"));
+    let directory = unified_group_of(std::process::id())?.join(format!("callboard-{owner}"));
     match fs::create_dir(&directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
@@ -71,6 +67,18 @@ fn make_directory(owner: &str) -> io::Result<PathBuf> {
     // What cannot be killed as a whole is of no use.
     let probe = directory.join("cgroup.kill");
     if probe.exists() { Ok(directory) } else { Err(io::Error::other("the kernel has no cgroup.kill")) }
+}
+
+/// The directory of the control group, in the unified hierarchy (version 2), that a process is in.
+///
+/// # Errors
+/// When that hierarchy is not mounted, or the process cannot be looked at.
+pub fn unified_group_of(pid: u32) -> io::Result<PathBuf> {
+    let mount = mount_point(&fs::read_to_string("/proc/self/mountinfo")?)
+        .ok_or_else(|| io::Error::other("the unified hierarchy is not mounted"))?;
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    Ok(mount.join(own))
 }
 
 /// The place of the unified hierarchy in a text such as `/proc/self/mountinfo`.

@@ -77,7 +77,7 @@ mod scripts;
 
 pub use actor::{Surroundings, start};
 pub use bound::{Binder, BoundError, be_bound};
-pub use control_group::ControlGroups;
+pub use control_group::{ControlGroups, unified_group_of};
 pub use ending::{EndedBy, Exit, ProcessEnding};
 pub use herald::Herald;
 pub use identity::{FileId, Findings, Identity, OWNER_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge, ours};

@@ -1,0 +1,85 @@
+//! Whether the kernel ended a task because memory had run out, as far as that can be known: the kernel counts it for each
+//! control group (version 2), and not for each process.
+
+use std::path::{Path, PathBuf};
+
+use callboard_actors::process::unified_group_of;
+
+use super::place::KILL;
+use super::record::EndStatus;
+
+/// Where a group counts such ends: its own, or its own and those of the groups below it.
+const FILES: [&str; 2] = ["memory.events.local", "memory.events"];
+
+/// How many processes of a task's control group had been ended so when the task began.
+#[derive(Debug)]
+pub(super) struct KillCount {
+    file: PathBuf,
+    before: u64,
+}
+
+impl KillCount {
+    /// Counts for the group of this process, in which the task begins. `None` where no such group counts memory: then nobody
+    /// knows.
+    pub(super) fn begin() -> Option<Self> {
+        Self::in_group(&unified_group_of(std::process::id()).ok()?)
+    }
+
+    fn in_group(group: &Path) -> Option<Self> {
+        let files = FILES.into_iter().map(|file| group.join(file));
+        files.into_iter().find_map(|file| Some(Self { before: kills(&file)?, file }))
+    }
+
+    /// Whether a task that ended so was ended by the kernel for want of memory: it was killed, not by us, and the kernel has
+    /// counted one more. In a group that it shares with others this may have been another.
+    pub(super) fn explains(&self, status: &EndStatus, by_us: bool) -> bool {
+        *status == EndStatus::Signal(KILL) && !by_us && kills(&self.file).is_some_and(|now| now > self.before)
+    }
+}
+
+fn kills(file: &Path) -> Option<u64> {
+    let events = std::fs::read_to_string(file).ok()?;
+    events.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(group: &Path, kills: u64) {
+        let events = format!("low 0\nhigh 0\nmax 7\noom 3\noom_kill {kills}\noom_group_kill 9\n");
+        std::fs::write(group.join("memory.events"), events).expect("room");
+    }
+
+    #[test]
+    fn a_task_was_ended_for_want_of_memory_if_it_was_killed_not_by_us_and_the_kernel_has_counted_one_more() {
+        let group = tempfile::tempdir().expect("room");
+        count(group.path(), 2);
+        let counted = KillCount::in_group(group.path()).expect("it counts");
+        let killed = EndStatus::Signal(KILL);
+        assert!(!counted.explains(&killed, false), "nothing was counted");
+        count(group.path(), 3);
+        assert!(counted.explains(&killed, false));
+        assert!(!counted.explains(&killed, true), "we killed it");
+        assert!(
+            !counted.explains(&EndStatus::Code(137), false)
+                && !counted.explains(&EndStatus::Signal(15), false)
+        );
+    }
+
+    #[test]
+    fn the_count_of_a_group_itself_stands_before_that_of_all_below_it() {
+        let group = tempfile::tempdir().expect("room");
+        std::fs::write(group.path().join("memory.events.local"), "oom_kill 0\n").expect("room");
+        count(group.path(), 5);
+        let counted = KillCount::in_group(group.path()).expect("it counts");
+        count(group.path(), 6);
+        assert!(!counted.explains(&EndStatus::Signal(KILL), false), "that was a group below");
+    }
+
+    #[test]
+    fn where_no_group_counts_nobody_knows() {
+        let group = tempfile::tempdir().expect("room");
+        assert!(KillCount::in_group(group.path()).is_none());
+    }
+}
