@@ -135,6 +135,7 @@ const PURE: &[&str] = &[
     "actors/src/driver/state.rs",
     "actors/src/driver/behaviour.rs",
     "actors/src/driver/ending.rs",
+    "actors/src/driver/finding.rs",
     "actors/src/driver/failing.rs",
     "actors/src/driver/client/to_wire.rs",
     "actors/src/driver/client/from_wire.rs",

@@ -238,7 +238,12 @@ impl Driver {
 
     fn reached(&mut self, moment: Moment, rung: Rung, reached: &Reached, effects: &mut Effects<Self>) {
         match (rung, reached) {
-            (Rung::Recall, Reached::Recalled(Recalled::Proven(launched))) => self.runs(launched, effects),
+            (Rung::Recall, Reached::Recalled(Recalled::Proven(launched))) => {
+                match self.foreign_version(launched) {
+                    None => self.runs(launched, effects),
+                    Some(what) => self.replace(moment, launched, what, effects),
+                }
+            }
             (Rung::Recall, Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)) => {
                 self.lost_process();
                 self.launch(moment, effects);
@@ -278,19 +283,6 @@ impl Driver {
                 | Rung::Watch,
                 _,
             ) => self.failed(moment, &confused(rung), effects),
-        }
-    }
-
-    fn launch(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        match &self.config.spec.not_launched {
-            None => {
-                self.report.launches += 1;
-                self.climb(Rung::Launch, effects);
-            }
-            Some(reason) => {
-                let what = format!("no process of it runs, and none is launched: {reason}");
-                self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects);
-            }
         }
     }
 

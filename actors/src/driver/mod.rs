@@ -47,6 +47,7 @@ mod state;
 mod behaviour;
 mod ending;
 mod failing;
+mod finding;
 
 mod owner;
 

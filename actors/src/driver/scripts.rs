@@ -11,6 +11,7 @@ use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
 use super::report::*;
 use super::spec::{DriverLimits, DriverSpec, process_name};
 use super::state::*;
+use crate::goplugin::{Handshake, HandshakeTerms, PluginEndpoint};
 use crate::process::{Executable, Launched, Lifetime, ProcessSpec, ProcessTag};
 use crate::processes::Recalled;
 use crate::shell::{CallKey, CallLost, Effect, Input, StopMode};
@@ -19,7 +20,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_driver_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 15, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 16, || Play { stage: None });
 }
 
 struct Play {
@@ -124,6 +125,10 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<DriverConfig, Fault> {
     if args.take_key("lifetime") == Some("surviving") {
         process.lifetime = Lifetime::Surviving;
     }
+    if let Some(versions) = args.take_key("offers") {
+        let versions = versions.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        process.handshake = Some(HandshakeTerms { versions, ..HandshakeTerms::nomad(None) });
+    }
     let mut limits = DriverLimits::default();
     limits.backoff.jitter_percent = 0;
     let errand = if args.take_key("errand") == Some("retire") { Errand::Retire } else { Errand::Serve };
@@ -165,7 +170,13 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
     let trouble = |kind, what: &str| Ok(Err(Trouble { kind, what: what.to_owned() }));
     Ok(match word.as_str() {
         "unknown" => Ok(Ok(Reached::Recalled(Recalled::Unknown))),
-        "proven" => Ok(Ok(Reached::Recalled(Recalled::Proven(launched(launch(args)?, true))))),
+        "proven" => {
+            let version = args.take_key("version").map(str::parse).transpose()?;
+            let endpoint = || PluginEndpoint::Unix("/run/p.sock".into());
+            let handshake = version.map(|app_version| Handshake { app_version, endpoint: endpoint() });
+            let found = Launched { handshake, ..launched(launch(args)?, true) };
+            Ok(Ok(Reached::Recalled(Recalled::Proven(found))))
+        }
         "gone" => {
             let recalled = Recalled::Ended { ending: None, reason: "its pid is another's".to_owned() };
             Ok(Ok(Reached::Recalled(recalled)))

@@ -53,6 +53,25 @@ fn twenty_runs_adopt_one_surviving_process_and_never_make_a_second_prc_04() {
 }
 
 #[test]
+fn the_version_that_was_chosen_is_in_the_record_and_holds_after_a_reattachment_prc_08() {
+    story(|stage| async move {
+        let mut spec = plugin("echo '1|7|unix|/run/p.sock|grpc'; sleep 60; :");
+        let terms = spec.handshake.as_mut().expect("a plugin has terms");
+        terms.versions = vec![2, 7, 5];
+        let first = left_behind(&stage, spec).await;
+        let chosen = |launched: &Launched| launched.handshake.as_ref().map(|shaken| shaken.app_version);
+        assert_eq!(chosen(&first), Some(7));
+        let recorded = stage.records.all();
+        assert_eq!(recorded[0].handshake, first.handshake, "what was agreed on is on record");
+        // Nothing is negotiated anew: what was said once holds for whoever takes it over.
+        let house = stage.open();
+        let again = proven(house.recall("a").await);
+        assert_eq!((chosen(&again), again.is_adopted), (Some(7), true));
+        house.end(StopMode::Stop).await;
+    });
+}
+
+#[test]
 fn how_a_process_ended_that_was_no_child_is_not_known_and_no_success_evt_05() {
     story(|stage| async move {
         let ending_mark = stage.path("end");
