@@ -14,6 +14,17 @@ use crate::shell::{AskId, Effects};
 use crate::vocabulary::Moment;
 
 impl Entry {
+    /// Whether a launch waits for what becomes of it: an earlier run left it, and it is looked for, or being ended (PRC-03).
+    fn is_unsettled(&self) -> bool {
+        match self.phase {
+            ProcessPhase::Recalled => true,
+            ProcessPhase::Stopping | ProcessPhase::Clearing => self.spec.is_none() && !self.is_adopted,
+            ProcessPhase::Intended | ProcessPhase::Spawned | ProcessPhase::Ready | ProcessPhase::Ended => {
+                false
+            }
+        }
+    }
+
     /// What is told of it while it is ready.
     pub(super) fn launched(&self) -> Option<Launched> {
         if self.phase != ProcessPhase::Ready {
@@ -49,7 +60,7 @@ impl Processes {
             return refuse(id, error, effects);
         }
         match self.entries.get_mut(name) {
-            Some(entry) if entry.phase == ProcessPhase::Recalled && entry.next.is_none() => {
+            Some(entry) if entry.is_unsettled() && entry.next.is_none() => {
                 entry.next = Some((id, spec));
             }
             Some(entry) => {
