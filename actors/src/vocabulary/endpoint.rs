@@ -7,6 +7,9 @@ use std::sync::Arc;
 /// Longest path of a Unix socket, in bytes: `sun_path` has 108 and the last is the terminating zero (SEC-01).
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
+/// Longest part of a text that an error shows, in characters.
+const SHOWN_CHARACTERS_MAX: usize = 256;
+
 /// Why a path is no socket path (R9).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedEndpoint {
@@ -16,7 +19,7 @@ pub enum MalformedEndpoint {
     /// It depends on somebody's working directory.
     #[error("the socket path {path:?} is relative; give an absolute path")]
     Relative {
-        /// The path as given.
+        /// The path, or its beginning.
         path: String,
     },
     /// The kernel has no room for it.
@@ -24,7 +27,7 @@ pub enum MalformedEndpoint {
         "the socket path {path:?} has {bytes} bytes; a Unix socket has room for {SOCKET_PATH_BYTES_MAX}, choose a shorter directory"
     )]
     TooLong {
-        /// The path as given.
+        /// The path, or its beginning.
         path: String,
         /// Its length in bytes.
         bytes: usize,
@@ -32,15 +35,20 @@ pub enum MalformedEndpoint {
     /// `..` may lead anywhere.
     #[error("the socket path {path:?} holds '..' or a zero byte; give the path it leads to")]
     Unclean {
-        /// The path as given.
+        /// The path, or its beginning.
         path: String,
     },
     /// CSI speaks over Unix sockets only (C170).
     #[error("the endpoint {endpoint:?} is no Unix socket; give unix:///path or an absolute path")]
     Scheme {
-        /// The endpoint as given.
+        /// The endpoint, or its beginning.
         endpoint: String,
     },
+}
+
+/// As much of a text as an error shows, enough for any path that was meant for a socket.
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_CHARACTERS_MAX).collect()
 }
 
 /// An absolute path of a Unix socket that the kernel accepts.
@@ -58,13 +66,13 @@ impl SocketPath {
             return Err(MalformedEndpoint::Empty);
         }
         if !path.starts_with('/') {
-            return Err(MalformedEndpoint::Relative { path: path.to_owned() });
+            return Err(MalformedEndpoint::Relative { path: shown(path) });
         }
         if path.len() > SOCKET_PATH_BYTES_MAX {
-            return Err(MalformedEndpoint::TooLong { path: path.to_owned(), bytes: path.len() });
+            return Err(MalformedEndpoint::TooLong { path: shown(path), bytes: path.len() });
         }
         if path.contains('\0') || Path::new(path).components().any(|c| c == Component::ParentDir) {
-            return Err(MalformedEndpoint::Unclean { path: path.to_owned() });
+            return Err(MalformedEndpoint::Unclean { path: shown(path) });
         }
         Ok(Self(Arc::from(path)))
     }
@@ -77,7 +85,7 @@ impl SocketPath {
         let path = match endpoint.split_once(':') {
             Some(("unix", rest)) => rest.strip_prefix("//").unwrap_or(rest),
             Some((scheme, _)) if !scheme.contains('/') => {
-                return Err(MalformedEndpoint::Scheme { endpoint: endpoint.to_owned() });
+                return Err(MalformedEndpoint::Scheme { endpoint: shown(endpoint) });
             }
             Some(_) | None => endpoint,
         };
@@ -132,6 +140,16 @@ mod tests {
         assert!(matches!(SocketPath::new("a.sock"), Err(MalformedEndpoint::Relative { .. })));
         assert!(matches!(SocketPath::new("/a/../b.sock"), Err(MalformedEndpoint::Unclean { .. })));
         assert!(matches!(SocketPath::new("/a\0b"), Err(MalformedEndpoint::Unclean { .. })));
+    }
+
+    #[test]
+    fn an_error_is_short_however_long_the_path_r9() {
+        let long = "x".repeat(1 << 20);
+        for path in [long.clone(), format!("/{long}"), format!("/../{long}")] {
+            assert!(SocketPath::new(&path).expect_err("too long").to_string().len() < 500);
+        }
+        let endpoint = format!("tcp:{long}");
+        assert!(SocketPath::from_endpoint(&endpoint).expect_err("no scheme").to_string().len() < 500);
     }
 
     #[test]

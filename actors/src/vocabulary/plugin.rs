@@ -40,11 +40,14 @@ impl fmt::Display for PluginType {
     }
 }
 
+/// Longest part of a text that an error shows, in characters.
+const SHOWN_CHARACTERS_MAX: usize = 64;
+
 /// A text that names no plugin type (R9).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no plugin type; it is one of csi-controller, csi-node, driver, device")]
 pub struct UnknownPluginType(
-    /// The text as given.
+    /// The text, or its beginning.
     pub String,
 );
 
@@ -52,7 +55,8 @@ impl FromStr for PluginType {
     type Err = UnknownPluginType;
 
     fn from_str(text: &str) -> Result<Self, UnknownPluginType> {
-        Self::ALL.into_iter().find(|t| t.as_str() == text).ok_or_else(|| UnknownPluginType(text.to_owned()))
+        let found = Self::ALL.into_iter().find(|plugin_type| plugin_type.as_str() == text);
+        found.ok_or_else(|| UnknownPluginType(text.chars().take(SHOWN_CHARACTERS_MAX).collect()))
     }
 }
 

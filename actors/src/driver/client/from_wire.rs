@@ -21,6 +21,7 @@ use crate::driver::report::{
     NetworkMode,
 };
 use crate::driver::state::Fingerprint;
+use crate::rpc::quoted;
 use crate::vocabulary::{AllocationId, TaskName, Timestamp};
 
 /// Most attributes that are read of one fingerprint.
@@ -84,11 +85,13 @@ fn attributes(attributes: HashMap<String, structs::Attribute>) -> Result<Attribu
     for (name, attribute) in attributes {
         let value = match attribute.value {
             Some(Value::FloatVal(value)) if value.is_finite() => AttributeValue::Float(value),
-            Some(Value::FloatVal(value)) => return Err(format!("attribute {name:?} is {value}")),
+            Some(Value::FloatVal(value)) => {
+                return Err(format!("attribute \"{}\" is {value}", quoted(&name)));
+            }
             Some(Value::IntVal(value)) => AttributeValue::Integer(value),
             Some(Value::StringVal(value)) => AttributeValue::Text(value),
             Some(Value::BoolVal(value)) => AttributeValue::Bool(value),
-            None => return Err(format!("attribute {name:?} has no value")),
+            None => return Err(format!("attribute \"{}\" has no value", quoted(&name))),
         };
         read.insert(name, Attribute { value, unit: attribute.unit });
     }
@@ -160,7 +163,7 @@ pub(super) fn started(answer: wire::StartTaskResponse) -> Result<StartOutcome, F
 fn network_override(told: wire::NetworkOverride) -> Result<NetworkOverride, Fault> {
     let mut ports = BTreeMap::new();
     for (label, port) in told.port_map {
-        let number = u16::try_from(port).map_err(|_| format!("port {label:?} is {port}"))?;
+        let number = u16::try_from(port).map_err(|_| format!("port \"{}\" is {port}", quoted(&label)))?;
         ports.insert(label, number);
     }
     Ok(NetworkOverride { ports, address: told.addr, auto_advertise: told.auto_advertise })
@@ -294,7 +297,8 @@ pub(super) fn event(told: wire::DriverTaskEvent) -> Result<TaskEventItem, Fault>
     let marks = (annotations.remove(STREAM_ANNOTATION), annotations.remove(SEQUENCE_ANNOTATION));
     let position = match marks {
         (Some(stream), Some(sequence)) => {
-            let sequence = sequence.parse().map_err(|_| format!("its sequence is {sequence:?}"))?;
+            let sequence =
+                sequence.parse().map_err(|_| format!("its sequence is \"{}\"", quoted(&sequence)))?;
             Some(EventPosition::new(&stream, sequence).map_err(|error| error.to_string())?)
         }
         (None, None) => None,
@@ -374,5 +378,24 @@ mod tests {
             wire::StartTaskResponse { result: 1, driver_error_msg: "pull".to_owned(), ..Default::default() };
         assert_eq!(started(retry), Ok(StartOutcome::Retry { reason: "pull".to_owned() }));
         assert!(started(wire::StartTaskResponse { result: 3, ..Default::default() }).is_err());
+    }
+
+    #[test]
+    fn an_error_is_short_however_long_the_names_in_an_answer() {
+        let long = "\u{1b}".repeat(1 << 16);
+        let attributes = HashMap::from([(long.clone(), structs::Attribute::default())]);
+        let fault = fingerprint(wire::FingerprintResponse { attributes, health: 2, ..Default::default() });
+        assert!(fault.expect_err("it has no value").len() < 4_096);
+        let port_map = HashMap::from([(long.clone(), 70_000)]);
+        let fault = network_override(wire::NetworkOverride { port_map, ..Default::default() });
+        assert!(fault.expect_err("it is no port").len() < 4_096);
+        let marks = [(STREAM_ANNOTATION, "s"), (SEQUENCE_ANNOTATION, &long)];
+        let fault = event(wire::DriverTaskEvent {
+            alloc_id: "a".to_owned(),
+            task_name: "t".to_owned(),
+            annotations: marks.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+            ..Default::default()
+        });
+        assert!(fault.expect_err("it is no number").len() < 4_096);
     }
 }
