@@ -35,6 +35,9 @@ pub mod hostpath;
 mod output;
 pub mod plugin;
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+
 /// The code of the README compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

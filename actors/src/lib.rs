@@ -46,3 +46,6 @@ pub mod simulation;
 
 #[cfg(test)]
 mod stage;
+
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;

@@ -23,6 +23,9 @@ pub(crate) mod suggest;
 mod table;
 mod words;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};

@@ -74,6 +74,9 @@ mod faults;
 
 mod error;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 pub use arguments::ExecArgs;
 pub(crate) use board::KILL_PATIENCE;
 pub use error::ExecError;

@@ -47,6 +47,9 @@ mod told;
 
 mod diff;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 pub use diff::diff;
 pub use error::ScriptError;
 pub use player::{Played, Player, Verdict};

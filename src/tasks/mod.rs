@@ -55,6 +55,9 @@ mod actor;
 mod host;
 mod plugins;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 #[cfg(test)]
 mod scripts;
 

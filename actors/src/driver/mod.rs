@@ -62,6 +62,10 @@ mod actor;
 mod scripts;
 
 pub(crate) use actor::ending_deadline;
+
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 pub use actor::start;
 pub use events::*;
 pub use generations::Generations;

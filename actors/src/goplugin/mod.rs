@@ -46,6 +46,9 @@ mod connection;
 mod info;
 mod stdio;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 pub use connection::{CallError, Connection, Farewell, Limits, Step};
 pub use diagnosis::{Diagnosis, ExecutableFacts, Finding};
 pub use executable::diagnose;

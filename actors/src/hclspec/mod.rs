@@ -50,6 +50,9 @@ mod decode;
 #[cfg(test)]
 mod tests;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 pub use error::{ConfigError, ConfigErrors, ConfigProblem, ERRORS_MAX};
 pub use kind::Type;
 pub use schema::{

@@ -41,6 +41,9 @@ mod actor;
 #[cfg(test)]
 mod scripts;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 pub use actor::start;
 pub use messages::*;
 pub use row::PROCESS_TABLE;

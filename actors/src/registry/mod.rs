@@ -45,6 +45,9 @@ mod store;
 mod turn;
 mod waiting;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 pub use actor::{IdentityCheck, SocketCheck, start};
 pub use behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 pub use messages::*;

@@ -22,6 +22,9 @@ mod event_stream;
 
 mod questions;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 pub(in crate::driver) use from_wire::{capabilities, fingerprint};
 pub(in crate::driver) use line::Lease;
 pub(in crate::driver) use status::Failure;

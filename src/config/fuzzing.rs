@@ -1,0 +1,47 @@
+//! Any bytes, as the configuration of `callboard run`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::{Config, ConfigError};
+
+/// Longest text of one problem. What was written is quoted in some, so it grows with the configuration.
+const PROBLEM_BYTES: usize = 2_048;
+
+/// Reads the bytes as a configuration. Either all of it can be used, or every problem has a place in it and words.
+///
+/// # Panics
+/// When a problem lies outside of the text, or what is taken breaks a promise of [`Config`].
+pub(crate) fn configs(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Config::parse(Path::new("/host.toml"), text) {
+        Ok(config) => check(&config),
+        Err(ConfigError::Problems { problems, .. }) => {
+            assert!(!problems.is_empty(), "a configuration is refused without a reason");
+            let lines: Vec<_> = text.split('\n').collect();
+            for problem in &problems {
+                let line = lines.get(problem.place.line.wrapping_sub(1)).expect("a problem has a line");
+                let columns = 1..=line.chars().count() + 1;
+                assert!(columns.contains(&problem.place.column), "{problem:?} lies outside of its line");
+                assert!(!problem.message.trim().is_empty(), "{problem:?} says nothing");
+                let bytes = problem.message.len();
+                assert!(bytes <= PROBLEM_BYTES + 8 * text.len(), "a problem of {bytes} bytes");
+            }
+            assert!(problems.is_sorted_by_key(|problem| problem.place), "{problems:?}");
+        }
+        Err(error) => panic!("a text is neither unreadable nor too long: {error}"),
+    }
+}
+
+fn check(config: &Config) {
+    assert!(config.data_dir.is_absolute());
+    assert!(config.runtime_dir.as_ref().is_none_or(|path| path.is_absolute()));
+    assert!(config.plugins.directory.as_ref().is_none_or(|path| path.is_absolute()));
+    assert!(config.allocations.iter().all(|allocation| allocation.program.is_absolute()));
+    let names = config.allocations.iter().map(|allocation| &allocation.name);
+    let names: Vec<_> = names.chain(config.tasks.iter().map(|task| &task.name)).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "two have one name");
+    let drivers: BTreeSet<_> = config.drivers.iter().map(|driver| &driver.name).collect();
+    assert_eq!(drivers.len(), config.drivers.len(), "two drivers have one name");
+    assert!(config.tasks.iter().all(|task| drivers.contains(&task.driver)), "a task of no driver");
+}

@@ -1,0 +1,34 @@
+//! Any bytes, as what is kept of tasks: by the host, and by the driver `exec`.
+
+use std::fmt::Debug;
+
+use callboard_actors::persister::{Record, decode, encode};
+
+use super::row::{CourseRow, LogRow};
+
+/// The first byte says which record the others are.
+///
+/// # Panics
+/// When what decodes does not come back as it was, or what does not decode is not told.
+pub(crate) fn records(data: &[u8]) {
+    let Some((which, bytes)) = data.split_first() else { return };
+    match which % 3 {
+        0 => row::<CourseRow>(bytes),
+        1 => row::<LogRow>(bytes),
+        _ => crate::exec::fuzzing::states(bytes),
+    }
+}
+
+fn row<R: Record + PartialEq + Debug>(bytes: &[u8]) {
+    match decode::<R>(bytes) {
+        Ok(record) => {
+            let written = encode(&record);
+            assert_eq!(decode::<R>(&written).as_ref(), Ok(&record), "a record does not come back as it was");
+            assert_eq!(encode(&record), written, "a record has two forms");
+        }
+        Err(error) => {
+            let told = error.to_string();
+            assert!((1..=4_096).contains(&told.len()), "an error of {} bytes", told.len());
+        }
+    }
+}
