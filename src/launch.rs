@@ -21,7 +21,8 @@ use callboard_actors::process::{Binder, Surroundings};
 use callboard_actors::processes::{self, DurableRecords, ListProcesses, Processes, ProcessesOptions};
 use callboard_actors::registry::{self, DurableStore, List, Registry, RegistryOptions, SocketCheck};
 use callboard_actors::shell::{
-    Address, Clock, Database, Ending, IN_FLIGHT_MAX, Journal, Notices, Running, Settings, StopMode, Vitals,
+    Address, Clock, Database, Drills, Ending, IN_FLIGHT_MAX, Journal, Notices, Running, Settings, StopMode,
+    Vitals,
 };
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildDescription, ChildSpec, Strategy, SupervisorSpec,
@@ -61,6 +62,8 @@ pub(crate) struct Options {
     pub(crate) disk: Option<MemoryDisk>,
     /// Who writes down what happens, if anybody does.
     pub(crate) journal: Option<Journal>,
+    /// Where actors are found to let things go wrong in them, if anybody wants to.
+    pub(crate) drills: Option<Drills>,
     /// Who launches the processes of drivers, if it is not the host's own owner of processes.
     pub(crate) process_owners: Option<ProcessOwners>,
 }
@@ -98,6 +101,7 @@ impl Options {
             seed: None,
             disk: None,
             journal: None,
+            drills: None,
             process_owners: None,
         }
     }
@@ -133,6 +137,7 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         notices: options.notices.clone(),
         seed: options.seed,
         journal: options.journal.clone(),
+        drills: options.drills.clone(),
         ..Settings::default()
     };
     let root = Address::vacant("host", IN_FLIGHT_MAX);

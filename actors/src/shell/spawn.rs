@@ -14,6 +14,7 @@ use super::address::Address;
 use super::calls::panic_message;
 use super::clock::Clock;
 use super::doing::Doing;
+use super::drills::{Drills, Place};
 use super::journal::Journal;
 use super::machine::{Machine, StopMode};
 use super::notice::Notices;
@@ -42,6 +43,8 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Who writes down what happens, in the order in which it does; nobody by default.
     pub journal: Option<Journal>,
+    /// Where actors can be found by their names to let things go wrong in them; nowhere by default.
+    pub drills: Option<Drills>,
 }
 
 impl Default for Settings {
@@ -60,6 +63,7 @@ impl Default for Settings {
             calls_waiting_max: 4_096,
             seed: None,
             journal: None,
+            drills: None,
         }
     }
 }
@@ -156,11 +160,12 @@ where
     S: Store<M>,
 {
     let cell = EndingCell::default();
+    let place = settings.drills.as_ref().map(|drills| drills.enlist(address));
     let shell = Shell::new(address, config, doing, store, settings, cell.clone());
     let context = Context::new();
     let sitting = address.take_seat(context.address().recipient());
     // The guard gives the seat back also when this task is aborted, even before it began.
-    let seat = Seat { address: address.clone(), sitting };
+    let seat = Seat { address: address.clone(), sitting, _place: place };
     let (tell, ended) = watch::channel(None);
     let task = actix_rt::spawn(async move {
         let ending = match AssertUnwindSafe(context.into_future(shell)).catch_unwind().await {
@@ -178,6 +183,7 @@ where
 struct Seat<M: Machine> {
     address: Address<M>,
     sitting: u64,
+    _place: Option<Place>,
 }
 
 impl<M: Machine> Drop for Seat<M> {
