@@ -1,6 +1,12 @@
 //! Writing to people and pipes: the words, and how they are to strike the eye.
 
+use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The permissions of a new file, less what the user's mask takes away.
+const FILE_MODE: u32 = 0o666;
 
 /// Writes a text to standard output. A reader who has left is no error, and has it said so.
 ///
@@ -22,6 +28,28 @@ pub(crate) enum Reader {
     Listens,
     /// Nothing more needs to be printed.
     HasLeft,
+}
+
+/// Writes a file whole or not at all: whoever reads it meanwhile, or finds it after a kill, has the old one or the new one. Its
+/// permissions stay, and a link leads on to the same file. What is no plain file, as `/dev/stdout`, is written to as it is.
+///
+/// # Errors
+/// When it cannot be written; then it is as it was.
+pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let known = fs::metadata(path).ok();
+    if known.as_ref().is_some_and(|known| !known.is_file()) {
+        return fs::write(path, text);
+    }
+    let path = if known.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let usual = fs::Permissions::from_mode(FILE_MODE);
+    let mut next =
+        tempfile::Builder::new().permissions(usual).tempfile_in(parent.unwrap_or(Path::new(".")))?;
+    if let Some(known) = known {
+        next.as_file().set_permissions(known.permissions())?;
+    }
+    next.write_all(text.as_bytes())?;
+    next.persist(path).map(|_| ()).map_err(|error| error.error)
 }
 
 /// Writes a line to standard error. Should that fail, there is nobody left to tell.

@@ -283,6 +283,7 @@ const PURE: &[&str] = &[
     "src/timeline/registry.rs",
     "src/timeline/instances.rs",
     "src/timeline/inventory.rs",
+    "src/timeline/notices.rs",
     "src/picture/layout.rs",
     "src/picture/mermaid.rs",
     "src/picture/model.rs",

@@ -89,9 +89,35 @@ fn grounds(svg: &str) -> Vec<[f64; 4]> {
     grounds.collect()
 }
 
+/// Two actors that have much to say of themselves.
+fn narrow() -> Picture {
+    let sign = |actor: &str, kind| Mark::Sign {
+        actor: actor.to_owned(),
+        text: "word ".repeat(17),
+        about: "csi-controller/zfs @4098".to_owned(),
+        sign: kind,
+    };
+    let marks = vec![sign("host", Sign::Crash), sign("registry", Sign::News), sign("disk", Sign::Trouble)];
+    Picture { title: "narrow".to_owned(), marks }
+}
+
+#[test]
+fn a_picture_that_is_high_names_its_columns_again_and_at_its_end() {
+    let heads = |picture: &Picture| svg(picture).matches("class=\"head\"").count();
+    assert_eq!(heads(&drawn()), drawn().columns().len());
+    assert_eq!(heads(&crowd()), 4 * crowd().columns().len(), "{}", svg(&crowd()).len());
+}
+
+#[test]
+fn a_title_is_never_cut_off() {
+    let title = "an allocation that gives up is started again and its plugin stays registered ".repeat(2);
+    let shortest = 8.0 * title.len() as f64;
+    assert!(attribute(&svg(&Picture { title, ..narrow() }), "width") > shortest);
+}
+
 #[test]
 fn no_text_stands_on_another_or_leaves_the_picture() {
-    for picture in [crowd(), drawn()] {
+    for picture in [crowd(), drawn(), narrow()] {
         let svg = svg(&picture);
         let (width, height) = (attribute(&svg, "width"), attribute(&svg, "height"));
         let grounds = grounds(&svg);

@@ -14,7 +14,7 @@ use super::{json, show, told};
 use crate::admin::{AdminClient, AdminError};
 use crate::output::{Palette, Reader, print};
 use crate::picture::Picture;
-use crate::timeline::{Page, drawn};
+use crate::timeline::{Drawer, Page};
 
 /// How many lines of a running host are drawn at most.
 const MARKS_MAX: usize = 500;
@@ -192,11 +192,11 @@ async fn watch_timeline(mut client: AdminClient) -> Result<(), AskError> {
 async fn draw_timeline(mut client: AdminClient, drawing: &Drawing) -> Result<(), AskError> {
     let mut picture = Picture { title: "a running host".to_owned(), marks: Vec::new() };
     let mut told = client.timeline().await?;
+    let mut drawer = Drawer::default();
     while let Some(said) = told.next().await? {
-        picture.marks.push(drawn(&said));
-        if picture.marks.len() > MARKS_MAX {
-            picture.marks.remove(0);
-        }
+        picture.marks.extend(drawer.drawn(&said));
+        let too_many = picture.marks.len().saturating_sub(MARKS_MAX);
+        picture.marks.drain(..too_many);
         drawing.draw(&picture).map_err(AskError::Drawing)?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::output::write_whole;
 use crate::picture::{Picture, mermaid, svg};
 
 /// Where a picture goes, and in which language it is drawn.
@@ -15,7 +16,7 @@ pub(super) struct Drawing {
 impl Drawing {
     /// Writes a picture, in place of what was in the file.
     pub(super) fn draw(&self, picture: &Picture) -> io::Result<()> {
-        std::fs::write(&self.path, (self.language)(picture))
+        write_whole(&self.path, &(self.language)(picture))
     }
 
     /// Where it goes.

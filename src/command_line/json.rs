@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use callboard_proto::admin::v1 as wire;
 use serde_json::{Value, json};
+use wire::Fate;
 use wire::watch_response::News;
 
 fn known(text: &str) -> Option<&str> {
@@ -183,5 +184,12 @@ pub(super) fn said(said: &wire::Said) -> Value {
         "plugin": known(&said.plugin),
         "allocation": known(&said.allocation),
         "generation": (said.generation > 0).then_some(said.generation),
+        "whose_fate": known(&said.whose_fate),
+        "fate": match said.fate() {
+            Fate::Unspecified => None,
+            Fate::Lost => Some("lost"),
+            Fate::Alive => Some("alive"),
+            Fate::Troubled => Some("troubled"),
+        },
     })
 }

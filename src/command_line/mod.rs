@@ -17,6 +17,7 @@
 
 mod run;
 mod simulate;
+mod simulated;
 
 mod ask;
 mod target;

@@ -11,6 +11,8 @@ use callboard_actors::simulation::{
 };
 use clap::Args;
 
+use super::drawing::{Drawing, drawing};
+use super::simulated::Trace;
 use super::told;
 use crate::output::{complain, print};
 
@@ -46,6 +48,11 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
+    /// Draw the last hundred things that happened, or the history that breaks a law, as a sequence diagram, into a file that ends
+    /// in .svg or .mmd (Mermaid)
+    #[arg(long, value_name = "FILE", value_parser = drawing)]
+    diagram: Option<Drawing>,
+
     /// Where to write a history that breaks a law
     #[arg(long, value_name = "FILE", default_value = "simulate-failure.script")]
     script: PathBuf,
@@ -58,6 +65,8 @@ enum SimulateError {
     Trace { path: PathBuf, source: io::Error },
     #[error("cannot write the history {path}: {source}", path = .path.display())]
     Script { path: PathBuf, source: io::Error },
+    #[error("cannot draw {path}: {source}", path = .path.display())]
+    Diagram { path: PathBuf, source: io::Error },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
 }
@@ -88,13 +97,35 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
             Err(found) => {
                 watcher.finish()?;
                 tell_failure(args, &simulation, &found)?;
+                draw_failure(args, &simulation, &found)?;
                 return Ok(false);
             }
         }
     }
     watcher.finish()?;
+    let last = args.seed.wrapping_add(args.seeds - 1);
+    draw(args, watcher.drawn.take(), format!("the end of the run of seed {last}"), "no law was broken")?;
     print(&summary_text(args, &sum, watcher.begun))?;
     Ok(true)
+}
+
+/// Draws what was seen, if a picture is wanted.
+fn draw(args: &SimulateArgs, drawn: Option<Trace>, title: String, end: &str) -> Result<(), SimulateError> {
+    let (Some(drawing), Some(trace)) = (&args.diagram, drawn) else { return Ok(()) };
+    let path = drawing.path();
+    drawing.draw(&trace.picture(title, end)).map_err(|source| SimulateError::Diagram { path, source })
+}
+
+/// Draws the shortened history that breaks a law.
+fn draw_failure(
+    args: &SimulateArgs,
+    simulation: &Simulation,
+    found: &Counterexample<Event>,
+) -> Result<(), SimulateError> {
+    let mut trace = Trace::default();
+    found.history.iter().for_each(|event| trace.event_alone(&event.to_string()));
+    let title = format!("seed {}, shortened", simulation.seed);
+    draw(args, Some(trace), title, &found.violation.to_string())
 }
 
 fn added(sum: Summary, more: &Summary) -> Summary {
@@ -179,6 +210,7 @@ struct Watcher {
     is_shown: bool,
     trace: Option<(PathBuf, BufWriter<File>)>,
     failed: Option<SimulateError>,
+    drawn: Option<Trace>,
 }
 
 impl Watcher {
@@ -192,7 +224,14 @@ impl Watcher {
             None => None,
         };
         let is_shown = io::stderr().is_terminal();
-        Ok(Self { begun: Instant::now(), before: 0, is_shown, trace, failed: None })
+        Ok(Self {
+            begun: Instant::now(),
+            before: 0,
+            is_shown,
+            trace,
+            failed: None,
+            drawn: args.diagram.as_ref().map(|_| Trace::default()),
+        })
     }
 
     const fn begins(&mut self, before: u64) {
@@ -222,10 +261,13 @@ impl Watch for Watcher {
     }
 
     fn wants_lines(&self) -> bool {
-        self.trace.is_some()
+        self.trace.is_some() || self.drawn.is_some()
     }
 
     fn line(&mut self, line: &str) {
+        if let Some(drawn) = &mut self.drawn {
+            drawn.line(line);
+        }
         if let Some((path, trace)) = &mut self.trace
             && self.failed.is_none()
             && let Err(source) = writeln!(trace, "{line}")

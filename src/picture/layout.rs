@@ -16,6 +16,14 @@ pub(super) const TEXT_LENGTH_MAX: usize = 92;
 
 /// How wide a letter of the usual size is, at most on average.
 const LETTER: f64 = 6.7;
+/// How wide a letter of the title is.
+const TITLE_LETTER: f64 = 9.2;
+/// So far down the heads of the columns can be remembered; then they stand again, and at the end of a picture that is higher.
+const STRETCH: f64 = 1_200.0;
+/// How far the lines of the columns go on below the last row, and the picture below them.
+const BELOW: f64 = 14.0;
+/// How much room there is between heads and the next row.
+const BELOW_HEADS: f64 = 8.0;
 /// How wide a letter of a head is.
 const HEAD_LETTER: f64 = 7.4;
 /// Two columns are at least so far from each other.
@@ -52,6 +60,10 @@ pub(super) struct Layout<'a> {
     pub(super) rows: Vec<Row<'a>>,
     pub(super) width: f64,
     pub(super) height: f64,
+    /// Where the heads of the columns begin, from above.
+    pub(super) heads: Vec<f64>,
+    /// Where the lines of the columns end.
+    pub(super) bottom: f64,
     places: BTreeMap<&'a str, f64>,
 }
 
@@ -71,16 +83,28 @@ impl<'a> Layout<'a> {
             columns.push((name, x));
             right = x + half;
         }
-        let mut y = HEAD_TOP + HEAD_HEIGHT + 8.0;
-        let mut rows = Vec::with_capacity(picture.marks.len());
+        let (mut heads, mut y) = (vec![HEAD_TOP], HEAD_TOP + HEAD_HEIGHT + BELOW_HEADS);
+        let (mut rows, mut since) = (Vec::with_capacity(picture.marks.len()), 0.0);
         for mark in &picture.marks {
+            if since > STRETCH {
+                heads.push(y + BELOW);
+                (y, since) = (y + BELOW + HEAD_HEIGHT + BELOW_HEADS, 0.0);
+            }
             y += height(mark);
+            since += height(mark);
             rows.push(Row { mark, y });
         }
-        let texts = picture.marks.iter().map(|mark| text_width(&text_of(mark)) + 2.0 * MARGIN);
-        let width = texts.fold((right + MARGIN).max(WIDTH_MIN), f64::max);
-        let places = columns.iter().copied().collect();
-        Self { columns, rows, width, height: y + 28.0, places }
+        let places: BTreeMap<&str, f64> = columns.iter().copied().collect();
+        let texts = picture.marks.iter().map(|mark| width_for(mark, &places));
+        let title = letters(&picture.title) * TITLE_LETTER + 2.0 * MARGIN;
+        let width = texts.fold((right + MARGIN).max(WIDTH_MIN).max(title), f64::max);
+        let bottom = y + BELOW;
+        let mut height = bottom + BELOW;
+        if heads.len() > 1 {
+            heads.push(bottom);
+            height += HEAD_HEIGHT;
+        }
+        Self { columns, rows, width, height, heads, bottom, places }
     }
 
     /// The place of a column.
@@ -100,18 +124,38 @@ impl<'a> Layout<'a> {
     }
 }
 
+/// How wide the picture has to be for the text of a mark, which stands at its place: that of a sign right of it, or else left.
+fn width_for(mark: &Mark, places: &BTreeMap<&str, f64>) -> f64 {
+    let width = text_width(&text_of(mark));
+    let place = match mark {
+        Mark::Sign { actor, .. } => places.get(actor.as_str()).copied(),
+        Mark::Chapter(_)
+        | Mark::Pause(_)
+        | Mark::Message { .. }
+        | Mark::GateCloses { .. }
+        | Mark::GateOpens { .. }
+        | Mark::GatesFall { .. } => None,
+    };
+    match place {
+        Some(x) if x - BESIDE - width < MARGIN => x + BESIDE + width + MARGIN,
+        Some(_) | None => width + 2.0 * MARGIN,
+    }
+}
+
 /// How wide a text is, at most.
 pub(super) fn text_width(text: &str) -> f64 {
+    letters(text) * LETTER
+}
+
+fn letters(text: &str) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "texts are short")]
     let letters = text.chars().count() as f64;
-    letters * LETTER
+    letters
 }
 
 /// How wide the head of a column is.
 pub(super) fn head_width(name: &str) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "names are short")]
-    let letters = name.chars().count() as f64;
-    (letters * HEAD_LETTER + 22.0).max(64.0)
+    (letters(name) * HEAD_LETTER + 22.0).max(64.0)
 }
 
 /// The whole text of a mark as it is shown.

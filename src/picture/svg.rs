@@ -74,11 +74,13 @@ impl Drawing<'_> {
 
     /// The heads come last, and stand on everything else.
     fn heads(&mut self) {
-        for (name, x) in &self.layout.columns {
+        let layout = self.layout;
+        let heads = layout.heads.iter().flat_map(|top| layout.columns.iter().map(move |head| (top, head)));
+        for (top, (name, x)) in heads {
             let width = head_width(name);
-            let (left, y) = (x - width / 2.0, HEAD_TOP + HEAD_HEIGHT / 2.0 + 4.0);
+            let (left, y) = (x - width / 2.0, top + HEAD_HEIGHT / 2.0 + 4.0);
             self.put(format_args!(
-                "<rect class=\"head\" x=\"{left:.1}\" y=\"{HEAD_TOP}\" width=\"{width:.1}\" height=\"{HEAD_HEIGHT}\" rx=\"6\"/><text class=\"name\" x=\"{x:.1}\" y=\"{y}\">{}</text>",
+                "<rect class=\"head\" x=\"{left:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{HEAD_HEIGHT}\" rx=\"6\"/><text class=\"name\" x=\"{x:.1}\" y=\"{y}\">{}</text>",
                 escaped(name)
             ));
         }
@@ -86,7 +88,7 @@ impl Drawing<'_> {
 
     /// The line of each column: whole while it lives, broken and red between a crash and its end.
     fn lives(&mut self) {
-        let bottom = self.layout.height - 14.0;
+        let bottom = self.layout.bottom;
         for (name, x) in &self.layout.columns {
             let (mut from, mut class) = (HEAD_TOP + HEAD_HEIGHT, "life");
             for Row { mark, y } in &self.layout.rows {
@@ -134,7 +136,7 @@ impl Drawing<'_> {
                 };
             }
             if let Some((from, _)) = closed {
-                self.bar(*x, from, self.layout.height - 14.0);
+                self.bar(*x, from, self.layout.bottom);
             }
         }
     }

@@ -131,8 +131,11 @@ impl Pages {
     }
 
     fn note(&mut self, actor: &str, entry: &JournalEntry<'_>) {
-        if let Some(text) = told::entry(entry) {
-            self.say(actor, &text);
+        let owner = owner(actor);
+        match told::entry(entry) {
+            Some(text) if owner == actor => self.say(actor, &text),
+            Some(text) => self.say(owner, &format!("{actor} {text}")),
+            None => {}
         }
         let actor = actor.to_owned();
         match entry {
@@ -166,10 +169,13 @@ impl Pages {
     }
 
     fn sign(&mut self, actor: String, sign: Sign, text: String) {
-        // Actors of one instance or allocation are drawn with their owners.
-        if VOICES.contains(&actor.as_str()) {
-            self.marks.push(Mark::Sign { actor, text, about: String::new(), sign });
-        }
+        // An instance is drawn with its owner, and an eventor with its driver.
+        let (column, text) = match actor.split_once(' ') {
+            Some(("instance", about)) => ("instances".to_owned(), format!("{about} {text}")),
+            Some(("eventor", driver)) => (format!("driver {driver}"), format!("its eventor {text}")),
+            Some(_) | None => (actor, text),
+        };
+        self.marks.push(Mark::Sign { actor: column, text, about: String::new(), sign });
     }
 
     fn draw_line(&mut self, line: Line) {
@@ -190,6 +196,17 @@ impl Pages {
     }
 }
 
+/// Under whose name it is told what an actor does: its own, or its owner's.
+fn owner(actor: &str) -> &str {
+    match actor.split_once(' ') {
+        Some(("instance", _)) => "instances",
+        Some(("allocation", _)) => "allocations",
+        Some(("driver" | "eventor", _)) => "drivers",
+        Some(("process", _)) => "processes",
+        Some(_) | None => actor,
+    }
+}
+
 /// The column of a voice: a script plays the host.
 fn name(voice: &Voice) -> String {
     match voice {
@@ -203,6 +220,7 @@ fn name(voice: &Voice) -> String {
         | Voice::Driver(_)
         | Voice::Tasks
         | Voice::Task(_)
+        | Voice::Actor(_)
         | Voice::Everyone
         | Voice::Disk => voice.to_string(),
     }
@@ -210,9 +228,10 @@ fn name(voice: &Voice) -> String {
 
 /// The plugin that a line is about, with its generation.
 fn about(line: &Line) -> String {
-    let Some(plugin) = &line.plugin else { return String::new() };
-    match line.generation {
-        Some(generation) => format!("{plugin} @{generation}"),
-        None => plugin.to_string(),
+    match (&line.plugin, line.generation) {
+        (Some(plugin), Some(generation)) => format!("{plugin} @{generation}"),
+        (Some(plugin), None) => plugin.to_string(),
+        (None, Some(generation)) => format!("@{generation}"),
+        (None, None) => String::new(),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::vocabulary::AllocationId;
+use callboard_proto::admin::v1::Fate;
 
 use super::line::{Line, Voice};
 use super::merge::Rank;
@@ -50,7 +51,8 @@ fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<(Rank, Line)> 
         TaskPhase::Starting => (Rank::Order, Line::new(Voice::Agent, allocation, "prepare to be started")),
         TaskPhase::Running => {
             let message = task.pid.map_or("run".to_owned(), |pid| format!("run as process {pid}"));
-            (Rank::Run, Line::new(Voice::Agent, process, message))
+            let line = Line::new(Voice::Agent, process.clone(), message);
+            (Rank::Run, line.of_fate(process, Fate::Alive))
         }
         // It leaves the books first, and its process is ended then.
         TaskPhase::Stopping if was_stopping => (Rank::End, Line::new(Voice::Agent, process, event)),
@@ -61,7 +63,9 @@ fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<(Rank, Line)> 
             let message = format!("{} {decided}", task.allocation);
             (Rank::Run, Line::new(Voice::Agent, Voice::Everyone, message))
         }
-        TaskPhase::Waiting => (Rank::Order, Line::new(process, Voice::Agent, event)),
+        TaskPhase::Waiting => {
+            (Rank::Order, Line::new(process.clone(), Voice::Agent, event).of_fate(process, Fate::Lost))
+        }
         TaskPhase::Stopped => (Rank::End, Line::new(process, Voice::Agent, event)),
         TaskPhase::Failed => (Rank::End, Line::new(Voice::Agent, Voice::Everyone, event)),
     };

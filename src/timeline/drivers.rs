@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage};
 use callboard_actors::drivers::{DriversNews, DriversView};
-use callboard_actors::vocabulary::DriverName;
+use callboard_actors::vocabulary::{DriverName, Generation};
+use callboard_proto::admin::v1::Fate;
 
 use super::line::{Line, Voice};
 use super::merge::Rank;
@@ -61,7 +62,7 @@ fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
         lines.push(if report.is_adopted {
             Line::new(driver(), Voice::Drivers, format!("still here: found again as process {pid}"))
         } else {
-            to_driver(format!("run as process {pid}"))
+            to_driver(format!("run as process {pid}")).of_fate(driver(), Fate::Alive)
         });
     }
     let of_stage = match report.stage {
@@ -71,7 +72,7 @@ fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
         DriverStage::Pausing => {
             let message =
                 format!("{} is lost, and tried again after a pause: {}", report.name, report.reason);
-            Some(Line::new(Voice::Drivers, Voice::Everyone, message))
+            Some(Line::new(Voice::Drivers, Voice::Everyone, message).of_fate(driver(), Fate::Lost))
         }
         DriverStage::Stopping => Some(to_driver("end, or be left".to_owned())),
         // The process itself, its health, or its end are told.
@@ -81,7 +82,11 @@ fn reported(report: &DriverReport, before: Option<&DriverReport>) -> Vec<Line> {
     let is_same_health =
         before.is_some_and(|before| (before.health, &before.reason) == (report.health, &report.reason));
     lines.extend(health(report).filter(|_| !is_same_health));
+    let is_numbered = report.generation != Generation::default();
     lines
+        .into_iter()
+        .map(|line| if is_numbered { line.of_generation(report.generation) } else { line })
+        .collect()
 }
 
 /// What a driver that is watched says of itself.
@@ -110,7 +115,7 @@ fn health(report: &DriverReport) -> Option<Line> {
 mod tests {
     use std::sync::Arc;
 
-    use callboard_actors::vocabulary::{Generation, Timestamp};
+    use callboard_actors::vocabulary::Timestamp;
 
     use super::*;
 

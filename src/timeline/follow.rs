@@ -8,7 +8,7 @@ use callboard_actors::drivers::Drivers;
 use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
 use callboard_actors::registry::Registry;
-use callboard_actors::shell::{Address, Clock, Machine, Subscription};
+use callboard_actors::shell::{Address, Clock, Machine, Notice, Subscription};
 use callboard_proto::admin::v1::Said;
 use tokio::sync::mpsc;
 
@@ -19,6 +19,7 @@ use super::instances::InstancesTeller;
 use super::inventory::InventoryTeller;
 use super::line::{Line, Voice};
 use super::merge::{Rank, merge};
+use super::notices::NoticesTeller;
 use super::registry::RegistryTeller;
 use super::retell::{Retell, missing, retell};
 use super::tasks::TasksTeller;
@@ -71,6 +72,8 @@ struct Readers {
     inventory: Reader<Inventory, InventoryTeller>,
     tasks: Reader<Tasks, TasksTeller>,
     drivers: Reader<Drivers, DriversTeller>,
+    notices: Subscription<Notice, Vec<Notice>>,
+    noticed: VecDeque<(Rank, Line)>,
 }
 
 impl Readers {
@@ -83,6 +86,8 @@ impl Readers {
             inventory: Reader::new(host.inventory()),
             tasks: Reader::new(tasks),
             drivers: Reader::new(host.drivers()),
+            notices: host.notices().subscribe(),
+            noticed: VecDeque::new(),
         }
     }
 
@@ -97,6 +102,7 @@ impl Readers {
             () = self.inventory.heard() => {}
             () = self.tasks.heard() => {}
             () = self.drivers.heard() => {}
+            Some(item) = self.notices.next() => self.noticed.extend(retell(&mut NoticesTeller, &item)),
         }
     }
 
@@ -108,10 +114,14 @@ impl Readers {
         self.inventory.take();
         self.tasks.take();
         self.drivers.take();
+        while let Some(item) = self.notices.try_next() {
+            self.noticed.extend(retell(&mut NoticesTeller, &item));
+        }
     }
 
     fn merged(&mut self) -> Vec<Line> {
         merge(vec![
+            std::mem::take(&mut self.noticed),
             std::mem::take(&mut self.agent.lines),
             std::mem::take(&mut self.allocations.lines),
             std::mem::take(&mut self.registry.lines),

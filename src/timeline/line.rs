@@ -30,6 +30,8 @@ pub(crate) enum Voice {
     Tasks,
     /// One such task.
     Task(AllocationId),
+    /// An actor, by its own name.
+    Actor(String),
     /// All subscribers.
     Everyone,
     /// The database.
@@ -52,6 +54,7 @@ impl fmt::Display for Voice {
             Self::Driver(driver) => f.pad(&format!("driver {driver}")),
             Self::Tasks => f.pad("tasks"),
             Self::Task(task) => f.pad(&format!("task {task}")),
+            Self::Actor(name) => f.pad(name),
             Self::Everyone => f.pad("everyone"),
             Self::Disk => f.pad("disk"),
             Self::Timeline => f.pad("timeline"),
@@ -74,13 +77,23 @@ pub(crate) struct Line {
     pub(crate) allocation: Option<AllocationId>,
     /// About which generation.
     pub(crate) generation: Option<Generation>,
+    /// What has become of whom.
+    pub(crate) fate: Option<(Voice, wire::Fate)>,
 }
 
 impl Line {
     /// A line about nothing in particular.
     #[must_use]
     pub(crate) fn new(from: Voice, to: Voice, message: impl Into<String>) -> Self {
-        Self { from, to, message: message.into(), plugin: None, allocation: None, generation: None }
+        Self {
+            from,
+            to,
+            message: message.into(),
+            plugin: None,
+            allocation: None,
+            generation: None,
+            fate: None,
+        }
     }
 
     /// The same line, about a plugin.
@@ -104,9 +117,20 @@ impl Line {
         self
     }
 
+    /// The same line, about what has become of somebody.
+    #[must_use]
+    pub(crate) fn of_fate(mut self, of: Voice, fate: wire::Fate) -> Self {
+        self.fate = Some((of, fate));
+        self
+    }
+
     /// The line as it travels: the `number`th of its stream, heard of at this instant.
     #[must_use]
     pub(crate) fn said(self, number: u64, at: Timestamp) -> wire::Said {
+        let (whose_fate, fate) = match self.fate {
+            Some((of, fate)) => (of.to_string(), fate),
+            None => (String::new(), wire::Fate::Unspecified),
+        };
         wire::Said {
             number,
             at_unix_ms: u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX),
@@ -116,6 +140,8 @@ impl Line {
             plugin: self.plugin.map(|plugin| plugin.to_string()).unwrap_or_default(),
             allocation: self.allocation.map(|allocation| allocation.to_string()).unwrap_or_default(),
             generation: self.generation.unwrap_or_default().get(),
+            whose_fate,
+            fate: fate.into(),
         }
     }
 }

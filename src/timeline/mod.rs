@@ -7,7 +7,8 @@
 //!  instances    feed ──► retold ─┤
 //!  inventory    feed ──► retold ─┤
 //!  tasks        feed ──► retold ─┤
-//!  drivers      feed ──► retold ─┘
+//!  drivers      feed ──► retold ─┤
+//!  notices      feed ──► retold ─┘
 //! ```
 //!
 //! Each actor's own news keep their order. News of different actors that are there at the same time are put in the order in
@@ -24,6 +25,7 @@ mod allocations;
 mod drivers;
 mod instances;
 mod inventory;
+mod notices;
 mod registry;
 mod tasks;
 
@@ -33,7 +35,7 @@ mod teller;
 mod drawn;
 mod page;
 
-pub(crate) use drawn::drawn;
+pub(crate) use drawn::Drawer;
 pub(crate) use follow::follow;
 pub(crate) use line::{Line, Voice};
 pub(crate) use page::Page;

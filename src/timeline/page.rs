@@ -162,8 +162,8 @@ mod tests {
             to: "everyone".to_owned(),
             message: message.to_owned(),
             plugin: plugin.to_owned(),
-            allocation: String::new(),
             generation,
+            ..Said::default()
         }
     }
 
