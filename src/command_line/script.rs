@@ -12,8 +12,8 @@ use crate::script::{Player, ScriptError, Verdict};
 
 /// The exit code of a script that came out otherwise than recorded.
 const DIFFERENT: u8 = 1;
-/// The exit code of a mistake in a script, and of a command that was not understood.
-const NOT_UNDERSTOOD: u8 = 2;
+/// The exit code of a script that could not be played to its end or written down, and of a command that was not understood.
+const NOT_PLAYED: u8 = 2;
 
 /// What can be told to `callboard script`.
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ pub(super) struct ScriptArgs {
 pub(super) fn script(args: &ScriptArgs) -> ExitCode {
     if args.diagram.is_some() && args.files.len() > 1 {
         complain("callboard: one picture shows one script; give one FILE with --diagram");
-        return ExitCode::from(NOT_UNDERSTOOD);
+        return ExitCode::from(NOT_PLAYED);
     }
     let mut player = Player::new();
     if args.verbs {
@@ -51,9 +51,8 @@ pub(super) fn script(args: &ScriptArgs) -> ExitCode {
     }
     let codes = args.files.iter().map(|file| {
         played(&mut player, file, args).unwrap_or_else(|error| {
-            let code = if matches!(error, ScriptError::Mistake { .. }) { NOT_UNDERSTOOD } else { DIFFERENT };
-            let _ = told(&error, code);
-            code
+            let _ = told(&error, NOT_PLAYED);
+            NOT_PLAYED
         })
     });
     match codes.max().unwrap_or_default() {
@@ -65,7 +64,7 @@ pub(super) fn script(args: &ScriptArgs) -> ExitCode {
 fn played(player: &mut Player, file: &Path, args: &ScriptArgs) -> Result<u8, ScriptError> {
     if let Some(drawing) = &args.diagram {
         let drawn = drawing.draw(&player.play_file(file)?.picture);
-        return drawn.map(|()| 0).map_err(|source| ScriptError::File { path: drawing.path(), source });
+        return drawn.map(|()| 0).map_err(|source| ScriptError::Unwritten { path: drawing.path(), source });
     }
     if args.show {
         let played = player.play_file(file)?;

@@ -17,21 +17,27 @@ pub enum ScriptError {
         /// What was found, and what was expected.
         reason: String,
     },
-    /// A file cannot be read or written.
-    #[error("{}: {source}", .path.display())]
+    /// A file cannot be read.
+    #[error("{}: cannot be read: {source}", .path.display())]
     File {
         /// Which file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
+    /// A file cannot be written; it is as it was.
+    #[error("{}: cannot be written: {source}", .path.display())]
+    Unwritten {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The script is too long.
-    #[error("{} has {bytes} bytes; a script has at most {limit}", .path.display())]
+    #[error("{} is longer than {limit} bytes, which no script is; make several of it", .path.display())]
     TooLong {
         /// Which file.
         path: PathBuf,
-        /// How long it is.
-        bytes: usize,
         /// How long it may be.
         limit: usize,
     },
@@ -46,7 +52,7 @@ impl ScriptError {
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Mistake { .. } | Self::TooLong { .. } => false,
-            Self::File { .. } | Self::Stage(_) => true,
+            Self::File { .. } | Self::Unwritten { .. } | Self::Stage(_) => true,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::ScriptError;
 
 /// What every script looks like, for those who lost their way.
-const SHAPE: &str =
+pub(super) const SHAPE: &str =
     "a script is lines of a verb and its words, then `---`, then what came of them up to an empty line";
 
 /// Makes an error of what goldenscript said. It names lines in its texts only: `... at line 3: ...` for a verb, and
@@ -28,7 +28,7 @@ pub(super) fn mistake(path: &Path, text: &str, said: &str) -> ScriptError {
         )
     } else {
         format!(
-            "this is no line of a script: {shown}; a word with other signs than letters, digits, `-`, `_`, `.` and `/` needs quotes, and {SHAPE}"
+            "this is no line of a script: {shown}; a word that begins otherwise than with a letter, a digit or `_`, or has other signs than these, `-`, `.`, `/` and `@`, needs quotes, and {SHAPE}"
         )
     };
     ScriptError::Mistake { path, line, reason }

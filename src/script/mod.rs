@@ -33,14 +33,19 @@ mod stage;
 mod player;
 
 mod error;
+mod file;
 mod lines;
 
 mod verbs;
 
+mod acting;
 mod driver;
+mod driver_services;
+mod driver_tasks;
 mod driver_world;
 mod plugin;
 mod readers;
+mod says;
 
 mod record;
 mod told;

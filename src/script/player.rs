@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use goldenscript::{Command, Context, Runner};
 
 use super::error::ScriptError;
+use super::file::{self, read};
 use super::lines::mistake;
 use super::stage::Stage;
 use super::verbs;
@@ -14,8 +16,8 @@ use super::words::{Mistake, Words};
 use crate::config::suggest::advice;
 use crate::picture::Picture;
 
-/// How long a script may be, in bytes.
-const SCRIPT_BYTES_MAX: usize = 1 << 20;
+/// How long a script may be played, in real time.
+const PLAYED_MAX: Duration = Duration::from_secs(600);
 
 /// What a verb does: it acts on the stage and takes its words. What it asks and says is shown below the block.
 pub(super) type Play = Box<dyn FnMut(&mut Stage, &mut Words<'_>) -> Result<(), Mistake>>;
@@ -135,18 +137,14 @@ impl Player {
         if came == recorded {
             return Ok(false);
         }
-        let written = std::fs::write(path, came);
-        written.map_err(|source| ScriptError::File { path: path.to_owned(), source })?;
+        file::write(path, &came)?;
         Ok(true)
     }
 
     fn play_as(&mut self, path: &Path, text: &str) -> Result<Played, ScriptError> {
-        if text.len() > SCRIPT_BYTES_MAX {
-            let (path, bytes) = (path.to_owned(), text.len());
-            return Err(ScriptError::TooLong { path, bytes, limit: SCRIPT_BYTES_MAX });
-        }
+        file::check(path, text)?;
         let stage = Stage::open().map_err(ScriptError::Stage)?;
-        let mut performance = Performance { verbs: &mut self.verbs, stage };
+        let mut performance = Performance { verbs: &mut self.verbs, stage, began: Instant::now() };
         let came = goldenscript::generate(&mut performance, text);
         let came = came.map_err(|error| mistake(path, text, &error.to_string()))?;
         let title = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().replace('_', " ");
@@ -154,19 +152,19 @@ impl Player {
     }
 }
 
-/// Reads a script from its file.
-fn read(path: &Path) -> Result<String, ScriptError> {
-    std::fs::read_to_string(path).map_err(|source| ScriptError::File { path: path.to_owned(), source })
-}
-
 /// One script while it is played.
 struct Performance<'a> {
     verbs: &'a mut BTreeMap<String, Verb>,
     stage: Stage,
+    began: Instant,
 }
 
 impl Performance<'_> {
     fn perform(&mut self, command: &Command) -> Result<String, Mistake> {
+        if self.began.elapsed() > PLAYED_MAX {
+            let what = format!("the script has been played for {PLAYED_MAX:?}, and no longer is any");
+            return Err(Mistake::new(format!("{what}; let less time pass, or make several of it")));
+        }
         let Some(verb) = self.verbs.get_mut(&command.name) else {
             let known: Vec<_> = self.verbs.keys().map(String::as_str).collect();
             let advice = advice(&command.name, &known);

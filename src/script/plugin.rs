@@ -1,12 +1,10 @@
 //! A CSI plugin that plays the part a script gives it: a real gRPC server on a real socket, in the runtime of the script.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use callboard_proto::csi::v1 as wire;
 use futures_util::StreamExt;
@@ -14,10 +12,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Request, Response, Status};
 use wire::controller_server::{Controller, ControllerServer};
 use wire::identity_server::{Identity, IdentityServer};
 use wire::node_server::{Node, NodeServer};
+
+use super::acting::{Act, Acting, Acts, answered};
 
 /// The calls that a plugin can be told how to answer, by their names in the specification.
 pub(super) const CALLS: [&str; 6] = [
@@ -28,27 +28,6 @@ pub(super) const CALLS: [&str; 6] = [
     "NodeGetCapabilities",
     "NodeGetInfo",
 ];
-
-/// What a plugin does when it is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
-    /// It answers.
-    Ready,
-    /// It answers that it is not ready; of any other call than `Probe` the same as [`Act::Ready`].
-    NotReady,
-    /// It never answers.
-    Nothing,
-    /// It answers with this code.
-    Fail(Code),
-}
-
-/// How it acts, after how long, and how often before it answers again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Acting {
-    pub(super) act: Act,
-    pub(super) after: Duration,
-    pub(super) times: Option<u32>,
-}
 
 /// What a plugin says of itself.
 #[derive(Debug, Clone)]
@@ -79,13 +58,12 @@ pub(super) struct Plugin(Arc<Mutex<Inner>>);
 #[derive(Debug)]
 struct Inner {
     part: Part,
-    acts: BTreeMap<&'static str, Acting>,
-    calls: Vec<&'static str>,
+    acts: Acts,
 }
 
 impl Plugin {
     pub(super) fn new(part: Part) -> Self {
-        Self(Arc::new(Mutex::new(Inner { part, acts: BTreeMap::new(), calls: Vec::new() })))
+        Self(Arc::new(Mutex::new(Inner { part, acts: Acts::default() })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -103,12 +81,12 @@ impl Plugin {
 
     /// How it answers this call from now on.
     pub(super) fn on(&self, call: &'static str, acting: Acting) {
-        self.inner().acts.insert(call, acting);
+        self.inner().acts.on(call, acting);
     }
 
     /// All calls since this was last asked.
     pub(super) fn take_calls(&self) -> Vec<&'static str> {
-        std::mem::take(&mut self.inner().calls)
+        self.inner().acts.take_calls()
     }
 
     /// Begins to listen, in place of a dead one. Call it within the runtime.
@@ -138,51 +116,10 @@ impl Plugin {
 
     /// Plays its part in one call, up to the answer.
     async fn play(&self, call: &'static str) -> Result<Act, Status> {
-        let acting = self.take_acting(call);
-        tokio::time::sleep(acting.after).await;
-        match acting.act {
-            Act::Nothing => std::future::pending().await,
-            Act::Ready | Act::NotReady => Ok(acting.act),
-            Act::Fail(code) => Err(Status::new(code, "as the script wants it")),
-        }
-    }
-
-    fn take_acting(&self, call: &'static str) -> Acting {
-        let mut inner = self.inner();
-        inner.calls.push(call);
-        let usual = Acting { act: Act::Ready, after: Duration::ZERO, times: None };
-        let Some(acting) = inner.acts.get_mut(call) else { return usual };
-        let taken = *acting;
-        match &mut acting.times {
-            Some(1) => {
-                inner.acts.remove(call);
-            }
-            Some(times) => *times -= 1,
-            None => {}
-        }
-        taken
+        let acting = self.inner().acts.called(call);
+        acting.play().await
     }
 }
-
-/// The codes of gRPC by their names, without `OK`.
-pub(super) const CODES: [(&str, Code); 16] = [
-    ("CANCELLED", Code::Cancelled),
-    ("UNKNOWN", Code::Unknown),
-    ("INVALID_ARGUMENT", Code::InvalidArgument),
-    ("DEADLINE_EXCEEDED", Code::DeadlineExceeded),
-    ("NOT_FOUND", Code::NotFound),
-    ("ALREADY_EXISTS", Code::AlreadyExists),
-    ("PERMISSION_DENIED", Code::PermissionDenied),
-    ("RESOURCE_EXHAUSTED", Code::ResourceExhausted),
-    ("FAILED_PRECONDITION", Code::FailedPrecondition),
-    ("ABORTED", Code::Aborted),
-    ("OUT_OF_RANGE", Code::OutOfRange),
-    ("UNIMPLEMENTED", Code::Unimplemented),
-    ("INTERNAL", Code::Internal),
-    ("UNAVAILABLE", Code::Unavailable),
-    ("DATA_LOSS", Code::DataLoss),
-    ("UNAUTHENTICATED", Code::Unauthenticated),
-];
 
 type Streams = Arc<Mutex<Vec<StdUnixStream>>>;
 
@@ -224,10 +161,10 @@ impl Identity for Plugin {
         &self,
         _: Request<wire::GetPluginInfoRequest>,
     ) -> Result<Response<wire::GetPluginInfoResponse>, Status> {
-        self.play("GetPluginInfo").await?;
+        let act = self.play("GetPluginInfo").await?;
         let Part { name, version, .. } = self.part();
         let manifest = std::collections::HashMap::new();
-        Ok(Response::new(wire::GetPluginInfoResponse { name, vendor_version: version, manifest }))
+        answered(act, wire::GetPluginInfoResponse { name, vendor_version: version, manifest })
     }
 
     async fn get_plugin_capabilities(
@@ -235,16 +172,16 @@ impl Identity for Plugin {
         _: Request<wire::GetPluginCapabilitiesRequest>,
     ) -> Result<Response<wire::GetPluginCapabilitiesResponse>, Status> {
         use wire::plugin_capability::{Service, Type, service};
-        self.play("GetPluginCapabilities").await?;
+        let act = self.play("GetPluginCapabilities").await?;
         let service = Service { r#type: service::Type::ControllerService.into() };
         let controller = wire::PluginCapability { r#type: Some(Type::Service(service)) };
         let capabilities = self.part().has_controller.then_some(controller).into_iter().collect();
-        Ok(Response::new(wire::GetPluginCapabilitiesResponse { capabilities }))
+        answered(act, wire::GetPluginCapabilitiesResponse { capabilities })
     }
 
     async fn probe(&self, _: Request<wire::ProbeRequest>) -> Result<Response<wire::ProbeResponse>, Status> {
         let act = self.play("Probe").await?;
-        Ok(Response::new(wire::ProbeResponse { ready: Some(act != Act::NotReady) }))
+        answered(act, wire::ProbeResponse { ready: Some(act != Act::NotReady) })
     }
 }
 
@@ -255,10 +192,10 @@ impl Controller for Plugin {
         _: Request<wire::ControllerGetCapabilitiesRequest>,
     ) -> Result<Response<wire::ControllerGetCapabilitiesResponse>, Status> {
         use wire::controller_service_capability::{Rpc, Type, rpc};
-        self.play("ControllerGetCapabilities").await?;
+        let act = self.play("ControllerGetCapabilities").await?;
         let rpc = Rpc { r#type: rpc::Type::PublishUnpublishVolume.into() };
         let capabilities = vec![wire::ControllerServiceCapability { r#type: Some(Type::Rpc(rpc)) }];
-        Ok(Response::new(wire::ControllerGetCapabilitiesResponse { capabilities }))
+        answered(act, wire::ControllerGetCapabilitiesResponse { capabilities })
     }
 }
 
@@ -269,19 +206,19 @@ impl Node for Plugin {
         _: Request<wire::NodeGetCapabilitiesRequest>,
     ) -> Result<Response<wire::NodeGetCapabilitiesResponse>, Status> {
         use wire::node_service_capability::{Rpc, Type, rpc};
-        self.play("NodeGetCapabilities").await?;
+        let act = self.play("NodeGetCapabilities").await?;
         let rpc = Rpc { r#type: rpc::Type::StageUnstageVolume.into() };
         let stages = wire::NodeServiceCapability { r#type: Some(Type::Rpc(rpc)) };
         let capabilities = self.part().stages.then_some(stages).into_iter().collect();
-        Ok(Response::new(wire::NodeGetCapabilitiesResponse { capabilities }))
+        answered(act, wire::NodeGetCapabilitiesResponse { capabilities })
     }
 
     async fn node_get_info(
         &self,
         _: Request<wire::NodeGetInfoRequest>,
     ) -> Result<Response<wire::NodeGetInfoResponse>, Status> {
-        self.play("NodeGetInfo").await?;
+        let act = self.play("NodeGetInfo").await?;
         let node_id = self.part().node_id;
-        Ok(Response::new(wire::NodeGetInfoResponse { node_id, ..Default::default() }))
+        answered(act, wire::NodeGetInfoResponse { node_id, ..Default::default() })
     }
 }

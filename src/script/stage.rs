@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use callboard_actors::driver::TaskKey;
+use callboard_actors::driver::client::TaskHandle;
 use callboard_actors::persister::MemoryDisk;
 use callboard_actors::registry::Register;
-use callboard_actors::shell::{AskError, Clock, FeedItem, Notice, Notices, Subscription};
+use callboard_actors::shell::{AskError, Clock, Drills, FeedItem, Notice, Notices, Subscription};
 use callboard_actors::vocabulary::{AllocationId, SocketPath, Timestamp};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -56,6 +58,9 @@ pub struct Stage {
     pub(super) readers: Readers,
     pub(super) sockets: Rc<RefCell<BTreeMap<AllocationId, SocketPath>>>,
     pub(super) registered: BTreeMap<AllocationId, Register>,
+    /// What each task is found again by, as a host program stores it.
+    pub(super) handles: Rc<RefCell<BTreeMap<TaskKey, TaskHandle>>>,
+    pub(super) drills: Drills,
     pub(super) record: Record,
     pub(super) disk: MemoryDisk,
     pub(super) options: Options,
@@ -88,12 +93,14 @@ impl Stage {
         let clock = runtime.block_on(async { Clock::starting_at(Timestamp::from_epoch(BEGINNING)) });
         let disk = MemoryDisk::default();
         let drivers = DriverWorld::new(directory.path().join("sockets"));
+        let drills = Drills::default();
         let options = Options {
             runtime_dir: Some(directory.path().join("run")),
             clock: Some(clock),
             seed: Some(7),
             disk: Some(disk.clone()),
             journal: Some(record.journal()),
+            drills: Some(drills.clone()),
             process_owners: Some(drivers.owners()),
             ..Options::new(directory.path().join("data"))
         };
@@ -104,6 +111,8 @@ impl Stage {
             readers: Readers::default(),
             sockets: Rc::default(),
             registered: BTreeMap::new(),
+            handles: Rc::default(),
+            drills,
             record,
             disk,
             options,

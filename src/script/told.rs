@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use callboard_actors::allocations::{AllocationStatus, AllocationsNews};
 use callboard_actors::driver::DriverReport;
-use callboard_actors::drivers::DriversNews;
+use callboard_actors::drivers::{DriverSummary, DriversNews};
 use callboard_actors::instances::{InstanceReport, InstancesNews};
 use callboard_actors::inventory::{FirstSummary, InventoryNews, Offer};
 use callboard_actors::registry::{Active, Departure, Entry, RegistryNews, Standing};
@@ -120,12 +120,27 @@ fn inventory(news: &InventoryNews) -> String {
 pub(super) fn summary(summary: &FirstSummary) -> String {
     let unhealthy = summary.unhealthy.iter().map(|(plugin, reason)| format!("{plugin} ({reason})"));
     let unhealthy = unhealthy.collect::<Vec<_>>();
-    let all = [
+    grouped([
         ("healthy", joined(&summary.healthy)),
         ("unhealthy", unhealthy.join(", ")),
         ("undetected", joined(&summary.undetected)),
         ("no answer from", joined(&summary.no_answer)),
-    ];
+    ])
+}
+
+/// What is known of the drivers.
+pub(super) fn driver_summary(summary: &DriverSummary) -> String {
+    let unhealthy = summary.unhealthy.iter().map(|(driver, reason)| format!("{driver} ({reason})"));
+    let unhealthy = unhealthy.collect::<Vec<_>>();
+    grouped([
+        ("healthy", joined(&summary.healthy)),
+        ("unhealthy", unhealthy.join(", ")),
+        ("undetected", joined(&summary.undetected)),
+        ("no answer from", joined(&summary.no_answer)),
+    ])
+}
+
+fn grouped(all: [(&str, String); 4]) -> String {
     let parts = all.iter().filter(|(_, names)| !names.is_empty());
     let parts: Vec<_> = parts.map(|(what, names)| format!("{what} {names}")).collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }

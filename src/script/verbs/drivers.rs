@@ -2,17 +2,18 @@
 
 use callboard_actors::driver::{DriverReport, DriverSpec, EventPosition, GapReason, TaskEventItem, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, Added, AnnounceTask, DispenseDriver, ForgetTaskHandler, ListDrivers, RegisterTaskHandler,
-    RemoveDriver, Removed, RestartDriver, Wanted, WatchError,
+    AddDriver, Added, AnnounceTask, AwaitDrivers, DescribeDriver, DispenseDriver, DriverStatus,
+    ForgetTaskHandler, ListDrivers, RecentTaskEvents, RegisterTaskHandler, RemoveDriver, Removed,
+    RestartDriver, Wanted, WatchError,
 };
 use callboard_actors::eventor::task_event_callback;
 use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
 use callboard_actors::vocabulary::{DriverName, TaskName};
 use tonic::{Code, Status};
 
-use super::super::driver::{StreamKind, Wellbeing};
-use super::super::plugin::CODES;
-use super::super::told::driver as told_driver;
+use super::super::acting::CODES;
+use super::super::driver::{DriverPlugin, StreamKind, Wellbeing};
+use super::super::told::{driver as told_driver, driver_summary};
 use super::{Entry, Mistake, Stage, Words, lines};
 use crate::picture::{Arrow, Mark};
 
@@ -23,24 +24,28 @@ pub(super) const VERBS: &[Entry] = &[
     ),
     ("event NAME ALLOCATION TASK TEXT", event),
     ("break NAME fingerprint|events [code=CODE]", break_stream),
+    ("garble NAME fingerprint|events", garble),
     ("add-driver NAME", add),
     ("remove-driver NAME", remove),
     ("restart-driver NAME", restart),
     ("dispense-driver NAME [wanted=healthy|reachable] [within=DURATION]", dispense),
     ("drivers", drivers),
+    ("describe-driver NAME", describe),
+    ("await-drivers within=DURATION", await_all),
     ("announce-task NAME ALLOCATION TASK", announce),
     ("watch-task NAME ALLOCATION TASK [after=STREAM:NUMBER] [limit=NUMBER]", watch),
     ("forget-task NAME ALLOCATION TASK", forget),
+    ("recent-events NAME ALLOCATION TASK", recent),
 ];
 
 /// How many events of a task may wait for its handler.
 const JOURNAL_LIMIT: u32 = 64;
 
-fn name(words: &mut Words<'_>) -> Result<DriverName, Mistake> {
+pub(super) fn name(words: &mut Words<'_>) -> Result<DriverName, Mistake> {
     DriverName::new(words.next("name of the driver")?).map_err(|error| Mistake::new(error.to_string()))
 }
 
-fn task(words: &mut Words<'_>) -> Result<TaskKey, Mistake> {
+pub(super) fn task(words: &mut Words<'_>) -> Result<TaskKey, Mistake> {
     let allocation = words.allocation()?;
     let task =
         TaskName::new(words.next("name of the task")?).map_err(|error| Mistake::new(error.to_string()))?;
@@ -72,7 +77,7 @@ fn driver(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-fn known(stage: &Stage, name: &DriverName) -> Result<super::super::driver::DriverPlugin, Mistake> {
+pub(super) fn known(stage: &Stage, name: &DriverName) -> Result<DriverPlugin, Mistake> {
     let missing = || Mistake::new(format!("there is no driver {name}; say `driver {name}` before"));
     stage.drivers.known(name.as_str()).ok_or_else(missing)
 }
@@ -91,16 +96,26 @@ fn event(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
+const STREAMS: [(&str, StreamKind); 2] =
+    [("fingerprint", StreamKind::Fingerprint), ("events", StreamKind::Events)];
+
+fn unheard(name: &DriverName) -> Mistake {
+    Mistake::new(format!("nobody listens to this stream of {name}"))
+}
+
+/// It says something that breaks the protocol.
+fn garble(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let name = name(words)?;
+    let stream = words.one_of("stream", &STREAMS)?;
+    if known(stage, &name)?.garble(stream) { Ok(()) } else { Err(unheard(&name)) }
+}
+
 fn break_stream(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let name = name(words)?;
-    let streams = [("fingerprint", StreamKind::Fingerprint), ("events", StreamKind::Events)];
-    let stream = words.one_of("stream", &streams)?;
+    let stream = words.one_of("stream", &STREAMS)?;
     let code: Option<Code> = words.key_of("code", &CODES)?;
     let how = code.map(|code| Status::new(code, "as the script wants it"));
-    if known(stage, &name)?.end_stream(stream, how) {
-        return Ok(());
-    }
-    Err(Mistake::new(format!("nobody listens to this stream of {name}")))
+    if known(stage, &name)?.end_stream(stream, how) { Ok(()) } else { Err(unheard(&name)) }
 }
 
 fn add(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
@@ -156,6 +171,43 @@ fn drivers(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
     let drivers = stage.host()?.drivers().clone();
     stage.ask("drivers", drivers.ask(ListDrivers), |reports: Vec<DriverReport>| {
         lines(reports.iter().map(told_driver), "no drivers")
+    });
+    Ok(())
+}
+
+fn describe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let name = name(words)?;
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(DescribeDriver { name }), |answer| match answer {
+        Ok(status) => {
+            let DriverStatus { report, troubles, tasks_watched, restarts } = status;
+            let first = format!(
+                "{}; {} launches, {tasks_watched} tasks watched, {restarts} restarts of its actor",
+                told_driver(&report),
+                report.launches
+            );
+            lines(
+                std::iter::once(first).chain(troubles.iter().map(|folded| format!("trouble: {folded}"))),
+                "",
+            )
+        }
+        Err(error) => format!("no: {error}"),
+    });
+    Ok(())
+}
+
+fn await_all(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let within = words.duration("within")?.ok_or_else(|| Mistake::new("within=DURATION is missing"))?;
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(AwaitDrivers { within }), |found| driver_summary(&found));
+    Ok(())
+}
+
+fn recent(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let (driver, task) = (name(words)?, task(words)?);
+    let drivers = stage.host()?.drivers().clone();
+    stage.ask("drivers", drivers.ask(RecentTaskEvents { driver, task }), |events| {
+        lines(events.iter().map(ToString::to_string), "nothing is known of it")
     });
     Ok(())
 }

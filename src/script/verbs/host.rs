@@ -2,21 +2,27 @@
 
 use std::time::Duration;
 
-use callboard_actors::shell::{Address, AskError, Drill, Machine, StopMode};
+use callboard_actors::shell::{Drill, StopMode};
 use callboard_actors::supervisor::{DescribeTree, RestartChild, Shutdown, TreeNode};
+use callboard_actors::vocabulary::DriverName;
 
 use super::super::told::stopped;
 use super::{Entry, Mistake, Stage, Words};
-use crate::host::Host;
 
 pub(super) const VERBS: &[Entry] = &[
     ("host start|stop|detach|kill", host),
     (
-        "options [restore-grace=DURATION] [round=DURATION] [call-deadline=DURATION] [failures=NUMBER] [first-wait=DURATION] [restart-grace=DURATION] [registrations=NUMBER] [waiting=NUMBER] [restarts=NUMBER]",
+        "options [restore-grace=DURATION] [round=DURATION] [call-deadline=DURATION] [failures=NUMBER] [first-wait=DURATION] [restart-grace=DURATION] [registrations=NUMBER] [waiting=NUMBER] [restarts=NUMBER] [blocked=DRIVER]",
         options,
     ),
-    ("crash registry|instances|inventory|allocations|host", crash),
-    ("end registry|instances|inventory|allocations", end),
+    (
+        "crash registry|instances|inventory|allocations|drivers|processes|host|instance|allocation|driver|eventor [NAME]",
+        crash,
+    ),
+    (
+        "end registry|instances|inventory|allocations|drivers|processes|instance|allocation|driver|eventor [NAME]",
+        end,
+    ),
     ("restart ACTOR", restart),
     ("tree", tree),
 ];
@@ -78,41 +84,61 @@ fn options(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     if let Some(waiting) = words.number("waiting")? {
         options.registry.waiting_max = waiting as usize;
     }
+    if let Some(blocked) = words.key("blocked") {
+        let blocked = DriverName::new(blocked).map_err(|error| Mistake::new(error.to_string()))?;
+        options.drivers.blocked.insert(blocked);
+    }
     if let Some(restarts) = words.number("restarts")? {
         options.budget.limit = restarts;
     }
     Ok(())
 }
 
-fn drill<M: Machine>(address: &Address<M>, drill: Drill) -> Result<(), AskError> {
-    address.drill(drill)
-}
-
-type Drilled = fn(&Host, Drill) -> Result<(), AskError>;
-
-const DRILLED: [(&str, Drilled); 5] = [
-    ("registry", |host, what| drill(host.registry(), what)),
-    ("instances", |host, what| drill(host.instances(), what)),
-    ("inventory", |host, what| drill(host.inventory(), what)),
-    ("allocations", |host, what| drill(host.allocations(), what)),
-    ("host", |host, what| drill(host.supervisor(), what)),
-];
+/// The actors that there is one of.
+const SINGLE: [&str; 7] =
+    ["registry", "instances", "inventory", "allocations", "drivers", "processes", "host"];
+/// Those that there are many of: each has the name of what it is for.
+const NAMED: [&str; 4] = ["instance", "allocation", "driver", "eventor"];
 
 fn crash(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let drilled = words.one_of("whose step crashes", &DRILLED)?;
-    drill_one(stage, drilled, Drill::Crash)
+    let actor = actor(words)?;
+    drill(stage, &actor, Drill::Crash)
 }
 
 fn end(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let drilled = words.one_of("who gives up", &DRILLED[..4])?;
-    drill_one(stage, drilled, Drill::GiveUp)
+    let actor = actor(words)?;
+    if actor == "host" {
+        return Err(Mistake::new("the host does not give up by itself; say `host stop` or `host kill`"));
+    }
+    drill(stage, &actor, Drill::GiveUp)
 }
 
-fn drill_one(stage: &mut Stage, drilled: Drilled, drill: Drill) -> Result<(), Mistake> {
-    if let Err(error) = drilled(&stage.host()?, drill) {
-        stage.record.answer(error.to_string());
+/// The name of the actor that a line means.
+fn actor(words: &mut Words<'_>) -> Result<String, Mistake> {
+    let all: Vec<_> = SINGLE.into_iter().chain(NAMED).map(|kind| (kind, kind)).collect();
+    let kind = words.one_of("which actor", &all)?;
+    if SINGLE.contains(&kind) {
+        return Ok(kind.to_owned());
     }
-    Ok(())
+    let name = match kind {
+        "instance" => words.plugin()?.to_string(),
+        _ => words.next(&format!("name of the {kind}"))?.to_owned(),
+    };
+    Ok(format!("{kind} {name}"))
+}
+
+fn drill(stage: &mut Stage, actor: &str, drill: Drill) -> Result<(), Mistake> {
+    stage.host()?;
+    match stage.drills.drill(actor, drill) {
+        Ok(()) => Ok(()),
+        Err(error) if SINGLE.contains(&actor) => {
+            stage.record.answer(error.to_string());
+            Ok(())
+        }
+        Err(_) => {
+            Err(Mistake::new(format!("no {actor} runs; there are {}", stage.drills.names().join(", "))))
+        }
+    }
 }
 
 fn restart(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {

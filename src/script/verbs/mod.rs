@@ -7,6 +7,7 @@ mod instances;
 mod plugins;
 mod registry;
 mod subscribers;
+mod tasks;
 mod world;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub(super) fn all() -> BTreeMap<String, Verb> {
         instances::VERBS,
         allocations::VERBS,
         drivers::VERBS,
+        tasks::VERBS,
         subscribers::VERBS,
         host::VERBS,
         plugins::VERBS,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use callboard_actors::vocabulary::AllocationId;
 
-use super::super::plugin::{Act, Acting, CALLS, CODES, Part, Plugin};
+use super::super::acting::{Act, Acting, CODES};
+use super::super::driver::{CALLS as DRIVER_CALLS, DriverPlugin};
+use super::super::plugin::{CALLS, Part, Plugin};
 use super::super::stage::Performer;
 use super::{Entry, Mistake, Stage, Words};
 use crate::picture::{Mark, Sign};
@@ -14,8 +16,11 @@ pub(super) const VERBS: &[Entry] = &[
         "plugin ALLOCATION [name=TEXT] [version=TEXT] [controller=yes|no] [stages=yes|no] [node-id=TEXT]",
         plugin,
     ),
-    ("answer ALLOCATION CALL ready|not-ready|nothing|CODE [after=DURATION] [times=NUMBER]", answer),
-    ("calls ALLOCATION", calls),
+    (
+        "answer ALLOCATION|DRIVER CALL ready|not-ready|nothing|empty|CODE [after=DURATION] [times=NUMBER]",
+        answer,
+    ),
+    ("calls ALLOCATION|DRIVER", calls),
     ("kill ALLOCATION|DRIVER", kill),
 ];
 
@@ -59,22 +64,41 @@ fn performer<'a>(stage: &'a mut Stage, allocation: &AllocationId) -> Result<&'a 
     stage.performers.get_mut(allocation).ok_or_else(missing)
 }
 
+/// The driver of this name, unless an allocation has a plugin of the same name.
+fn driver(stage: &Stage, name: &AllocationId) -> Option<DriverPlugin> {
+    if stage.performers.contains_key(name) { None } else { stage.drivers.known(name.as_str()) }
+}
+
 fn answer(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let allocation = words.allocation()?;
-    let call = words.one_of("call", &CALLS.map(|call| (call, call)))?;
-    let plain = [("ready", Act::Ready), ("not-ready", Act::NotReady), ("nothing", Act::Nothing)];
+    let name = words.allocation()?;
+    let driver = driver(stage, &name);
+    let calls: &[&'static str] = if driver.is_some() { &DRIVER_CALLS } else { &CALLS };
+    let calls: Vec<_> = calls.iter().map(|call| (*call, *call)).collect();
+    let call = words.one_of("call", &calls)?;
+    let plain = [
+        ("ready", Act::Ready),
+        ("not-ready", Act::NotReady),
+        ("nothing", Act::Nothing),
+        ("empty", Act::Empty),
+    ];
     let failing = CODES.iter().map(|(name, code)| (*name, Act::Fail(*code)));
     let choices: Vec<_> = plain.into_iter().chain(failing).collect();
     let act = words.one_of("answer", &choices)?;
     let after = words.duration("after")?.unwrap_or(Duration::ZERO);
-    let times = words.number("times")?;
-    performer(stage, &allocation)?.plugin.on(call, Acting { act, after, times });
+    let acting = Acting { act, after, times: words.number("times")? };
+    match driver {
+        Some(driver) => driver.on(call, acting),
+        None => performer(stage, &name)?.plugin.on(call, acting),
+    }
     Ok(())
 }
 
 fn calls(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let allocation = words.allocation()?;
-    let calls = performer(stage, &allocation)?.plugin.take_calls();
+    let name = words.allocation()?;
+    let calls = match driver(stage, &name) {
+        Some(driver) => driver.take_calls(),
+        None => performer(stage, &name)?.plugin.take_calls(),
+    };
     let told = if calls.is_empty() { "not called".to_owned() } else { calls.join(", ") };
     stage.record.answer(told);
     Ok(())
@@ -82,12 +106,13 @@ fn calls(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
 
 fn kill(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let allocation = words.allocation()?;
-    let driver = allocation.as_str();
-    if !stage.performers.contains_key(&allocation) && stage.drivers.known(driver).is_some() {
-        if stage.drivers.kill(driver, "signal 9") {
-            return Ok(());
+    if driver(stage, &allocation).is_some() {
+        if !stage.drivers.kill(allocation.as_str(), "signal 9") {
+            return Err(Mistake::new(format!("driver {allocation} does not run")));
         }
-        return Err(Mistake::new(format!("driver {driver} does not run")));
+        let (actor, text) = (format!("driver {allocation}"), "killed".to_owned());
+        stage.record.draw(Mark::Sign { actor, text, about: String::new(), sign: Sign::Crash });
+        return Ok(());
     }
     if performer(stage, &allocation)?.serving.take().is_none() {
         return Err(Mistake::new(format!("the plugin of {allocation} is dead already")));

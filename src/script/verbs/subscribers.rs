@@ -4,7 +4,7 @@ use super::super::readers::Read;
 use super::{Entry, Mistake, Stage, Words};
 
 pub(super) const VERBS: &[Entry] = &[
-    ("subscribe NAME registry|instances|inventory|allocations [capacity=NUMBER]", subscribe),
+    ("subscribe NAME registry|instances|inventory|allocations|drivers [capacity=NUMBER]", subscribe),
     ("read NAME [items=NUMBER]", read),
     ("unsubscribe NAME", unsubscribe),
 ];
@@ -18,6 +18,7 @@ enum Of {
     Instances,
     Inventory,
     Allocations,
+    Drivers,
 }
 
 fn subscribe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
@@ -27,6 +28,7 @@ fn subscribe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         ("instances", Of::Instances),
         ("inventory", Of::Inventory),
         ("allocations", Of::Allocations),
+        ("drivers", Of::Drivers),
     ];
     let of = words.one_of("whose news", &choices)?;
     let capacity = words.number("capacity")?.unwrap_or(CAPACITY) as usize;
@@ -39,6 +41,7 @@ fn subscribe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         Of::Allocations => {
             readers.subscribe(name, host.allocations(), capacity, |view| view.allocations.len())
         }
+        Of::Drivers => readers.subscribe(name, host.drivers(), capacity, |view| view.reports.len()),
     };
     if let Err(error) = subscribed {
         stage.record.answer(error.to_string());
