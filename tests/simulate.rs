@@ -35,6 +35,25 @@ fn a_simulation_ends_with_a_summary_and_success() {
 }
 
 #[test]
+fn the_end_of_a_simulation_is_drawn_the_same_each_time_and_no_more_than_that() {
+    let directory = tempfile::tempdir().unwrap();
+    let pictures = ["first.svg", "second.svg"].map(|name| {
+        let path = directory.path().join(name);
+        let output = simulate(&["--seed", "3", "--messages", "5000", "--diagram", path.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        fs::read_to_string(path).unwrap()
+    });
+    assert!(pictures[0] == pictures[1], "two runs of one seed are drawn as two pictures");
+    assert!(pictures[0].contains("the end of the run of seed 3") && pictures[0].ends_with("</svg>\n"));
+    let drawn = ["class=\"said\"", "class=\"answer\"", "class=\"news\""]
+        .map(|what| pictures[0].matches(what).count());
+    assert!((50..=100).contains(&drawn.iter().sum::<usize>()), "{drawn:?}");
+    let nowhere = simulate(&["--messages", "100", "--diagram", "nowhere/at/all.svg"]);
+    assert_eq!(nowhere.status.code(), Some(1));
+    assert!(text(&nowhere.stderr).contains("cannot draw nowhere/at/all.svg"), "{}", text(&nowhere.stderr));
+}
+
+#[test]
 fn the_same_seed_writes_the_same_trace_to_the_byte() {
     let directory = tempfile::tempdir().unwrap();
     let traces = ["first", "second"].map(|name| {
