@@ -6,8 +6,6 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +17,7 @@ use callboard_actors::vocabulary::{AllocationId, Health, PluginKey, PluginName, 
 
 use support::Pace;
 use support::disk::directory;
+use support::hostpath::HostPath;
 use support::memory::resident_bytes;
 use support::rig::NobodyAnswers;
 
@@ -32,7 +31,7 @@ fn main() {
 async fn measure(pace: Pace) {
     let place = directory();
     let socket = SocketPath::new(place.path().join("csi.sock").display().to_string()).expect("it is short");
-    let mut plugin = plugin(socket.as_path()).await;
+    let plugin = HostPath::serve(&socket).await;
     let sizes = pace.choose([1_000, 2_000, 5_000, 10_000], [10, 20, 30, 40]);
 
     let before = resident_kib();
@@ -60,8 +59,7 @@ async fn measure(pace: Pace) {
     }
     drop(connections);
     stage.end().await;
-    plugin.kill().expect("it runs");
-    plugin.wait().expect("it is ours");
+    drop(plugin);
 }
 
 /// A registry and the supervisor of the instances, as a host starts them.
@@ -124,24 +122,6 @@ fn register(number: usize, socket: &SocketPath) -> Register {
         version: None,
         options: Arc::new(BTreeMap::new()),
     }
-}
-
-/// Starts the reference plugin and waits until it answers.
-async fn plugin(socket: &Path) -> Child {
-    let child = Command::new(env!("CARGO_BIN_EXE_callboard"))
-        .args(["plugin", "hostpath", "--role", "node", "--endpoint"])
-        .arg(format!("unix://{}", socket.display()))
-        .env("RUST_LOG", "error")
-        .stderr(Stdio::inherit())
-        .spawn()
-        .expect("the program starts");
-    let begun = std::time::Instant::now();
-    let endpoint = SocketPath::new(socket.display().to_string()).expect("it is short");
-    while Connection::dial(&endpoint, Limits::default()).await.is_err() {
-        assert!(begun.elapsed() < PATIENCE, "the plugin does not listen");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    child
 }
 
 fn resident_kib() -> f64 {

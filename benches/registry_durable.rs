@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use support::Pace;
 use support::clients::{apart, closed_loop};
-use support::disk::{BareRedb, directory, first_row, syncs_per_second};
+use support::disk::{BareRedb, directory, syncs_per_second};
 use support::figures::{Goal, Samples, judge, per_second};
-use support::rig::Rig;
+use support::rig::{Rig, row_of_registry};
 
 /// How many requests are in flight, how many pairs each sends, and how often one commit per message is to be beaten.
 const LOADS: [(usize, u64, Option<f64>); 4] =
@@ -58,15 +58,6 @@ async fn measure(pace: Pace) {
 async fn rate(pace: Pace, rig: &Rig, clients: usize, pairs_each: u64) -> f64 {
     let laps = closed_loop(&rig.registry, &apart(clients), pace.choose(pairs_each, pairs_each / 100)).await;
     per_second(laps.messages, laps.took)
-}
-
-/// A row as the registry writes it.
-async fn row_of_registry() -> Vec<u8> {
-    let place = directory();
-    let rig = Rig::on_disk(place.path(), 1).await;
-    closed_loop(&rig.registry, &apart(1), 1).await;
-    rig.end().await;
-    first_row(&place.path().join("callboard.redb"))
 }
 
 fn report(pace: Pace, rounds: &Rounds, few: u64, many: u64) {

@@ -35,9 +35,10 @@ use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 
 use support::Pace;
+use support::curve::{Curve, Rows, Stretch};
 use support::disk::directory;
 use support::drivers::{BarePlugin, DriversFeed, PATIENCE, add, dial, driver, host, name};
-use support::figures::{Goal, Samples, judge, nanos_each};
+use support::figures::{Goal, judge, nanos_each};
 
 /// Says to this program that it is to be the plugin of a host.
 const AS_PLUGIN: &str = "--as-plugin";
@@ -45,6 +46,8 @@ const AS_PLUGIN: &str = "--as-plugin";
 const AS_BARE: &str = "--as-bare";
 /// In what metadata a bare server is told how many events to send, of how many tasks.
 const BURST: &str = "burst";
+/// Of how many tasks the events of a burst are.
+const TASKS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
 /// How many events the plugin keeps: more than are in a burst, so that none is missed.
 const KEPT: usize = 1 << 16;
 
@@ -69,26 +72,34 @@ async fn measure(pace: Pace) {
     let (bare_plugin, socket) = BarePlugin::spawn(place.path(), &this, &[AS_BARE]).await;
     let mut bare_stub = Stub::new(dial(&socket).await);
     let ours = Ours::start(place.path(), &this).await;
-    println!("tasks | bare stream | through the host | times bare");
-    for tasks in [1, pace.choose(1_000, 10)] {
+    let events = pace.choose(50_000, 100);
+    let mut rows = Rows::begin();
+    for tasks in TASKS.into_iter().take(pace.choose(TASKS.len(), 2)) {
         let mut handlers = Handlers::register(&ours.host, tasks).await;
-        let (mut bare_each, mut ours_each) = (Samples::default(), Samples::default());
-        let events = pace.choose(50_000, 100);
-        for _ in 0..pace.choose(15, 1) {
-            bare_each.push(micros_each(events, bare_burst(&mut bare_stub, events, tasks).await));
-            ours_each.push(micros_each(events, handlers.burst(&ours.client, events, tasks).await));
-        }
-        let ratios = ours_each.over(&bare_each);
-        println!("{tasks} | {} | {} | {}", bare_each.spread(2), ours_each.spread(2), ratios.spread(2));
-        judge(pace, &format!("a bare stream, events of {tasks} tasks"), ratios.median(), Goal::AtMost(2.0));
+        let curve = Curve { operation: "task-event", store: "none", along: "tasks" };
+        let mut stages = [(tasks, ())];
+        let points = rows
+            .draw(curve, pace.choose(9, 1), &mut stages, async |tasks, ()| {
+                let bare = bare_burst(&mut bare_stub, events, tasks).await;
+                let through = handlers.burst(&ours.client, events, tasks).await;
+                (whole(events, through), whole(events, bare))
+            })
+            .await;
+        judge(
+            pace,
+            &format!("a bare stream, events of {tasks} tasks"),
+            points[0].median(),
+            Goal::AtMost(2.0),
+        );
         handlers.forget(&ours.host).await;
     }
     drop(bare_plugin);
     ours.host.stop().await;
 }
 
-fn micros_each(events: u64, took: Duration) -> f64 {
-    nanos_each(events, took) / 1_000.0
+/// A burst as one stretch, in which each event took its share of the time.
+fn whole(events: u64, took: Duration) -> Stretch {
+    Stretch::new(events, took, [nanos_each(events, took)].into_iter().collect())
 }
 
 // === Messages ===

@@ -11,6 +11,7 @@ use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginTy
 use rustix::time::{ClockId, clock_gettime};
 
 use super::bare::{Bare, Carried};
+use super::curve::{Stretch, nanos};
 
 /// The plugin of one client, or of one registration that is held.
 pub(crate) fn plugin(name: impl AsRef<str>) -> PluginKey {
@@ -107,11 +108,58 @@ async fn take_turns(desk: &impl Desk, client: &Register, pairs: u64) {
     }
 }
 
+/// Every how many messages a client takes the time: an odd number, so that both kinds of messages are timed.
+const TIMED_EVERY: u64 = 7;
+
+/// The same clients, of whom each takes the time of a part of its messages. A single one is the program's own future.
+pub(crate) async fn timed_loop(desk: &impl Desk, clients: &[Register], pairs_each: u64) -> Stretch {
+    let begun = Instant::now();
+    let latencies = match clients {
+        [client] => take_timed_turns(desk, client, pairs_each).await,
+        _ => {
+            let running: Vec<_> = clients
+                .iter()
+                .map(|client| {
+                    let (desk, client) = (desk.clone(), client.clone());
+                    actix_rt::spawn(async move { take_timed_turns(&desk, &client, pairs_each).await })
+                })
+                .collect();
+            let mut latencies = Vec::new();
+            for client in running {
+                latencies.extend(client.await.expect("no client fails"));
+            }
+            latencies
+        }
+    };
+    let messages = 2 * pairs_each * u64::try_from(clients.len()).expect("few clients");
+    Stretch::new(messages, begun.elapsed(), latencies.into_iter().collect())
+}
+
+async fn take_timed_turns(desk: &impl Desk, client: &Register, pairs: u64) -> Vec<f64> {
+    let mut latencies = Vec::with_capacity((2 * pairs / TIMED_EVERY + 1) as usize);
+    for message in 0..2 * pairs {
+        let asked = message.is_multiple_of(TIMED_EVERY).then(Instant::now);
+        if message.is_multiple_of(2) {
+            desk.register(client.clone()).await;
+        } else {
+            desk.deregister(departure(client)).await;
+        }
+        latencies.extend(asked.map(|asked| nanos(asked.elapsed())));
+    }
+    latencies
+}
+
 /// How long this thread has been running on a processor.
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).expect("it never runs backwards");
     Duration::new(seconds, u32::try_from(time.tv_nsec).expect("it is below a second"))
+}
+
+/// Clients that serve these plugins in turn, beside whoever serves them already.
+pub(crate) fn among(plugins: &[PluginKey], count: usize) -> Vec<Register> {
+    let plugins = plugins.iter().cycle().take(count).enumerate();
+    plugins.map(|(n, plugin)| registration(plugin.clone(), &format!("client-{n}"))).collect()
 }
 
 /// Clients of which each serves a plugin of its own.

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use tempfile::TempDir;
 
+use super::curve::{Stretch, nanos};
+use super::figures::Samples;
+
 const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("registrations");
 
 /// A directory on the file system where this is built, so that a sync is a sync.
@@ -66,6 +69,36 @@ impl BareRedb {
             messages += 2;
         }
         super::figures::per_second(messages, begun.elapsed())
+    }
+
+    /// Commits batches of so many messages, one after the other: rows come with one batch and go with the next. A message
+    /// has taken as long as its commit.
+    pub(crate) fn batches(&mut self, messages: u64, pairs: u64) -> Stretch {
+        let (begun, mut latencies) = (Instant::now(), Samples::default());
+        for commit in 0..2 * pairs {
+            let asked = Instant::now();
+            self.batch(messages, commit.is_multiple_of(2));
+            latencies.push(nanos(asked.elapsed()));
+        }
+        Stretch::new(2 * pairs * messages, begun.elapsed(), latencies)
+    }
+
+    fn batch(&mut self, messages: u64, is_coming: bool) {
+        let transaction = self.database.begin_write().expect("it can be written");
+        let mut table = transaction.open_table(TABLE).expect("it can be written");
+        for key in self.next..self.next + messages {
+            let key = key.to_be_bytes();
+            if is_coming {
+                table.insert(key.as_slice(), self.row.as_slice()).expect("it can be written");
+            } else {
+                table.remove(key.as_slice()).expect("it can be written");
+            }
+        }
+        drop(table);
+        transaction.commit().expect("it can be written");
+        if !is_coming {
+            self.next += messages;
+        }
     }
 
     fn insert(&mut self) {

@@ -37,6 +37,12 @@ impl Samples {
     }
 }
 
+impl Extend<f64> for Samples {
+    fn extend<I: IntoIterator<Item = f64>>(&mut self, values: I) {
+        self.0.extend(values);
+    }
+}
+
 impl FromIterator<f64> for Samples {
     fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
         Self(values.into_iter().collect())

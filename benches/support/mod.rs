@@ -7,9 +7,11 @@
 
 pub(crate) mod bare;
 pub(crate) mod clients;
+pub(crate) mod curve;
 pub(crate) mod disk;
 pub(crate) mod drivers;
 pub(crate) mod figures;
+pub(crate) mod hostpath;
 pub(crate) mod memory;
 pub(crate) mod rig;
 

@@ -1,0 +1,132 @@
+//! Rounds of fingerprints: each plugin is looked at, through its instance and the supervisor of the instances, against bare
+//! probes over bare connections to the same process.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use callboard_actors::instances::{self, CheckNow, Dispense, Instances, InstancesOptions};
+use callboard_actors::registry::{self, MemoryStore, Registry, RegistryOptions};
+use callboard_actors::shell::{Address, IN_FLIGHT_MAX, Settings, StopMode};
+use callboard_actors::vocabulary::{PluginKey, SocketPath};
+use callboard_proto::csi::v1::ProbeRequest;
+use callboard_proto::csi::v1::identity_client::IdentityClient;
+use futures_util::StreamExt;
+use futures_util::stream::iter;
+use tonic::transport::Channel;
+
+use support::Pace;
+use support::clients::{plugin, registration};
+use support::curve::{Curve, Rows, Stretch, nanos};
+use support::disk::directory;
+use support::drivers::dial;
+use support::figures::Samples;
+use support::hostpath::HostPath;
+use support::rig::NobodyAnswers;
+
+/// How many plugins a round looks at.
+const PLUGINS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
+/// How many are looked at at once.
+const AT_ONCE: usize = 64;
+/// How many bare connections there are at most: a process may have only so many descriptors.
+const CONNECTIONS_MAX: usize = 1_000;
+/// Longer than any call takes with this many at once.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn main() {
+    support::run("rounds of fingerprints, beside bare tonic", measure);
+}
+
+async fn measure(pace: Pace) {
+    let mut rows = Rows::begin();
+    let place = directory();
+    let socket = SocketPath::new(place.path().join("csi.sock").display().to_string()).expect("it is short");
+    let process = HostPath::serve(&socket).await;
+    let mut connections = Vec::new();
+    let mut stages = Vec::new();
+    for plugins in PLUGINS.into_iter().take(pace.choose(PLUGINS.len(), 2)) {
+        while connections.len() < CONNECTIONS_MAX.min(plugins as usize) {
+            connections.push(dial(socket.as_path()).await);
+        }
+        stages.push((plugins, Stage::start(plugins, &socket).await));
+    }
+    let curve = Curve { operation: "fingerprint", store: "none", along: "plugins" };
+    rows.draw(curve, pace.choose(7, 1), &mut stages, async |plugins, stage| {
+        let rounds = pace.choose((4_000 / plugins).max(1), 2);
+        (stage.rounds(rounds).await, bare_rounds(&connections, plugins, rounds).await)
+    })
+    .await;
+    for (_, stage) in stages {
+        stage.end();
+    }
+    drop(process);
+}
+
+/// A registry and the supervisor of the instances, as a host starts them, with so many plugins.
+struct Stage {
+    registry: Address<Registry>,
+    instances: Address<Instances>,
+    plugins: Vec<PluginKey>,
+}
+
+impl Stage {
+    async fn start(count: u64, socket: &SocketPath) -> Self {
+        let registry = Address::vacant("registry", IN_FLIGHT_MAX);
+        let store = MemoryStore::default();
+        registry::start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
+        let instances = Address::vacant("instances", IN_FLIGHT_MAX);
+        let mut options = InstancesOptions::default();
+        options.limits.call_deadline = PATIENCE;
+        // Nobody is looked at but when it is asked for.
+        options.limits.round = Duration::from_secs(3_600);
+        instances::start(&instances, registry.clone(), options, Settings::default());
+        let plugins: Vec<_> = (0..count).map(|n| plugin(format!("plugin-{n}"))).collect();
+        for (n, plugin) in plugins.iter().enumerate() {
+            let mut register = registration(plugin.clone(), &format!("allocation-{n}"));
+            (register.socket, register.provider, register.version) = (socket.clone(), None, None);
+            registry.ask(register).await.expect("it runs").expect("it is well formed");
+        }
+        for plugin in &plugins {
+            let dispense = Dispense { plugin: plugin.clone(), within: PATIENCE };
+            instances.ask(dispense).await.expect("it runs").expect("it becomes healthy");
+        }
+        Self { registry, instances, plugins }
+    }
+
+    async fn rounds(&self, rounds: u64) -> Stretch {
+        timed(&self.plugins, rounds, async |plugin| {
+            let report = self.instances.ask(CheckNow { plugin: plugin.clone() }).await.expect("it runs");
+            assert!(report.is_ok(), "it is served");
+        })
+        .await
+    }
+
+    fn end(self) {
+        self.instances.request_stop(StopMode::Stop).expect("it runs");
+        self.registry.request_stop(StopMode::Stop).expect("it runs");
+    }
+}
+
+async fn bare_rounds(connections: &[Channel], plugins: u64, rounds: u64) -> Stretch {
+    let channels: Vec<_> = connections.iter().cycle().take(plugins as usize).collect();
+    timed(&channels, rounds, async |channel| {
+        let mut client = IdentityClient::new((*channel).clone());
+        let answer = client.probe(ProbeRequest {}).await.expect("it answers").into_inner();
+        assert_ne!(answer.ready, Some(false));
+    })
+    .await
+}
+
+/// Asks each of these in every round, a few at a time, and takes the time of each.
+async fn timed<T>(all: &[T], rounds: u64, ask: impl AsyncFn(&T)) -> Stretch {
+    let (begun, mut latencies) = (Instant::now(), Samples::default());
+    for _ in 0..rounds {
+        let asking = iter(all).map(|one| async {
+            let asked = Instant::now();
+            ask(one).await;
+            nanos(asked.elapsed())
+        });
+        latencies.extend(asking.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await);
+    }
+    Stretch::new(rounds * all.len() as u64, begun.elapsed(), latencies)
+}
