@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, StreamHandler,
@@ -13,6 +14,7 @@ use tracing::error;
 
 use super::errors::WriteError;
 use super::messages::{OpenLedger, Settled, Write};
+use super::pacing::Pacing;
 use super::queue::{Next, Progress, Queue};
 use super::store::Store;
 use super::worker::{Desk, Done, Job, Task};
@@ -28,7 +30,10 @@ pub(super) struct Run(pub(super) Job);
 /// The actor that owns the database.
 pub(super) struct Committer {
     queue: Queue<Recipient<Settled>, Job>,
+    pacing: Pacing,
     work: Work,
+    /// Since when the thread has been at its task, or without one.
+    since: Instant,
     store: Arc<Mutex<Store>>,
     desk: Option<Arc<Desk>>,
     depth: Arc<AtomicUsize>,
@@ -49,12 +54,15 @@ impl Committer {
     /// `depth` counts the writes that were handed over and are not settled: who hands one over adds to it.
     pub(super) fn new(store: Store, depth: Arc<AtomicUsize>) -> Self {
         let store = Arc::new(Mutex::new(store));
-        Self { queue: Queue::new(), work: Work::Idle, store, desk: None, depth }
+        let (queue, pacing) = (Queue::new(), Pacing::default());
+        Self { queue, pacing, work: Work::Idle, since: Instant::now(), store, desk: None, depth }
     }
 
     /// Makes sure that what waits is begun soon.
     fn gather(&mut self, context: &mut Context<Self>) {
-        if self.work == Work::Idle {
+        if self.work == Work::Idle && self.pacing.is_enough(self.queue.writes()) {
+            self.begin(context);
+        } else if self.work == Work::Idle {
             self.work = Work::Gathering;
             let gathered = let_others_hand_over(Arc::clone(&self.depth)).into_actor(self);
             context.spawn(gathered.map(|(), this, context| this.begin(context)));
@@ -63,8 +71,9 @@ impl Committer {
 
     /// Begins with what comes next.
     fn begin(&mut self, context: &mut Context<Self>) {
+        let share = self.pacing.share(self.queue.writes(), self.since.elapsed());
         self.work = loop {
-            match self.queue.next() {
+            match self.queue.next(share) {
                 None => break Work::Idle,
                 Some(Next::Refuse(progress, error)) => self.settle(&[progress], 1, &Err(error)),
                 Some(Next::Commit(batch)) => break self.assign(Task::Commit(batch), context),
@@ -84,6 +93,7 @@ impl Committer {
             self.desk = Some(Desk::attended(&self.store, task, done));
             context.add_stream(stream::poll_fn(move |task| finished.poll_recv(task)));
         }
+        self.since = Instant::now();
         Work::Underway
     }
 
@@ -142,9 +152,10 @@ impl Handler<Run> for Committer {
 impl StreamHandler<Done> for Committer {
     fn handle(&mut self, done: Done, context: &mut Context<Self>) {
         if let Done::Committed { batch, outcome } = done {
+            self.pacing.committed(batch.writes.len(), self.since.elapsed());
             self.settle(&batch.progress, batch.writes.len(), &outcome);
         }
-        self.work = Work::Idle;
+        (self.work, self.since) = (Work::Idle, Instant::now());
         self.gather(context);
     }
 

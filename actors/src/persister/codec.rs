@@ -18,6 +18,9 @@ pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
 /// The most memory that decoding one record may claim: 16 MiB.
 const DECODE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Room for a record as most are, so that it need not be moved while it is encoded.
+const USUAL_BYTES: usize = 256;
+
 /// How many bytes of an encoded record say its schema.
 const SCHEMA_BYTES: usize = 2;
 
@@ -83,7 +86,7 @@ pub enum DecodeError {
 /// type shows.
 #[must_use]
 pub fn encode<R: Record>(record: &R) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(128);
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
     bytes.extend_from_slice(&R::SCHEMA.to_le_bytes());
     append(record, &mut bytes);
     bytes

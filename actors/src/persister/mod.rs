@@ -1,7 +1,7 @@
 //! The persister: the one owner of the database.
 //!
-//! Others hand it [`Write`]s and go on. Whatever waits when a commit starts shares that commit, and when it is on disk each
-//! owner's ledger gets one [`Settled`] that says how far its writes have come.
+//! Others hand it [`Write`]s and go on. What waits when a commit starts shares that commit (of a crowd, one half may be left for
+//! the next), and when it is on disk each owner's ledger gets one [`Settled`] that says how far its writes have come.
 //!
 //! ```text
 //!   Write, Write, Write ...          one commit at a time
@@ -44,6 +44,7 @@ mod memory_disk;
 mod messages;
 mod meta;
 mod open;
+mod pacing;
 mod quarantine;
 mod queue;
 mod record;

@@ -122,12 +122,17 @@ impl<L, J> Queue<L, J> {
         self.waiting.push_back(Waiting::Job(job));
     }
 
-    /// What to do next, if anything waits.
-    pub(super) fn next(&mut self) -> Option<Next<J>> {
+    /// How many writes wait.
+    pub(super) const fn writes(&self) -> usize {
+        self.writes
+    }
+
+    /// What to do next, if anything waits. A commit takes at most so many writes.
+    pub(super) fn next(&mut self, writes_max: usize) -> Option<Next<J>> {
         match self.waiting.pop_front()? {
             first @ Waiting::Write(..) => {
                 self.waiting.push_front(first);
-                Some(Next::Commit(self.take_batch()))
+                Some(Next::Commit(self.take_batch(writes_max.clamp(1, BATCH_WRITES_MAX))))
             }
             Waiting::Refusal(progress, error) => Some(Next::Refuse(progress, error)),
             Waiting::Job(job) => Some(Next::Job(job)),
@@ -176,10 +181,11 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    fn take_batch(&mut self) -> Batch {
-        let mut batch = Batch::default();
+    fn take_batch(&mut self, writes_max: usize) -> Batch {
+        let mut batch =
+            Batch { writes: Vec::with_capacity(self.writes.min(writes_max)), progress: Vec::new() };
         let mut bytes = 0;
-        while batch.writes.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
+        while batch.writes.len() < writes_max && bytes < BATCH_BYTES_MAX {
             match self.waiting.pop_front() {
                 Some(Waiting::Write(id, write)) => {
                     let of_write = bytes_of(&write);
@@ -250,7 +256,7 @@ mod tests {
     }
 
     fn commit(queue: &mut Told) -> Batch {
-        match queue.next() {
+        match queue.next(BATCH_WRITES_MAX) {
             Some(Next::Commit(batch)) => batch,
             other => panic!("a commit is due, not {other:?}"),
         }
@@ -271,7 +277,7 @@ mod tests {
         let batch = commit(&mut queue);
         assert_eq!(batch.writes.len(), 6);
         assert_eq!(told(&queue, &batch), [(Some("registry"), 1, 3), (Some("instances"), 1, 30)]);
-        assert!(queue.next().is_none());
+        assert!(queue.next(BATCH_WRITES_MAX).is_none());
     }
 
     #[test]
@@ -281,7 +287,7 @@ mod tests {
         queue.push_job("load");
         queue.push(write(REGISTRY, 1, 2));
         assert_eq!(commit(&mut queue).progress[0].through, 1);
-        assert!(matches!(queue.next(), Some(Next::Job("load"))));
+        assert!(matches!(queue.next(BATCH_WRITES_MAX), Some(Next::Job("load"))));
         assert_eq!(commit(&mut queue).progress[0].through, 2);
     }
 
@@ -329,7 +335,7 @@ mod tests {
         queue.push(write_of(REGISTRY, 1, 2, RECORD_BYTES_MAX + 1));
         assert!(!queue.push(write(REGISTRY, 1, 3)), "it builds on the one that will be refused");
         assert_eq!(commit(&mut queue).progress[0].through, 1);
-        match queue.next() {
+        match queue.next(BATCH_WRITES_MAX) {
             Some(Next::Refuse(progress, WriteError::TooLarge { owner: "registry", .. })) => {
                 assert_eq!((progress.epoch, progress.through), (1, 2));
             }
@@ -345,6 +351,9 @@ mod tests {
         }
         assert_eq!(commit(&mut queue).writes.len(), BATCH_WRITES_MAX);
         assert_eq!(commit(&mut queue).writes.len(), 1);
+        (1..=5).for_each(|sequence| assert!(queue.push(write(REGISTRY, 1, sequence))));
+        assert!(matches!(queue.next(3), Some(Next::Commit(batch)) if batch.writes.len() == 3));
+        assert_eq!(commit(&mut queue).writes.len(), 2);
         for sequence in 0..20 {
             queue.push(write_of(REGISTRY, 1, sequence, RECORD_BYTES_MAX));
         }
@@ -360,7 +369,7 @@ mod tests {
         }
         let mut written = 0;
         loop {
-            match queue.next() {
+            match queue.next(BATCH_WRITES_MAX) {
                 Some(Next::Commit(batch)) => written += batch.writes.len(),
                 Some(Next::Refuse(_, WriteError::Overloaded { .. })) => break,
                 other => panic!("either a commit or the refusal is due, not {other:?}"),
