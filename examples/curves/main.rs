@@ -243,7 +243,7 @@ fn streams(rows: &[Row]) -> Chart {
         Panel::new(title, axis, Unit::PerSecond, lines)
     };
     Chart {
-        title: "Over sockets: task events and rounds of fingerprints per second".to_owned(),
+        title: "Over sockets: task events and looks at plugins, per second".to_owned(),
         panels: vec![
             panel(
                 "task events",
