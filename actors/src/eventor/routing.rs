@@ -198,11 +198,20 @@ impl Eventor {
             .map(|route| route.sink.clone())
             .collect();
         sinks.iter().for_each(|sink| self.gap(sink, None, GapReason::Forgotten));
+        for stranger in self.strangers.values_mut() {
+            if stranger.waiting.last().is_some_and(is_before) {
+                stranger.waiting.put(TaskEventItem::Gap { missed: None, reason: GapReason::Forgotten });
+            }
+        }
     }
 
     pub(super) fn gap_for_all(&mut self, reason: GapReason) {
         let sinks: Vec<_> = self.routes.values().map(|route| route.sink.clone()).collect();
         sinks.iter().for_each(|sink| self.gap(sink, None, reason));
+        // Whoever comes for what waits has to know as well.
+        for stranger in self.strangers.values_mut() {
+            stranger.waiting.put(TaskEventItem::Gap { missed: None, reason });
+        }
     }
 
     fn gap(&mut self, sink: &super::TaskEventSink, missed: Option<u64>, reason: GapReason) {

@@ -183,6 +183,9 @@ impl Depot {
     /// The owner is told to stop.
     pub(in super::super) fn request_stop(&mut self, moment: Moment, mode: StopMode) {
         self.stopped = Some(mode);
+        // What is left of a driver that has no actor is for the owner of the processes to end.
+        self.is_excused |=
+            self.grounds.keys().any(|driver| self.life_of(driver, ChildKind::Driver).is_none());
         self.owner.request_stop(moment, mode);
         self.carry(moment);
     }

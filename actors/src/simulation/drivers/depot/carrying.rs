@@ -225,6 +225,9 @@ impl Depot {
         let Some(child) = self.children.remove(&life) else { return };
         self.steps_before.0 += child.steps();
         let kind = child.kind();
+        if kind == ChildKind::Driver && ending != Ending::Normal && self.stopped.is_some() {
+            self.is_excused = true;
+        }
         let driver = child.name;
         self.stir(&driver);
         if !child.mail.is_empty() {
