@@ -1,6 +1,6 @@
 //! What the owner of the drivers decides: what comes in, and where it goes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::messages::*;
@@ -34,6 +34,7 @@ impl Machine for Drivers {
             image,
             posts: BTreeMap::new(),
             desks: BTreeMap::new(),
+            served: BTreeSet::new(),
             dispensing: BTreeMap::new(),
             curious: BTreeMap::new(),
             given_up: BTreeMap::new(),
@@ -62,6 +63,8 @@ impl Drivers {
     fn begin(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         self.call(DriversCall::Sweep, effects);
         effects.call(CallKey::default(), WAIT_DEADLINE, DriversCall::AwaitEndings);
+        // The eventors of a former life of this machine are no more: what came meanwhile may be missing (EVT-02).
+        self.served = self.image.tasks.keys().cloned().collect();
         let specs: Vec<_> = self.image.specs.values().cloned().collect();
         for spec in specs {
             self.open_post(moment, spec, effects);

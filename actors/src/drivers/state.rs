@@ -250,6 +250,8 @@ pub(super) struct Desk {
     pub(super) life: Option<Attempt>,
     /// Whether it knew its tasks before.
     pub(super) was_equipped: bool,
+    /// Whether its tasks were watched before, by it or by another eventor.
+    pub(super) is_renewal: bool,
     /// Of which generation it has the client.
     pub(super) attends: Option<Generation>,
     pub(super) backoff: BackoffState,
@@ -275,6 +277,8 @@ pub struct Drivers {
     pub(super) image: DriversImage,
     pub(super) posts: BTreeMap<DriverName, Post>,
     pub(super) desks: BTreeMap<DriverName, Desk>,
+    /// Drivers without an eventor whose tasks were watched before.
+    pub(super) served: BTreeSet<DriverName>,
     pub(super) dispensing: BTreeMap<DriverName, BTreeMap<AskId, Waiting>>,
     pub(super) curious: BTreeMap<AskId, Curious>,
     /// Expected drivers that do not come, and why.

@@ -73,6 +73,7 @@ impl Drivers {
         let Some(watched) = tasks.remove(task) else { return };
         if tasks.is_empty() {
             self.image.tasks.remove(driver);
+            self.served.remove(driver);
         }
         effects.persist(DriversChange::Forget(driver.clone(), task.clone()));
         if let Some(life) = self.equipped(driver) {
@@ -102,7 +103,13 @@ impl Drivers {
     // === Eventors ===
 
     pub(super) fn open_desk(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
-        let desk = Desk { life: None, was_equipped: false, attends: None, backoff: BackoffState::default() };
+        let desk = Desk {
+            life: None,
+            was_equipped: false,
+            is_renewal: self.served.remove(driver),
+            attends: None,
+            backoff: BackoffState::default(),
+        };
         self.desks.insert(driver.clone(), desk);
         self.start_eventor(driver, effects);
     }
@@ -123,9 +130,7 @@ impl Drivers {
         effects.cancel_timer(DriversTimer::RestartEventor(driver.clone()));
         match self.desks.get(driver).map(|desk| desk.life) {
             Some(Some(life)) => self.call(DriversCall::Stop(life, StopMode::Stop), effects),
-            Some(None) => {
-                self.desks.remove(driver);
-            }
+            Some(None) => self.remove_desk(driver),
             None => {}
         }
     }
@@ -140,7 +145,8 @@ impl Drivers {
         let Some(desk) = self.desks.get_mut(driver).filter(|desk| desk.life == Some(life)) else { return };
         match news {
             EventorNews::Began => {
-                let is_renewal = std::mem::replace(&mut desk.was_equipped, true);
+                let is_renewal = std::mem::replace(&mut desk.is_renewal, true);
+                desk.was_equipped = true;
                 desk.attends = None;
                 let tasks = self.image.tasks.get(driver).into_iter().flatten();
                 let tasks = tasks.map(|(task, watched)| (task.clone(), watched.sink.clone())).collect();
@@ -193,7 +199,15 @@ impl Drivers {
             let pause = desk.backoff.failed(&self.options.restart_backoff, moment);
             effects.start_timer(DriversTimer::RestartEventor(driver.clone()), moment.now + pause);
         } else {
-            self.desks.remove(driver);
+            self.remove_desk(driver);
+        }
+    }
+
+    /// If the driver comes again, what its tasks told meanwhile may be missing (EVT-02).
+    fn remove_desk(&mut self, driver: &DriverName) {
+        self.desks.remove(driver);
+        if self.image.tasks.contains_key(driver) {
+            self.served.insert(driver.clone());
         }
     }
 }

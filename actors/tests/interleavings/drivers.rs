@@ -101,6 +101,8 @@ fn every_order_of_crashes_ends_well_reg_08_evt_03() {
         crashes,
         DriversBounds { pauses: 1, events: 2, is_prompt: true, ..crashes },
     );
+    let unnumbered = DriversBounds { keeps_positions: false, events: 2, is_prompt: true, ..crashes };
+    holds("actors crash, without positions", unnumbered, DriversBounds { is_prompt: false, ..unnumbered });
     let starting = DriversBounds { crashes: 1, ..PROMPT };
     holds("they crash at the start", starting, DriversBounds { stops: EITHER, ..starting });
 }
