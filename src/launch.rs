@@ -4,7 +4,6 @@
 //! which they need each other, and stopped in reverse: allocations say goodbye while registry and instances still hear it,
 //! and the database is closed when nobody writes any more (S2).
 
-use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use callboard_actors::drivers::{self, Drivers, DriversMemory, DriversOptions};
 use callboard_actors::instances::{self, Instances, InstancesOptions};
 use callboard_actors::inventory::{self, Inventory, InventoryOptions};
 use callboard_actors::persister::{self, MemoryDisk, OpenError, Persister};
-use callboard_actors::process::{Binder, Surroundings};
+use callboard_actors::process::{Binder, Surroundings, random_bytes};
 use callboard_actors::processes::{self, DurableRecords, ListProcesses, Processes, ProcessesOptions};
 use callboard_actors::registry::{self, DurableStore, List, Registry, RegistryOptions, SocketCheck};
 use callboard_actors::shell::{
@@ -351,11 +350,4 @@ fn allocations_child(options: &Options, layout: Layout, cast: &Cast, settings: &
     });
     let address = cast.allocations.clone();
     child.described_by(move || describe_allocations(address.clone()))
-}
-
-/// Random bytes of the system's, from which the tags of processes are made.
-fn random_bytes() -> io::Result<[u8; 16]> {
-    let mut random = [0; 16];
-    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut random)?;
-    Ok(random)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use callboard_actors::vocabulary::{MalformedEndpoint, SOCKET_PATH_BYTES_MAX, SocketPath};
+use callboard_actors::vocabulary::{MalformedEndpoint, SOCKET_PATH_BYTES_MAX, SocketPath, hex};
 use sha2::{Digest, Sha256};
 
 use super::error::AdminError;
@@ -23,7 +23,7 @@ pub fn socket_path(data_dir: &Path, runtime_dir: &Path) -> Result<SocketPath, Ma
         return SocketPath::new(direct.to_string_lossy());
     }
     let digest = Sha256::digest(data_dir.as_os_str().as_encoded_bytes());
-    let hash: String = digest.iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex(&digest[..HASH_BYTES]);
     let short = runtime_dir.join(format!("callboard-admin-{hash}")).join(SOCKET_FILE);
     SocketPath::new(short.to_string_lossy())
 }

@@ -52,7 +52,8 @@ pub(super) async fn supervise(
     let failed = |reason: String| Refusal::failed(format!("cannot start task {task_id:?}: {reason}"));
     let not_born =
         |error: io::Error| failed(format!("its supervisor did not start: {error}")).recoverable(true);
-    let errand = Errand { order: order.clone(), tag: random::hex(16).map_err(not_born)?, hang: terms.hang };
+    let errand =
+        Errand { order: order.clone(), tag: random::hex::<16>().map_err(not_born)?, hang: terms.hang };
     let mut supervisor = spawn(place, lock).map_err(not_born)?;
     let answer = timeout(terms.patience, speak(&mut supervisor, &errand)).await;
     let (reason, recoverable) = match answer {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use callboard_actors::vocabulary::hex;
 use callboard_proto::drivers::TaskConfig;
 use callboard_proto::hclspec::Spec;
 use serde::Deserialize;
@@ -82,16 +83,12 @@ fn user(name: &str) -> Result<Option<TaskUser>, Refusal> {
 pub(super) fn digest(order: &TaskOrder) -> String {
     let text =
         serde_json::to_vec(order).expect("paths that came as text are text, and nothing else can fail");
-    hexadecimal(&Sha256::digest(text))
+    hex(&Sha256::digest(text))
 }
 
 /// A short name for a text that may hold anything.
 pub(super) fn short_name(text: &str) -> String {
-    hexadecimal(&Sha256::digest(text.as_bytes())[..12])
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text.as_bytes())[..12])
 }
 
 #[cfg(test)]

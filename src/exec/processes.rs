@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, io};
 
+use callboard_actors::process::{ProcessStatus, boot_id};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -16,66 +17,24 @@ pub(super) const TAG: &str = "CALLBOARD_EXEC_TAG";
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 const LOOK_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// What `/proc/<pid>/stat` tells of one process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ProcessStat {
-    pub(super) pid: i32,
-    pub(super) is_zombie: bool,
-    /// Whether a signal has stopped it.
-    pub(super) is_stopped: bool,
-    pub(super) parent: i32,
-    /// Time on a processor in user mode and in the kernel, in ticks.
-    pub(super) user_ticks: u64,
-    pub(super) system_ticks: u64,
-    /// When it was started, in ticks since the boot.
-    pub(super) start_ticks: u64,
-    /// Memory in use, in pages.
-    pub(super) resident_pages: u64,
-}
-
-/// Reads one line of `/proc/<pid>/stat`. The name of the program stands in brackets and may hold anything, also brackets.
-pub(super) fn parse_stat(text: &str) -> Option<ProcessStat> {
-    let (pid, rest) = text.split_once(" (")?;
-    let (_, rest) = rest.rsplit_once(") ")?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    // The first of these is the third of the line.
-    let number = |position: usize| fields.get(position - 3)?.parse::<u64>().ok();
-    Some(ProcessStat {
-        pid: pid.trim().parse().ok()?,
-        is_zombie: matches!(*fields.first()?, "Z" | "X"),
-        is_stopped: matches!(*fields.first()?, "T" | "t"),
-        parent: i32::try_from(number(4)?).ok()?,
-        user_ticks: number(14)?,
-        system_ticks: number(15)?,
-        start_ticks: number(22)?,
-        resident_pages: number(24)?,
-    })
-}
-
-impl ProcessStat {
-    const fn identity(&self) -> ProcessIdentity {
-        ProcessIdentity { pid: self.pid, start_ticks: self.start_ticks }
-    }
+/// The identity that a look at a process tells.
+const fn identity_of(status: &ProcessStatus) -> ProcessIdentity {
+    ProcessIdentity { pid: status.pid, start_ticks: status.started_ticks }
 }
 
 /// Looks at one process; none if there is no such one.
-pub(super) fn stat(pid: i32) -> Option<ProcessStat> {
-    parse_stat(&fs::read_to_string(of(pid).join("stat")).ok()?)
+pub(super) fn stat(pid: i32) -> Option<ProcessStatus> {
+    ProcessStatus::of(pid)
 }
 
 /// The identity of a process that runs; for a child of ours that is not reaped it is always there.
 pub(super) fn identity(pid: i32) -> Option<ProcessIdentity> {
-    stat(pid).map(|stat| stat.identity())
-}
-
-/// The boot of this machine, by which process numbers of different boots are told apart.
-pub(super) fn boot_id() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+    stat(pid).as_ref().map(identity_of)
 }
 
 /// Whether this very process is there and has not ended.
 pub(super) fn lives(process: &ProcessIdentity) -> bool {
-    stat(process.pid).is_some_and(|stat| stat.start_ticks == process.start_ticks && !stat.is_zombie)
+    stat(process.pid).is_some_and(|stat| stat.started_ticks == process.start_ticks && !stat.is_zombie)
 }
 
 /// A descriptor of this very process, if it is there. The descriptor is opened before the look, so that it cannot be one of
@@ -86,15 +45,15 @@ pub(super) fn descriptor(process: &ProcessIdentity) -> Option<rustix::fd::OwnedF
 }
 
 /// Every process.
-fn all() -> Vec<ProcessStat> {
+fn all() -> Vec<ProcessStatus> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers.filter_map(stat).collect()
 }
 
 /// Every descendant of a process, without itself, by number.
-pub(super) fn descendants(ancestor: i32) -> BTreeMap<i32, ProcessStat> {
-    let mut children: BTreeMap<i32, Vec<ProcessStat>> = BTreeMap::new();
+pub(super) fn descendants(ancestor: i32) -> BTreeMap<i32, ProcessStatus> {
+    let mut children: BTreeMap<i32, Vec<ProcessStatus>> = BTreeMap::new();
     for process in all() {
         children.entry(process.parent).or_default().push(process);
     }
@@ -110,8 +69,8 @@ pub(super) fn descendants(ancestor: i32) -> BTreeMap<i32, ProcessStat> {
 }
 
 /// Every process that carries a tag in its environment, by number.
-pub(super) fn tagged(tag: &str) -> BTreeMap<i32, ProcessStat> {
-    let is_tagged = |process: &ProcessStat| !process.is_zombie && carries(process.pid, tag);
+pub(super) fn tagged(tag: &str) -> BTreeMap<i32, ProcessStatus> {
+    let is_tagged = |process: &ProcessStatus| !process.is_zombie && carries(process.pid, tag);
     all().into_iter().filter(is_tagged).map(|process| (process.pid, process)).collect()
 }
 
@@ -128,7 +87,7 @@ pub(super) fn of_task(task: &TaskRecord) -> io::Result<BTreeMap<i32, ProcessIden
         found.extend(descendants.into_iter().filter(|(_, process)| !process.is_zombie));
         found.extend(stat(task.task.pid).map(|main| (main.pid, main)));
     }
-    Ok(found.into_iter().map(|(pid, process)| (pid, process.identity())).collect())
+    Ok(found.into_iter().map(|(pid, process)| (pid, identity_of(&process))).collect())
 }
 
 /// Sends a signal to each of these very processes. Gives how many were there to take it.
@@ -160,10 +119,10 @@ pub(super) fn signal_each<'a>(
 }
 
 /// Kills each of these very processes that lives. Gives how many there were.
-fn kill_each<'a>(processes: impl Iterator<Item = &'a ProcessStat>) -> usize {
+fn kill_each<'a>(processes: impl Iterator<Item = &'a ProcessStatus>) -> usize {
     let mut count = 0;
     for process in processes.filter(|process| !process.is_zombie) {
-        if let Some(descriptor) = descriptor(&process.identity()) {
+        if let Some(descriptor) = descriptor(&identity_of(process)) {
             // One that has ended since needs no signal.
             let _ = pidfd_send_signal(&descriptor, Signal::KILL);
             count += 1;
@@ -205,26 +164,6 @@ fn of(pid: i32) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_process_is_read_whatever_its_program_is_called() {
-        let line = "42 (a) b (c)) S 7 42 42 0 -1 4194560 120 0 0 0 11 13 0 0 20 0 1 0 9876 1000 55 1844 0 0";
-        let read = parse_stat(line).expect("well formed");
-        let expected = ProcessStat {
-            pid: 42,
-            is_zombie: false,
-            is_stopped: false,
-            parent: 7,
-            user_ticks: 11,
-            system_ticks: 13,
-            start_ticks: 9876,
-            resident_pages: 55,
-        };
-        assert_eq!(read, expected);
-        for torn in ["", "42", "42 (a", "42 (a) S", "x (a) S 7 42 42 0 -1"] {
-            assert_eq!(parse_stat(torn), None, "{torn}");
-        }
-    }
 
     #[test]
     fn a_process_is_itself_only_with_its_start_time_prc_01() {

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use callboard_actors::process::boot_id;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
     setsid, waitid,
@@ -175,7 +176,7 @@ fn record(child: &Child, tag: String, order: &TaskOrder) -> io::Result<TaskRecor
         processes::identity(pid.cast_signed()).ok_or_else(missing)
     };
     Ok(TaskRecord {
-        boot_id: processes::boot_id()?,
+        boot_id: boot_id()?,
         supervisor: identity(std::process::id())?,
         task: identity(child.id())?,
         tag,

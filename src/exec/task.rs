@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_actors::process::boot_id;
 use callboard_proto::drivers::{DriverTaskEvent, ExitResult, TaskConfig, TaskHandle, TaskState, TaskStatus};
 use prost_types::Timestamp;
 use rustix::fd::OwnedFd;
@@ -162,7 +163,7 @@ impl Task {
         if let Some(end) = self.record.ended.clone() {
             return Ok(end);
         }
-        if self.record.boot_id != processes::boot_id()? {
+        if self.record.boot_id != boot_id()? {
             return Ok(unknown("the machine was started anew"));
         }
         until_gone(&self.record.supervisor).await?;

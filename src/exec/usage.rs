@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
 
+use callboard_actors::process::ProcessStatus;
 use callboard_proto::drivers::{
     CpuUsage, MemoryUsage, TaskResourceUsage, TaskStats, cpu_usage, memory_usage,
 };
 use tokio::time::Instant;
 
-use super::processes::{self, ProcessStat};
+use super::processes;
 use super::record::TaskRecord;
 
 /// One look at the processes of a task, by which the next look is measured.
 #[derive(Debug)]
 pub(super) struct Usage {
     at: Instant,
-    seen: BTreeMap<i32, ProcessStat>,
+    seen: BTreeMap<i32, ProcessStatus>,
 }
 
 impl Usage {
@@ -41,8 +42,9 @@ impl Usage {
     }
 
     /// What one process has used since the last look; all that it ever used if it was not there then.
-    fn used(&self, process: &ProcessStat, elapsed: Duration) -> TaskResourceUsage {
-        let before = self.seen.get(&process.pid).filter(|before| before.start_ticks == process.start_ticks);
+    fn used(&self, process: &ProcessStatus, elapsed: Duration) -> TaskResourceUsage {
+        let before =
+            self.seen.get(&process.pid).filter(|before| before.started_ticks == process.started_ticks);
         let (user_before, system_before) = before.map_or((0, 0), |seen| (seen.user_ticks, seen.system_ticks));
         let user = percent(process.user_ticks.saturating_sub(user_before), elapsed);
         let system = percent(process.system_ticks.saturating_sub(system_before), elapsed);
@@ -51,7 +53,7 @@ impl Usage {
 }
 
 /// The processes of a task: what its supervisor has made, or what carries its tag if that is gone.
-fn of(task: &TaskRecord) -> BTreeMap<i32, ProcessStat> {
+fn of(task: &TaskRecord) -> BTreeMap<i32, ProcessStatus> {
     if processes::lives(&task.supervisor) {
         processes::descendants(task.supervisor.pid)
     } else {

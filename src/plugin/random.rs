@@ -1,11 +1,10 @@
 //! Random names.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
-/// This many random bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: usize) -> io::Result<String> {
-    let mut random = vec![0; bytes];
-    File::open("/dev/urandom")?.read_exact(&mut random)?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+use callboard_actors::process::random_bytes;
+
+/// So many random bytes as hexadecimal digits.
+pub(crate) fn hex<const BYTES: usize>() -> io::Result<String> {
+    Ok(callboard_actors::vocabulary::hex(&random_bytes::<BYTES>()?))
 }

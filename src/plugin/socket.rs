@@ -83,7 +83,7 @@ impl Drop for Socket {
 fn bind(directory: &Path) -> Result<(PathBuf, UnixListener), SocketError> {
     let refused = |source| SocketError::Refused { directory: directory.to_owned(), source };
     for _ in 0..NAMES_MAX {
-        let name = super::random::hex(4).map_err(refused)?;
+        let name = super::random::hex::<4>().map_err(refused)?;
         // No longer than the names that Go plugins give, for which hosts leave room.
         let path = directory.join(format!("plugin{name}"));
         let length = path.as_os_str().len();

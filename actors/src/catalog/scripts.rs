@@ -269,7 +269,7 @@ fn tell_spec(spec: &crate::process::ProcessSpec) -> String {
 
 fn tell_found(found: &ResolvedPlugin) -> String {
     let KnownPlugin { plugin, version, source, .. } = &found.info;
-    let config: String = found.config.iter().map(|byte| format!("{byte:02x}")).collect();
+    let config = hex(&found.config);
     format!("{plugin} {version} ({source}), interface {}, config {config:?}", found.api_version)
 }
 

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::launch_error::ExecutableError;
 use super::spec::Executable;
+use crate::vocabulary::hex;
 
 /// The path by which the child executes what was opened.
 pub(super) const DESCRIPTOR_PATH: &str = "/proc/self/fd/0";
@@ -175,10 +176,6 @@ fn check_digest(executable: &Executable, file: &mut File, pinned: [u8; 32]) -> R
         return Ok(());
     }
     Err(ExecutableError::Digest { path: executable.place(), found: hex(&found), pinned: hex(&pinned) })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn system(executable: &Executable, attempted: &'static str, error: &io::Error) -> ExecutableError {

@@ -18,6 +18,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_signal, setsid};
 
+use super::system::random_bytes;
+use crate::vocabulary::hex;
+
 /// The subcommand of our program that [`keep`] is reached by.
 const SUBCOMMAND: &str = "keeper";
 /// The variable that marks a process: the host's tag, a colon, and the number of its process group.
@@ -80,9 +83,7 @@ impl Keeper {
 }
 
 fn random_tag() -> io::Result<String> {
-    let mut random = [0; 16];
-    io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut random)?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&random_bytes::<16>()?))
 }
 
 /// Is the keeper: reads its host's tag, waits for the end of the host, and kills what is left of its process groups.

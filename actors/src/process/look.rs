@@ -9,15 +9,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::identity::{FileId, Findings, Identity, OWNER_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge};
 use super::name::ProcessTag;
+use super::system::{ProcessStatus, boot_id};
 
 /// Longest environment that is read of a process. The system allows more, and our marks would come late in it; a process
 /// whose marks are not found is not ours.
 const ENVIRONMENT_BYTES_MAX: u64 = 4 * 1_024 * 1_024;
-
-/// Which start of the machine this is.
-pub(super) fn boot_id() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
-}
 
 /// The file that a process runs.
 pub(super) fn executable_of(pid: u32) -> Option<FileId> {
@@ -34,7 +30,7 @@ pub(super) fn look_at(pid: u32) -> Option<Seen> {
     // Looked at again: had the number passed to another process meanwhile, its marks were read under the wrong start.
     let again = status_of(pid)?;
     let is_same = again.started_ticks == status.started_ticks;
-    let Status { started_ticks, group, session, is_zombie } = again;
+    let ProcessStatus { started_ticks, group, session, is_zombie, .. } = again;
     is_same.then_some(Seen { pid, started_ticks, group, session, is_zombie, executable, tag, owner })
 }
 
@@ -123,30 +119,8 @@ fn place(pid: u32, file: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{file}"))
 }
 
-struct Status {
-    started_ticks: u64,
-    group: u32,
-    session: u32,
-    is_zombie: bool,
-}
-
-fn status_of(pid: u32) -> Option<Status> {
-    read_status(&fs::read(place(pid, "stat")).ok()?)
-}
-
-/// Reads `/proc/<pid>/stat`. The name of the program stands in brackets and may hold anything, brackets too.
-fn read_status(text: &[u8]) -> Option<Status> {
-    let end = text.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(&text[end + 1..]).ok()?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    // The first of these is field 3.
-    let field = |number: usize| fields.get(number - 3).copied();
-    Some(Status {
-        started_ticks: field(22)?.parse().ok()?,
-        group: field(5)?.parse().ok()?,
-        session: field(6)?.parse().ok()?,
-        is_zombie: matches!(field(3)?, "Z" | "X"),
-    })
+fn status_of(pid: u32) -> Option<ProcessStatus> {
+    ProcessStatus::of(i32::try_from(pid).ok()?)
 }
 
 fn environment_of(pid: u32) -> Option<Vec<u8>> {
@@ -175,15 +149,6 @@ fn value<'a>(environment: &'a [u8], name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_program_with_brackets_in_its_name_is_read_as_it_is() {
-        let text = b"42 (a) Z 1 2 (x)) S 1 40 41 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
-        let status = read_status(text).expect("it is well formed");
-        assert_eq!((status.group, status.session, status.started_ticks), (40, 41, 987_654));
-        assert!(!status.is_zombie);
-        assert!(read_status(b"42 (cut").is_none() && read_status(b"42 (cut) S 1 2").is_none());
-    }
 
     #[test]
     fn we_see_ourselves() {

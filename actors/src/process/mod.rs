@@ -65,6 +65,7 @@ mod owned;
 mod readiness;
 mod sockets;
 mod sweep;
+mod system;
 
 mod herald;
 mod output;
@@ -92,4 +93,5 @@ pub use state::{
     ProcessOutcome, ProcessTimer, Why,
 };
 pub use sweep::sweep;
+pub use system::{ProcessStatus, boot_id, random_bytes};
 pub use watcher::Watcher;

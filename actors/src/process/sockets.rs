@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::name::ProcessName;
 use crate::goplugin::HandshakeTerms;
+use crate::vocabulary::hex;
 
 /// Below the directory of a process.
 const DIRECTORY: &str = "sockets";
@@ -22,8 +23,7 @@ pub(super) fn place(directory: &Path, short: &Path, owner: &str, name: &ProcessN
         return direct;
     }
     let digest: [u8; 32] = Sha256::digest(name.as_str().as_bytes()).into();
-    let digits: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    short.join(format!("callboard-{owner}")).join(digits)
+    short.join(format!("callboard-{owner}")).join(hex(&digest[..8]))
 }
 
 /// Makes the directory, empty of old sockets and closed to others.

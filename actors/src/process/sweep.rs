@@ -16,6 +16,7 @@ use super::name::ProcessTag;
 use super::owned;
 use super::spec::Reach;
 use super::watcher::Watcher;
+use crate::vocabulary::hex;
 
 impl Surroundings {
     /// The surroundings of the processes of a host on this data directory, which has to be there. `binder` is what binds
@@ -53,7 +54,7 @@ fn owner_of(data_dir: &Path) -> io::Result<Arc<str>> {
     hasher.update(metadata.dev().to_le_bytes());
     hasher.update(metadata.ino().to_le_bytes());
     let digest: [u8; 32] = hasher.finalize().into();
-    Ok(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+    Ok(hex(&digest[..8]).into())
 }
 
 /// Ends what is ours by its mark and carries none of these tags: the leaders of launches whose records are lost, with their

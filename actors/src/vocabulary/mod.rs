@@ -9,6 +9,7 @@ mod backoff;
 mod endpoint;
 mod fingerprint;
 mod health;
+mod hex;
 mod names;
 mod number;
 mod plugin;
@@ -22,6 +23,7 @@ pub use fingerprint::{
     Topology,
 };
 pub use health::Health;
+pub use hex::hex;
 pub use names::{AllocationId, DriverName, MalformedName, NAME_BYTES_MAX, PluginName, TaskName};
 pub use number::{Attempt, Generation, RegistrationNumber, RunNumber};
 pub use plugin::{PluginKey, PluginType, Role, UnknownPluginType};

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use callboard_actors::process::boot_id;
 use callboard_proto::drivers::DriverTaskEvent;
 use prost_types::Timestamp;
 use rustix::fs::{FlockOperation, flock};
@@ -68,7 +69,7 @@ impl JournalFile {
         let boot_id = boot_id()?;
         let journal = match read(path, &boot_id, kept_max)? {
             Some(journal) => journal,
-            None => Journal::new(crate::plugin::random::hex(16)?, kept_max),
+            None => Journal::new(crate::plugin::random::hex::<16>()?, kept_max),
         };
         let file = write_whole(path, &boot_id, &journal)?;
         let lines = journal.kept().len();
@@ -97,11 +98,6 @@ impl JournalFile {
 fn open(path: &Path) -> io::Result<File> {
     let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("the flag has a small value");
     OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)
-}
-
-/// The boot of this machine.
-fn boot_id() -> io::Result<String> {
-    Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
 /// Reads the journal of a file, if its stream can go on: of another boot it cannot, nor behind a line that cannot be read, since

@@ -70,7 +70,7 @@ impl Events {
     /// # Errors
     /// When the system gives no randomness to name the stream with.
     pub fn in_memory(kept: usize) -> io::Result<Self> {
-        let journal = Journal::new(super::random::hex(16)?, kept);
+        let journal = Journal::new(super::random::hex::<16>()?, kept);
         Ok(Self::of(Book { journal, file: None }))
     }
 
@@ -164,7 +164,8 @@ impl Book {
             file.give_up();
         }
         // Without randomness the old name with a mark is as new a name as any.
-        let name = super::random::hex(16).unwrap_or_else(|_| format!("{}-unwritten", self.journal.stream()));
+        let name =
+            super::random::hex::<16>().unwrap_or_else(|_| format!("{}-unwritten", self.journal.stream()));
         self.journal.rename(name);
     }
 }

@@ -1,0 +1,114 @@
+//! What the system tells to whoever asks: its boot, random bytes, and how a process stands. One reader for all of Callboard.
+
+use std::fs;
+use std::io::{self, Read};
+
+/// Which start of the machine this is: process ids of different boots have nothing to do with each other.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// So many random bytes of the system's.
+///
+/// # Errors
+/// When the system gives none.
+pub fn random_bytes<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+    let mut random = [0; BYTES];
+    fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(random)
+}
+
+/// What `/proc/<pid>/stat` tells of one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessStatus {
+    /// Its number.
+    pub pid: i32,
+    /// Whether it has ended and is not reaped.
+    pub is_zombie: bool,
+    /// Whether a signal has stopped it.
+    pub is_stopped: bool,
+    /// The number of its parent.
+    pub parent: i32,
+    /// Its group.
+    pub group: u32,
+    /// Its session.
+    pub session: u32,
+    /// Time on a processor in user mode, in ticks.
+    pub user_ticks: u64,
+    /// Time on a processor in the kernel, in ticks.
+    pub system_ticks: u64,
+    /// When it was started, in ticks since the boot.
+    pub started_ticks: u64,
+    /// Memory in use, in pages.
+    pub resident_pages: u64,
+}
+
+impl ProcessStatus {
+    /// Looks at a process. `None` if there is none with this number.
+    #[must_use]
+    pub fn of(pid: i32) -> Option<Self> {
+        Self::read(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Reads such a line. The name of the program stands in brackets and may hold anything, brackets too.
+    fn read(text: &[u8]) -> Option<Self> {
+        let (begin, end) =
+            (text.iter().position(|byte| *byte == b'(')?, text.iter().rposition(|byte| *byte == b')')?);
+        let pid = std::str::from_utf8(&text[..begin]).ok()?.trim().parse().ok()?;
+        let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // The first of these is field 3.
+        let number = |position: usize| fields.get(position - 3)?.parse::<u64>().ok();
+        // Field 6 of a process of another namespace may be negative or zero; such a number is nobody's here.
+        let small = |position: usize| u32::try_from(number(position)?).ok();
+        Some(Self {
+            pid,
+            is_zombie: matches!(*fields.first()?, "Z" | "X"),
+            is_stopped: matches!(*fields.first()?, "T" | "t"),
+            parent: i32::try_from(number(4)?).ok()?,
+            group: small(5)?,
+            session: small(6)?,
+            user_ticks: number(14)?,
+            system_ticks: number(15)?,
+            started_ticks: number(22)?,
+            resident_pages: number(24)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_program_is_called() {
+        let line = b"42 (a) b (c)) S 7 40 41 0 -1 4194560 120 0 0 0 11 13 0 0 20 0 1 0 9876 1000 55 1844 0 0";
+        let expected = ProcessStatus {
+            pid: 42,
+            is_zombie: false,
+            is_stopped: false,
+            parent: 7,
+            group: 40,
+            session: 41,
+            user_ticks: 11,
+            system_ticks: 13,
+            started_ticks: 9876,
+            resident_pages: 55,
+        };
+        assert_eq!(ProcessStatus::read(line), Some(expected));
+        for torn in ["", "42", "42 (a", "42 (a) S", "x (a) S 7 42 42 0 -1", ") 42 ("] {
+            assert_eq!(ProcessStatus::read(torn.as_bytes()), None, "{torn}");
+        }
+    }
+
+    #[test]
+    fn two_draws_of_random_bytes_differ() {
+        assert_ne!(
+            random_bytes::<16>().expect("the system gives them"),
+            random_bytes::<16>().expect("it does")
+        );
+    }
+}
