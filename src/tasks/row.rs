@@ -230,6 +230,10 @@ mod tests {
 
     use super::*;
 
+    fn at(micros: u64) -> Timestamp {
+        Timestamp::from_epoch(Duration::from_micros(micros))
+    }
+
     fn exit() -> TaskExit {
         TaskExit { end: TaskEnd::Unknown("nobody saw it".to_owned()), oom_killed: true }
     }
@@ -244,9 +248,9 @@ mod tests {
             wanted: Some(Wanted::Running),
             attempt: Attempt::new(3),
             run: Some(run),
-            exit: Some((exit(), timestamp(5))),
+            exit: Some((exit(), at(5))),
             restarts: 2,
-            restarted_at: vec![timestamp(1), timestamp(2)],
+            restarted_at: vec![at(1), at(2)],
         }
     }
 
@@ -289,9 +293,9 @@ mod tests {
     fn what_was_told_comes_back_with_its_position_evt_03() {
         let mut log =
             EventLog { position: "s:9".parse().ok(), taken: 9, told: 8, missed: 4, ..Default::default() };
-        log.recent.add(timestamp(1), "started");
-        log.recent.add(timestamp(2), "pulled");
-        log.recent.add(timestamp(3), "pulled");
+        log.recent.add(at(1), "started");
+        log.recent.add(at(2), "pulled");
+        log.recent.add(at(3), "pulled");
         assert_eq!(decode::<LogRow>(&encode(&LogRow(log.clone()))).unwrap().0, log);
     }
 }

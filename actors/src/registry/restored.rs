@@ -127,3 +127,62 @@ impl Registry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::state::{Image, RegistryOptions, Stored};
+    use crate::shell::{Effect, Input, Machine};
+    use crate::vocabulary::{
+        AllocationId, PluginKey, PluginName, PluginType, RunNumber, SocketPath, Timestamp,
+    };
+
+    fn stored(number: u64) -> Stored {
+        let registration = Registration {
+            plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
+            allocation: AllocationId::new(format!("a{number}")).unwrap(),
+            socket: SocketPath::new("/run/a.sock").unwrap(),
+            provider: Some("zfs.example.com".into()),
+            version: None,
+            options: Arc::default(),
+        };
+        Stored {
+            number: RegistrationNumber::new(number),
+            registration: Arc::new(registration),
+            since: Timestamp::default(),
+            confirmed_in: RunNumber::new(1),
+            activation: None,
+        }
+    }
+
+    /// Whom the registry asks after this.
+    fn asked(registry: &mut Registry, input: &Input<Registry>) -> Vec<(CallKey, CheckIdentity)> {
+        let mut effects = Effects::default();
+        registry.step(Moment { now: Timestamp::default(), random: 0 }, input, &mut effects);
+        let calls = effects.drain().filter_map(|effect| match effect {
+            Effect::Call { key, call, .. } => Some((key, call)),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    #[test]
+    fn as_many_plugins_are_asked_at_once_as_may_be_and_one_more_for_each_that_answered_r8() {
+        let options = RegistryOptions { checks_max: 2, ..RegistryOptions::default() };
+        let image =
+            Image { stored: (1..=5).map(stored).collect(), run: RunNumber::new(2), ..Image::default() };
+        let moment = Moment { now: Timestamp::default(), random: 0 };
+        let mut registry = Registry::restore(&options, image, moment);
+        let first = asked(&mut registry, &Input::Resumed);
+        assert_eq!(first.len(), 2);
+        let unproven = |(key, call): &(CallKey, CheckIdentity)| Input::Returned {
+            key: *key,
+            call: call.clone(),
+            outcome: Ok(CheckOutcome::NotProven("nobody answers".to_owned())),
+        };
+        assert_eq!(asked(&mut registry, &unproven(&first[0])).len(), 1);
+        // The next round begins; what comes late of the one before makes no room in it.
+        assert_eq!(asked(&mut registry, &Input::Elapsed(RegistryTimer::CheckAgain)).len(), 2);
+        assert_eq!(asked(&mut registry, &unproven(&first[1])).len(), 0);
+    }
+}

@@ -138,9 +138,12 @@ mod tests {
                 version: None,
                 options: Arc::new(BTreeMap::from([("rack".to_owned(), "7".to_owned())])),
             }),
-            since: timestamp(1_000_001),
+            since: Timestamp::from_epoch(Duration::from_micros(1_000_001)),
             confirmed_in: RunNumber::new(3),
-            activation: Some(Activation { generation: Generation::new(9), since: timestamp(2) }),
+            activation: Some(Activation {
+                generation: Generation::new(9),
+                since: Timestamp::from_epoch(Duration::from_micros(2)),
+            }),
         }
     }
 

@@ -431,6 +431,19 @@ fn scl_08_many_threads_that_register_and_deregister_at_once_leave_one_consistent
 // === Bad input ===
 
 #[test]
+fn r9_options_are_taken_up_to_the_last_byte_that_they_may_have() {
+    story(|| async {
+        let house = House::on(MemoryStore::default());
+        let with_bytes = |bytes: usize| {
+            let options = [("key".to_owned(), "v".repeat(bytes - "key".len()))].into();
+            Register { options: std::sync::Arc::new(options), ..register("a", &[ZFS]) }
+        };
+        assert!(house.registry.ask(with_bytes(4_096)).await.unwrap().is_ok());
+        assert!(house.registry.ask(with_bytes(4_097)).await.unwrap().is_err());
+    });
+}
+
+#[test]
 fn r9_what_is_malformed_is_refused_and_nothing_changes() {
     story(|| async {
         let house = House::on(MemoryStore::default());

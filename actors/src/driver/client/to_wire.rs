@@ -134,3 +134,171 @@ pub(super) fn span(span: std::time::Duration) -> prost_types::Duration {
     let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
     prost_types::Duration { seconds, nanos: i32::try_from(span.subsec_nanos()).unwrap_or(0) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::client::{TaskId, TaskOrigin};
+    use crate::vocabulary::{AllocationId, TaskName};
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn resources_said() -> Resources {
+        Resources {
+            cpu_shares: 1,
+            memory_mib: 2,
+            memory_max_mib: 3,
+            linux: Some(LinuxResources {
+                cpu_period_us: 4,
+                cpu_quota_us: 5,
+                cpu_shares: 6,
+                memory_limit_bytes: 7,
+                oom_score_adj: 8,
+                cpuset_cpus: "0-3".to_owned(),
+                cpuset_cgroup: "/web".to_owned(),
+                percent_ticks: 0.5,
+            }),
+            ports: vec![PortMapping {
+                label: "http".to_owned(),
+                host_port: 8080,
+                to: 80,
+                host_ip: "10.0.0.1".to_owned(),
+            }],
+        }
+    }
+
+    fn resources_told() -> wire::Resources {
+        wire::Resources {
+            allocated_resources: Some(wire::AllocatedTaskResources {
+                cpu: Some(wire::AllocatedCpuResources { cpu_shares: 1 }),
+                memory: Some(wire::AllocatedMemoryResources { memory_mb: 2, memory_max_mb: 3 }),
+                networks: Vec::new(),
+            }),
+            linux_resources: Some(wire::LinuxResources {
+                cpu_period: 4,
+                cpu_quota: 5,
+                cpu_shares: 6,
+                memory_limit_bytes: 7,
+                oom_score_adj: 8,
+                cpuset_cpus: "0-3".to_owned(),
+                percent_ticks: 0.5,
+                cpuset_cgroup: "/web".to_owned(),
+            }),
+            ports: vec![wire::PortMapping {
+                label: "http".to_owned(),
+                value: 8080,
+                to: 80,
+                host_ip: "10.0.0.1".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_driver_is_told_all_that_was_said_of_a_task() {
+        let (id, name) = (TaskId::new("0b1c/web").unwrap(), TaskName::new("web").unwrap());
+        let mut config = TaskConfig::new(id, AllocationId::new("0b1c").unwrap(), name, vec![0x80]);
+        config.environment = [("A".to_owned(), "a".to_owned())].into();
+        config.device_environment = [("D".to_owned(), "d".to_owned())].into();
+        config.resources = Some(resources_said());
+        config.mounts = vec![TaskMount {
+            task_path: "/data".into(),
+            host_path: "/srv".into(),
+            read_only: true,
+            propagation_mode: "private".to_owned(),
+            selinux_label: "z".to_owned(),
+        }];
+        config.devices = vec![TaskDevice {
+            task_path: "/dev/a".into(),
+            host_path: "/dev/b".into(),
+            cgroup_permissions: "rw".to_owned(),
+        }];
+        config.user = "nobody".to_owned();
+        config.allocation_dir = "/alloc".into();
+        (config.stdout_path, config.stderr_path) = ("/out".into(), "/err".into());
+        config.dns = Some(DnsConfig {
+            servers: words(&["10.0.0.53"]),
+            searches: words(&["example.com"]),
+            options: words(&["ndots:2"]),
+        });
+        config.origin = TaskOrigin {
+            job_id: "1".to_owned(),
+            job_name: "2".to_owned(),
+            parent_job_id: "3".to_owned(),
+            task_group_name: "4".to_owned(),
+            namespace: "5".to_owned(),
+            node_name: "6".to_owned(),
+            node_id: "7".to_owned(),
+        };
+        let told = wire::TaskConfig {
+            id: "0b1c/web".to_owned(),
+            name: "web".to_owned(),
+            msgpack_driver_config: vec![0x80],
+            env: [("A".to_owned(), "a".to_owned())].into(),
+            device_env: [("D".to_owned(), "d".to_owned())].into(),
+            resources: Some(resources_told()),
+            mounts: vec![wire::Mount {
+                task_path: "/data".to_owned(),
+                host_path: "/srv".to_owned(),
+                readonly: true,
+                propagation_mode: "private".to_owned(),
+                selinux_label: "z".to_owned(),
+                request_name: String::new(),
+            }],
+            devices: vec![wire::Device {
+                task_path: "/dev/a".to_owned(),
+                host_path: "/dev/b".to_owned(),
+                cgroup_permissions: "rw".to_owned(),
+            }],
+            user: "nobody".to_owned(),
+            alloc_dir: "/alloc".to_owned(),
+            stdout_path: "/out".to_owned(),
+            stderr_path: "/err".to_owned(),
+            task_group_name: "4".to_owned(),
+            job_name: "2".to_owned(),
+            alloc_id: "0b1c".to_owned(),
+            network_isolation_spec: None,
+            dns: Some(wire::DnsConfig {
+                servers: words(&["10.0.0.53"]),
+                searches: words(&["example.com"]),
+                options: words(&["ndots:2"]),
+            }),
+            job_id: "1".to_owned(),
+            namespace: "5".to_owned(),
+            node_name: "6".to_owned(),
+            node_id: "7".to_owned(),
+            parent_job_id: "3".to_owned(),
+        };
+        assert_eq!(task_config(&config), told);
+    }
+
+    #[test]
+    fn a_network_is_told_as_it_is() {
+        let modes =
+            [(NetworkMode::Host, 0), (NetworkMode::Group, 1), (NetworkMode::Task, 2), (NetworkMode::None, 3)];
+        for (mode, number) in modes {
+            let said = NetworkIsolation {
+                mode,
+                path: "/run/netns/a".to_owned(),
+                labels: [("id".to_owned(), "a".to_owned())].into(),
+                hosts_entry: Some(("web".to_owned(), "10.0.0.2".to_owned())),
+            };
+            let hosts = wire::HostsConfig { hostname: "web".to_owned(), address: "10.0.0.2".to_owned() };
+            let told = wire::NetworkIsolationSpec {
+                mode: number,
+                path: "/run/netns/a".to_owned(),
+                labels: [("id".to_owned(), "a".to_owned())].into(),
+                hosts_config: Some(hosts),
+            };
+            assert_eq!(network(&said), told);
+        }
+    }
+
+    #[test]
+    fn a_span_of_time_is_told_to_the_nanosecond() {
+        let told = |seconds, nanos| prost_types::Duration { seconds, nanos };
+        assert_eq!(span(std::time::Duration::new(7, 8)), told(7, 8));
+        assert_eq!(span(std::time::Duration::MAX), told(i64::MAX, 999_999_999));
+    }
+}
