@@ -54,6 +54,10 @@ impl Members {
     pub(super) fn insert(&mut self, stored: Stored) {
         match self {
             Self::Few(members) if members.len() < FEW_MAX => {
+                if members.is_empty() {
+                    // Most plugins never have a second one.
+                    members.reserve_exact(1);
+                }
                 let place = members.partition_point(|other| other.number < stored.number);
                 members.insert(place, stored);
             }

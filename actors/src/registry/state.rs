@@ -237,9 +237,57 @@ impl Registry {
     }
 
     pub(super) fn whole_view(&self) -> RegistryView {
-        let active = self.plugins.values().filter_map(|plugin| plugin.active.as_ref());
-        let mut active: Vec<Active> = active.map(|(_, active)| active.clone()).collect();
-        active.sort_unstable_by(|a, b| a.registration.plugin.cmp(&b.registration.plugin));
-        RegistryView { entries: self.entries(), active }
+        let active = self.plugins.iter().filter_map(|(key, plugin)| Some((key, &plugin.active.as_ref()?.1)));
+        RegistryView { entries: self.entries(), active: by_plugin(active) }
+    }
+}
+
+/// Puts what is active in the order of its plugins. The first letters of a name are compared where they lie side by side, since
+/// a look at each whole name would take longer than everything else.
+fn by_plugin<'a>(active: impl Iterator<Item = (&'a PluginKey, &'a Active)>) -> Vec<Active> {
+    let mut active: Vec<_> =
+        active.map(|(key, active)| ((key.plugin_type, first_letters(key)), key, active)).collect();
+    active.sort_unstable_by(|(one, key, _), (other, other_key, _)| {
+        one.cmp(other).then_with(|| key.cmp(other_key))
+    });
+    active.into_iter().map(|(_, _, active)| active.clone()).collect()
+}
+
+/// The first sixteen letters of a plugin's name, as a number in their order. No name holds the zero that stands for no letter.
+fn first_letters(key: &PluginKey) -> u128 {
+    let mut letters = [0; 16];
+    letters.iter_mut().zip(key.name.as_str().bytes()).for_each(|(letter, byte)| *letter = byte);
+    u128::from_be_bytes(letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocabulary::{PluginName, PluginType, SocketPath};
+
+    #[test]
+    fn what_is_active_is_shown_in_the_order_of_its_plugins_whatever_their_names_share_r6() {
+        let names = ["zfs", "a", "ab", "a-very-long-name-2", "a-very-long-name-10", "ä", "a-very-long-name"];
+        let keys = [PluginType::CsiNode, PluginType::CsiController].into_iter().flat_map(|plugin_type| {
+            names.map(|name| PluginKey::new(plugin_type, PluginName::new(name).unwrap()))
+        });
+        let active = |plugin: PluginKey| Active {
+            generation: Generation::new(1),
+            registration: Arc::new(Registration {
+                plugin,
+                allocation: AllocationId::new("a1").unwrap(),
+                socket: SocketPath::new("/run/csi.sock").unwrap(),
+                provider: None,
+                version: None,
+                options: Arc::default(),
+            }),
+            since: Timestamp::default(),
+        };
+        let all: Vec<(PluginKey, Active)> = keys.map(|key| (key.clone(), active(key))).collect();
+        let shown = by_plugin(all.iter().map(|(key, active)| (key, active)));
+        let mut expected: Vec<_> = all.iter().map(|(key, _)| key.clone()).collect();
+        expected.sort();
+        let shown: Vec<_> = shown.iter().map(|active| active.registration.plugin.clone()).collect();
+        assert_eq!(shown, expected);
     }
 }
