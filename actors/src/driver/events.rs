@@ -94,6 +94,14 @@ impl EventPosition {
         Err(MalformedPosition { text: format!("{}:{sequence}", stream.chars().take(32).collect::<String>()) })
     }
 
+    /// Moves a mark here. Within a stream only its number changes.
+    pub(crate) fn mark(&self, mark: &mut Option<Self>) {
+        match mark {
+            Some(mark) if Arc::ptr_eq(&mark.stream, &self.stream) => mark.sequence = self.sequence,
+            Some(_) | None => *mark = Some(self.clone()),
+        }
+    }
+
     /// Whether an event at this place has been had by whoever has had everything up to `last`.
     #[must_use]
     pub fn is_had_after(&self, last: &Self) -> bool {

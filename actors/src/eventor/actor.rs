@@ -46,8 +46,8 @@ impl Doing<Eventor> for Hands {
             EventorCall::Read => return self.read(),
             EventorCall::Close => self.close(),
             EventorCall::Hand(items) => {
-                for (sink, item) in items {
-                    sink.put(item);
+                for (sink, item) in items.iter() {
+                    sink.put(item.clone());
                 }
             }
             EventorCall::End(sinks) | EventorCall::Finish(sinks) => {

@@ -1,6 +1,7 @@
 //! What an eventor decides: when the stream is opened, and what its end leads to.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::messages::{Attend, EventorAnswer, EventorAsk, EventorNews};
@@ -118,7 +119,7 @@ impl Eventor {
     /// Hands over what this step has to hand over, in one go.
     fn hand(&mut self, effects: &mut Effects<Self>) {
         if !self.handed.is_empty() {
-            let handed = std::mem::take(&mut self.handed);
+            let handed = Arc::new(std::mem::take(&mut self.handed));
             effects.call(CallKey::default(), HAND_DEADLINE, EventorCall::Hand(handed));
         }
     }

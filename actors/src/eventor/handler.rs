@@ -34,12 +34,17 @@ impl Shared {
     fn change<T>(&self, change: impl FnOnce(&mut Desk) -> T) -> T {
         let mut desk = self.lock();
         let outcome = change(&mut desk);
+        Self::wake(desk);
+        outcome
+    }
+
+    /// Lets go of the journal, and wakes its reader.
+    fn wake(mut desk: MutexGuard<'_, Desk>) {
         let reader = desk.reader.take();
         drop(desk);
         if let Some(reader) = reader {
             reader.wake();
         }
-        outcome
     }
 }
 
@@ -102,13 +107,17 @@ impl TaskEventSink {
 
     /// Puts an item in. The eventor does; a host does only to try out a handler of its own.
     pub fn put(&self, item: TaskEventItem) -> Taken {
-        let heir = self.shared.lock().heir.clone();
-        match heir {
-            Some(heir) => heir.put(item),
-            None => {
-                self.shared.change(|desk| if desk.abandoned { Taken::Had } else { desk.journal.put(item) })
-            }
+        let mut desk = self.shared.lock();
+        if let Some(heir) = desk.heir.clone() {
+            drop(desk);
+            return heir.put(item);
         }
+        if desk.abandoned {
+            return Taken::Had;
+        }
+        let taken = desk.journal.put(item);
+        Shared::wake(desk);
+        taken
     }
 
     /// Gives what waits here to another sink, and everything that comes later as well.

@@ -40,7 +40,7 @@ impl Journal {
                 if self.last.as_ref().is_some_and(|last| position.is_had_after(last)) {
                     return Taken::Had;
                 }
-                self.last = Some(position.clone());
+                position.mark(&mut self.last);
             }
             TaskEventItem::Event { position: None, .. } => {}
             // Two gaps in a row whose size nobody knows say no more than one.

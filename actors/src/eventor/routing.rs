@@ -163,9 +163,9 @@ impl Eventor {
             Some(_) | None => {}
         }
         self.is_first = false;
-        self.cursor = Some(position.clone());
+        position.mark(&mut self.cursor);
         if !self.is_rewinding {
-            self.resume = Some(position.clone());
+            position.mark(&mut self.resume);
         }
     }
 

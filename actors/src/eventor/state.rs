@@ -56,8 +56,8 @@ pub enum EventorCall {
     Read,
     /// Close the stream.
     Close,
-    /// Put these where they belong, in this order.
-    Hand(Vec<(TaskEventSink, TaskEventItem)>),
+    /// Put these where they belong, in this order. A call is kept until it has come back, so what may be much is shared.
+    Hand(Arc<Vec<(TaskEventSink, TaskEventItem)>>),
     /// Say to these that nothing comes any more.
     End(Vec<TaskEventSink>),
     /// The same, as the last thing that is done.

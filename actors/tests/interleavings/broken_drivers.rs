@@ -2,6 +2,7 @@
 //! forbids its fault.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use callboard_actors::driver::client::DriverClient;
 use callboard_actors::driver::{
@@ -212,7 +213,7 @@ fn an_eventor_that_hides_an_interruption_breaks_evt_02() {
     eventor(Law::Evt2, DriversBounds { events: 3, keeps_positions: false, ..ENDING }, |_, mut effects| {
         for effect in &mut effects {
             if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
-                items.retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
+                Arc::make_mut(items).retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
             }
         }
         effects
@@ -224,7 +225,7 @@ fn an_eventor_that_hands_events_over_backwards_breaks_evt_02() {
     eventor(Law::Evt2, DriversBounds { events: 2, keeps_positions: false, ..SERVING }, |_, mut effects| {
         for effect in &mut effects {
             if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
-                items.reverse();
+                Arc::make_mut(items).reverse();
             }
         }
         effects

@@ -36,7 +36,8 @@ type Opening = BoxFuture<'static, Result<Response<Streaming<wire::DriverTaskEven
 
 enum State {
     Opening(Opening),
-    Open(Box<Streaming<wire::DriverTaskEvent>>),
+    /// It is read, and has this name.
+    Open(Box<Streaming<wire::DriverTaskEvent>>, Option<Arc<str>>),
     /// It is over, and this was read of its end behind the last batch.
     Ended(Option<Status>),
 }
@@ -89,12 +90,12 @@ impl EventStream {
             State::Opening(opening) => {
                 let answer = opening.await?;
                 let stream = stream_name(answer.metadata());
-                self.state = State::Open(Box::new(answer.into_inner()));
+                self.state = State::Open(Box::new(answer.into_inner()), stream.clone());
                 Ok(EventBatch::Opened(stream))
             }
-            State::Open(stream) => {
+            State::Open(stream, name) => {
                 let Some(first) = stream.message().await? else { return Ok(EventBatch::Ended) };
-                let (events, end) = more_of(stream, from_wire::event(first));
+                let (events, end) = more_of(stream, first, name.as_ref());
                 if let Some(end) = end {
                     self.state = State::Ended(end.err());
                 }
@@ -108,12 +109,13 @@ impl EventStream {
 /// An event and what else is there already; and the end of the stream, if that is there too.
 fn more_of(
     stream: &mut Streaming<wire::DriverTaskEvent>,
-    first: Told,
+    first: wire::DriverTaskEvent,
+    name: Option<&Arc<str>>,
 ) -> (Vec<Told>, Option<Result<(), Status>>) {
-    let mut events = vec![first];
+    let mut events = vec![from_wire::event(first, name)];
     while events.len() < BATCH_MAX {
         match stream.message().now_or_never() {
-            Some(Ok(Some(event))) => events.push(from_wire::event(event)),
+            Some(Ok(Some(event))) => events.push(from_wire::event(event, name)),
             Some(Ok(None)) => return (events, Some(Ok(()))),
             Some(Err(status)) => return (events, Some(Err(status))),
             None => break,

@@ -287,23 +287,23 @@ pub(super) fn created_network(answer: wire::CreateNetworkResponse) -> Result<Cre
 // === Events ===
 
 /// Reads an event with its place. One that names no task properly is refused: it never becomes an event of default values.
-pub(super) fn event(told: wire::DriverTaskEvent) -> Result<TaskEventItem, Fault> {
+/// `stream` is the name of the stream it comes from, if the plugin said it; its events almost always share it.
+pub(super) fn event(told: wire::DriverTaskEvent, stream: Option<&Arc<str>>) -> Result<TaskEventItem, Fault> {
     let allocation = AllocationId::new(&told.alloc_id).map_err(|error| error.to_string())?;
     let task = TaskName::new(&told.task_name).map_err(|error| error.to_string())?;
     if told.annotations.len() > ANNOTATIONS_MAX {
         return Err(format!("{} annotations; at most {ANNOTATIONS_MAX} are read", told.annotations.len()));
     }
-    let mut annotations = sorted(told.annotations);
-    let marks = (annotations.remove(STREAM_ANNOTATION), annotations.remove(SEQUENCE_ANNOTATION));
-    let position = match marks {
-        (Some(stream), Some(sequence)) => {
-            let sequence =
-                sequence.parse().map_err(|_| format!("its sequence is \"{}\"", quoted(&sequence)))?;
-            Some(EventPosition::new(&stream, sequence).map_err(|error| error.to_string())?)
+    let (mut marks, mut annotations) = ((None, None), BTreeMap::new());
+    for (key, value) in told.annotations {
+        match key.as_str() {
+            STREAM_ANNOTATION => marks.0 = Some(value),
+            SEQUENCE_ANNOTATION => marks.1 = Some(value),
+            _ => {
+                annotations.insert(key, value);
+            }
         }
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => return Err("it has half a position".to_owned()),
-    };
+    }
     let event = TaskEvent {
         task_id: Arc::from(told.task_id),
         task: TaskKey::new(allocation, task),
@@ -311,7 +311,25 @@ pub(super) fn event(told: wire::DriverTaskEvent) -> Result<TaskEventItem, Fault>
         message: cut(told.message, MESSAGE_BYTES_MAX),
         annotations,
     };
-    Ok(TaskEventItem::Event { event: Arc::new(event), position })
+    Ok(TaskEventItem::Event { event: Arc::new(event), position: position(marks, stream)? })
+}
+
+fn position(
+    marks: (Option<String>, Option<String>),
+    stream: Option<&Arc<str>>,
+) -> Result<Option<EventPosition>, Fault> {
+    let (name, sequence) = match marks {
+        (Some(name), Some(sequence)) => (name, sequence),
+        (None, None) => return Ok(None),
+        (Some(_), None) | (None, Some(_)) => return Err("it has half a position".to_owned()),
+    };
+    let sequence = sequence.parse().map_err(|_| format!("its sequence is \"{}\"", quoted(&sequence)))?;
+    match stream {
+        Some(known) if **known == *name && sequence > 0 => {
+            Ok(Some(EventPosition { stream: Arc::clone(known), sequence }))
+        }
+        Some(_) | None => EventPosition::new(&name, sequence).map(Some).map_err(|error| error.to_string()),
+    }
 }
 
 #[cfg(test)]
@@ -348,7 +366,7 @@ mod tests {
 
     #[test]
     fn an_event_of_default_values_is_refused() {
-        assert!(event(wire::DriverTaskEvent::default()).is_err());
+        assert!(event(wire::DriverTaskEvent::default(), None).is_err());
     }
 
     #[test]
@@ -359,14 +377,17 @@ mod tests {
             annotations: marks.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
             ..Default::default()
         };
-        let position = |marks: &[(&str, &str)]| match event(told(marks)) {
+        let position = |marks: &[(&str, &str)]| match event(told(marks), Some(&"s".into())) {
             Ok(TaskEventItem::Event { position, event }) => Ok((position, event.annotations.len())),
             Ok(TaskEventItem::Gap { .. }) => unreachable!("an event is no gap"),
             Err(fault) => Err(fault),
         };
         let whole = [(STREAM_ANNOTATION, "s"), (SEQUENCE_ANNOTATION, "7"), ("other", "x")];
         assert_eq!(position(&whole), Ok((EventPosition::new("s", 7).ok(), 1)));
+        let elsewhere = [(STREAM_ANNOTATION, "other"), (SEQUENCE_ANNOTATION, "7")];
+        assert_eq!(position(&elsewhere), Ok((EventPosition::new("other", 7).ok(), 0)));
         assert_eq!(position(&whole[2..]), Ok((None, 1)));
+        assert!(position(&[(STREAM_ANNOTATION, "s"), (SEQUENCE_ANNOTATION, "0")]).is_err());
         assert!(position(&whole[..1]).is_err());
         assert!(position(&[(STREAM_ANNOTATION, "s"), (SEQUENCE_ANNOTATION, "-1")]).is_err());
     }
@@ -390,12 +411,15 @@ mod tests {
         let fault = network_override(wire::NetworkOverride { port_map, ..Default::default() });
         assert!(fault.expect_err("it is no port").len() < 4_096);
         let marks = [(STREAM_ANNOTATION, "s"), (SEQUENCE_ANNOTATION, &long)];
-        let fault = event(wire::DriverTaskEvent {
-            alloc_id: "a".to_owned(),
-            task_name: "t".to_owned(),
-            annotations: marks.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
-            ..Default::default()
-        });
+        let fault = event(
+            wire::DriverTaskEvent {
+                alloc_id: "a".to_owned(),
+                task_name: "t".to_owned(),
+                annotations: marks.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+                ..Default::default()
+            },
+            None,
+        );
         assert!(fault.expect_err("it is no number").len() < 4_096);
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn answers(data: &[u8]) {
             assert!(told.result.is_some() || !outcome.exit.is_success(), "{told:?}");
         }),
         7 => read(bytes, from_wire::created_network, |_, _| ()),
-        8 => read(bytes, from_wire::event, |item, _| check_event(&item)),
+        8 => read(bytes, |told| from_wire::event(told, None), |item, _| check_event(&item)),
         9 => match TaskHandle::from_bytes(bytes) {
             Ok(handle) => check_handle(&handle),
             Err(error) => check_told(&error),

@@ -72,7 +72,7 @@ impl Depot {
             EventorCall::Close => self.set_stream(moment, life, None, number),
             EventorCall::Hand(items) => {
                 if let Some(audience) = self.audiences.get_mut(driver) {
-                    items.into_iter().for_each(|(sink, item)| audience.put(&sink, item));
+                    items.iter().for_each(|(sink, item)| audience.put(sink, item.clone()));
                 }
             }
             EventorCall::End(sinks) | EventorCall::Finish(sinks) => {
