@@ -245,6 +245,10 @@ fn a_crash_between_the_intent_and_its_outcome_leaves_nothing_unowned_prc_09() {
             let spec = plugin("exec sleep 60");
             let mut record = ProcessRecord::intent(name("a"), tag, &spec, Timestamp::default());
             let mut child = (step != "intended").then(|| marked(&stage, tag, "sleep 60 & wait"));
+            // A process that is about to become another program has no environment for an instant, and so no tag.
+            while child.is_some() && tagged(tag).len() < 2 {
+                sleep(Duration::from_millis(5)).await;
+            }
             if let (Some(child), "recorded, not ready") = (&child, step) {
                 record.identity = Some(identity_of(child.id()));
             }
@@ -254,7 +258,6 @@ fn a_crash_between_the_intent_and_its_outcome_leaves_nothing_unowned_prc_09() {
             assert!(tagged(tag).is_empty(), "{step}");
             assert_eq!(stage.records.all(), vec![], "{step}");
             let fresh = house.launch("a", shell("exec sleep 60")).await.expect("it is launched afresh");
-            // A shell that is about to become another program has no environment for an instant.
             while tagged(fresh.tag) != [fresh.pid] {
                 sleep(Duration::from_millis(5)).await;
             }
