@@ -22,6 +22,8 @@ fn a_simulation_ends_with_a_summary_and_success() {
         "3",
         "--allocations",
         "20",
+        "--drivers",
+        "2",
         "--messages",
         "2000",
     ]);
@@ -72,6 +74,7 @@ fn mistakes_are_named_and_end_with_2() {
         (["--faults", "slow,earthquake"], "\"earthquake\" is no fault; name some of slow"),
         (["--plugins", "0"], "0 is not in 1..=100000"),
         (["--allocations", "0"], "0 is not in 1..=1000000"),
+        (["--drivers", "10001"], "10001 is not in 0..=10000"),
         (["--seeds", "0"], "0 is not in 1.."),
         (["--messages", "many"], "invalid digit found in string"),
     ] {
@@ -88,4 +91,13 @@ fn a_trace_that_cannot_be_written_is_named_and_ends_with_1() {
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert!(said.contains("cannot write the trace /nowhere/at/all: No such file or directory"), "{said}");
+}
+
+#[test]
+fn progress_is_shown_on_standard_error_when_it_is_asked_for() {
+    let quiet = simulate(&["--messages", "1000", "--seeds", "2"]);
+    assert_eq!(text(&quiet.stderr), "");
+    let told = simulate(&["--messages", "1000", "--seeds", "2", "--progress"]);
+    let said = text(&told.stderr);
+    assert!(said.starts_with("seed 2: 10") && said.contains(" messages, "), "{said}");
 }

@@ -1,5 +1,7 @@
 //! `callboard simulate`: many allocations interleaved by chance, every step held against the laws.
 
+mod script;
+
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -35,14 +37,22 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "A", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     allocations: u32,
 
+    /// How many drivers there are beside them, with three tasks each
+    #[arg(long, value_name = "D", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    drivers: u32,
+
     /// How many messages each run takes
     #[arg(long, value_name = "M", default_value_t = 1_000_000)]
     messages: u64,
 
-    /// What goes wrong: all, none, or some of slow, hang, lie, die, not-ready, fail, disk, full-disk, crash, kill-host,
-    /// shutdown with commas between them
+    /// What goes wrong: all, none, or some of slow, hang, lie, die, not-ready, fail, disk, full-disk, crash, exit, stream,
+    /// kill-host, shutdown with commas between them
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = read_faults)]
     faults: Faults,
+
+    /// Show progress on standard error, also where that is no terminal
+    #[arg(long)]
+    progress: bool,
 
     /// Write down every event and what came of it
     #[arg(long, value_name = "FILE")]
@@ -89,9 +99,9 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
     let mut watcher = Watcher::new(args)?;
     let mut sum = Summary::default();
     for seed in (0..args.seeds).map(|more| args.seed.wrapping_add(more)) {
-        let SimulateArgs { plugins, allocations, messages, faults, .. } = *args;
-        let simulation = Simulation { seed, plugins, allocations, messages, faults };
-        watcher.begins(sum.messages);
+        let SimulateArgs { plugins, allocations, drivers, messages, faults, .. } = *args;
+        let simulation = Simulation { seed, plugins, allocations, drivers, messages, faults };
+        watcher.begins(seed, sum.messages);
         match simulate(&simulation, &mut watcher) {
             Ok(summary) => sum = added(sum, &summary),
             Err(found) => {
@@ -187,27 +197,33 @@ fn tell_failure(
 }
 
 fn write_script(path: &Path, simulation: &Simulation, found: &Counterexample<Event>) -> io::Result<()> {
-    let Simulation { seed, plugins, allocations, messages, .. } = simulation;
-    let mut script = BufWriter::new(File::create(path)?);
-    writeln!(
-        script,
-        "# callboard simulate --seed {seed} --plugins {plugins} --allocations {allocations} --messages {messages}"
-    )?;
-    for line in found.violation.to_string().lines() {
-        writeln!(script, "# {line}")?;
-    }
-    for event in &found.history {
-        writeln!(script, "{event}")?;
-    }
-    writeln!(script, "---\n{} is broken", found.violation.law.id())?;
-    script.flush()
+    std::fs::write(path, script::write(simulation, &command_of(simulation), found))
 }
 
-/// Shows progress on a terminal, and writes the trace.
+/// The command that repeats a run.
+fn command_of(simulation: &Simulation) -> String {
+    let Simulation { seed, plugins, allocations, drivers, messages, faults } = simulation;
+    format!(
+        "callboard simulate --seed {seed} --plugins {plugins} --allocations {allocations} --drivers {drivers} \
+         --messages {messages} --faults {faults}"
+    )
+}
+
+/// Whether and how progress is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Not,
+    /// On a terminal, each time in place of the last.
+    Overwritten,
+    LineByLine,
+}
+
+/// Shows progress, and writes the trace.
 struct Watcher {
     begun: Instant,
     before: u64,
-    is_shown: bool,
+    seed: u64,
+    how: Shown,
     trace: Option<(PathBuf, BufWriter<File>)>,
     failed: Option<SimulateError>,
     drawn: Option<Trace>,
@@ -223,23 +239,41 @@ impl Watcher {
             }
             None => None,
         };
-        let is_shown = io::stderr().is_terminal();
+        let how = match (args.progress, io::stderr().is_terminal()) {
+            (_, true) => Shown::Overwritten,
+            (true, false) => Shown::LineByLine,
+            (false, false) => Shown::Not,
+        };
         Ok(Self {
             begun: Instant::now(),
             before: 0,
-            is_shown,
+            seed: args.seed,
+            how,
             trace,
             failed: None,
             drawn: args.diagram.as_ref().map(|_| Trace::default()),
         })
     }
 
-    const fn begins(&mut self, before: u64) {
-        self.before = before;
+    fn begins(&mut self, seed: u64, before: u64) {
+        (self.seed, self.before) = (seed, before);
+        if self.how != Shown::Not && before > 0 {
+            self.tell(before);
+        }
+    }
+
+    fn tell(&self, messages: u64) {
+        let rate = messages_per_second(messages, self.begun.elapsed().as_secs_f64());
+        let text = format!("seed {}: {messages} messages, {rate:.0} per second", self.seed);
+        let _ = match self.how {
+            Shown::Not => Ok(()),
+            Shown::Overwritten => write!(io::stderr(), "\r\u{1b}[K{text}"),
+            Shown::LineByLine => writeln!(io::stderr(), "{text}"),
+        };
     }
 
     fn finish(&mut self) -> Result<(), SimulateError> {
-        if self.is_shown {
+        if self.how == Shown::Overwritten {
             let _ = write!(io::stderr(), "\r\u{1b}[K");
         }
         if let Some((path, trace)) = &mut self.trace
@@ -253,11 +287,7 @@ impl Watcher {
 
 impl Watch for Watcher {
     fn progress(&mut self, messages: u64) {
-        if self.is_shown {
-            let messages = self.before + messages;
-            let rate = messages_per_second(messages, self.begun.elapsed().as_secs_f64());
-            let _ = write!(io::stderr(), "\r\u{1b}[K{messages} messages, {rate:.0} per second");
-        }
+        self.tell(self.before + messages);
     }
 
     fn wants_lines(&self) -> bool {

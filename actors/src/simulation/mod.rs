@@ -43,8 +43,8 @@ pub use law::Law;
 pub use registry::{Outcome, RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
 pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
 pub use simulator::{
-    Event, Fault, Faults, Happening, Simulation, Summary, UnknownFault, Unwatched, Watch, replay, simulate,
-    simulate_tampered,
+    DriverDoing, Event, Fault, Faults, Happening, Saying, Simulation, Summary, Tampers, Told, UnknownFault,
+    Unwatched, Watch, replay, simulate, simulate_tampered,
 };
 pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
 pub use tamper::Tamper;

@@ -4,13 +4,14 @@
 
 mod answering;
 mod carrying;
+mod numbered;
 mod parts;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use self::parts::{Actor, Child, DriverChild, EventorChild, Link, Memory, Owner, Stream};
+use self::parts::{Actor, Child, DriverChild, EventorChild, Late, Link, Memory, Owner, Stream};
 pub use self::parts::{Conduct, DriversTampers};
 pub(in super::super) use self::parts::{DepotOptions, SetOff};
 use super::super::instances::NoBooks;
@@ -26,7 +27,7 @@ use crate::driver::client::DriverClient;
 use crate::driver::{DriverSpec, process_name};
 use crate::drivers::{
     ChildEnded, ChildKind, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversOutcome,
-    EventorSaid,
+    EventorSaid, RegisterTaskHandler,
 };
 use crate::eventor::{Eventor, EventorCall, TaskEventSink};
 use crate::process::Lifetime;
@@ -43,9 +44,11 @@ pub struct Depot {
     owner: Owner,
     children: BTreeMap<Attempt, Child>,
     /// What children said that have ended; it arrives all the same.
-    late: BTreeMap<Attempt, VecDeque<DriversAsk>>,
+    late: BTreeMap<Attempt, Late>,
     grounds: BTreeMap<DriverName, Ground>,
     audiences: BTreeMap<DriverName, Audience>,
+    /// Handlers whose registration is not answered yet.
+    coming: BTreeMap<u64, (DriverName, TaskEventSink)>,
     generations: Generation,
     await_endings: Option<u64>,
     endings: VecDeque<ChildEnded>,
@@ -65,10 +68,11 @@ pub struct Depot {
 impl Depot {
     /// A depot whose owner has just been started, and nothing runs.
     pub(in super::super) fn new(options: DepotOptions) -> Self {
-        let ground = |spec: &DriverSpec| {
+        let ground = |(number, spec): (u32, &DriverSpec)| {
             let process = process_name(&spec.name).ok()?;
-            let tasks = Arc::clone(&options.tasks);
-            Some((spec.name.clone(), Ground::new(process, tasks, options.keeps_positions)))
+            let every = options.unnumbered_every;
+            let keeps_positions = every == 0 || number % every != every - 1;
+            Some((spec.name.clone(), Ground::new(process, Arc::clone(&options.tasks), keeps_positions)))
         };
         let audience =
             |spec: &DriverSpec| (spec.name.clone(), Audience::new(options.drivers.eventor.journal_items));
@@ -76,8 +80,9 @@ impl Depot {
             owner: new_owner(&options),
             children: BTreeMap::new(),
             late: BTreeMap::new(),
-            grounds: options.specs.iter().filter_map(ground).collect(),
+            grounds: (0..).zip(options.specs.iter()).filter_map(ground).collect(),
             audiences: options.specs.iter().map(audience).collect(),
+            coming: BTreeMap::new(),
             generations: Generation::default(),
             await_endings: None,
             endings: VecDeque::new(),
@@ -103,6 +108,7 @@ impl Depot {
         self.owner = new_owner(&self.options);
         self.children.clear();
         self.late.clear();
+        self.coming.clear();
         self.endings.clear();
         self.set_off.clear();
         self.answered.clear();
@@ -123,8 +129,7 @@ impl Depot {
     /// How many steps were taken in here.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        let children: u64 = self.children.values().map(Child::steps).sum();
-        self.steps_before.0 + self.owner.steps() + children
+        self.steps_before.0 + self.owner.steps()
     }
 
     /// How many actors live.
@@ -163,9 +168,23 @@ impl Depot {
     }
 
     /// A handler for this task comes.
-    pub(in super::super) fn handler(&mut self, driver: &DriverName, task: u8) -> Option<TaskEventSink> {
-        let ground = self.grounds.get(driver)?;
-        Some(self.audiences.get_mut(driver)?.comes(task, self.options.journal_items, ground))
+    pub(in super::super) fn handler(&mut self, moment: Moment, asker: u64, driver: &DriverName, task: u8) {
+        let (Some(ground), Some(audience)) = (self.grounds.get(driver), self.audiences.get_mut(driver))
+        else {
+            return;
+        };
+        let sink = audience.comes(task, self.options.journal_items, ground);
+        self.coming.insert(asker, (driver.clone(), sink.clone()));
+        self.ask(moment, asker, RegisterTaskHandler { driver: driver.clone(), task: self.task(task), sink });
+    }
+
+    /// One whose registration was refused waits for nothing.
+    fn handler_answered(&mut self, asker: u64, answer: Option<&DriversAnswer>) {
+        let Some((driver, sink)) = self.coming.remove(&asker) else { return };
+        let is_refused = !matches!(answer, Some(DriversAnswer::RegisterTaskHandler(Ok(()))));
+        if is_refused && let Some(audience) = self.audiences.get_mut(&driver) {
+            audience.end(&sink);
+        }
     }
 
     /// All handlers of a driver's tasks read what waits for them.
@@ -207,8 +226,9 @@ impl Depot {
     }
 
     fn stir(&mut self, driver: &DriverName) {
-        let lives = self.children.iter().filter(|(_, child)| child.name == *driver).map(|(life, _)| *life);
-        self.set_off.extend(lives.map(SetOff::Stirred));
+        let theirs = self.children.values().filter(|child| child.name == *driver);
+        let stirred = theirs.map(|child| SetOff::Stirred(child.number, child.kind()));
+        self.set_off.extend(stirred);
     }
 
     /// A step of the owner crashes.
@@ -255,8 +275,8 @@ impl Depot {
     /// The next thing that somebody said reaches the owner. False if there is none.
     pub(in super::super) fn deliver_mail(&mut self, moment: Moment, life: Attempt) -> bool {
         let living = self.children.get_mut(&life).and_then(|child| child.mail.pop_front());
-        let said = living.or_else(|| self.late.get_mut(&life)?.pop_front());
-        self.late.retain(|_, mail| !mail.is_empty());
+        let said = living.or_else(|| self.late.get_mut(&life)?.mail.pop_front());
+        self.late.retain(|_, late| !late.mail.is_empty());
         let Some(said) = said else { return false };
         self.owner.ask(moment, NOBODY, said);
         self.carry(moment);

@@ -7,7 +7,7 @@ use crate::shell::StopMode;
 use crate::vocabulary::Attempt;
 
 /// What a host can say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Order {
     /// The driver is wanted.
     Add,

@@ -30,6 +30,7 @@ mod world;
 
 pub use audience::Audience;
 pub use depot::{Conduct, Depot, DriversTampers};
+pub(super) use depot::{DepotOptions, SetOff};
 pub use driver::DriverLaws;
 pub use event::{DriversBounds, DriversEvent, Order};
 pub use eventor::EventorLaws;

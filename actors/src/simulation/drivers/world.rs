@@ -11,8 +11,8 @@ use super::depot::{Conduct, Depot, DepotOptions, DriversTampers};
 use super::event::{DriversBounds, DriversEvent, Order};
 use crate::driver::{DriverSpec, TaskKey};
 use crate::drivers::{
-    AddDriver, AnnounceTask, ChildKind, DispenseDriver, DriversOptions, ForgetTaskHandler,
-    RegisterTaskHandler, RemoveDriver, RestartDriver, Wanted,
+    AddDriver, AnnounceTask, ChildKind, DispenseDriver, DriversOptions, ForgetTaskHandler, RemoveDriver,
+    RestartDriver, Wanted,
 };
 use crate::process::{Executable, Lifetime, ProcessSpec};
 use crate::vocabulary::{AllocationId, Attempt, DriverName, Moment, TaskName, Timestamp};
@@ -47,7 +47,7 @@ impl DriversWorld {
             drivers,
             specs: Arc::new([DriverSpec::new(driver(), process)]),
             tasks: Arc::new([task()]),
-            keeps_positions: bounds.keeps_positions,
+            unnumbered_every: u32::from(!bounds.keeps_positions),
             journal_items: bounds.journal.0,
             tampers,
         };
@@ -102,11 +102,7 @@ impl DriversWorld {
                 self.depot.ask(moment, asker, DispenseDriver { name: driver, wanted, within });
             }
             Order::Announce => self.depot.ask(moment, asker, AnnounceTask { driver, task: task() }),
-            Order::Handle => {
-                if let Some(sink) = self.depot.handler(&driver, 0) {
-                    self.depot.ask(moment, asker, RegisterTaskHandler { driver, task: task(), sink });
-                }
-            }
+            Order::Handle => self.depot.handler(moment, asker, &driver, 0),
             Order::Forget => self.depot.ask(moment, asker, ForgetTaskHandler { driver, task: task() }),
         }
     }

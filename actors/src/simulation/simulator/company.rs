@@ -7,14 +7,16 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::super::instances::{House, NoBooks, SetOut};
+use super::super::drivers::{Depot, DriversTampers};
+use super::super::instances::{House, NoBooks};
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
-use super::super::registry::{Outcome, RegistryDisk, RegistryLaws};
+use super::super::registry::{RegistryDisk, RegistryLaws};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
 use super::chance::mixed;
+use super::drivers::{Wishes, depot};
 use super::event::Happening;
 use super::roles::Cast;
 use crate::instances::InstancesOptions;
@@ -53,6 +55,15 @@ pub(super) enum Signal {
     Due(Happening, Timestamp),
 }
 
+/// The faults that are put into the machines of a company.
+#[derive(Debug, Clone, Default)]
+pub struct Tampers {
+    /// Into the registry.
+    pub registry: Option<Rc<dyn Tamper<Registry>>>,
+    /// Into drivers, eventors and their owner.
+    pub drivers: DriversTampers,
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Company {
     pub(super) cast: Cast,
@@ -61,6 +72,8 @@ pub(super) struct Company {
     pub(super) registry: RegistryActor,
     pub(super) house: House,
     pub(super) inventory: InventoryActor,
+    pub(super) depot: Depot,
+    pub(super) wishes: Wishes,
     pub(super) inventory_follow: Option<u64>,
     pub(super) inventory_inbox: VecDeque<InstancesItem>,
     pub(super) inventory_is_owed: bool,
@@ -78,7 +91,8 @@ pub(super) struct Company {
 }
 
 impl Company {
-    pub(super) fn new(cast: Cast, tamper: Option<Rc<dyn Tamper<Registry>>>) -> Self {
+    pub(super) fn new(cast: Cast, drivers: u32, tampers: Tampers) -> Self {
+        let tamper = tampers.registry;
         let now = Timestamp::from_epoch(Duration::from_secs(1_000_000));
         let options =
             RegistryOptions { restore_grace: Duration::from_secs(20), ..RegistryOptions::default() };
@@ -91,6 +105,8 @@ impl Company {
             tamper,
             house: House::new(InstancesOptions::default()),
             inventory: new_inventory(),
+            depot: depot(drivers, tampers.drivers),
+            wishes: Wishes::new(drivers),
             inventory_follow: None,
             inventory_inbox: VecDeque::new(),
             inventory_is_owed: false,
@@ -111,7 +127,11 @@ impl Company {
 
     /// How many steps all machines have taken so far.
     pub(super) fn steps(&self) -> u64 {
-        self.steps_before + self.registry.steps() + self.house.steps() + self.inventory.steps()
+        self.steps_before
+            + self.registry.steps()
+            + self.house.steps()
+            + self.inventory.steps()
+            + self.depot.steps()
     }
 
     /// The time, and a number that follows from it.
@@ -129,12 +149,14 @@ impl Company {
         self.house.load(moment);
         self.inventory.loaded(moment, ());
         self.signals.push(Signal::Ready(Happening::Load(true)));
+        self.raise_drivers();
         self.hear();
     }
 
     /// The host is gone, whatever it was at.
     pub(super) fn fall(&mut self, reached: usize) {
-        self.steps_before = self.steps();
+        self.steps_before = self.steps() - self.depot.steps();
+        self.depot.next_run();
         let mut disk = self.registry.books.clone();
         let mut laws = self.registry.witness.clone();
         disk.begin_run(reached, self.now);
@@ -151,16 +173,21 @@ impl Company {
         self.curtain = Curtain::Down;
     }
 
-    pub(super) fn request_stop(&mut self) {
+    pub(super) fn request_stop(&mut self, mode: StopMode) {
         self.curtain = Curtain::Falling;
         let moment = self.moment();
+        self.stop_drivers(mode);
         self.inventory.request_stop(moment, StopMode::Stop);
         self.house.request_stop(moment);
     }
 
     /// Consumers have stopped: the registry follows. When it has, nothing may be left.
     fn go_on_falling(&mut self) {
-        if self.curtain == Curtain::Falling && self.house.has_ended && self.inventory.has_ended() {
+        if self.curtain == Curtain::Falling
+            && self.house.has_ended
+            && self.inventory.has_ended()
+            && self.depot.has_ended
+        {
             self.curtain = Curtain::Fallen;
             self.registry.request_stop(self.moment(), StopMode::Stop);
         }
@@ -192,9 +219,8 @@ impl Company {
 
     pub(super) fn ask_instances<Q: Message<crate::instances::Instances>>(&mut self, message: Q) {
         if self.curtain == Curtain::Up {
-            self.askers += 2;
-            self.unanswered.insert(self.askers + 1);
-            self.house.ask(self.moment(), self.askers + 1, message.into_ask());
+            let asker = self.next_asker();
+            self.house.ask(self.moment(), asker, message.into_ask());
         }
     }
 
@@ -204,7 +230,14 @@ impl Company {
         }
     }
 
-    fn answered(&mut self, asker: u64) {
+    /// A number for whoever asks next.
+    pub(super) fn next_asker(&mut self) -> u64 {
+        self.askers += 2;
+        self.unanswered.insert(self.askers + 1);
+        self.askers + 1
+    }
+
+    pub(super) fn answered(&mut self, asker: u64) {
         if asker != INVENTORY_ASKER && !self.unanswered.remove(&asker) {
             self.cry(Law::Shell7, format!("question {asker} was answered twice"));
         }
@@ -235,10 +268,13 @@ impl Company {
         self.hear_registry();
         self.hear_house();
         self.hear_inventory();
+        self.hear_depot();
         self.go_on_falling();
         self.plan();
+        self.plan_drivers();
         if self.broken.is_none() {
             let laws = self.registry.witness.broken().or_else(|| self.house.broken());
+            let laws = laws.or_else(|| self.depot.broken());
             self.broken = laws.or_else(|| self.inventory.witness.broken()).cloned();
         }
     }
@@ -332,43 +368,6 @@ impl Company {
                     self.hear_house();
                 }
             }
-        }
-    }
-
-    // === What is due ===
-
-    fn plan(&mut self) {
-        for life in std::mem::take(&mut self.house.stirred) {
-            let Some(plugin) = self.house.plugin_of(life).map(|plugin| self.cast.number_of(plugin)) else {
-                continue;
-            };
-            if self.house.call_of(life).is_some() {
-                self.signals.push(Signal::Called(plugin));
-            }
-            if let Some(at) = self.house.timer_of(life) {
-                self.signals.push(Signal::Due(Happening::InstanceTimers(plugin), at));
-            }
-        }
-        for set_out in std::mem::take(&mut self.house.set_out) {
-            self.signals.push(Signal::Ready(match set_out {
-                SetOut::Feed => Happening::Feed,
-                SetOut::Endings => Happening::Endings,
-                SetOut::Report(plugin) => Happening::Report(self.cast.number_of(&plugin)),
-            }));
-        }
-        let due = [
-            (self.registry.next_timer(), Happening::RegistryTimers),
-            (self.registry.pauses_until(), Happening::Wake),
-            (self.house.parent_timer(), Happening::InstancesTimers),
-            (self.inventory.next_timer(), Happening::InventoryTimers),
-        ];
-        let due = due.into_iter().filter_map(|(at, what)| Some(Signal::Due(what, at?)));
-        self.signals.extend(due);
-        if self.registry.is_loading() && self.curtain != Curtain::Down {
-            self.signals.push(Signal::Ready(Happening::Load(true)));
-        }
-        if self.registry.books.waiting() > 0 {
-            self.signals.push(Signal::Ready(Happening::Settle(1, Outcome::Written)));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::super::drivers::{Conduct, Order};
 use super::super::instances::Behaviour;
 use super::super::registry::Outcome;
 use crate::vocabulary::Timestamp;
@@ -77,10 +78,57 @@ pub enum Happening {
     Fall(u32),
     /// The host is killed when so many of the waiting writes have reached the disk.
     KillHost(u32),
+    /// Something of the driver of this number.
+    Driver(u32, DriverDoing),
+    /// Word of ended drivers and eventors reaches their owner.
+    DriversEndings,
+    /// What is due in the owner of the drivers.
+    DriversTimers,
+    /// The next step of the drivers' owner will crash.
+    CrashDrivers,
+    /// The host is told to stop, and to leave in place what outlives it.
+    Detach,
     /// The host is told to stop.
     Stop,
     /// A host starts on what the last one left.
     Start,
+}
+
+/// What can happen of one driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DriverDoing {
+    /// The host says something about it.
+    Order(Order),
+    /// The host says something about one of its tasks.
+    Task(u8, Order),
+    /// What the driver reported reaches its owner.
+    Mail,
+    /// What its eventor said reaches the owner.
+    EventorMail,
+    /// The step that it has under way comes back.
+    Answer(Conduct),
+    /// It hears that its process has ended.
+    HearEnd,
+    /// Its eventor hears of its stream.
+    Hear(Conduct),
+    /// Its process ends of itself.
+    Exit,
+    /// Something happens to one of its tasks.
+    Event(u8),
+    /// The handlers of its tasks read.
+    Read,
+    /// What is due in it.
+    Timers,
+    /// What is due in its eventor.
+    EventorTimers,
+    /// Its next step will crash.
+    Crash,
+    /// The next step of its eventor will crash.
+    CrashEventor,
+    /// Its actor falls.
+    Fall,
+    /// Its eventor falls.
+    FallEventor,
 }
 
 /// How the plugin of this number is written.
@@ -140,8 +188,34 @@ impl fmt::Display for Happening {
             Self::CrashInventory => f.write_str("crash inventory"),
             Self::Fall(plugin) => write!(f, "kill {}", plugin_text(*plugin)),
             Self::KillHost(reached) => write!(f, "kill-host written={reached}"),
+            Self::Driver(number, doing) => write_driver(f, *number, *doing),
+            Self::DriversEndings => f.write_str("deliver drivers-endings"),
+            Self::DriversTimers => f.write_str("due drivers"),
+            Self::CrashDrivers => f.write_str("crash drivers"),
+            Self::Detach => f.write_str("detach"),
             Self::Stop => f.write_str("stop"),
             Self::Start => f.write_str("start"),
         }
+    }
+}
+
+fn write_driver(f: &mut fmt::Formatter<'_>, number: u32, doing: DriverDoing) -> fmt::Result {
+    match doing {
+        DriverDoing::Order(order) => write!(f, "{} d{number}", order.as_str()),
+        DriverDoing::Task(task, order) => write!(f, "{} d{number} t{task} main", order.as_str()),
+        DriverDoing::Mail => write!(f, "deliver report d{number}"),
+        DriverDoing::EventorMail => write!(f, "deliver eventor-news d{number}"),
+        DriverDoing::Answer(conduct) => write!(f, "answer d{number} {}", conduct.as_str()),
+        DriverDoing::HearEnd => write!(f, "deliver end d{number}"),
+        DriverDoing::Hear(conduct) => write!(f, "stream d{number} {}", conduct.as_str()),
+        DriverDoing::Exit => write!(f, "kill d{number}"),
+        DriverDoing::Event(task) => write!(f, "event d{number} t{task} main happened"),
+        DriverDoing::Read => write!(f, "read d{number}"),
+        DriverDoing::Timers => write!(f, "due d{number}"),
+        DriverDoing::EventorTimers => write!(f, "due eventor d{number}"),
+        DriverDoing::Crash => write!(f, "crash d{number}"),
+        DriverDoing::CrashEventor => write!(f, "crash eventor d{number}"),
+        DriverDoing::Fall => write!(f, "fall d{number}"),
+        DriverDoing::FallEventor => write!(f, "fall eventor d{number}"),
     }
 }

@@ -24,6 +24,10 @@ pub enum Fault {
     FullDisk,
     /// Steps of machines crash, and instances fall.
     Crash,
+    /// Processes of drivers end.
+    Exit,
+    /// Streams of drivers break.
+    Stream,
     /// The host is killed.
     KillHost,
     /// The host is stopped in order.
@@ -32,7 +36,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Slow,
         Self::Hang,
         Self::Lie,
@@ -42,6 +46,8 @@ impl Fault {
         Self::Disk,
         Self::FullDisk,
         Self::Crash,
+        Self::Exit,
+        Self::Stream,
         Self::KillHost,
         Self::Shutdown,
     ];
@@ -59,6 +65,8 @@ impl Fault {
             Self::Disk => "disk",
             Self::FullDisk => "full-disk",
             Self::Crash => "crash",
+            Self::Exit => "exit",
+            Self::Stream => "stream",
             Self::KillHost => "kill-host",
             Self::Shutdown => "shutdown",
         }
@@ -74,7 +82,7 @@ impl fmt::Display for Fault {
 /// A text that names no faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no fault; name some of slow, hang, lie, die, not-ready, fail, disk, full-disk, crash, kill-host, shutdown with commas between them, or all, or none"
+    "{0:?} is no fault; name some of slow, hang, lie, die, not-ready, fail, disk, full-disk, crash, exit, stream, kill-host, shutdown with commas between them, or all, or none"
 )]
 pub struct UnknownFault(
     /// What was given.
@@ -93,6 +101,21 @@ impl Faults {
 
     pub(super) const fn has(self, fault: Fault) -> bool {
         self.0[fault as usize]
+    }
+}
+
+/// As the command line takes them.
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::ALL => f.write_str("all"),
+            Self::NONE => f.write_str("none"),
+            some => {
+                let names: Vec<&str> =
+                    Fault::ALL.into_iter().filter(|fault| some.has(*fault)).map(Fault::as_str).collect();
+                f.write_str(&names.join(","))
+            }
+        }
     }
 }
 

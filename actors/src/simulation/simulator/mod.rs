@@ -11,24 +11,24 @@
 
 mod chance;
 mod company;
+mod drivers;
 mod event;
 mod faults;
 mod plan;
 mod playing;
 mod roles;
+mod words;
 
-use std::rc::Rc;
-
-pub use event::{Event, Happening};
+pub use company::Tampers;
+pub use event::{DriverDoing, Event, Happening};
 pub use faults::{Fault, Faults, UnknownFault};
+pub use words::{Saying, Told};
 
 use self::company::Company;
 use self::plan::Plan;
 use self::roles::Cast;
 use super::search::{Counterexample, Play, play, shorten};
-use super::tamper::Tamper;
 use super::witness::Violation;
-use crate::registry::Registry;
 
 /// What to simulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Simulation {
     pub plugins: u32,
     /// How many allocations serve them; at least one.
     pub allocations: u32,
+    /// How many drivers there are, each with three tasks.
+    pub drivers: u32,
     /// How many messages the machines take before it ends.
     pub messages: u64,
     /// What goes wrong.
@@ -92,19 +94,19 @@ impl Watch for Unwatched {}
 /// # Errors
 /// A shortened history that breaks a law.
 pub fn simulate(simulation: &Simulation, watch: &mut impl Watch) -> Result<Summary, Counterexample<Event>> {
-    simulate_tampered(simulation, None, watch)
+    simulate_tampered(simulation, Tampers::default(), watch)
 }
 
-/// Runs a simulation in which the registry is wrong on purpose.
+/// Runs a simulation in which machines are wrong on purpose.
 ///
 /// # Errors
 /// A shortened history that breaks a law.
 pub fn simulate_tampered(
     simulation: &Simulation,
-    tamper: Option<Rc<dyn Tamper<Registry>>>,
+    tampers: Tampers,
     watch: &mut impl Watch,
 ) -> Result<Summary, Counterexample<Event>> {
-    let start = Company::new(Cast::new(simulation.plugins, simulation.allocations), tamper);
+    let start = company_of(simulation, tampers);
     let (summary, violation) = run(simulation, &start, watch, &mut |_| {});
     let Some(violation) = violation else { return Ok(summary) };
     // It runs again to the same end, and what happened is noted.
@@ -116,13 +118,13 @@ pub fn simulate_tampered(
 
 /// Plays a history from the beginning. Gives the law that it breaks, if any.
 #[must_use]
-pub fn replay(
-    simulation: &Simulation,
-    tamper: Option<Rc<dyn Tamper<Registry>>>,
-    history: &[Event],
-) -> Option<Violation> {
-    let start = Company::new(Cast::new(simulation.plugins, simulation.allocations), tamper);
+pub fn replay(simulation: &Simulation, tampers: Tampers, history: &[Event]) -> Option<Violation> {
+    let start = company_of(simulation, tampers);
     play(&start, history).map(|(_, violation)| violation)
+}
+
+fn company_of(simulation: &Simulation, tampers: Tampers) -> Company {
+    Company::new(Cast::new(simulation.plugins, simulation.allocations), simulation.drivers, tampers)
 }
 
 fn run(
@@ -133,6 +135,7 @@ fn run(
 ) -> (Summary, Option<Violation>) {
     let mut company = start.clone();
     company.trace = watch.wants_lines().then(Vec::new);
+    company.depot.told = watch.wants_lines().then(Vec::new);
     let mut plan = Plan::new(simulation.seed, simulation.faults, &company);
     plan.heed(&mut company);
     let begun = company.now;

@@ -3,6 +3,8 @@
 //! Whatever can happen of itself is planned at some later instant, and what was planned for an earlier one happens first: so
 //! messages overtake each other as they would between threads, answers come late, and hosts die at any instant.
 
+mod drivers;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
@@ -11,7 +13,7 @@ use super::super::instances::Behaviour;
 use super::super::registry::Outcome;
 use super::chance::Chance;
 use super::company::{Company, Curtain, Signal};
-use super::event::{Event, Happening};
+use super::event::{DriverDoing, Event, Happening};
 use super::faults::{Fault, Faults};
 use crate::vocabulary::Timestamp;
 
@@ -50,6 +52,14 @@ enum Planned {
     Report(u32),
     Checked,
     Answer(u32),
+    /// The host says something about a driver.
+    Order(u32),
+    /// Something happens to a task of a driver.
+    Happen(u32),
+    /// Handlers of tasks read.
+    Read(u32),
+    /// What an actor of a driver said arrives.
+    Mail(u32, DriverDoing),
 }
 
 /// What is planned once at a time.
@@ -65,6 +75,9 @@ enum Once {
     Instances,
     Inventory,
     Instance(u32),
+    Driver(u32, DriverDoing),
+    DriversEndings,
+    Drivers,
     Start,
 }
 
@@ -85,6 +98,12 @@ impl Plan {
         for who in 0..company.cast.allocations() {
             let within = plan.chance.below(5_000_000);
             plan.add(now + micros(within), Planned::Act(who));
+        }
+        for driver in 0..company.depot.drivers() {
+            for planned in [Planned::Order(driver), Planned::Happen(driver), Planned::Read(driver)] {
+                let within = plan.chance.below(1_000_000);
+                plan.add(now + micros(within), planned);
+            }
         }
         plan.add(now, Planned::Question);
         plan.add(now + Duration::from_secs(1), Planned::Break);
@@ -149,6 +168,9 @@ impl Plan {
         let at = now + micros(pause);
         match what {
             Happening::Report(plugin) => self.add(at, Planned::Report(plugin)),
+            Happening::Driver(driver, mail @ (DriverDoing::Mail | DriverDoing::EventorMail)) => {
+                self.add(at, Planned::Mail(driver, mail));
+            }
             Happening::Checked(_) => self.add(at + micros(20_000), Planned::Checked),
             other => {
                 if let Some(once) = once_of(other) {
@@ -198,6 +220,22 @@ impl Plan {
             Planned::Report(plugin) => Some(Happening::Report(plugin)),
             Planned::Checked => Some(Happening::Checked(!self.chance.once_in(3))),
             Planned::Answer(plugin) => Some(Happening::Answer(plugin, self.behaviour())),
+            Planned::Order(driver) => {
+                let pause = micros(500_000 + self.chance.below(6_000_000));
+                self.add(at + pause, Planned::Order(driver));
+                Some(Happening::Driver(driver, self.order()))
+            }
+            Planned::Happen(driver) => {
+                let pause = micros(5_000 + self.chance.below(300_000));
+                self.add(at + pause, Planned::Happen(driver));
+                Some(Happening::Driver(driver, DriverDoing::Event(self.task())))
+            }
+            Planned::Read(driver) => {
+                let pause = micros(20_000 + self.chance.below(1_500_000));
+                self.add(at + pause, Planned::Read(driver));
+                Some(Happening::Driver(driver, DriverDoing::Read))
+            }
+            Planned::Mail(driver, mail) => Some(Happening::Driver(driver, mail)),
             Planned::Of(once) => self.of_itself(at, once, company),
         }
     }
@@ -214,6 +252,9 @@ impl Plan {
             Once::Instances => Some(Happening::InstancesTimers),
             Once::Inventory => Some(Happening::InventoryTimers),
             Once::Instance(plugin) => Some(Happening::InstanceTimers(plugin)),
+            Once::Driver(driver, doing) => Some(Happening::Driver(driver, self.conduct(doing))),
+            Once::DriversEndings => Some(Happening::DriversEndings),
+            Once::Drivers => Some(Happening::DriversTimers),
             Once::Start => Some(Happening::Start),
         }
     }
@@ -282,23 +323,37 @@ impl Plan {
         }
         let plugin = u32::try_from(self.chance.below(company.cast.halves().into())).unwrap_or(0);
         let waiting = u64::try_from(company.registry.books.waiting()).unwrap_or(0);
+        let drivers = company.depot.drivers();
+        let driver = u32::try_from(self.chance.below(drivers.into())).unwrap_or(0);
+        if drivers > 0 && self.does(Fault::Exit, 6) {
+            return Some(Happening::Driver(driver, DriverDoing::Exit));
+        }
+        if drivers > 0 && self.does(Fault::Stream, 2) {
+            return Some(Happening::Driver(driver, self.broken_stream()));
+        }
         if self.does(Fault::FullDisk, 20) {
             self.full_until = at + micros(self.chance.below(3_000_000));
             return Some(Happening::DiskFull);
         }
         if self.does(Fault::Crash, 3) {
-            return Some(match self.chance.below(6) {
+            return Some(match self.chance.below(6 + u64::from(drivers.min(5))) {
                 0..=1 => Happening::CrashRegistry,
                 2 => Happening::CrashInstances,
                 3 => Happening::CrashInventory,
                 4 => Happening::CrashInstance(plugin),
-                _ => Happening::Fall(plugin),
+                5 => Happening::Fall(plugin),
+                6 => Happening::CrashDrivers,
+                7 => Happening::Driver(driver, DriverDoing::Crash),
+                8 => Happening::Driver(driver, DriverDoing::CrashEventor),
+                9 => Happening::Driver(driver, DriverDoing::Fall),
+                _ => Happening::Driver(driver, DriverDoing::FallEventor),
             });
         }
         if self.does(Fault::KillHost, 30) {
             return Some(Happening::KillHost(u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0)));
         }
-        self.does(Fault::Shutdown, 60).then_some(Happening::Stop)
+        self.does(Fault::Shutdown, 60)
+            .then(|| if self.chance.once_in(2) { Happening::Stop } else { Happening::Detach })
     }
 
     /// The host is gone: what was planned of its actors will find nobody.
@@ -319,6 +374,9 @@ fn once_of(what: Happening) -> Option<Once> {
         Happening::InstancesTimers => Once::Instances,
         Happening::InventoryTimers => Once::Inventory,
         Happening::InstanceTimers(plugin) => Once::Instance(plugin),
+        Happening::Driver(driver, doing) => Once::Driver(driver, doing),
+        Happening::DriversEndings => Once::DriversEndings,
+        Happening::DriversTimers => Once::Drivers,
         Happening::Start => Once::Start,
         _ => return None,
     })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::instances::{Behaviour, Errand, House};
+use super::super::instances::{Behaviour, Errand, House, SetOut};
 use super::super::law::Law;
 use super::super::registry::Outcome;
 use super::super::search::Play;
@@ -12,7 +12,7 @@ use super::event::{Event, Happening};
 use crate::instances::{AwaitRetired, CheckNow, Dispense};
 use crate::inventory::{InventoryOutcome, TakeInventory};
 use crate::registry::{CheckOutcome, Describe, List, WaitForPlugin};
-use crate::shell::Machine;
+use crate::shell::{Machine, StopMode};
 use crate::vocabulary::{Attempt, Timestamp};
 
 impl Company {
@@ -75,9 +75,14 @@ impl Company {
                 self.fall(reached as usize);
                 self.signals.push(Signal::Ready(Happening::Start));
             }
-            Happening::Stop if self.curtain == Curtain::Up => self.request_stop(),
+            Happening::Driver(number, doing) => self.driver_does(number, doing),
+            Happening::DriversEndings => self.depot.deliver_endings(moment),
+            Happening::DriversTimers => self.depot.owner_timers_due(moment),
+            Happening::CrashDrivers => self.depot.crash_owner(),
+            Happening::Stop if self.curtain == Curtain::Up => self.request_stop(StopMode::Stop),
+            Happening::Detach if self.curtain == Curtain::Up => self.request_stop(StopMode::Detach),
             // A host runs already, or stops already.
-            Happening::Stop | Happening::Start => {}
+            Happening::Stop | Happening::Detach | Happening::Start => {}
         }
     }
 
@@ -189,6 +194,42 @@ impl Company {
         }
     }
 
+    /// What can go on, and what is due.
+    pub(super) fn plan(&mut self) {
+        for life in std::mem::take(&mut self.house.stirred) {
+            let Some(plugin) = self.house.plugin_of(life).map(|plugin| self.cast.number_of(plugin)) else {
+                continue;
+            };
+            if self.house.call_of(life).is_some() {
+                self.signals.push(Signal::Called(plugin));
+            }
+            if let Some(at) = self.house.timer_of(life) {
+                self.signals.push(Signal::Due(Happening::InstanceTimers(plugin), at));
+            }
+        }
+        for set_out in std::mem::take(&mut self.house.set_out) {
+            self.signals.push(Signal::Ready(match set_out {
+                SetOut::Feed => Happening::Feed,
+                SetOut::Endings => Happening::Endings,
+                SetOut::Report(plugin) => Happening::Report(self.cast.number_of(&plugin)),
+            }));
+        }
+        let due = [
+            (self.registry.next_timer(), Happening::RegistryTimers),
+            (self.registry.pauses_until(), Happening::Wake),
+            (self.house.parent_timer(), Happening::InstancesTimers),
+            (self.inventory.next_timer(), Happening::InventoryTimers),
+        ];
+        let due = due.into_iter().filter_map(|(at, what)| Some(Signal::Due(what, at?)));
+        self.signals.extend(due);
+        if self.registry.is_loading() && self.curtain != Curtain::Down {
+            self.signals.push(Signal::Ready(Happening::Load(true)));
+        }
+        if self.registry.books.waiting() > 0 {
+            self.signals.push(Signal::Ready(Happening::Settle(1, Outcome::Written)));
+        }
+    }
+
     fn result(&self) -> Result<(), Violation> {
         self.broken.clone().map_or(Ok(()), Err)
     }
@@ -217,6 +258,8 @@ impl Play for Company {
         }
         self.compare();
         if self.curtain == Curtain::Up {
+            self.depot.check_calm();
+            self.hear();
             self.check_answered();
         }
         self.result()
@@ -249,6 +292,9 @@ impl Company {
                 }
             }
         }
+        self.calm_drivers();
+        self.hear();
+        self.signals.clear();
         self.deliver_reports(at)
     }
 

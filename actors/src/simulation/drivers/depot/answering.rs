@@ -298,7 +298,7 @@ fn numbers(child: &Child) -> impl Iterator<Item = u64> + use<> {
 }
 
 /// Whether a driver is connected to the process that runs.
-fn is_linked(driver: &DriverChild, ground: &Ground) -> bool {
+pub(super) fn is_linked(driver: &DriverChild, ground: &Ground) -> bool {
     driver.link.as_ref().is_some_and(|link| ground.runs(link.tag))
 }
 

@@ -21,8 +21,14 @@ impl Depot {
                     told.push(format!("drivers: {left:?}"));
                 }
                 match left {
-                    Left::Answer(Some(asker), answer) => self.answered.push((asker, Some(answer))),
-                    Left::Refused(asker, _) => self.answered.push((asker, None)),
+                    Left::Answer(Some(asker), answer) => {
+                        self.handler_answered(asker, Some(&answer));
+                        self.answered.push((asker, Some(answer)));
+                    }
+                    Left::Refused(asker, _) => {
+                        self.handler_answered(asker, None);
+                        self.answered.push((asker, None));
+                    }
                     Left::Call { number, call, .. } => self.call(moment, number, call),
                     Left::Ended(_) => {
                         self.has_ended = true;
@@ -125,23 +131,30 @@ impl Depot {
     }
 
     fn starts(&mut self, moment: Moment, life: Attempt, name: DriverName, actor: Actor) {
-        self.children.insert(life, Child { name, actor, mail: VecDeque::new() });
+        let number = self.options.specs.iter().position(|spec| spec.name == name).unwrap_or(0);
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let child = Child { number, name, actor, mail: VecDeque::new(), counted: Count::default() };
+        self.children.insert(life, child);
         self.carry_child(moment, life);
     }
 
     pub(super) fn carry_child(&mut self, moment: Moment, life: Attempt) {
-        self.set_off.push(SetOff::Stirred(life));
-        match self.children.get(&life).map(Child::kind) {
-            Some(ChildKind::Driver) => while self.carry_driver(moment, life) {},
-            Some(ChildKind::Eventor) => while self.carry_eventor(moment, life) {},
-            None => {}
+        let Some(child) = self.children.get(&life) else { return };
+        let (number, kind) = (child.number, child.kind());
+        self.set_off.push(SetOff::Stirred(number, kind));
+        match kind {
+            ChildKind::Driver => while self.carry_driver(moment, life) {},
+            ChildKind::Eventor => while self.carry_eventor(moment, life) {},
+        }
+        if let Some(child) = self.children.get_mut(&life) {
+            self.steps_before.0 += child.count();
         }
     }
 
     fn says(&mut self, life: Attempt, said: DriversAsk) {
         if let Some(child) = self.children.get_mut(&life) {
             child.mail.push_back(said);
-            self.set_off.push(SetOff::Mail(life));
+            self.set_off.push(SetOff::Mail(child.number, child.kind()));
         }
     }
 
@@ -222,17 +235,17 @@ impl Depot {
     // === Endings ===
 
     pub(super) fn end_child(&mut self, life: Attempt, ending: Ending) {
-        let Some(child) = self.children.remove(&life) else { return };
-        self.steps_before.0 += child.steps();
-        let kind = child.kind();
+        let Some(mut child) = self.children.remove(&life) else { return };
+        self.steps_before.0 += child.count();
+        let (number, kind) = (child.number, child.kind());
         if kind == ChildKind::Driver && ending != Ending::Normal && self.stopped.is_some() {
             self.is_excused = true;
         }
         let driver = child.name;
         self.stir(&driver);
         if !child.mail.is_empty() {
-            self.late.insert(life, child.mail);
-            self.set_off.push(SetOff::Mail(life));
+            self.late.insert(life, Late { number, kind, mail: child.mail });
+            self.set_off.push(SetOff::Mail(number, kind));
         }
         self.endings.push_back(ChildEnded { driver, kind, life, ending });
         self.set_off.push(SetOff::Endings);

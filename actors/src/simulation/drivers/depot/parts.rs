@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::super::super::instances::NoBooks;
-use super::super::super::stand_in::{Books, StandIn};
+use super::super::super::stand_in::{Books, Count, StandIn};
 use super::super::super::tamper::Tamper;
 use super::super::driver::DriverLaws;
 use super::super::eventor::EventorLaws;
@@ -16,7 +16,7 @@ use crate::drivers::{ChildKind, Drivers, DriversAsk, DriversChange, DriversImage
 use crate::eventor::Eventor;
 use crate::process::ProcessTag;
 use crate::shell::{Ticket, Written};
-use crate::vocabulary::{Attempt, DriverName, Timestamp};
+use crate::vocabulary::{DriverName, Timestamp};
 
 /// What the owner of the drivers remembers in spite of a crash.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ impl Books<Drivers> for Memory {
 pub(super) type Owner = StandIn<Drivers, Memory, DriversLaws>;
 
 /// How somebody meets a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Conduct {
     /// As it should.
     Well,
@@ -116,9 +116,21 @@ pub(super) enum Actor {
 
 #[derive(Debug, Clone)]
 pub(super) struct Child {
+    /// Which driver, by its place.
+    pub(super) number: u32,
     pub(super) name: DriverName,
     pub(super) actor: Actor,
     /// What it said and its owner has not heard.
+    pub(super) mail: VecDeque<DriversAsk>,
+    /// How many of its steps have been counted.
+    pub(super) counted: Count,
+}
+
+/// What a child said that has ended.
+#[derive(Debug, Clone)]
+pub(super) struct Late {
+    pub(super) number: u32,
+    pub(super) kind: ChildKind,
     pub(super) mail: VecDeque<DriversAsk>,
 }
 
@@ -141,8 +153,8 @@ pub(in super::super::super) struct DepotOptions {
     pub specs: Arc<[DriverSpec]>,
     /// The tasks that each of them runs.
     pub tasks: Arc<[TaskKey]>,
-    /// Whether the plugins number their events.
-    pub keeps_positions: bool,
+    /// Every so many plugins one numbers no events; all do with 0.
+    pub unnumbered_every: u32,
     /// How many items wait for one handler.
     pub journal_items: usize,
     pub tampers: DriversTampers,
@@ -151,12 +163,12 @@ pub(in super::super::super) struct DepotOptions {
 /// Something in the depot can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super::super) enum SetOff {
-    /// Something was said to the owner.
-    Mail(Attempt),
+    /// Something was said to the owner by this actor of a driver.
+    Mail(u32, ChildKind),
     /// Word of endings.
     Endings,
-    /// Somebody has something under way, or waits for an instant.
-    Stirred(Attempt),
+    /// This actor of a driver has something under way, or waits for an instant.
+    Stirred(u32, ChildKind),
 }
 
 impl Child {
@@ -167,11 +179,13 @@ impl Child {
         }
     }
 
-    pub(super) const fn steps(&self) -> u64 {
-        match &self.actor {
+    /// How many steps it has taken since this was asked before.
+    pub(super) fn count(&mut self) -> u64 {
+        let steps = match &self.actor {
             Actor::Driver(child) => child.actor.steps(),
             Actor::Eventor(child) => child.actor.steps(),
-        }
+        };
+        steps - std::mem::replace(&mut self.counted, Count(steps)).0
     }
 
     pub(super) fn next_timer(&self) -> Option<Timestamp> {

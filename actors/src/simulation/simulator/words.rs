@@ -1,0 +1,206 @@
+//! A history in the words of a message script, as far as a script has words for it.
+
+use std::collections::BTreeSet;
+
+use super::super::drivers::{Conduct, Order};
+use super::super::registry::Outcome;
+use super::Simulation;
+use super::drivers::is_unnumbered;
+use super::event::{DriverDoing, Event, Happening, plugin_text};
+use super::roles::Cast;
+use crate::registry::Register;
+
+/// What a script says of one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saying {
+    /// These lines.
+    Lines(Vec<String>),
+    /// Nothing: it happens of itself, in an order that no script can force.
+    OfItself,
+    /// Nothing: no verb says it.
+    Unsayable,
+}
+
+/// A history in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// What there is before a host starts.
+    pub before: Vec<String>,
+    /// What each event comes to.
+    pub sayings: Vec<(Event, Saying)>,
+}
+
+impl Simulation {
+    /// Puts a history into the words of a message script.
+    #[must_use]
+    pub fn tell(&self, history: &[Event]) -> Told {
+        let mut teller = Teller {
+            cast: Cast::new(self.plugins, self.allocations),
+            drivers: BTreeSet::new(),
+            tasks: BTreeSet::new(),
+            wanted: BTreeSet::new(),
+            allocations: BTreeSet::new(),
+        };
+        for event in history {
+            teller.meets(event.what);
+        }
+        teller.wanted.clone_from(&teller.drivers);
+        let mut before = teller.before();
+        before.push("host start".to_owned());
+        before.extend(teller.wishes());
+        let sayings = history.iter().map(|event| (*event, teller.say(event.what))).collect();
+        Told { before, sayings }
+    }
+}
+
+struct Teller {
+    cast: Cast,
+    drivers: BTreeSet<u32>,
+    tasks: BTreeSet<(u32, u8)>,
+    wanted: BTreeSet<u32>,
+    allocations: BTreeSet<u32>,
+}
+
+fn line(text: String) -> Saying {
+    Saying::Lines(vec![text])
+}
+
+impl Teller {
+    fn meets(&mut self, what: Happening) {
+        match what {
+            Happening::Register(who, _) => {
+                self.allocations.insert(who);
+            }
+            Happening::Driver(number, doing) => {
+                self.drivers.insert(number);
+                if let DriverDoing::Task(task, _) | DriverDoing::Event(task) = doing {
+                    self.tasks.insert((number, task));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The plugins and drivers of the world.
+    fn before(&self) -> Vec<String> {
+        let plugin = |who: &u32| {
+            let register = self.cast.registering(*who, 0);
+            match &register.provider {
+                Some(provider) => format!("plugin a{who} name={provider}"),
+                None => format!("plugin a{who}"),
+            }
+        };
+        let driver = |number: &u32| {
+            let positions = if is_unnumbered(*number) { " positions=no" } else { "" };
+            format!("driver d{number}{positions}")
+        };
+        self.allocations.iter().map(plugin).chain(self.drivers.iter().map(driver)).collect()
+    }
+
+    /// What a host says at its start.
+    fn wishes(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.wanted.iter().map(|number| format!("add-driver d{number}")).collect();
+        let handled = self.tasks.iter().filter(|(number, _)| self.wanted.contains(number));
+        lines.extend(handled.map(|(number, task)| format!("watch-task d{number} t{task} main")));
+        lines
+    }
+
+    fn say(&mut self, what: Happening) -> Saying {
+        match what {
+            Happening::Register(who, kind) => line(register(&self.cast.registering(who, kind), who, kind)),
+            Happening::Deregister(who) => {
+                let plugins = self.cast.deregistering(who).plugins;
+                let plugins: Vec<String> = plugins.iter().map(ToString::to_string).collect();
+                line(format!("deregister a{who} {}", plugins.join(" ")))
+            }
+            Happening::Describe(plugin) => line(format!("describe {}", plugin_text(plugin))),
+            Happening::List => line("list".to_owned()),
+            Happening::Wait(plugin, millis) => {
+                line(format!("wait {} within={}ms", plugin_text(plugin), millis.max(1)))
+            }
+            Happening::Dispense(plugin) => line(format!("dispense {} within=10s", plugin_text(plugin))),
+            Happening::Check(plugin) => line(format!("check {}", plugin_text(plugin))),
+            Happening::AwaitRetired(who) => line(format!("retired a{who}")),
+            Happening::TakeInventory => line("inventory".to_owned()),
+            Happening::DiskFull => line("disk full".to_owned()),
+            Happening::Wake => line("disk mended".to_owned()),
+            Happening::CrashRegistry => line("crash registry".to_owned()),
+            Happening::CrashInstances => line("crash instances".to_owned()),
+            Happening::CrashInventory => line("crash inventory".to_owned()),
+            Happening::KillHost(_) => line("host kill".to_owned()),
+            Happening::Stop => line("host stop".to_owned()),
+            Happening::Detach => line("host detach".to_owned()),
+            Happening::Start => {
+                let mut lines = vec!["host start".to_owned()];
+                lines.extend(self.wishes());
+                Saying::Lines(lines)
+            }
+            Happening::Driver(number, doing) => self.say_of_driver(number, doing),
+            Happening::Settle(_, Outcome::Written)
+            | Happening::Load(true)
+            | Happening::Checked(true)
+            | Happening::Feed
+            | Happening::InventoryFeed
+            | Happening::Report(_)
+            | Happening::Endings
+            | Happening::Answer(_, super::super::instances::Behaviour::Well)
+            | Happening::RegistryTimers
+            | Happening::InstancesTimers
+            | Happening::InstanceTimers(_)
+            | Happening::InventoryTimers
+            | Happening::DriversEndings
+            | Happening::DriversTimers => Saying::OfItself,
+            Happening::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
+            | Happening::Load(false)
+            | Happening::Checked(false)
+            | Happening::Answer(..)
+            | Happening::CrashInstance(_)
+            | Happening::CrashDrivers
+            | Happening::Fall(_) => Saying::Unsayable,
+        }
+    }
+
+    fn say_of_driver(&mut self, number: u32, doing: DriverDoing) -> Saying {
+        match doing {
+            DriverDoing::Order(order) => {
+                match order {
+                    Order::Add => self.wanted.insert(number),
+                    Order::Remove => self.wanted.remove(&number),
+                    Order::Restart | Order::Dispense | Order::Announce | Order::Handle | Order::Forget => {
+                        false
+                    }
+                };
+                let within = if order == Order::Dispense { " within=5s" } else { "" };
+                line(format!("{} d{number}{within}", order.as_str()))
+            }
+            DriverDoing::Task(task, order) => line(format!("{} d{number} t{task} main", order.as_str())),
+            DriverDoing::Event(task) => line(format!("event d{number} t{task} main happened")),
+            DriverDoing::Exit => line(format!("kill d{number}")),
+            DriverDoing::Hear(Conduct::Refuses) => line(format!("break d{number} events")),
+            DriverDoing::Hear(Conduct::IsSilent) => line(format!("break d{number} events code=UNAVAILABLE")),
+            DriverDoing::Mail
+            | DriverDoing::EventorMail
+            | DriverDoing::Answer(Conduct::Well)
+            | DriverDoing::Hear(_)
+            | DriverDoing::HearEnd
+            | DriverDoing::Read
+            | DriverDoing::Timers
+            | DriverDoing::EventorTimers => Saying::OfItself,
+            DriverDoing::Answer(_)
+            | DriverDoing::Crash
+            | DriverDoing::CrashEventor
+            | DriverDoing::Fall
+            | DriverDoing::FallEventor => Saying::Unsayable,
+        }
+    }
+}
+
+fn register(said: &Register, who: u32, kind: u8) -> String {
+    let plugins: Vec<String> = said.plugins.iter().map(ToString::to_string).collect();
+    let mut text = format!("register a{who} {} option.kind={kind}", plugins.join(" "));
+    if let Some(provider) = &said.provider {
+        text.push_str(&format!(" provider={provider}"));
+    }
+    text
+}

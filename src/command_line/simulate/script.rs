@@ -1,0 +1,165 @@
+//! A history that breaks a law, as a message script.
+
+use std::time::Duration;
+
+use callboard_actors::simulation::{Counterexample, Event, Saying, Simulation};
+
+use crate::script::{Played, Player, ScriptError};
+
+/// How many lines at most turn out to mean nothing to the actors of production.
+const MEANINGLESS_MAX: usize = 1_000;
+
+/// Writes a history as a script. It is played once, and a line that means nothing to the actors of production, such as the end of
+/// a stream that nobody reads, becomes a comment. Below its lines stands the law, so that it fails until somebody has looked.
+pub(super) fn write(simulation: &Simulation, command: &str, found: &Counterexample<Event>) -> String {
+    let mut lines = lines_of(simulation, found);
+    for _ in 0..MEANINGLESS_MAX {
+        match play(&lines.join("\n")) {
+            Err(ScriptError::Mistake { line, .. }) => {
+                let Some(said) = said_in(&mut lines, line) else { break };
+                *said = format!("# it means nothing here: {said}");
+            }
+            Ok(_) | Err(_) => break,
+        }
+    }
+    let law = found.violation.law;
+    let mut text = format!("# {command}\n");
+    for line in found.violation.to_string().lines() {
+        text.push_str(&format!("# {}\n", line.trim()));
+    }
+    text.push_str(HEAD);
+    text.push_str(&lines.join("\n"));
+    text.push_str(&format!("\n---\n{} must hold: {}\n", law.id(), law.sentence()));
+    text
+}
+
+const HEAD: &str = "#
+# This says to a host what the simulation said. Played by `callboard script`, it shows beside the law what the actors of production
+# make of it: if that breaks the law, write down what should have come, and keep it as a story. What only happened in the simulation
+# stands in comments; the command in the first line repeats all of it.
+
+";
+
+/// The line of this number, if it says something.
+fn said_in(lines: &mut [String], number: u32) -> Option<&mut String> {
+    let place = usize::try_from(number).ok()?.checked_sub(1)?;
+    lines.get_mut(place).filter(|line| !line.starts_with('#'))
+}
+
+fn play(lines: &str) -> Result<Played, ScriptError> {
+    let text = format!("{lines}\n---\n");
+    Player::new().play(&text)
+}
+
+fn lines_of(simulation: &Simulation, found: &Counterexample<Event>) -> Vec<String> {
+    let told = simulation.tell(&found.history);
+    let mut lines = told.before;
+    let mut said_at = None;
+    for (event, saying) in told.sayings {
+        match saying {
+            Saying::OfItself => {}
+            Saying::Unsayable => lines.push(format!("# only in the simulation: {}", event.what)),
+            Saying::Lines(said) => {
+                let passed = said_at.map_or(Duration::ZERO, |at| event.at.since(at));
+                if passed >= Duration::from_millis(2) {
+                    lines.push(format!("pass {}ms", passed.as_millis()));
+                }
+                said_at = Some(event.at);
+                lines.extend(said);
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    use callboard_actors::driver::TaskEventItem;
+    use callboard_actors::eventor::{Eventor, EventorCall};
+    use callboard_actors::registry::{Registry, RegistryNews};
+    use callboard_actors::shell::{Effect, Input};
+    use callboard_actors::simulation::{
+        DriversTampers, Faults, Tamper, Tampers, Unwatched, simulate_tampered,
+    };
+
+    use super::*;
+
+    const SMALL: Simulation = Simulation {
+        seed: 1,
+        plugins: 4,
+        allocations: 24,
+        drivers: 3,
+        messages: 20_000,
+        faults: Faults::ALL,
+    };
+
+    /// Forgets to tell of every update.
+    #[derive(Debug)]
+    struct DropsUpdates;
+
+    impl Tamper<Registry> for DropsUpdates {
+        fn effects(
+            &self,
+            _: &Registry,
+            _: &Input<Registry>,
+            effects: Vec<Effect<Registry>>,
+        ) -> Vec<Effect<Registry>> {
+            let is_lost = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::Updated(_)));
+            effects.into_iter().filter(|effect| !is_lost(effect)).collect()
+        }
+    }
+
+    /// Keeps every gap to itself.
+    #[derive(Debug)]
+    struct HidesGaps;
+
+    impl Tamper<Eventor> for HidesGaps {
+        fn effects(
+            &self,
+            _: &Eventor,
+            _: &Input<Eventor>,
+            mut effects: Vec<Effect<Eventor>>,
+        ) -> Vec<Effect<Eventor>> {
+            for effect in &mut effects {
+                if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
+                    Arc::make_mut(items).retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
+                }
+            }
+            effects
+        }
+    }
+
+    fn script_of(tampers: Tampers) -> String {
+        let found = simulate_tampered(&SMALL, tampers, &mut Unwatched).expect_err("it was not found out");
+        write(&SMALL, "callboard simulate --seed 1", &found)
+    }
+
+    fn outcome(script: &str) -> String {
+        let played = Player::new().play(script).unwrap_or_else(|error| panic!("{error} in\n{script}"));
+        assert_ne!(played.text, script, "a script of a broken law must fail:\n{script}");
+        played.text
+    }
+
+    #[test]
+    fn a_history_that_loses_an_update_becomes_a_script_that_shows_what_should_have_been_told_r3() {
+        let registry = Some(Rc::new(DropsUpdates) as Rc<dyn Tamper<Registry>>);
+        let script = script_of(Tampers { registry, ..Tampers::default() });
+        assert!(script.starts_with("# callboard simulate --seed 1\n# R3 is broken"), "{script}");
+        assert!(script.contains("\n---\nR3 must hold: "), "{script}");
+        let played = outcome(&script);
+        assert!(played.contains(" updated its registration as "), "{played}");
+    }
+
+    #[test]
+    fn a_history_that_hides_a_gap_becomes_a_script_in_which_its_handler_has_the_events_evt_02() {
+        let eventor = Some(Rc::new(HidesGaps) as Rc<dyn Tamper<Eventor>>);
+        let drivers = DriversTampers { eventor, ..DriversTampers::default() };
+        let script = script_of(Tampers { drivers, ..Tampers::default() });
+        assert!(script.contains("\nadd-driver d") && script.contains("\nevent d"), "{script}");
+        let played = outcome(&script);
+        assert!(played.contains("happened"), "{played}");
+    }
+}
