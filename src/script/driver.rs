@@ -9,14 +9,14 @@ use callboard_proto::drivers as wire;
 use callboard_proto::drivers::driver_server::DriverServer;
 use callboard_proto::goplugin::grpc_controller_server::GrpcControllerServer;
 use tokio::net::UnixListener;
-use tokio::sync::Notify;
-use tokio_stream::wrappers::UnixListenerStream;
+use tokio::sync::{Notify, mpsc};
+use tokio_stream::wrappers::{UnboundedReceiverStream, UnixListenerStream};
 use tonic::Status;
+use tonic::codegen::BoxStream;
 use tonic::transport::Server;
 
 use super::acting::{Act, Acting, Acts};
 use super::driver_tasks::{TaskEnding, Tasks};
-use super::says::Says;
 
 /// The service whose health a go-plugin host asks for.
 const HEALTH_SERVICE: &str = "plugin";
@@ -56,6 +56,9 @@ pub(super) enum StreamKind {
     Fingerprint,
     Events,
 }
+
+/// Where a stream is told what to say. It is over when this is dropped.
+pub(super) type Says<T> = mpsc::UnboundedSender<Result<T, Status>>;
 
 /// What a driver knows and is to do.
 pub(super) struct Book {
@@ -135,7 +138,7 @@ impl DriverPlugin {
         (book.wellbeing, book.reason) = (wellbeing, reason.to_owned());
         let fingerprint = fingerprint(&book);
         if let Some(says) = &book.fingerprints {
-            says.say(Some(Ok(fingerprint)));
+            let _ = says.send(Ok(fingerprint));
         }
     }
 
@@ -156,33 +159,30 @@ impl DriverPlugin {
             book.journal.push(event.clone());
         }
         if let Some(says) = &book.events {
-            says.say(Some(Ok(event)));
+            let _ = says.send(Ok(event));
         }
     }
 
     /// Says something in one of its streams that breaks the protocol. False means that it has none open.
     pub(super) fn garble(&self, kind: StreamKind) -> bool {
         let book = self.book();
+        let unknown = wire::FingerprintResponse { health: UNKNOWN_HEALTH, ..Default::default() };
         match kind {
-            StreamKind::Fingerprint => book.fingerprints.as_ref().map(|says| {
-                says.say(Some(Ok(wire::FingerprintResponse {
-                    health: UNKNOWN_HEALTH,
-                    ..Default::default()
-                })));
-            }),
+            StreamKind::Fingerprint => {
+                book.fingerprints.as_ref().is_some_and(|says| says.send(Ok(unknown)).is_ok())
+            }
             StreamKind::Events => {
-                book.events.as_ref().map(|says| says.say(Some(Ok(wire::DriverTaskEvent::default()))))
+                book.events.as_ref().is_some_and(|says| says.send(Ok(Default::default())).is_ok())
             }
         }
-        .is_some()
     }
 
     /// Ends one of its streams: with an error, or as if there were nothing more to say. False means that it has none open.
     pub(super) fn end_stream(&self, kind: StreamKind, how: Option<Status>) -> bool {
         let mut book = self.book();
         match kind {
-            StreamKind::Fingerprint => book.fingerprints.take().map(|says| says.say(how.map(Err))).is_some(),
-            StreamKind::Events => book.events.take().map(|says| says.say(how.map(Err))).is_some(),
+            StreamKind::Fingerprint => end(book.fingerprints.take(), how),
+            StreamKind::Events => end(book.events.take(), how),
         }
     }
 
@@ -207,6 +207,23 @@ impl DriverPlugin {
             }
         })
     }
+}
+
+/// A stream that says this at once, and then what it is told.
+pub(super) fn stream<T: Send + 'static>(first: impl IntoIterator<Item = T>) -> (Says<T>, BoxStream<T>) {
+    let (says, said) = mpsc::unbounded_channel();
+    for item in first {
+        let _ = says.send(Ok(item));
+    }
+    (says, Box::pin(UnboundedReceiverStream::new(said)))
+}
+
+/// Ends a stream. False means that there is none, or nobody listens.
+fn end<T>(stream: Option<Says<T>>, how: Option<Status>) -> bool {
+    stream.is_some_and(|says| match how {
+        Some(status) => says.send(Err(status)).is_ok(),
+        None => !says.is_closed(),
+    })
 }
 
 /// What it tells of itself at the moment.

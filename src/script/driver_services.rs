@@ -7,9 +7,8 @@ use callboard_proto::{base, drivers as wire, goplugin, hclspec};
 use tonic::{Request, Response, Status};
 
 use super::acting::{Act, answered};
-use super::driver::{DriverPlugin, fingerprint};
+use super::driver::{DriverPlugin, fingerprint, stream};
 use super::driver_tasks::{figures, waited};
-use super::says::Says;
 
 /// The type of a driver plugin on the wire.
 const DRIVER_TYPE: i32 = 2;
@@ -82,9 +81,9 @@ impl Driver for DriverPlugin {
         let act = self.play("Fingerprint").await?;
         let mut book = self.book();
         let first = if act == Act::Empty { Default::default() } else { fingerprint(&book) };
-        let says = Says::new([Some(Ok(first))]);
-        book.fingerprints = Some(says.clone());
-        Ok(Response::new(Box::pin(says)))
+        let (says, said) = stream([first]);
+        book.fingerprints = Some(says);
+        Ok(Response::new(said))
     }
 
     async fn task_events(
@@ -98,10 +97,9 @@ impl Driver for DriverPlugin {
             Some((stream, sequence)) if stream == book.name => sequence.parse().unwrap_or_default(),
             Some(_) | None => 0,
         };
-        let missed = book.journal.iter().skip(had).map(|event| Some(Ok(event.clone())));
-        let says = Says::new(missed.collect::<Vec<_>>());
-        book.events = Some(says.clone());
-        let mut response: Response<Boxed<_>> = Response::new(Box::pin(says));
+        let (says, said) = stream(book.journal.iter().skip(had).cloned());
+        book.events = Some(says);
+        let mut response = Response::new(said);
         if book.keeps_positions {
             let stream = book.name.parse().map_err(|_| Status::internal("its name is no stream"))?;
             response.metadata_mut().insert("callboard-events-stream", stream);
@@ -211,8 +209,7 @@ impl Driver for DriverPlugin {
     ) -> Result<Response<Boxed<wire::TaskStatsResponse>>, Status> {
         let id = request.into_inner().task_id;
         self.book().tasks.ends(&id)?;
-        let says = Says::new([Some(Ok(figures(&id))), None]);
-        Ok(Response::new(Box::pin(says)))
+        Ok(Response::new(Box::pin(tokio_stream::once(Ok(figures(&id))))))
     }
 
     async fn exec_task_streaming(

@@ -45,7 +45,6 @@ mod driver_tasks;
 mod driver_world;
 mod plugin;
 mod readers;
-mod says;
 
 mod record;
 mod told;

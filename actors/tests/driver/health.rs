@@ -137,14 +137,13 @@ fn a_hundred_ends(end: impl Fn(&House) + Copy + 'static) -> Vec<Instant> {
 
 #[test]
 fn a_hundred_errors_of_the_stream_are_a_hundred_resubscriptions_and_one_launch_hlt_05() {
-    let launches =
-        a_hundred_ends(|house| house.plugin.fingerprint(Some(Err(Status::unknown("docker is away")))));
+    let launches = a_hundred_ends(|house| house.plugin.fingerprint(Err(Status::unknown("docker is away"))));
     assert_eq!(launches.len(), 1);
 }
 
 #[test]
 fn a_hundred_polite_ends_of_the_stream_are_a_hundred_resubscriptions_and_one_launch_hlt_05() {
-    let launches = a_hundred_ends(|house| house.plugin.fingerprint(None));
+    let launches = a_hundred_ends(|house| house.plugin.end_fingerprints());
     assert_eq!(launches.len(), 1);
 }
 
@@ -199,8 +198,8 @@ fn its_health_is_its_own_word_and_equal_fingerprints_are_told_once() {
         let dispense = |wanted| DispenseDriver { name: name(), wanted, within: Duration::ZERO };
         assert!(stage.drivers.ask(dispense(Wanted::Reachable)).await.unwrap().is_ok());
         assert!(stage.drivers.ask(dispense(Wanted::Healthy)).await.unwrap().is_err());
-        (0..50).for_each(|_| stage.house.plugin.fingerprint(Some(Ok(undetected.clone()))));
-        stage.house.plugin.fingerprint(Some(Ok(super::plugin::healthy())));
+        (0..50).for_each(|_| stage.house.plugin.fingerprint(Ok(undetected.clone())));
+        stage.house.plugin.fingerprint(Ok(super::plugin::healthy()));
         let news = stage.until(|news| matches!(news, DriversNews::Reported(_))).await;
         assert!(is(DriverHealth::Healthy)(&news), "{news:?}");
     });

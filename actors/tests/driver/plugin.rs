@@ -1,67 +1,21 @@
 //! A driver plugin in this process that does what a test tells it to.
 
-use std::collections::VecDeque;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
 
 use callboard_proto::base::base_plugin_server::{BasePlugin, BasePluginServer};
 use callboard_proto::drivers::driver_server::{Driver, DriverServer};
 use callboard_proto::goplugin::grpc_controller_server::{GrpcController, GrpcControllerServer};
 use callboard_proto::{base, drivers as wire, goplugin, hclspec};
 use tokio::net::UnixListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio_stream::Stream;
-use tokio_stream::wrappers::UnixListenerStream;
+use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream, UnixListenerStream};
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
-/// How a stream ends, or what it says.
-type Item<T> = Option<Result<T, Status>>;
-
-/// What a plugin says in a stream, as long as it has one open.
-pub(crate) struct Says<T>(Arc<Mutex<Queue<T>>>);
-
-struct Queue<T> {
-    items: VecDeque<Item<T>>,
-    reader: Option<Waker>,
-}
-
-impl<T> Clone for Says<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Says<T> {
-    fn new(items: impl IntoIterator<Item = Item<T>>) -> Self {
-        Self(Arc::new(Mutex::new(Queue { items: items.into_iter().collect(), reader: None })))
-    }
-
-    pub(crate) fn say(&self, item: Item<T>) {
-        let mut queue = self.0.lock().unwrap();
-        queue.items.push_back(item);
-        if let Some(reader) = queue.reader.take() {
-            reader.wake();
-        }
-    }
-}
-
-impl<T> Stream for Says<T> {
-    type Item = Result<T, Status>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Item<T>> {
-        let mut queue = self.0.lock().unwrap();
-        match queue.items.pop_front() {
-            Some(item) => Poll::Ready(item),
-            None => {
-                queue.reader = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
-    }
-}
+/// Where a stream is told what to say. It is over when this is dropped.
+pub(crate) type Says<T> = mpsc::UnboundedSender<Result<T, Status>>;
 
 /// Everything that a test may set, and see.
 pub(crate) struct Book {
@@ -116,8 +70,21 @@ impl Plugin {
         self.book.lock().unwrap()
     }
 
-    pub(crate) fn fingerprint(&self, item: Item<wire::FingerprintResponse>) {
-        self.book().fingerprints.as_ref().expect("a stream is open").say(item);
+    pub(crate) fn fingerprint(&self, item: Result<wire::FingerprintResponse, Status>) {
+        self.book().fingerprints.as_ref().expect("a stream is open").send(item).expect("somebody listens");
+    }
+
+    /// Ends the stream of fingerprints as if there were nothing more to say.
+    pub(crate) fn end_fingerprints(&self) {
+        drop(self.book().fingerprints.take());
+    }
+
+    /// Ends the stream of events, if one is open: with this, or as if there were nothing more to say.
+    pub(crate) fn end_events(&self, how: Option<Status>) {
+        let says = self.book().events.take();
+        if let (Some(says), Some(status)) = (says, how) {
+            let _ = says.send(Err(status));
+        }
     }
 
     /// Says an event, marked if it keeps positions.
@@ -137,7 +104,7 @@ impl Plugin {
             book.journal.push(event.clone());
         }
         if let Some(events) = &book.events {
-            events.say(Some(Ok(event)));
+            let _ = events.send(Ok(event));
         }
     }
 
@@ -213,6 +180,15 @@ impl GrpcController for Plugin {
 
 type Boxed<T> = tonic::codegen::BoxStream<T>;
 
+/// A stream that says this at once, and then what it is told.
+fn stream<T: Send + 'static>(first: impl IntoIterator<Item = T>) -> (Says<T>, Boxed<T>) {
+    let (says, said) = mpsc::unbounded_channel();
+    for item in first {
+        let _ = says.send(Ok(item));
+    }
+    (says, Box::pin(UnboundedReceiverStream::new(said)))
+}
+
 #[tonic::async_trait]
 impl Driver for Plugin {
     async fn task_config_schema(
@@ -235,10 +211,10 @@ impl Driver for Plugin {
         _: Request<wire::FingerprintRequest>,
     ) -> Result<Response<Boxed<wire::FingerprintResponse>>, Status> {
         let mut book = self.book();
-        let says = Says::new([Some(Ok(book.fingerprint.clone()))]);
-        book.fingerprints = Some(says.clone());
+        let (says, said) = stream([book.fingerprint.clone()]);
+        book.fingerprints = Some(says);
         book.fingerprints_opened += 1;
-        Ok(Response::new(Box::pin(says)))
+        Ok(Response::new(said))
     }
 
     async fn start_task(
@@ -269,8 +245,7 @@ impl Driver for Plugin {
     ) -> Result<Response<Boxed<wire::TaskStatsResponse>>, Status> {
         let stats = wire::TaskStats { id: request.into_inner().task_id, ..Default::default() };
         let answer = wire::TaskStatsResponse { stats: Some(stats) };
-        let says = Says::new([Some(Ok(answer.clone())), Some(Ok(answer)), None]);
-        Ok(Response::new(Box::pin(says)))
+        Ok(Response::new(Box::pin(tokio_stream::iter([Ok(answer.clone()), Ok(answer)]))))
     }
 
     async fn exec_task_streaming(
@@ -293,10 +268,9 @@ impl Driver for Plugin {
             (None, _) => book.journal.len(),
         };
         book.events_after.push(after);
-        let items: Vec<_> = book.journal[had..].iter().map(|event| Some(Ok(event.clone()))).collect();
-        let says = Says::new(items);
-        book.events = Some(says.clone());
-        let mut response: Response<Boxed<_>> = Response::new(Box::pin(says));
+        let (says, said) = stream(book.journal[had..].iter().cloned());
+        book.events = Some(says);
+        let mut response = Response::new(said);
         if let Some(stream) = &book.stream {
             response.metadata_mut().insert("callboard-events-stream", stream.parse().unwrap());
         }
@@ -308,7 +282,7 @@ impl Driver for Plugin {
 fn echo(
     mut questions: Streaming<wire::ExecTaskStreamingRequest>,
 ) -> impl Stream<Item = Result<wire::ExecTaskStreamingResponse, Status>> {
-    let (tell, told) = tokio::sync::mpsc::channel(4);
+    let (tell, told) = mpsc::channel(4);
     tokio::spawn(async move {
         let data = |data: Vec<u8>| wire::ExecTaskStreamingIoOperation { data, close: false };
         while let Ok(Some(question)) = questions.message().await {
@@ -329,5 +303,5 @@ fn echo(
             }
         }
     });
-    tokio_stream::wrappers::ReceiverStream::new(told)
+    ReceiverStream::new(told)
 }

@@ -82,11 +82,8 @@ fn ten_thousand_events_over_a_stream_that_breaks_again_and_again_are_each_had_on
             said.push(number.to_string());
             stage.house.plugin.event(of, &number.to_string());
             match random.u32(..2_000) {
-                0 | 1 => stage.house.plugin.book().events.as_ref().unwrap().say(None),
-                2 | 3 => {
-                    let status = Status::internal("cut");
-                    stage.house.plugin.book().events.as_ref().unwrap().say(Some(Err(status)));
-                }
+                0 | 1 => stage.house.plugin.end_events(None),
+                2 | 3 => stage.house.plugin.end_events(Some(Status::internal("cut"))),
                 4 => stage.house.kill("signal 9"),
                 5..100 => tokio::time::sleep(Duration::from_millis(1)).await,
                 _ => {}
@@ -186,14 +183,14 @@ fn an_error_of_the_stream_is_told_with_its_text_and_is_no_event() {
         let mut stage = Stage::new();
         let mut events = handler(&stage, "a", None).await;
         reading(&mut stage).await;
-        stage.house.plugin.book().events.as_ref().unwrap().say(Some(Err(Status::data_loss("lost the log"))));
+        stage.house.plugin.end_events(Some(Status::data_loss("lost the log")));
         let news = stage.until(|news| matches!(news, DriversNews::EventsInterrupted { .. })).await;
         assert!(
             matches!(news, DriversNews::EventsInterrupted { error, .. } if error.contains("lost the log"))
         );
         // An event that names no task is one neither.
         tokio::time::sleep(Duration::from_secs(5)).await;
-        stage.house.plugin.book().events.as_ref().unwrap().say(Some(Ok(Default::default())));
+        stage.house.plugin.book().events.as_ref().unwrap().send(Ok(Default::default())).unwrap();
         let news = stage.until(|news| matches!(news, DriversNews::DeadLetters { .. })).await;
         assert!(matches!(news, DriversNews::DeadLetters { task: None, error: Some(_), .. }));
         stage.house.plugin.event("a", "one");
