@@ -3,11 +3,9 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use callboard_actors::instances::{self, CheckNow, Dispense, Instances, InstancesOptions};
-use callboard_actors::registry::{self, MemoryStore, Registry, RegistryOptions};
-use callboard_actors::shell::{Address, IN_FLIGHT_MAX, Settings, StopMode};
+use callboard_actors::instances::{CheckNow, Dispense};
 use callboard_actors::vocabulary::{PluginKey, SocketPath};
 use callboard_proto::csi::v1::ProbeRequest;
 use callboard_proto::csi::v1::identity_client::IdentityClient;
@@ -22,7 +20,7 @@ use support::disk::directory;
 use support::drivers::dial;
 use support::figures::Samples;
 use support::hostpath::HostPath;
-use support::rig::NobodyAnswers;
+use support::stage::{PATIENCE, Stage};
 
 /// How many plugins a round looks at.
 const PLUGINS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
@@ -30,8 +28,6 @@ const PLUGINS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
 const AT_ONCE: usize = 64;
 /// How many bare connections there are at most: a process may have only so many descriptors.
 const CONNECTIONS_MAX: usize = 1_000;
-/// Longer than any call takes with this many at once.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() {
     support::run("rounds of fingerprints, beside bare tonic", measure);
@@ -48,62 +44,49 @@ async fn measure(pace: Pace) {
         while connections.len() < CONNECTIONS_MAX.min(plugins as usize) {
             connections.push(dial(socket.as_path()).await);
         }
-        stages.push((plugins, Stage::start(plugins, &socket).await));
+        stages.push((plugins, Served::start(plugins, &socket).await));
     }
     let curve = Curve { operation: "fingerprint", store: "none", along: "plugins" };
-    rows.draw(curve, pace.choose(7, 1), &mut stages, async |plugins, stage| {
+    rows.draw(curve, pace.choose(7, 1), &mut stages, async |plugins, served| {
         let rounds = pace.choose((4_000 / plugins).max(1), 2);
-        (stage.rounds(rounds).await, bare_rounds(&connections, plugins, rounds).await)
+        (served.rounds(rounds).await, bare_rounds(&connections, plugins, rounds).await)
     })
     .await;
-    for (_, stage) in stages {
-        stage.end();
+    for (_, served) in stages {
+        served.stage.end();
     }
     drop(process);
 }
 
-/// A registry and the supervisor of the instances, as a host starts them, with so many plugins.
-struct Stage {
-    registry: Address<Registry>,
-    instances: Address<Instances>,
+/// So many plugins, and those who look at them.
+struct Served {
+    stage: Stage,
     plugins: Vec<PluginKey>,
 }
 
-impl Stage {
+impl Served {
     async fn start(count: u64, socket: &SocketPath) -> Self {
-        let registry = Address::vacant("registry", IN_FLIGHT_MAX);
-        let store = MemoryStore::default();
-        registry::start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
-        let instances = Address::vacant("instances", IN_FLIGHT_MAX);
-        let mut options = InstancesOptions::default();
-        options.limits.call_deadline = PATIENCE;
-        // Nobody is looked at but when it is asked for.
-        options.limits.round = Duration::from_secs(3_600);
-        instances::start(&instances, registry.clone(), options, Settings::default());
+        let stage = Stage::start();
         let plugins: Vec<_> = (0..count).map(|n| plugin(format!("plugin-{n}"))).collect();
         for (n, plugin) in plugins.iter().enumerate() {
             let mut register = registration(plugin.clone(), &format!("allocation-{n}"));
             (register.socket, register.provider, register.version) = (socket.clone(), None, None);
-            registry.ask(register).await.expect("it runs").expect("it is well formed");
+            stage.registry.ask(register).await.expect("it runs").expect("it is well formed");
         }
         for plugin in &plugins {
             let dispense = Dispense { plugin: plugin.clone(), within: PATIENCE };
-            instances.ask(dispense).await.expect("it runs").expect("it becomes healthy");
+            stage.instances.ask(dispense).await.expect("it runs").expect("it becomes healthy");
         }
-        Self { registry, instances, plugins }
+        Self { stage, plugins }
     }
 
     async fn rounds(&self, rounds: u64) -> Stretch {
         timed(&self.plugins, rounds, async |plugin| {
-            let report = self.instances.ask(CheckNow { plugin: plugin.clone() }).await.expect("it runs");
+            let report =
+                self.stage.instances.ask(CheckNow { plugin: plugin.clone() }).await.expect("it runs");
             assert!(report.is_ok(), "it is served");
         })
         .await
-    }
-
-    fn end(self) {
-        self.instances.request_stop(StopMode::Stop).expect("it runs");
-        self.registry.request_stop(StopMode::Stop).expect("it runs");
     }
 }
 

@@ -7,22 +7,18 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use callboard_actors::csi::{Connection, Limits};
-use callboard_actors::instances::{self, InstancesNews, InstancesOptions};
-use callboard_actors::registry::{self, MemoryStore, Register, RegistryOptions};
-use callboard_actors::shell::{Address, FeedItem, IN_FLIGHT_MAX, Settings, StopMode};
+use callboard_actors::instances::InstancesNews;
+use callboard_actors::registry::Register;
+use callboard_actors::shell::FeedItem;
 use callboard_actors::vocabulary::{AllocationId, Health, PluginKey, PluginName, PluginType, SocketPath};
 
 use support::Pace;
 use support::disk::directory;
 use support::hostpath::HostPath;
 use support::memory::resident_bytes;
-use support::rig::NobodyAnswers;
-
-/// Longer than any dial or call takes with this many at once.
-const PATIENCE: Duration = Duration::from_secs(60);
+use support::stage::{PATIENCE, Stage};
 
 fn main() {
     support::run("instances: resident memory of the host per idle instance, KiB", measure);
@@ -45,12 +41,12 @@ async fn measure(pace: Pace) {
     println!("a bare connection, used once: {each_connection:.1} KiB");
 
     println!("instances | KiB per instance | of which beside its connection | KiB for each further one");
-    let stage = Stage::start(socket);
+    let stage = Stage::start();
     // The bare connections are held until the end: what they gave back would be used again by the first instances.
     let base = resident_kib();
     let (mut held, mut last) = (0, base);
     for size in sizes {
-        stage.grow(held, size).await;
+        grow(&stage, &socket, held, size).await;
         let now = resident_kib();
         let each = (now - base) / size as f64;
         let further = (now - last) / (size - held) as f64;
@@ -58,57 +54,26 @@ async fn measure(pace: Pace) {
         (held, last) = (size, now);
     }
     drop(connections);
-    stage.end().await;
+    stage.end();
     drop(plugin);
 }
 
-/// A registry and the supervisor of the instances, as a host starts them.
-struct Stage {
-    registry: Address<registry::Registry>,
-    instances: Address<instances::Instances>,
-    socket: SocketPath,
-}
-
-impl Stage {
-    fn start(socket: SocketPath) -> Self {
-        let registry = Address::vacant("registry", IN_FLIGHT_MAX);
-        let store = MemoryStore::default();
-        registry::start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
-        let instances = Address::vacant("instances", IN_FLIGHT_MAX);
-        let mut options = InstancesOptions::default();
-        options.limits.call_deadline = PATIENCE;
-        // Nobody is probed while memory is measured: idle means waiting for the next round.
-        options.limits.round = Duration::from_secs(3_600);
-        instances::start(&instances, registry.clone(), options, Settings::default());
-        Self { registry, instances, socket }
+/// Registers further plugins, all served by the one process, and waits until each instance is healthy.
+async fn grow(stage: &Stage, socket: &SocketPath, from: usize, to: usize) {
+    let mut feed = stage.instances.subscribe(1 << 16).expect("it runs");
+    for number in from..to {
+        stage.registry.ask(register(number, socket)).await.expect("it runs").expect("it is well formed");
     }
-
-    /// Registers further plugins, all served by the one process, and waits until each instance is healthy.
-    async fn grow(&self, from: usize, to: usize) {
-        let mut feed = self.instances.subscribe(1 << 16).expect("it runs");
-        for number in from..to {
-            self.registry
-                .ask(register(number, &self.socket))
-                .await
-                .expect("it runs")
-                .expect("it is well formed");
-        }
-        let mut healthy = 0;
-        while healthy < to - from {
-            match feed.next().await.expect("it runs") {
-                FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
-                    healthy += usize::from(report.health == Health::Healthy);
-                    assert!(report.health.reason().is_none(), "{}", report.health);
-                }
-                FeedItem::Change { .. } | FeedItem::Snapshot { .. } => {}
-                FeedItem::Lagged { missed } => panic!("{missed} reports were missed"),
+    let mut healthy = 0;
+    while healthy < to - from {
+        match feed.next().await.expect("it runs") {
+            FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
+                healthy += usize::from(report.health == Health::Healthy);
+                assert!(report.health.reason().is_none(), "{}", report.health);
             }
+            FeedItem::Change { .. } | FeedItem::Snapshot { .. } => {}
+            FeedItem::Lagged { missed } => panic!("{missed} reports were missed"),
         }
-    }
-
-    async fn end(self) {
-        self.instances.request_stop(StopMode::Stop).expect("it runs");
-        self.registry.request_stop(StopMode::Stop).expect("it runs");
     }
 }
 

@@ -9,8 +9,7 @@ mod support;
 use std::time::Instant;
 
 use actix::{Actor, Addr};
-use callboard_actors::registry::{Register, RegistryNews, RegistryView};
-use callboard_actors::shell::{FeedItem, Subscription};
+use callboard_actors::registry::Register;
 use callboard_actors::vocabulary::PluginKey;
 use tempfile::TempDir;
 
@@ -20,7 +19,7 @@ use support::clients::{Desk, among, apart, departure, registration, timed_loop};
 use support::curve::{Curve, Point, Rows, Stretch, nanos};
 use support::disk::{BareRedb, directory};
 use support::figures::{Goal, Samples, judge};
-use support::rig::{Held, Rig, held_plugin, row_of_registry};
+use support::rig::{Actives, Held, Rig, held_plugin, row_of_registry};
 
 /// How many messages are in flight along the first axis.
 const IN_FLIGHT: [u64; 6] = [1, 8, 64, 256, 512, 1_000];
@@ -300,48 +299,34 @@ impl OnDisk {
 
 /// Newcomers to plugins that are served already, and one who hears who is active.
 struct Takeovers {
-    news: Subscription<RegistryNews, RegistryView>,
+    actives: Actives,
     newcomers: Vec<Register>,
 }
 
 impl Takeovers {
     async fn among(plugins: u64, rig: &Rig) -> Self {
-        let mut news = rig.registry.subscribe(64).expect("the registry runs");
-        news.next().await.expect("a snapshot comes first");
+        let actives = Actives::of(&rig.registry).await;
         let newcomers = (0..plugins.min(1_000)).map(|n| registration(held_plugin(n), "newcomer")).collect();
-        Self { news, newcomers }
+        Self { actives, newcomers }
     }
 
     /// Registers newcomers, who are active then, and takes the time from their departure until it is known who took over.
     async fn run(&mut self, rig: &Rig, times: u64) -> Stretch {
-        let Self { news, newcomers } = self;
+        let Self { actives, newcomers } = self;
         let mut newcomers = newcomers.iter().cycle();
         let mut latencies = Samples::default();
         let begun = Instant::now();
         for newcomer in newcomers.by_ref().take(times as usize) {
             rig.registry.register(newcomer.clone()).await;
-            active_changed(news).await;
+            actives.changed().await;
             let message = departure(newcomer);
             let asked = Instant::now();
             let answer = rig.registry.ask(message);
-            let successor = active_changed(news).await;
+            let successor = actives.changed().await;
             latencies.push(nanos(asked.elapsed()));
             assert!(successor.starts_with("held-"), "the one that stood by takes over");
             answer.await.expect("the registry runs");
         }
         Stretch::new(2 * times, begun.elapsed(), latencies)
-    }
-}
-
-/// Reads up to the next change of an active registration, and says who is active from then on.
-async fn active_changed(news: &mut Subscription<RegistryNews, RegistryView>) -> String {
-    loop {
-        match news.next().await.expect("the registry runs") {
-            FeedItem::Change { news: RegistryNews::ActiveChanged { to: Some(active), .. }, .. } => {
-                return active.registration.allocation.to_string();
-            }
-            FeedItem::Change { .. } => {}
-            FeedItem::Snapshot { .. } | FeedItem::Lagged { .. } => panic!("the subscriber keeps up"),
-        }
     }
 }

@@ -6,6 +6,8 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use callboard::host::Host;
+use callboard_actors::driver::DriverReport;
 use futures_util::future::join_all;
 
 use support::Pace;
@@ -43,16 +45,21 @@ fn driver_names(drivers: usize) -> impl Iterator<Item = String> {
     (0..drivers).map(|number| format!("exec-{number}"))
 }
 
-/// A host launches the drivers and leaves them.
-async fn leave_running(place: &Path, drivers: usize) {
+/// A host with all of the drivers, healthy, and what each of them was told to be.
+async fn serving(place: &Path, drivers: usize) -> (Host, Vec<DriverReport>) {
     let host = host(place).await;
     let mut feed = DriversFeed::of(host.drivers());
-    for name in driver_names(drivers) {
-        add(host.drivers(), reference(place, &name)).await;
+    join_all(driver_names(drivers).map(|name| add(host.drivers(), reference(place, &name)))).await;
+    let mut reports = Vec::new();
+    while reports.len() < drivers {
+        reports.push(feed.healthy().await);
     }
-    for _ in 0..drivers {
-        feed.healthy().await;
-    }
+    (host, reports)
+}
+
+/// A host launches the drivers and leaves them.
+async fn leave_running(place: &Path, drivers: usize) {
+    let (host, _) = serving(place, drivers).await;
     host.detach().await;
 }
 
@@ -74,27 +81,17 @@ async fn bare_dials(sockets: &[PathBuf]) -> Duration {
 /// Starts a host, waits until it has all of them, and leaves them again.
 async fn reattach(place: &Path, drivers: usize) -> Duration {
     let begun = Instant::now();
-    let host = host(place).await;
-    let mut feed = DriversFeed::of(host.drivers());
-    join_all(driver_names(drivers).map(|name| add(host.drivers(), reference(place, &name)))).await;
-    for _ in 0..drivers {
-        let report = feed.healthy().await;
+    let (host, reports) = serving(place, drivers).await;
+    let took = begun.elapsed();
+    for report in reports {
         assert!(report.is_adopted && report.launches == 0, "{} was found again", report.name);
     }
-    let took = begun.elapsed();
     host.detach().await;
     took
 }
 
 async fn end_all(place: &Path, drivers: usize) {
-    let host = host(place).await;
-    let mut feed = DriversFeed::of(host.drivers());
-    for name in driver_names(drivers) {
-        add(host.drivers(), reference(place, &name)).await;
-    }
-    for _ in 0..drivers {
-        feed.healthy().await;
-    }
+    let (host, _) = serving(place, drivers).await;
     host.stop().await;
     let left = std::fs::read_dir(sockets(place)).expect("it is there").count();
     assert_eq!(left, 0, "every driver took its socket with it");

@@ -6,16 +6,13 @@ mod support;
 use std::time::Instant;
 
 use actix::{Actor, Addr};
-use callboard_actors::registry::{Register, RegistryNews, RegistryView};
-use callboard_actors::shell::{FeedItem, Subscription};
+use callboard_actors::registry::Register;
 
 use support::Pace;
 use support::bare::{Bare, Carried};
 use support::clients::{Desk, departure, registration};
 use support::figures::Samples;
-use support::rig::{Rig, held_plugin};
-
-type News = Subscription<RegistryNews, RegistryView>;
+use support::rig::{Actives, Rig, held_plugin};
 
 fn main() {
     support::run("takeover in memory: from Deregister to the subscriber's ActiveChanged", measure);
@@ -28,8 +25,7 @@ async fn measure(pace: Pace) {
     for held in [100, pace.choose(100_000, 1_000)] {
         let bare = Bare.start();
         let rig = Rig::in_memory(held).await;
-        let mut news = rig.registry.subscribe(64).expect("the registry runs");
-        news.next().await.expect("a snapshot comes first");
+        let mut actives = Actives::of(&rig.registry).await;
         let (mut bare_median, mut bare_p99) = (Samples::default(), Samples::default());
         let (mut median, mut p99) = (Samples::default(), Samples::default());
         for round in 0..pace.choose(15, 1) {
@@ -38,7 +34,7 @@ async fn measure(pace: Pace) {
             let trips = bare_trips(&bare, &active, times).await;
             bare_median.push(trips.median());
             bare_p99.push(trips.percentile(99.0));
-            let takeovers = takeovers(&rig, &mut news, &active, times).await;
+            let takeovers = takeovers(&rig, &mut actives, &active, times).await;
             median.push(takeovers.median());
             p99.push(takeovers.percentile(99.0));
         }
@@ -68,31 +64,18 @@ async fn bare_trips(bare: &Addr<Bare>, register: &Register, times: u32) -> Sampl
 }
 
 /// How many nanoseconds it took each time until the subscriber knew who took over. The one who does was registered before.
-async fn takeovers(rig: &Rig, news: &mut News, active: &Register, times: u32) -> Samples {
+async fn takeovers(rig: &Rig, actives: &mut Actives, active: &Register, times: u32) -> Samples {
     let mut takeovers = Samples::default();
     for _ in 0..times {
         rig.registry.register(active.clone()).await;
-        active_changed(news).await;
+        actives.changed().await;
         let message = departure(active);
         let begun = Instant::now();
         let answer = rig.registry.ask(message);
-        let successor = active_changed(news).await;
+        let successor = actives.changed().await;
         takeovers.push(begun.elapsed().as_nanos() as f64);
         assert!(successor.starts_with("held-"), "the one that stood by takes over");
         answer.await.expect("the registry runs");
     }
     takeovers
-}
-
-/// Reads up to the next change of an active registration, and says who is active from then on.
-async fn active_changed(news: &mut News) -> String {
-    loop {
-        match news.next().await.expect("the registry runs") {
-            FeedItem::Change { news: RegistryNews::ActiveChanged { to: Some(active), .. }, .. } => {
-                return active.registration.allocation.to_string();
-            }
-            FeedItem::Change { .. } => {}
-            FeedItem::Snapshot { .. } | FeedItem::Lagged { .. } => panic!("the subscriber keeps up"),
-        }
-    }
 }

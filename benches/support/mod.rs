@@ -14,6 +14,7 @@ pub(crate) mod figures;
 pub(crate) mod hostpath;
 pub(crate) mod memory;
 pub(crate) mod rig;
+pub(crate) mod stage;
 
 /// How thorough a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

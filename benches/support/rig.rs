@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use callboard_actors::persister::{Options, Persister};
 use callboard_actors::registry::{
-    CheckOutcome, DurableStore, IdentityCheck, MemoryStore, Registry, RegistryOptions, start,
+    CheckOutcome, DurableStore, IdentityCheck, MemoryStore, Registry, RegistryNews, RegistryOptions,
+    RegistryView, start,
 };
 use callboard_actors::shell::{
-    Address, FeedItem, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Store,
+    Address, FeedItem, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Store, Subscription,
 };
 use callboard_actors::vocabulary::Registration;
 use futures_util::future::{LocalBoxFuture, join_all};
@@ -108,6 +109,30 @@ impl Rig {
         if let Some(reading) = self.reading {
             assert_eq!(reading.missed.get(), 0, "the subscriber kept up");
             assert!(reading.changes.get() > 0, "the subscriber read");
+        }
+    }
+}
+
+/// One who hears which registrations are active.
+pub(crate) struct Actives(Subscription<RegistryNews, RegistryView>);
+
+impl Actives {
+    pub(crate) async fn of(registry: &Address<Registry>) -> Self {
+        let mut news = registry.subscribe(64).expect("the registry runs");
+        news.next().await.expect("a snapshot comes first");
+        Self(news)
+    }
+
+    /// Reads up to the next change of an active registration, and says who is active from then on.
+    pub(crate) async fn changed(&mut self) -> String {
+        loop {
+            match self.0.next().await.expect("the registry runs") {
+                FeedItem::Change { news: RegistryNews::ActiveChanged { to: Some(active), .. }, .. } => {
+                    return active.registration.allocation.to_string();
+                }
+                FeedItem::Change { .. } => {}
+                FeedItem::Snapshot { .. } | FeedItem::Lagged { .. } => panic!("the subscriber keeps up"),
+            }
         }
     }
 }

@@ -1,0 +1,37 @@
+//! A registry and the supervisor of the instances, as a host starts them.
+
+use std::time::Duration;
+
+use callboard_actors::instances::{self, Instances, InstancesOptions};
+use callboard_actors::registry::{self, MemoryStore, Registry, RegistryOptions};
+use callboard_actors::shell::{Address, IN_FLIGHT_MAX, Settings, StopMode};
+
+use super::rig::NobodyAnswers;
+
+/// Longer than any dial or call takes with as many at once as there are in a bench.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Both of them. No plugin is looked at but when it is asked for.
+pub(crate) struct Stage {
+    pub(crate) registry: Address<Registry>,
+    pub(crate) instances: Address<Instances>,
+}
+
+impl Stage {
+    pub(crate) fn start() -> Self {
+        let registry = Address::vacant("registry", IN_FLIGHT_MAX);
+        let store = MemoryStore::default();
+        registry::start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
+        let instances = Address::vacant("instances", IN_FLIGHT_MAX);
+        let mut options = InstancesOptions::default();
+        options.limits.call_deadline = PATIENCE;
+        options.limits.round = Duration::from_secs(3_600);
+        instances::start(&instances, registry.clone(), options, Settings::default());
+        Self { registry, instances }
+    }
+
+    pub(crate) fn end(self) {
+        self.instances.request_stop(StopMode::Stop).expect("it runs");
+        self.registry.request_stop(StopMode::Stop).expect("it runs");
+    }
+}
