@@ -1,16 +1,8 @@
 //! The simulator: a seed comes to the same each time, no law is broken, and a broken registry is found out, its history made
 //! short, and shown again.
 
-use std::rc::Rc;
-use std::sync::Arc;
-
-use callboard_actors::driver::TaskEventItem;
-use callboard_actors::eventor::{Eventor, EventorCall};
-use callboard_actors::registry::{Registry, RegistryNews};
-use callboard_actors::shell::{Effect, Input};
 use callboard_actors::simulation::{
-    DriversTampers, Fault, Faults, Law, Simulation, Tamper, Tampers, Unwatched, Watch, replay, simulate,
-    simulate_tampered,
+    Fault, Faults, Law, Simulation, Tampers, Unwatched, Watch, replay, simulate, simulate_tampered,
 };
 
 const SMALL: Simulation =
@@ -58,70 +50,25 @@ fn many_seeds_break_no_law_and_do_every_fault() {
     }
 }
 
-/// Forgets to tell of every update.
-#[derive(Debug)]
-struct DropsUpdates;
-
-impl Tamper<Registry> for DropsUpdates {
-    fn effects(
-        &self,
-        _: &Registry,
-        _: &Input<Registry>,
-        effects: Vec<Effect<Registry>>,
-    ) -> Vec<Effect<Registry>> {
-        let is_lost = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::Updated(_)));
-        effects.into_iter().filter(|effect| !is_lost(effect)).collect()
-    }
-}
-
-fn drops_updates() -> Tampers {
-    Tampers { registry: Some(Rc::new(DropsUpdates)), ..Tampers::default() }
-}
-
 #[test]
 fn a_registry_that_drops_updates_is_found_out_and_its_history_is_short_and_shows_it_again() {
-    let found = simulate_tampered(&SMALL, drops_updates(), &mut Unwatched)
+    let found = simulate_tampered(&SMALL, Tampers::drop_updates(), &mut Unwatched)
         .expect_err("a broken registry was not found out");
     assert_eq!(found.violation.law, Law::R3, "{found}");
     assert!(found.history.len() <= 6, "{found}");
-    let again = replay(&SMALL, drops_updates(), &found.history).expect("it shows again");
+    let again = replay(&SMALL, Tampers::drop_updates(), &found.history).expect("it shows again");
     assert_eq!(again.law, Law::R3);
     assert_eq!(replay(&SMALL, Tampers::default(), &found.history), None, "the sound registry breaks it too");
-}
-
-/// Keeps every gap to itself.
-#[derive(Debug)]
-struct HidesGaps;
-
-impl Tamper<Eventor> for HidesGaps {
-    fn effects(
-        &self,
-        _: &Eventor,
-        _: &Input<Eventor>,
-        mut effects: Vec<Effect<Eventor>>,
-    ) -> Vec<Effect<Eventor>> {
-        for effect in &mut effects {
-            if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
-                Arc::make_mut(items).retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
-            }
-        }
-        effects
-    }
-}
-
-fn hides_gaps() -> Tampers {
-    let drivers = DriversTampers { eventor: Some(Rc::new(HidesGaps)), ..DriversTampers::default() };
-    Tampers { drivers, ..Tampers::default() }
 }
 
 #[test]
 fn an_eventor_that_hides_gaps_is_found_out_and_its_history_is_short_and_shows_it_again() {
     let simulation = Simulation { messages: 50_000, ..SMALL };
-    let found = simulate_tampered(&simulation, hides_gaps(), &mut Unwatched)
+    let found = simulate_tampered(&simulation, Tampers::hide_gaps(), &mut Unwatched)
         .expect_err("a broken eventor was not found out");
     assert_eq!(found.violation.law, Law::Evt2, "{found}");
     assert!(found.history.len() <= 60, "{found}");
-    let again = replay(&simulation, hides_gaps(), &found.history).expect("it shows again");
+    let again = replay(&simulation, Tampers::hide_gaps(), &found.history).expect("it shows again");
     assert_eq!(again.law, Law::Evt2);
     assert_eq!(
         replay(&simulation, Tampers::default(), &found.history),

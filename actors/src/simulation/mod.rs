@@ -47,5 +47,5 @@ pub use simulator::{
     Unwatched, Watch, replay, simulate, simulate_tampered,
 };
 pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
-pub use tamper::Tamper;
-pub use witness::{Violation, Witness};
+pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
+pub use witness::{Verdict, Violation, Witness};

@@ -341,3 +341,13 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
         }
     }
 }
+
+impl<M: Machine<Image = ()>, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
+    /// What has left since this was asked before. An actor that keeps nothing is built at once where it waits for that.
+    pub fn leaving(&mut self, moment: Moment) -> Vec<Left<M>> {
+        if self.is_loading() {
+            self.loaded(moment, ());
+        }
+        std::mem::take(&mut self.left)
+    }
+}

@@ -16,13 +16,17 @@ pub trait Witness<M: Machine> {
     fn stepped(&mut self, moment: Moment, input: &Input<M>, effects: &[Effect<M>], machine: &M);
 
     /// A step was made to crash: it has no effect.
-    fn crashed(&mut self, input: &Input<M>);
+    fn crashed(&mut self, input: &Input<M>) {
+        let _ = input;
+    }
 
     /// A step crashed of itself.
     fn panicked(&mut self, input: &Input<M>);
 
     /// Something left. It `is_durable` if every write that was handed over before it is on disk.
-    fn left(&mut self, left: &Left<M>, is_durable: bool);
+    fn left(&mut self, left: &Left<M>, is_durable: bool) {
+        let _ = (left, is_durable);
+    }
 }
 
 /// A law was broken.
@@ -37,5 +41,32 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is broken: {}\n  {}: {}", self.law.id(), self.what, self.law.id(), self.law.sentence())
+    }
+}
+
+/// Whether a law was broken. What comes after the first one may only follow from it, and is left out.
+#[derive(Debug, Clone, Default)]
+pub struct Verdict(Option<Violation>);
+
+impl Verdict {
+    /// No law was broken.
+    pub(super) const NONE: Self = Self(None);
+
+    /// The first law that was broken, if any.
+    #[must_use]
+    pub const fn broken(&self) -> Option<&Violation> {
+        self.0.as_ref()
+    }
+
+    /// A law was broken.
+    pub(super) fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
+        self.0.get_or_insert_with(|| Violation { law, what: what() });
+    }
+
+    /// What is found of somebody else who is judged along with this one.
+    pub(super) fn heard_of(&mut self, violation: Option<&Violation>) {
+        if self.0.is_none() {
+            self.0 = violation.cloned();
+        }
     }
 }

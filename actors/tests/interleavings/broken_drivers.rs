@@ -15,95 +15,35 @@ use callboard_actors::process::{Executable, ProcessSpec};
 use callboard_actors::processes::Recalled;
 use callboard_actors::shell::{CallKey, Effect, Ending, Input, StopMode};
 use callboard_actors::simulation::{
-    Conduct, DriversBounds, DriversTampers, DriversWorld, Law, Order, Tamper, play, search,
+    Conduct, DriversBounds, DriversTampers, DriversWorld, Law, Mishears, Order, Spoil, Spoils,
 };
 use callboard_actors::vocabulary::{DriverName, Generation, Timestamp};
 
-type DriverParts = Vec<Effect<Driver>>;
-type EventorParts = Vec<Effect<Eventor>>;
-type OwnerParts = Vec<Effect<Drivers>>;
-
-/// What a broken driver makes of the effects of a step.
-struct SpoilsDriver(fn(&Input<Driver>, DriverParts) -> DriverParts);
-
-/// What a broken driver hears wrongly.
-struct MishearsDriver(fn(Input<Driver>) -> Option<Input<Driver>>);
-
-/// What a broken eventor makes of the effects of a step.
-struct SpoilsEventor(fn(&Input<Eventor>, EventorParts) -> EventorParts);
-
-/// What a broken owner makes of the effects of a step.
-struct SpoilsOwner(fn(&Input<Drivers>, OwnerParts) -> OwnerParts);
-
-macro_rules! shown_as {
-    ($($fault:ident)*) => {
-        $(impl std::fmt::Debug for $fault {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(stringify!($fault))
-            }
-        })*
-    };
-}
-
-shown_as!(SpoilsDriver MishearsDriver SpoilsEventor SpoilsOwner);
-
-impl Tamper<Driver> for SpoilsDriver {
-    fn effects(&self, _: &Driver, input: &Input<Driver>, effects: DriverParts) -> DriverParts {
-        self.0(input, effects)
-    }
-}
-
-impl Tamper<Driver> for MishearsDriver {
-    fn input(&self, input: Input<Driver>) -> Option<Input<Driver>> {
-        self.0(input)
-    }
-}
-
-impl Tamper<Eventor> for SpoilsEventor {
-    fn effects(&self, _: &Eventor, input: &Input<Eventor>, effects: EventorParts) -> EventorParts {
-        self.0(input, effects)
-    }
-}
-
-impl Tamper<Drivers> for SpoilsOwner {
-    fn effects(&self, _: &Drivers, input: &Input<Drivers>, effects: OwnerParts) -> OwnerParts {
-        self.0(input, effects)
-    }
-}
+use crate::{is_found_out, without};
 
 const NONE: DriversBounds = DriversBounds::NONE;
 const SERVING: DriversBounds =
     DriversBounds { begin: &[Order::Add, Order::Handle], is_serving: true, ..DriversBounds::NONE };
 const ENDING: DriversBounds = DriversBounds { faults: (1, &[Conduct::Refuses]), ..SERVING };
 
-fn is_found_out(law: Law, bounds: DriversBounds, tampers: DriversTampers) {
-    let world = DriversWorld::new(bounds, tampers);
-    let found = search(&world, 100_000).expect_err("a broken machine was not found out");
-    println!("{found}");
-    assert_eq!(found.violation.law, law, "{found}");
-    assert_eq!(play(&world, &found.history).expect("it shows again").1.law, law);
+fn found_out(law: Law, bounds: DriversBounds, tampers: DriversTampers) {
     let sound = DriversWorld::new(bounds, DriversTampers::default());
-    assert!(play(&sound, &found.history).is_none(), "the sound machines break it too");
+    is_found_out(law, &DriversWorld::new(bounds, tampers), &sound);
 }
 
-fn driver(law: Law, bounds: DriversBounds, spoil: fn(&Input<Driver>, DriverParts) -> DriverParts) {
-    let tampers = DriversTampers { driver: Some(Rc::new(SpoilsDriver(spoil))), ..DriversTampers::default() };
-    is_found_out(law, bounds, tampers);
+fn driver(law: Law, bounds: DriversBounds, spoil: Spoil<Driver>) {
+    let tampers = DriversTampers { driver: Some(Rc::new(Spoils(spoil))), ..DriversTampers::default() };
+    found_out(law, bounds, tampers);
 }
 
-fn eventor(law: Law, bounds: DriversBounds, spoil: fn(&Input<Eventor>, EventorParts) -> EventorParts) {
-    let tampers =
-        DriversTampers { eventor: Some(Rc::new(SpoilsEventor(spoil))), ..DriversTampers::default() };
-    is_found_out(law, bounds, tampers);
+fn eventor(law: Law, bounds: DriversBounds, spoil: Spoil<Eventor>) {
+    let tampers = DriversTampers { eventor: Some(Rc::new(Spoils(spoil))), ..DriversTampers::default() };
+    found_out(law, bounds, tampers);
 }
 
-fn owner(law: Law, bounds: DriversBounds, spoil: fn(&Input<Drivers>, OwnerParts) -> OwnerParts) {
-    let tampers = DriversTampers { owner: Some(Rc::new(SpoilsOwner(spoil))), ..DriversTampers::default() };
-    is_found_out(law, bounds, tampers);
-}
-
-fn without<T>(effects: Vec<T>, is_lost: impl Fn(&T) -> bool) -> Vec<T> {
-    effects.into_iter().filter(|effect| !is_lost(effect)).collect()
+fn owner(law: Law, bounds: DriversBounds, spoil: Spoil<Drivers>) {
+    let tampers = DriversTampers { owner: Some(Rc::new(Spoils(spoil))), ..DriversTampers::default() };
+    found_out(law, bounds, tampers);
 }
 
 fn config() -> DriverConfig {
@@ -139,7 +79,7 @@ fn a_driver_that_stops_and_leaves_its_process_breaks_shd_06() {
 
 #[test]
 fn a_driver_that_launches_beside_the_process_it_left_breaks_prc_04() {
-    let mishears = MishearsDriver(|input| match input {
+    let mishears = Mishears(|input| match input {
         Input::Returned { key, call: call @ DriverCall::Climb(Rung::Recall, _), outcome: Ok(Ok(_)) } => {
             let outcome = Ok(Ok(Reached::Recalled(Recalled::Unknown)));
             Some(Input::Returned { key, call, outcome })
@@ -148,7 +88,7 @@ fn a_driver_that_launches_beside_the_process_it_left_breaks_prc_04() {
     });
     let bounds = DriversBounds { kills: 1, survives: true, ..SERVING };
     let tampers = DriversTampers { driver: Some(Rc::new(mishears)), ..DriversTampers::default() };
-    is_found_out(Law::Prc4, bounds, tampers);
+    found_out(Law::Prc4, bounds, tampers);
 }
 
 #[test]

@@ -7,70 +7,27 @@ use callboard_actors::csi::Rpc;
 use callboard_actors::instance::{Instance, InstanceAsk, InstanceCall, InstanceReport, InstanceTimer};
 use callboard_actors::instances::{Instances, InstancesAsk, InstancesCall, InstancesNews, InstancesTimer};
 use callboard_actors::shell::{CallKey, Effect, Input, Machine};
-use callboard_actors::simulation::{Behaviour, InstancesBounds, InstancesWorld, Law, Tamper, play, search};
+use callboard_actors::simulation::{
+    Behaviour, InstancesBounds, InstancesWorld, Law, Mishears, Spoil, Spoils, Tamper,
+};
 use callboard_actors::vocabulary::{Attempt, Generation, Health};
 
-type ChildParts = Vec<Effect<Instance>>;
-type ParentParts = Vec<Effect<Instances>>;
-
-/// What a broken instance makes of the effects of a step.
-struct SpoilsChild(fn(&Input<Instance>, ChildParts) -> ChildParts);
-
-/// What a broken supervisor makes of the effects of a step.
-struct SpoilsParent(fn(&Input<Instances>, ParentParts) -> ParentParts);
-
-/// What a broken supervisor does not hear, or hears wrongly.
-struct Mishears(fn(Input<Instances>) -> Option<Input<Instances>>);
-
-macro_rules! shown_as {
-    ($($fault:ident)*) => {
-        $(impl std::fmt::Debug for $fault {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(stringify!($fault))
-            }
-        })*
-    };
-}
-
-shown_as!(SpoilsChild SpoilsParent Mishears);
-
-impl Tamper<Instance> for SpoilsChild {
-    fn effects(&self, _: &Instance, input: &Input<Instance>, effects: ChildParts) -> ChildParts {
-        self.0(input, effects)
-    }
-}
-
-impl Tamper<Instances> for SpoilsParent {
-    fn effects(&self, _: &Instances, input: &Input<Instances>, effects: ParentParts) -> ParentParts {
-        self.0(input, effects)
-    }
-}
-
-impl Tamper<Instances> for Mishears {
-    fn input(&self, input: Input<Instances>) -> Option<Input<Instances>> {
-        self.0(input)
-    }
-}
+use crate::is_found_out;
 
 const ONE: InstancesBounds = InstancesBounds { routes: 1, ..InstancesBounds::NONE };
 const TWO: InstancesBounds = InstancesBounds { routes: 2, ..InstancesBounds::NONE };
 const DYING: InstancesBounds = InstancesBounds { faults: 1, behaviours: &[Behaviour::Dies], ..ONE };
 
-fn is_found_out(law: Law, bounds: InstancesBounds, world: impl Fn() -> InstancesWorld) {
-    let found = search(&world(), 100_000).expect_err("a broken machine was not found out");
-    println!("{found}");
-    assert_eq!(found.violation.law, law, "{found}");
-    assert_eq!(play(&world(), &found.history).expect("it shows again").1.law, law);
-    let sound = InstancesWorld::new(bounds, None, None);
-    assert!(play(&sound, &found.history).is_none(), "the sound machines break it too");
+fn found_out(law: Law, bounds: InstancesBounds, broken: &InstancesWorld) {
+    is_found_out(law, broken, &InstancesWorld::new(bounds, None, None));
 }
 
-fn child(law: Law, bounds: InstancesBounds, spoil: fn(&Input<Instance>, ChildParts) -> ChildParts) {
-    is_found_out(law, bounds, || InstancesWorld::new(bounds, None, Some(Rc::new(SpoilsChild(spoil)))));
+fn child(law: Law, bounds: InstancesBounds, spoil: Spoil<Instance>) {
+    found_out(law, bounds, &InstancesWorld::new(bounds, None, Some(Rc::new(Spoils(spoil)))));
 }
 
-fn parent(law: Law, bounds: InstancesBounds, spoil: fn(&Input<Instances>, ParentParts) -> ParentParts) {
-    is_found_out(law, bounds, || InstancesWorld::new(bounds, Some(Rc::new(SpoilsParent(spoil))), None));
+fn parent(law: Law, bounds: InstancesBounds, spoil: Spoil<Instances>) {
+    found_out(law, bounds, &InstancesWorld::new(bounds, Some(Rc::new(Spoils(spoil))), None));
 }
 
 fn dial() -> Effect<Instance> {
@@ -204,25 +161,21 @@ fn a_supervisor_that_believes_a_former_life_breaks_reg_08() {
 
 #[test]
 fn a_supervisor_that_does_not_hear_of_endings_breaks_i4() {
-    is_found_out(Law::I4, TWO, || {
-        let deaf = Mishears(|input| match input {
-            Input::Returned { call: InstancesCall::AwaitEndings, .. } => None,
-            other => Some(other),
-        });
-        InstancesWorld::new(TWO, Some(Rc::new(deaf)), None)
+    let deaf = Mishears(|input| match input {
+        Input::Returned { call: InstancesCall::AwaitEndings, .. } => None,
+        other => Some(other),
     });
+    found_out(Law::I4, TWO, &InstancesWorld::new(TWO, Some(Rc::new(deaf)), None));
 }
 
 #[test]
 fn a_supervisor_that_is_deaf_to_the_wish_to_stop_breaks_s4() {
     let stopping = InstancesBounds { stops: true, ..ONE };
-    is_found_out(Law::S4, stopping, || {
-        let deaf = Mishears(|input| match input {
-            Input::StopRequested(_) => None,
-            other => Some(other),
-        });
-        InstancesWorld::new(stopping, Some(Rc::new(deaf)), None)
+    let deaf = Mishears(|input| match input {
+        Input::StopRequested(_) => None,
+        other => Some(other),
     });
+    found_out(Law::S4, stopping, &InstancesWorld::new(stopping, Some(Rc::new(deaf)), None));
 }
 
 #[test]
@@ -252,7 +205,7 @@ fn a_supervisor_that_shows_a_plugin_twice_the_same_breaks_scl_05() {
 #[test]
 fn an_instance_that_takes_it_ill_when_a_node_need_not_be_known_breaks_i7() {
     let declining = InstancesBounds { faults: 1, behaviours: &[Behaviour::Declines], ..ONE };
-    is_found_out(Law::I7, declining, || InstancesWorld::new(declining, None, Some(Rc::new(Touchy))));
+    found_out(Law::I7, declining, &InstancesWorld::new(declining, None, Some(Rc::new(Touchy))));
 }
 
 /// Calls a node plugin unhealthy that does not answer `NodeGetInfo`.
@@ -260,7 +213,12 @@ fn an_instance_that_takes_it_ill_when_a_node_need_not_be_known_breaks_i7() {
 struct Touchy;
 
 impl Tamper<Instance> for Touchy {
-    fn effects(&self, machine: &Instance, input: &Input<Instance>, mut effects: ChildParts) -> ChildParts {
+    fn effects(
+        &self,
+        machine: &Instance,
+        input: &Input<Instance>,
+        mut effects: Vec<Effect<Instance>>,
+    ) -> Vec<Effect<Instance>> {
         if let Input::Returned { call: InstanceCall::Ask(Rpc::NodeInfo), outcome: Ok(Err(_)), .. } = input {
             let health = Health::Unhealthy { reason: "it does not know its node".to_owned() };
             effects.insert(0, Effect::Publish(InstanceReport { health, ..machine.view() }));

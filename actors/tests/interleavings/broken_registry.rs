@@ -6,61 +6,25 @@ use callboard_actors::registry::{
     Image, Registered, Registry, RegistryAnswer, RegistryAsk, RegistryNews, StoredChange,
 };
 use callboard_actors::shell::{Effect, Input};
-use callboard_actors::simulation::{Law, RegistryBounds, RegistryWorld, Tamper, play, search};
+use callboard_actors::simulation::{Law, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper};
 use callboard_actors::vocabulary::{Generation, RegistrationNumber, RunNumber};
 
-type Parts = Vec<Effect<Registry>>;
-
-/// What a broken registry makes of the effects of a step.
-#[derive(Clone, Copy)]
-struct Spoils(fn(&Input<Registry>, Parts) -> Parts);
-
-/// What a broken registry reads from its disk.
-#[derive(Clone, Copy)]
-struct Misreads(fn(Image) -> Image);
-
-impl std::fmt::Debug for Spoils {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("spoils")
-    }
-}
-
-impl std::fmt::Debug for Misreads {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("misreads")
-    }
-}
-
-impl Tamper<Registry> for Spoils {
-    fn effects(&self, _: &Registry, input: &Input<Registry>, effects: Parts) -> Parts {
-        self.0(input, effects)
-    }
-}
-
-impl Tamper<Registry> for Misreads {
-    fn image(&self, image: Image) -> Image {
-        self.0(image)
-    }
-}
+use crate::{is_found_out, without};
 
 const SMALL: RegistryBounds = RegistryBounds { allocations: 2, orders_each: 2, ..RegistryBounds::NONE };
 const RESTARTED: RegistryBounds = RegistryBounds { restarts: 1, ..SMALL };
 
-/// The search finds the fault, names this law, and its history shows it again when it is played.
-fn is_found_out(law: Law, bounds: RegistryBounds, tamper: impl Tamper<Registry> + 'static) {
-    let world = RegistryWorld::new(bounds, Some(Rc::new(tamper)));
-    let found = search(&world, 100_000).expect_err("a broken registry was not found out");
-    println!("{found}");
-    assert_eq!(found.violation.law, law, "{found}");
-    assert_eq!(play(&world, &found.history).expect("it shows again").1.law, law);
-    assert!(
-        play(&RegistryWorld::new(bounds, None), &found.history).is_none(),
-        "the sound registry breaks it too"
-    );
+fn found_out(law: Law, bounds: RegistryBounds, tamper: impl Tamper<Registry> + 'static) {
+    let broken = RegistryWorld::new(bounds, Some(Rc::new(tamper)));
+    is_found_out(law, &broken, &RegistryWorld::new(bounds, None));
 }
 
-fn without(effects: Parts, is_lost: impl Fn(&Effect<Registry>) -> bool) -> Parts {
-    effects.into_iter().filter(|effect| !is_lost(effect)).collect()
+fn spoiled(law: Law, bounds: RegistryBounds, spoil: Spoil<Registry>) {
+    found_out(law, bounds, Spoils(spoil));
+}
+
+fn misread(law: Law, bounds: RegistryBounds, misread: fn(Image) -> Image) {
+    found_out(law, bounds, Misreads(misread));
 }
 
 const fn is_goodbye(input: &Input<Registry>) -> bool {
@@ -69,259 +33,183 @@ const fn is_goodbye(input: &Input<Registry>) -> bool {
 
 #[test]
 fn a_registry_that_forgets_the_takeover_breaks_r1() {
-    is_found_out(
-        Law::R1,
-        SMALL,
-        Spoils(|input, effects| {
-            let is_takeover =
-                |effect: &_| matches!(effect, Effect::Publish(RegistryNews::ActiveChanged { .. }));
-            if is_goodbye(input) { without(effects, is_takeover) } else { effects }
-        }),
-    );
+    spoiled(Law::R1, SMALL, |input, effects| {
+        let is_takeover = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::ActiveChanged { .. }));
+        if is_goodbye(input) { without(effects, is_takeover) } else { effects }
+    });
 }
 
 #[test]
 fn a_registry_that_keeps_a_stale_generation_breaks_r1() {
-    is_found_out(
-        Law::R1,
-        SMALL,
-        Spoils(|_, mut effects| {
-            for effect in &mut effects {
-                if let Effect::Publish(RegistryNews::ActiveChanged {
-                    from: Some(from), to: Some(to), ..
-                }) = effect
-                {
-                    to.generation = from.generation;
-                }
+    spoiled(Law::R1, SMALL, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(RegistryNews::ActiveChanged { from: Some(from), to: Some(to), .. }) =
+                effect
+            {
+                to.generation = from.generation;
             }
-            effects
-        }),
-    );
+        }
+        effects
+    });
 }
 
 #[test]
 fn a_registry_that_gives_generations_out_again_after_a_restart_breaks_r1() {
-    is_found_out(
-        Law::R1,
-        RESTARTED,
-        Spoils(|_, mut effects| {
-            for effect in &mut effects {
-                if let Effect::Publish(RegistryNews::ActiveChanged { to: Some(to), .. }) = effect {
-                    to.generation = Generation::new(to.generation.get() % 4_096);
-                }
+    spoiled(Law::R1, RESTARTED, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(RegistryNews::ActiveChanged { to: Some(to), .. }) = effect {
+                to.generation = Generation::new(to.generation.get() % 4_096);
             }
-            effects
-        }),
-    );
+        }
+        effects
+    });
 }
 
 #[test]
 fn a_registry_that_reorders_on_a_restart_breaks_r2() {
-    is_found_out(
-        Law::R2,
-        RESTARTED,
-        Misreads(|mut image| {
-            let numbers: Vec<RegistrationNumber> = image.stored.iter().map(|row| row.number).collect();
-            for (row, number) in image.stored.iter_mut().zip(numbers.into_iter().rev()) {
-                row.number = number;
-            }
-            image
-        }),
-    );
+    misread(Law::R2, RESTARTED, |mut image| {
+        let numbers: Vec<RegistrationNumber> = image.stored.iter().map(|row| row.number).collect();
+        for (row, number) in image.stored.iter_mut().zip(numbers.into_iter().rev()) {
+            row.number = number;
+        }
+        image
+    });
 }
 
 #[test]
 fn a_registry_that_forgets_how_far_it_has_counted_breaks_r1() {
-    let misreads = Misreads(|image| Image { ceiling: 0, ..image });
-    is_found_out(Law::R1, RESTARTED, misreads);
+    misread(Law::R1, RESTARTED, |image| Image { ceiling: 0, ..image });
 }
 
 #[test]
 fn a_registry_that_drops_an_update_breaks_r3() {
-    is_found_out(
-        Law::R3,
-        SMALL,
-        Spoils(|_, effects| {
-            without(effects, |effect| matches!(effect, Effect::Publish(RegistryNews::Updated(_))))
-        }),
-    );
+    spoiled(Law::R3, SMALL, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Publish(RegistryNews::Updated(_))))
+    });
 }
 
 #[test]
 fn a_registry_that_calls_an_update_unchanged_breaks_r3() {
-    is_found_out(
-        Law::R3,
-        SMALL,
-        Spoils(|_, mut effects| {
-            for effect in &mut effects {
-                if let Effect::Reply(_, RegistryAnswer::Register(Ok(said @ Registered::Updated))) = effect {
-                    *said = Registered::Unchanged;
-                }
+    spoiled(Law::R3, SMALL, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Reply(_, RegistryAnswer::Register(Ok(said @ Registered::Updated))) = effect {
+                *said = Registered::Unchanged;
             }
-            effects
-        }),
-    );
+        }
+        effects
+    });
 }
 
 #[test]
 fn a_registry_that_writes_at_the_goodbye_of_the_unknown_breaks_r4() {
-    is_found_out(
-        Law::R4,
-        SMALL,
-        Spoils(|input, mut effects| {
-            if is_goodbye(input) && effects.len() == 1 {
-                let delete = vec![RegistrationNumber::new(1)];
-                effects.insert(0, Effect::Persist(StoredChange { delete, ..StoredChange::default() }));
-            }
-            effects
-        }),
-    );
+    spoiled(Law::R4, SMALL, |input, mut effects| {
+        if is_goodbye(input) && effects.len() == 1 {
+            let delete = vec![RegistrationNumber::new(1)];
+            effects.insert(0, Effect::Persist(StoredChange { delete, ..StoredChange::default() }));
+        }
+        effects
+    });
 }
 
 #[test]
 fn a_registry_that_writes_half_a_monolith_breaks_r5() {
     let monolith = RegistryBounds { has_monolith: true, ..SMALL };
-    is_found_out(
-        Law::R5,
-        monolith,
-        Spoils(|_, mut effects| {
-            for effect in &mut effects {
-                if let Effect::Persist(change) = effect {
-                    change.put.truncate(1);
-                }
+    spoiled(Law::R5, monolith, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Persist(change) = effect {
+                change.put.truncate(1);
             }
-            effects
-        }),
-    );
+        }
+        effects
+    });
 }
 
 #[test]
 fn a_registry_that_tells_everything_twice_breaks_r6() {
-    is_found_out(
-        Law::R6,
-        SMALL,
-        Spoils(|_, effects| {
-            let twice = effects.into_iter().flat_map(|effect| match effect {
-                Effect::Publish(news) => vec![Effect::Publish(news.clone()), Effect::Publish(news)],
-                other => vec![other],
-            });
-            twice.collect()
-        }),
-    );
+    spoiled(Law::R6, SMALL, |_, effects| {
+        let twice = effects.into_iter().flat_map(|effect| match effect {
+            Effect::Publish(news) => vec![Effect::Publish(news.clone()), Effect::Publish(news)],
+            other => vec![other],
+        });
+        twice.collect()
+    });
 }
 
 #[test]
 fn a_registry_that_leaves_those_waiting_who_waited_for_the_plugin_breaks_r7() {
     let waiting = RegistryBounds { waits: 1, ..SMALL };
-    is_found_out(
-        Law::R7,
-        waiting,
-        Spoils(|input, effects| {
-            let is_theirs = matches!(input, Input::Asked { ask: RegistryAsk::Register(_), .. });
-            let is_awakening =
-                |effect: &_| matches!(effect, Effect::Reply(_, RegistryAnswer::WaitForPlugin(_)));
-            if is_theirs { without(effects, is_awakening) } else { effects }
-        }),
-    );
+    spoiled(Law::R7, waiting, |input, effects| {
+        let is_theirs = matches!(input, Input::Asked { ask: RegistryAsk::Register(_), .. });
+        let is_awakening = |effect: &_| matches!(effect, Effect::Reply(_, RegistryAnswer::WaitForPlugin(_)));
+        if is_theirs { without(effects, is_awakening) } else { effects }
+    });
 }
 
 #[test]
 fn a_registry_that_trusts_what_it_restored_breaks_r8() {
-    is_found_out(
-        Law::R8,
-        RESTARTED,
-        Misreads(|mut image| {
-            image.stored.iter_mut().for_each(|row| row.confirmed_in = image.run);
-            image
-        }),
-    );
+    misread(Law::R8, RESTARTED, |mut image| {
+        image.stored.iter_mut().for_each(|row| row.confirmed_in = image.run);
+        image
+    });
 }
 
 #[test]
 fn a_registry_that_takes_one_too_many_breaks_r9() {
     // Three is the most that this world holds.
     let full = RegistryBounds { allocations: 4, orders_each: 1, ..RegistryBounds::NONE };
-    is_found_out(
-        Law::R9,
-        full,
-        Spoils(|_, mut effects| {
-            for effect in &mut effects {
-                if let Effect::Reply(_, RegistryAnswer::Register(said @ Err(_))) = effect {
-                    *said = Ok(Registered::New);
-                }
+    spoiled(Law::R9, full, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Reply(_, RegistryAnswer::Register(said @ Err(_))) = effect {
+                *said = Ok(Registered::New);
             }
-            effects
-        }),
-    );
+        }
+        effects
+    });
 }
 
 #[test]
 fn a_registry_that_tells_before_it_writes_breaks_shell_1() {
-    is_found_out(
-        Law::Shell1,
-        SMALL,
-        Spoils(|_, mut effects| {
-            effects.sort_by_key(|effect| !matches!(effect, Effect::Publish(_)));
-            effects
-        }),
-    );
+    spoiled(Law::Shell1, SMALL, |_, mut effects| {
+        effects.sort_by_key(|effect| !matches!(effect, Effect::Publish(_)));
+        effects
+    });
 }
 
 #[test]
 fn a_registry_that_answers_before_it_writes_breaks_shell_1() {
-    is_found_out(
-        Law::Shell1,
-        SMALL,
-        Spoils(|_, mut effects| {
-            effects.sort_by_key(|effect| !matches!(effect, Effect::Reply(..)));
-            effects
-        }),
-    );
+    spoiled(Law::Shell1, SMALL, |_, mut effects| {
+        effects.sort_by_key(|effect| !matches!(effect, Effect::Reply(..)));
+        effects
+    });
 }
 
 #[test]
 fn a_registry_that_does_not_write_breaks_shell_1() {
-    is_found_out(
-        Law::Shell1,
-        SMALL,
-        Spoils(|_, effects| without(effects, |effect| matches!(effect, Effect::Persist(_)))),
-    );
+    spoiled(Law::Shell1, SMALL, |_, effects| without(effects, |effect| matches!(effect, Effect::Persist(_))));
 }
 
 #[test]
 fn a_registry_that_loses_a_row_on_reading_breaks_shell_2() {
-    is_found_out(
-        Law::Shell2,
-        RegistryBounds { failures: 1, ..SMALL },
-        Misreads(|mut image| {
-            image.stored.pop();
-            image
-        }),
-    );
+    misread(Law::Shell2, RegistryBounds { failures: 1, ..SMALL }, |mut image| {
+        image.stored.pop();
+        image
+    });
 }
 
 #[test]
 fn a_registry_that_answers_nobody_breaks_shell_7() {
-    is_found_out(
-        Law::Shell7,
-        SMALL,
-        Spoils(|_, effects| without(effects, |effect| matches!(effect, Effect::Reply(..)))),
-    );
+    spoiled(Law::Shell7, SMALL, |_, effects| without(effects, |effect| matches!(effect, Effect::Reply(..))));
 }
 
 /// The run in which something was confirmed counts, and no other.
 #[test]
 fn a_registry_that_confirms_in_another_run_breaks_r3() {
-    is_found_out(
-        Law::R3,
-        SMALL,
-        Spoils(|_, mut effects| {
-            for effect in &mut effects {
-                if let Effect::Persist(change) = effect {
-                    change.put.iter_mut().for_each(|row| row.confirmed_in = RunNumber::new(0));
-                }
+    spoiled(Law::R3, SMALL, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Persist(change) = effect {
+                change.put.iter_mut().for_each(|row| row.confirmed_in = RunNumber::new(0));
             }
-            effects
-        }),
-    );
+        }
+        effects
+    });
 }

@@ -12,7 +12,7 @@ mod registry;
 
 use std::time::Instant;
 
-use callboard_actors::simulation::{World, search};
+use callboard_actors::simulation::{Law, World, play, search};
 
 /// Where a search that has become too large is given up, in states.
 const STATES_MAX: u64 = 20_000_000;
@@ -38,4 +38,17 @@ fn try_all(what: &str, world: &impl World) {
         }
         Err(found) => panic!("{what}: {found}"),
     }
+}
+
+fn without<E>(effects: Vec<E>, is_lost: impl Fn(&E) -> bool) -> Vec<E> {
+    effects.into_iter().filter(|effect| !is_lost(effect)).collect()
+}
+
+/// The search finds the fault, names this law, and its history shows it again when it is played, and only there.
+fn is_found_out<W: World>(law: Law, broken: &W, sound: &W) {
+    let found = search(broken, 100_000).expect_err("a broken machine was not found out");
+    println!("{found}");
+    assert_eq!(found.violation.law, law, "{found}");
+    assert_eq!(play(broken, &found.history).expect("it shows again").1.law, law);
+    assert!(play(sound, &found.history).is_none(), "the sound machines break it too");
 }

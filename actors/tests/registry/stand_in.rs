@@ -239,7 +239,7 @@ fn through_the_stand_in(events: &[Event]) -> Vec<Heard> {
         heard.append(&mut first);
         heard.extend(feed_of(&left));
         all.push(heard);
-        assert!(stand.witness.broken().is_none(), "{}", stand.witness.broken().expect("just seen"));
+        assert_eq!(stand.witness.verdict.broken(), None);
     }
     all
 }

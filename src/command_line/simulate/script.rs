@@ -74,16 +74,7 @@ fn lines_of(simulation: &Simulation, found: &Counterexample<Event>) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
-    use std::sync::Arc;
-
-    use callboard_actors::driver::TaskEventItem;
-    use callboard_actors::eventor::{Eventor, EventorCall};
-    use callboard_actors::registry::{Registry, RegistryNews};
-    use callboard_actors::shell::{Effect, Input};
-    use callboard_actors::simulation::{
-        DriversTampers, Faults, Tamper, Tampers, Unwatched, simulate_tampered,
-    };
+    use callboard_actors::simulation::{Faults, Tampers, Unwatched, simulate_tampered};
 
     use super::*;
 
@@ -95,42 +86,6 @@ mod tests {
         messages: 20_000,
         faults: Faults::ALL,
     };
-
-    /// Forgets to tell of every update.
-    #[derive(Debug)]
-    struct DropsUpdates;
-
-    impl Tamper<Registry> for DropsUpdates {
-        fn effects(
-            &self,
-            _: &Registry,
-            _: &Input<Registry>,
-            effects: Vec<Effect<Registry>>,
-        ) -> Vec<Effect<Registry>> {
-            let is_lost = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::Updated(_)));
-            effects.into_iter().filter(|effect| !is_lost(effect)).collect()
-        }
-    }
-
-    /// Keeps every gap to itself.
-    #[derive(Debug)]
-    struct HidesGaps;
-
-    impl Tamper<Eventor> for HidesGaps {
-        fn effects(
-            &self,
-            _: &Eventor,
-            _: &Input<Eventor>,
-            mut effects: Vec<Effect<Eventor>>,
-        ) -> Vec<Effect<Eventor>> {
-            for effect in &mut effects {
-                if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
-                    Arc::make_mut(items).retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
-                }
-            }
-            effects
-        }
-    }
 
     fn script_of(tampers: Tampers) -> String {
         let found = simulate_tampered(&SMALL, tampers, &mut Unwatched).expect_err("it was not found out");
@@ -145,8 +100,7 @@ mod tests {
 
     #[test]
     fn a_history_that_loses_an_update_becomes_a_script_that_shows_what_should_have_been_told_r3() {
-        let registry = Some(Rc::new(DropsUpdates) as Rc<dyn Tamper<Registry>>);
-        let script = script_of(Tampers { registry, ..Tampers::default() });
+        let script = script_of(Tampers::drop_updates());
         assert!(script.starts_with("# callboard simulate --seed 1\n# R3 is broken"), "{script}");
         assert!(script.contains("\n---\nR3 must hold: "), "{script}");
         let played = outcome(&script);
@@ -155,9 +109,7 @@ mod tests {
 
     #[test]
     fn a_history_that_hides_a_gap_becomes_a_script_in_which_its_handler_has_the_events_evt_02() {
-        let eventor = Some(Rc::new(HidesGaps) as Rc<dyn Tamper<Eventor>>);
-        let drivers = DriversTampers { eventor, ..DriversTampers::default() };
-        let script = script_of(Tampers { drivers, ..Tampers::default() });
+        let script = script_of(Tampers::hide_gaps());
         assert!(script.contains("\nadd-driver d") && script.contains("\nevent d"), "{script}");
         let played = outcome(&script);
         assert!(played.contains("happened"), "{played}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::law::Law;
-use super::super::witness::Violation;
+use super::super::witness::Verdict;
 use super::ground::{Ground, marked};
 use crate::driver::{EventPosition, GapReason, TaskEventItem};
 use crate::eventor::{Journal, Taken, TaskEventSink};
@@ -42,7 +42,8 @@ pub struct Audience {
     /// What each task's handler wrote down before its host ended.
     written: BTreeMap<u8, (Had, Option<EventPosition>)>,
     journal_items: usize,
-    broken: Option<Violation>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
 }
 
 impl Audience {
@@ -52,14 +53,8 @@ impl Audience {
         Self { journal_items, ..Self::default() }
     }
 
-    /// The first law that was broken, if any.
-    #[must_use]
-    pub const fn broken(&self) -> Option<&Violation> {
-        self.broken.as_ref()
-    }
-
     fn cry(&mut self, law: Law, what: String) {
-        self.broken.get_or_insert(Violation { law, what });
+        self.verdict.cry(law, || what);
     }
 
     // === Sinks ===

@@ -119,11 +119,12 @@ impl Depot {
     /// The law that was broken first by anyone in here.
     #[must_use]
     pub fn broken(&self) -> Option<&Violation> {
-        self.owner.witness.broken().or_else(|| self.audiences.values().find_map(Audience::broken))
+        let audiences = || self.audiences.values().find_map(|audience| audience.verdict.broken());
+        self.owner.witness.verdict.broken().or_else(audiences)
     }
 
     fn cry(&mut self, law: Law, what: String) {
-        self.owner.witness.heard_of(&Violation { law, what });
+        self.owner.witness.verdict.cry(law, || what);
     }
 
     /// How many steps were taken in here.

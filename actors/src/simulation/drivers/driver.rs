@@ -1,8 +1,8 @@
 //! The laws of one driver.
 
 use super::super::law::Law;
-use super::super::stand_in::{Constant, Left};
-use super::super::witness::{Violation, Witness};
+use super::super::stand_in::Constant;
+use super::super::witness::{Verdict, Witness};
 use super::pauses::Pauses;
 use crate::driver::{
     Driver, DriverAsk, DriverCall, DriverConfig, DriverHealth, DriverReport, DriverStage, DriverTimer,
@@ -29,7 +29,8 @@ pub struct DriverLaws {
     stopped: Option<StopMode>,
     is_gone: bool,
     told: Option<DriverReport>,
-    broken: Option<Violation>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
 }
 
 /// What it has been told of its process and its connection.
@@ -77,21 +78,13 @@ impl DriverLaws {
             stopped: None,
             is_gone: false,
             told: None,
-            broken: None,
+            verdict: Verdict::NONE,
         }
-    }
-
-    /// The first law that was broken, if any.
-    #[must_use]
-    pub const fn broken(&self) -> Option<&Violation> {
-        self.broken.as_ref()
     }
 
     fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
-        if self.broken.is_none() {
-            let what = format!("driver {}: {}", self.config.spec.name, what());
-            self.broken = Some(Violation { law, what });
-        }
+        let name = &self.config.spec.name;
+        self.verdict.cry(law, || format!("driver {name}: {}", what()));
     }
 
     // === What comes in ===
@@ -322,8 +315,8 @@ impl DriverLaws {
 
 impl Witness<Driver> for DriverLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Driver) {
-        let broken = self.broken.take();
-        *self = Self { broken, ..Self::new(self.config.0.clone()) };
+        let verdict = std::mem::take(&mut self.verdict);
+        *self = Self { verdict, ..Self::new(self.config.0.clone()) };
     }
 
     fn stepped(
@@ -353,11 +346,7 @@ impl Witness<Driver> for DriverLaws {
         self.check(&heard, effects, machine);
     }
 
-    fn crashed(&mut self, _input: &Input<Driver>) {}
-
     fn panicked(&mut self, input: &Input<Driver>) {
         self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
     }
-
-    fn left(&mut self, _left: &Left<Driver>, _is_durable: bool) {}
 }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::law::Law;
-use super::super::stand_in::Left;
-use super::super::witness::{Violation, Witness};
+use super::super::witness::{Verdict, Witness};
 use super::pauses::Pauses;
 use crate::driver::TaskKey;
 use crate::driver::client::DriverError;
@@ -27,7 +26,8 @@ pub struct EventorLaws {
     watched: BTreeMap<TaskKey, TaskEventSink>,
     is_stopped: bool,
     has_finished: bool,
-    broken: Option<Violation>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
 }
 
 impl EventorLaws {
@@ -43,20 +43,12 @@ impl EventorLaws {
             watched: BTreeMap::new(),
             is_stopped: false,
             has_finished: false,
-            broken: None,
+            verdict: Verdict::NONE,
         }
-    }
-
-    /// The first law that was broken, if any.
-    #[must_use]
-    pub const fn broken(&self) -> Option<&Violation> {
-        self.broken.as_ref()
     }
 
     fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
-        if self.broken.is_none() {
-            self.broken = Some(Violation { law, what: format!("eventor: {}", what()) });
-        }
+        self.verdict.cry(law, || format!("eventor: {}", what()));
     }
 
     /// Whether the step is about a stream that is no more.
@@ -144,8 +136,8 @@ impl EventorLaws {
 
 impl Witness<Eventor> for EventorLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Eventor) {
-        let broken = self.broken.take();
-        *self = Self { broken, ..Self::new(self.options) };
+        let verdict = std::mem::take(&mut self.verdict);
+        *self = Self { verdict, ..Self::new(self.options) };
     }
 
     fn stepped(&mut self, moment: Moment, input: &Input<Eventor>, effects: &[Effect<Eventor>], _: &Eventor) {
@@ -168,11 +160,7 @@ impl Witness<Eventor> for EventorLaws {
         self.check(effects);
     }
 
-    fn crashed(&mut self, _input: &Input<Eventor>) {}
-
     fn panicked(&mut self, input: &Input<Eventor>) {
         self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
     }
-
-    fn left(&mut self, _left: &Left<Eventor>, _is_durable: bool) {}
 }

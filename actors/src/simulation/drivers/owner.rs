@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::law::Law;
-use super::super::stand_in::Left;
-use super::super::witness::{Violation, Witness};
+use super::super::witness::{Verdict, Witness};
 use crate::driver::client::DriverClient;
 use crate::driver::{DriverHealth, DriverReport, DriverStage, TaskKey};
 use crate::drivers::{
@@ -37,27 +36,13 @@ pub struct DriversLaws {
     watched: BTreeMap<DriverName, BTreeSet<TaskKey>>,
     waiting: BTreeMap<AskId, (DriverName, Wanted)>,
     is_stopped: bool,
-    broken: Option<Violation>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
 }
 
 impl DriversLaws {
-    /// The first law that was broken, if any.
-    #[must_use]
-    pub const fn broken(&self) -> Option<&Violation> {
-        self.broken.as_ref()
-    }
-
-    /// A law was broken by somebody else in the depot.
-    pub(super) fn heard_of(&mut self, violation: &Violation) {
-        if self.broken.is_none() {
-            self.broken = Some(violation.clone());
-        }
-    }
-
     fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
-        if self.broken.is_none() {
-            self.broken = Some(Violation { law, what: format!("owner of the drivers: {}", what()) });
-        }
+        self.verdict.cry(law, || format!("owner of the drivers: {}", what()));
     }
 
     // === What comes in ===
@@ -322,11 +307,7 @@ impl Witness<Drivers> for DriversLaws {
         self.check(input, effects);
     }
 
-    fn crashed(&mut self, _input: &Input<Drivers>) {}
-
     fn panicked(&mut self, input: &Input<Drivers>) {
-        self.cry(Law::Shell4, || format!("the owner of the drivers panicked over {input:?}"));
+        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
     }
-
-    fn left(&mut self, _left: &Left<Drivers>, _is_durable: bool) {}
 }

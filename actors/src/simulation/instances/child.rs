@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::law::Law;
-use super::super::stand_in::Left;
-use super::super::witness::{Violation, Witness};
+use super::super::witness::{Verdict, Witness};
 use crate::csi::{Answer, CallError, Class, Readiness, Rpc};
 use crate::instance::{
     Half, Instance, InstanceAsk, InstanceCall, InstanceConfig, InstanceReport, InstanceTimer, Reached,
@@ -27,7 +26,8 @@ pub struct InstanceLaws {
     is_bounded: bool,
     failures: u32,
     told: Option<InstanceReport>,
-    broken: Option<Violation>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
 }
 
 impl InstanceLaws {
@@ -44,7 +44,7 @@ impl InstanceLaws {
             is_bounded: false,
             failures: 0,
             told: None,
-            broken: None,
+            verdict: Verdict::NONE,
         }
     }
 
@@ -54,17 +54,9 @@ impl InstanceLaws {
         &self.config
     }
 
-    /// The first law that was broken, if any.
-    #[must_use]
-    pub const fn broken(&self) -> Option<&Violation> {
-        self.broken.as_ref()
-    }
-
     fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
-        if self.broken.is_none() {
-            let what = format!("instance of {}: {}", self.config.plugin, what());
-            self.broken = Some(Violation { law, what });
-        }
+        let plugin = &self.config.plugin;
+        self.verdict.cry(law, || format!("instance of {plugin}: {}", what()));
     }
 
     // === What comes in ===
@@ -277,8 +269,8 @@ fn publishes_unhealthy(effects: &[Effect<Instance>]) -> bool {
 impl Witness<Instance> for InstanceLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Instance) {
         let config = self.config.clone();
-        let broken = self.broken.take();
-        *self = Self { broken, ..Self::new(config) };
+        let verdict = std::mem::take(&mut self.verdict);
+        *self = Self { verdict, ..Self::new(config) };
     }
 
     fn stepped(
@@ -335,11 +327,7 @@ impl Witness<Instance> for InstanceLaws {
         }
     }
 
-    fn crashed(&mut self, _input: &Input<Instance>) {}
-
     fn panicked(&mut self, input: &Input<Instance>) {
         self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
     }
-
-    fn left(&mut self, _left: &Left<Instance>, _is_durable: bool) {}
 }

@@ -140,7 +140,7 @@ impl House {
     /// The law that was broken first by anyone in here.
     #[must_use]
     pub const fn broken(&self) -> Option<&Violation> {
-        self.parent.witness.broken()
+        self.parent.witness.verdict.broken()
     }
 
     /// How many steps were taken in here.

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::super::law::Law;
-use super::super::stand_in::Left;
-use super::super::witness::{Violation, Witness};
+use super::super::witness::{Verdict, Witness};
 use crate::instance::InstanceConfig;
 use crate::instances::{
     Dispensed, InstanceReport, InstanceReported, Instances, InstancesAnswer, InstancesAsk, InstancesCall,
     InstancesNews, InstancesOptions, InstancesOutcome, InstancesTimer, RegistryItem,
 };
 use crate::registry::{Active, RegistryNews};
-use crate::shell::{CallLost, Effect, FeedItem, Input};
+use crate::shell::{Effect, FeedItem, Input};
 use crate::vocabulary::{Attempt, Generation, Health, Moment, PluginKey};
 
 /// What is known of one plugin's instance.
@@ -33,7 +32,8 @@ pub struct InstancesLaws {
     newest: Option<Attempt>,
     shown: BTreeMap<PluginKey, InstanceReport>,
     is_stopping: bool,
-    broken: Option<Violation>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
 }
 
 impl InstancesLaws {
@@ -47,24 +47,7 @@ impl InstancesLaws {
             newest: None,
             shown: BTreeMap::new(),
             is_stopping: false,
-            broken: None,
-        }
-    }
-
-    /// The first law that was broken, if any.
-    #[must_use]
-    pub const fn broken(&self) -> Option<&Violation> {
-        self.broken.as_ref()
-    }
-
-    /// A child that is no more had broken a law.
-    pub(super) fn heard_of(&mut self, violation: &Violation) {
-        self.broken.get_or_insert_with(|| violation.clone());
-    }
-
-    fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
-        if self.broken.is_none() {
-            self.broken = Some(Violation { law, what: what() });
+            verdict: Verdict::NONE,
         }
     }
 
@@ -84,17 +67,12 @@ impl InstancesLaws {
                     }
                 }
             }
-            Input::Returned { call: InstancesCall::Start { life, .. }, outcome: Err(lost), .. } => {
-                self.not_started(*life, lost);
+            Input::Returned { call: InstancesCall::Start { life, .. }, outcome: Err(_), .. } => {
+                self.lives.retain(|_, other| other.life != *life);
             }
             Input::StopRequested(_) => self.is_stopping = true,
             Input::Resumed | Input::Asked { .. } | Input::Returned { .. } | Input::Elapsed(_) => {}
         }
-    }
-
-    fn not_started(&mut self, life: Attempt, lost: &CallLost) {
-        let _ = lost;
-        self.lives.retain(|_, other| other.life != life);
     }
 
     fn routed(&mut self, item: &RegistryItem) {
@@ -123,19 +101,20 @@ impl InstancesLaws {
     fn starts(&mut self, life: Attempt, config: &InstanceConfig) {
         let plugin = &config.plugin;
         if self.is_stopping {
-            self.cry(Law::I6, || format!("an instance of {plugin} is started although all stop"));
+            self.verdict.cry(Law::I6, || format!("an instance of {plugin} is started although all stop"));
         }
         if let Some(old) = self.lives.get(plugin).cloned() {
-            self.cry(Law::I1, || format!("an instance of {plugin} is started before {old:?} has ended"));
+            self.verdict
+                .cry(Law::I1, || format!("an instance of {plugin} is started before {old:?} has ended"));
         }
         let wanted = self.wanted.get(plugin).map(|active| active.generation);
         if wanted != Some(config.generation) {
-            self.cry(Law::I1, || {
+            self.verdict.cry(Law::I1, || {
                 format!("generation {} of {plugin} is started, {wanted:?} is active", config.generation)
             });
         }
         if self.newest.is_some_and(|newest| life <= newest) {
-            self.cry(Law::Reg8, || format!("{life:?} of {plugin} is a number that was used before"));
+            self.verdict.cry(Law::Reg8, || format!("{life:?} of {plugin} is a number that was used before"));
         }
         self.newest = Some(life);
         self.lives.insert(plugin.clone(), Life { life, generation: config.generation, is_retiring: false });
@@ -147,14 +126,14 @@ impl InstancesLaws {
         found.is_retiring = true;
         let plugin = plugin.clone();
         if !bounds.contains(&&plugin) {
-            self.cry(Law::I1, || format!("the instance of {plugin} retires without a bound"));
+            self.verdict.cry(Law::I1, || format!("the instance of {plugin} retires without a bound"));
         }
     }
 
     fn shows(&mut self, report: &InstanceReport) {
         let plugin = &report.plugin;
         if self.shown.get(plugin) == Some(report) {
-            self.cry(Law::Scl5, || format!("the same is told of {plugin} twice"));
+            self.verdict.cry(Law::Scl5, || format!("the same is told of {plugin} twice"));
         }
         let current = self.lives.get(plugin);
         let is_current =
@@ -162,7 +141,7 @@ impl InstancesLaws {
         match &report.health {
             Health::Healthy if !is_current => {
                 let current = current.cloned();
-                self.cry(Law::Reg8, || {
+                self.verdict.cry(Law::Reg8, || {
                     format!(
                         "{plugin} is called healthy by generation {}, and {current:?} lives",
                         report.generation
@@ -170,7 +149,7 @@ impl InstancesLaws {
                 });
             }
             Health::Unhealthy { reason } if reason.is_empty() => {
-                self.cry(Law::I5, || format!("{plugin} is unhealthy and nobody is told why"));
+                self.verdict.cry(Law::I5, || format!("{plugin} is unhealthy and nobody is told why"));
             }
             Health::Healthy | Health::Unhealthy { .. } | Health::Starting | Health::Gone => {}
         }
@@ -184,7 +163,7 @@ impl InstancesLaws {
             report.health == Health::Healthy && report.generation == dispensed.generation
         });
         if wanted != Some(dispensed.generation) || !is_shown {
-            self.cry(Law::I2, || {
+            self.verdict.cry(Law::I2, || {
                 format!("{plugin} is handed out in generation {}; {wanted:?} is active", dispensed.generation)
             });
         }
@@ -197,7 +176,7 @@ impl InstancesLaws {
                 self.wanted.get(plugin).is_some_and(|active| active.generation == life.generation);
             if !is_wanted && !life.is_retiring && !self.is_stopping {
                 let what = format!("{life:?} of {plugin} serves although it is not active any more");
-                self.cry(Law::I1, || what);
+                self.verdict.cry(Law::I1, || what);
                 return;
             }
         }
@@ -212,8 +191,8 @@ fn is_late(laws: &InstancesLaws, reported: &InstanceReported) -> bool {
 
 impl Witness<Instances> for InstancesLaws {
     fn rebuilt(&mut self, _moment: Moment, _machine: &Instances) {
-        let broken = self.broken.take();
-        *self = Self { broken, ..Self::new(self.options) };
+        let verdict = std::mem::take(&mut self.verdict);
+        *self = Self { verdict, ..Self::new(self.options) };
     }
 
     fn stepped(
@@ -246,7 +225,8 @@ impl Witness<Instances> for InstancesLaws {
                 Effect::Call { call: InstancesCall::Retire { life }, .. } => self.retires(*life, &bounds),
                 Effect::Publish(InstancesNews::Reported(report)) => {
                     if late {
-                        self.cry(Law::Reg8, || format!("a late report of {} is passed on", report.plugin));
+                        self.verdict
+                            .cry(Law::Reg8, || format!("a late report of {} is passed on", report.plugin));
                     }
                     self.shows(report);
                 }
@@ -256,7 +236,7 @@ impl Witness<Instances> for InstancesLaws {
                 Effect::Reply(_, InstancesAnswer::Dispense(Ok(dispensed))) => self.dispenses(dispensed),
                 Effect::Stop(_) if !self.lives.is_empty() => {
                     let lives = self.lives.clone();
-                    self.cry(Law::S4, || format!("it ends and leaves {lives:?}"));
+                    self.verdict.cry(Law::S4, || format!("it ends and leaves {lives:?}"));
                 }
                 Effect::Publish(InstancesNews::Expected(_) | InstancesNews::Settled)
                 | Effect::Call { .. }
@@ -270,11 +250,7 @@ impl Witness<Instances> for InstancesLaws {
         self.check_retired();
     }
 
-    fn crashed(&mut self, _input: &Input<Instances>) {}
-
     fn panicked(&mut self, input: &Input<Instances>) {
-        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
     }
-
-    fn left(&mut self, _left: &Left<Instances>, _is_durable: bool) {}
 }

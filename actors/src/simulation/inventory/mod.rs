@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::law::Law;
-use super::stand_in::Left;
-use super::witness::{Violation, Witness};
+use super::witness::{Verdict, Witness};
 use crate::inventory::{FirstSummary, Inventory, InventoryAnswer, InventoryNews, InventoryOptions, Offer};
 use crate::shell::{Effect, Input};
 use crate::vocabulary::{Moment, PluginKey, Timestamp};
@@ -16,7 +15,8 @@ pub struct InventoryLaws {
     begun: Timestamp,
     has_told_first: bool,
     offers: BTreeMap<PluginKey, Offer>,
-    broken: Option<Violation>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
 }
 
 impl InventoryLaws {
@@ -28,19 +28,7 @@ impl InventoryLaws {
             begun: Timestamp::from_epoch(std::time::Duration::ZERO),
             has_told_first: false,
             offers: BTreeMap::new(),
-            broken: None,
-        }
-    }
-
-    /// The first law that was broken, if any.
-    #[must_use]
-    pub const fn broken(&self) -> Option<&Violation> {
-        self.broken.as_ref()
-    }
-
-    fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
-        if self.broken.is_none() {
-            self.broken = Some(Violation { law, what: what() });
+            verdict: Verdict::NONE,
         }
     }
 
@@ -50,13 +38,13 @@ impl InventoryLaws {
             InventoryNews::Changed(offer) => {
                 let known = self.offers.insert(offer.plugin.clone(), offer.clone());
                 if known.as_ref() == Some(offer) {
-                    self.cry(Law::Scl5, || format!("the same is told of {} twice", offer.plugin));
+                    self.verdict.cry(Law::Scl5, || format!("the same is told of {} twice", offer.plugin));
                 }
                 self.must_come_after_first(&offer.plugin);
             }
             InventoryNews::Removed(offer) => {
                 if self.offers.remove(&offer.plugin).is_none() {
-                    self.cry(Law::N1, || format!("{} is removed and was not offered", offer.plugin));
+                    self.verdict.cry(Law::N1, || format!("{} is removed and was not offered", offer.plugin));
                 }
                 self.must_come_after_first(&offer.plugin);
             }
@@ -65,17 +53,17 @@ impl InventoryLaws {
 
     fn must_come_after_first(&mut self, plugin: &PluginKey) {
         if !self.has_told_first {
-            self.cry(Law::N1, || format!("word of {plugin} comes before the first fingerprints"));
+            self.verdict.cry(Law::N1, || format!("word of {plugin} comes before the first fingerprints"));
         }
     }
 
     fn told_first(&mut self, moment: Moment, offers: &[Offer], summary: &FirstSummary) {
         if self.has_told_first {
-            self.cry(Law::N1, || "the first fingerprints are told a second time".to_owned());
+            self.verdict.cry(Law::N1, || "the first fingerprints are told a second time".to_owned());
         }
         let waited = moment.now.since(self.begun);
         if waited > self.options.first_wait {
-            self.cry(Law::N1, || format!("the first fingerprints come after {waited:?}"));
+            self.verdict.cry(Law::N1, || format!("the first fingerprints come after {waited:?}"));
         }
         let FirstSummary { healthy, unhealthy, undetected, no_answer } = summary;
         let unhealthy = unhealthy.iter().map(|(plugin, _)| plugin);
@@ -86,7 +74,8 @@ impl InventoryLaws {
         named.dedup();
         let is_named = |offer: &Offer| named.binary_search(&&offer.plugin).is_ok();
         if named.len() != count || !offers.iter().all(is_named) {
-            self.cry(Law::N2, || format!("the first summary does not name each plugin once: {summary:?}"));
+            self.verdict
+                .cry(Law::N2, || format!("the first summary does not name each plugin once: {summary:?}"));
         }
         self.has_told_first = true;
         self.offers = offers.iter().map(|offer| (offer.plugin.clone(), offer.clone())).collect();
@@ -103,15 +92,15 @@ impl InventoryLaws {
         };
         let is_whole = view.offers.len() == self.offers.len();
         if self.has_told_first && !(is_whole && view.offers.iter().zip(self.offers.values()).all(is_told)) {
-            self.cry(Law::N1, || "what is shown on request is not what was told".to_owned());
+            self.verdict.cry(Law::N1, || "what is shown on request is not what was told".to_owned());
         }
     }
 }
 
 impl Witness<Inventory> for InventoryLaws {
     fn rebuilt(&mut self, moment: Moment, _machine: &Inventory) {
-        let broken = self.broken.take();
-        *self = Self { broken, begun: moment.now, ..Self::new(self.options) };
+        let verdict = std::mem::take(&mut self.verdict);
+        *self = Self { verdict, begun: moment.now, ..Self::new(self.options) };
     }
 
     fn stepped(
@@ -131,11 +120,7 @@ impl Witness<Inventory> for InventoryLaws {
         }
     }
 
-    fn crashed(&mut self, _input: &Input<Inventory>) {}
-
     fn panicked(&mut self, input: &Input<Inventory>) {
-        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
     }
-
-    fn left(&mut self, _left: &Left<Inventory>, _is_durable: bool) {}
 }

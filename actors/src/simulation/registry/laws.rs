@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::law::Law;
 use super::super::stand_in::Left;
-use super::super::witness::{Violation, Witness};
+use super::super::witness::{Verdict, Witness};
 use super::disk::{Rows, has_had};
 use super::model::{Model, Sentence};
 use super::reading::{Picture, Reading};
@@ -32,7 +32,8 @@ pub struct RegistryLaws {
     told_generation: Generation,
     told: u64,
     picture: Picture,
-    broken: Option<Violation>,
+    /// What is found of it.
+    pub verdict: Verdict,
 }
 
 impl RegistryLaws {
@@ -54,14 +55,8 @@ impl RegistryLaws {
             told_generation: Generation::default(),
             told: 0,
             picture: Picture::default(),
-            broken: None,
+            verdict: Verdict::NONE,
         }
-    }
-
-    /// The first law that was broken, if any.
-    #[must_use]
-    pub const fn broken(&self) -> Option<&Violation> {
-        self.broken.as_ref()
     }
 
     /// The machine is about to be rebuilt from these rows, in this run, which began then.
@@ -73,7 +68,8 @@ impl RegistryLaws {
     /// What subscribers were told must be what is on disk, whenever nothing is under way between the two.
     pub fn compare_told(&mut self, rows: &Rows) {
         if self.is_thorough && !self.picture.is_of(rows, self.run) {
-            self.cry(Law::Shell1, || "what subscribers were told is not what the disk holds".to_owned());
+            self.verdict
+                .cry(Law::Shell1, || "what subscribers were told is not what the disk holds".to_owned());
         }
     }
 
@@ -82,12 +78,6 @@ impl RegistryLaws {
         self.told = 0;
         self.picture = Picture::default();
         self.waiting.clear();
-    }
-
-    pub(super) fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
-        if self.broken.is_none() {
-            self.broken = Some(Violation { law, what: what() });
-        }
     }
 
     // === What a step must come to ===
@@ -134,13 +124,15 @@ impl RegistryLaws {
             (answer, _) => {
                 let is_missing = answer.is_none();
                 if is_missing {
-                    self.cry(Law::Shell7, || format!("{id:?} was not answered; expected {sentence:?}"));
+                    self.verdict
+                        .cry(Law::Shell7, || format!("{id:?} was not answered; expected {sentence:?}"));
                 }
                 false
             }
         };
         if !is_said {
-            self.cry(law, || format!("{:?} was answered; expected {sentence:?}", reading.answer_to(id)));
+            self.verdict
+                .cry(law, || format!("{:?} was answered; expected {sentence:?}", reading.answer_to(id)));
         }
     }
 
@@ -159,7 +151,8 @@ impl RegistryLaws {
             | None => false,
         };
         if !is_so {
-            self.cry(Law::R1, || format!("{:?} is not what a plain list says", reading.answer_to(id)));
+            self.verdict
+                .cry(Law::R1, || format!("{:?} is not what a plain list says", reading.answer_to(id)));
         }
     }
 
@@ -204,7 +197,7 @@ impl RegistryLaws {
         };
         if !is_right {
             let now = moment.now;
-            self.cry(Law::R7, || {
+            self.verdict.cry(Law::R7, || {
                 format!("at {now} who asked for {plugin} heard {:?}", reading.answer_to(id))
             });
         }
@@ -217,7 +210,8 @@ impl RegistryLaws {
         let Some((plugin, until)) = self.waiting.remove(&id) else { return };
         let is_right = matches!(reading.answer_to(id), Some(RegistryAnswer::WaitForPlugin(Err(_))));
         if !is_right || moment.now < until {
-            self.cry(Law::R7, || format!("the patience for {plugin} ended: {:?}", reading.answer_to(id)));
+            self.verdict
+                .cry(Law::R7, || format!("the patience for {plugin} ended: {:?}", reading.answer_to(id)));
         }
     }
 
@@ -226,7 +220,7 @@ impl RegistryLaws {
         for (id, answer) in reading.others() {
             let waited = self.waiting.remove(&id).map(|(plugin, _)| plugin);
             let RegistryAnswer::WaitForPlugin(Ok(active)) = answer else {
-                self.cry(Law::Shell7, || {
+                self.verdict.cry(Law::Shell7, || {
                     format!("{id:?} was answered {answer:?} by another question's step")
                 });
                 continue;
@@ -235,7 +229,8 @@ impl RegistryLaws {
                 Some(plugin) == waited.as_ref() && *generation == active.generation
             };
             if !came.iter().any(is_it) {
-                self.cry(Law::R7, || format!("{id:?} waited for {waited:?} and was given {active:?}"));
+                self.verdict
+                    .cry(Law::R7, || format!("{id:?} waited for {waited:?} and was given {active:?}"));
             }
         }
         let is_forgotten =
@@ -244,7 +239,7 @@ impl RegistryLaws {
             && let Some((plugin, _)) = self.waiting.values().find(is_forgotten)
         {
             let plugin = plugin.clone();
-            self.cry(Law::R7, || format!("{plugin} has come, and somebody still waits for it"));
+            self.verdict.cry(Law::R7, || format!("{plugin} has come, and somebody still waits for it"));
         }
     }
 
@@ -260,7 +255,8 @@ impl RegistryLaws {
             view.active.iter().map(|active| active.generation).eq(served.map(|served| served.generation));
         if !is_list || !is_active {
             let law = if is_list { Law::R1 } else { Law::R2 };
-            self.cry(law, || "what the registry shows as a whole is not what a plain list says".to_owned());
+            self.verdict
+                .cry(law, || "what the registry shows as a whole is not what a plain list says".to_owned());
         }
     }
 
@@ -285,18 +281,19 @@ impl RegistryLaws {
         let told = view.entries.iter().map(|entry| (entry.number, &entry.registration));
         if !told.eq(rows.values().map(|row| (row.number, &row.registration))) {
             let law = if view.entries.len() == rows.len() { Law::R2 } else { Law::Shell2 };
-            self.cry(law, || "the rebuilt registry is not what the disk holds, in its order".to_owned());
+            self.verdict
+                .cry(law, || "the rebuilt registry is not what the disk holds, in its order".to_owned());
         }
         let is_so = |entry: &Entry| {
             let is_confirmed = rows.get(&entry.number).is_some_and(|row| row.confirmed_in == self.run);
             is_confirmed == (entry.standing == Standing::Confirmed)
         };
         if !view.entries.iter().all(is_so) {
-            self.cry(Law::R8, || "what was not confirmed in this run counts as confirmed".to_owned());
+            self.verdict.cry(Law::R8, || "what was not confirmed in this run counts as confirmed".to_owned());
         }
         let served = self.model.boards.values().filter_map(|board| board.active.as_ref());
         if !view.active.iter().map(|active| active.generation).eq(served.map(|served| served.generation)) {
-            self.cry(Law::R1, || "a rebuild has changed who is active, or its generation".to_owned());
+            self.verdict.cry(Law::R1, || "a rebuild has changed who is active, or its generation".to_owned());
         }
     }
 }
@@ -336,7 +333,7 @@ impl Witness<Registry> for RegistryLaws {
             }
             Input::Elapsed(RegistryTimer::GraceOver) => {
                 if !has_had(self.options.restore_grace, self.begun, moment.now) {
-                    self.cry(Law::R8, || "the grace ended before its time".to_owned());
+                    self.verdict.cry(Law::R8, || "the grace ended before its time".to_owned());
                 }
                 self.model.end_grace(&mut tales);
                 self.check_tales(tales, Law::R8, false, &reading);
@@ -348,22 +345,21 @@ impl Witness<Registry> for RegistryLaws {
         }
     }
 
-    fn crashed(&mut self, _input: &Input<Registry>) {}
-
     fn panicked(&mut self, input: &Input<Registry>) {
-        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
     }
 
     fn left(&mut self, left: &Left<Registry>, is_durable: bool) {
         if !is_durable {
-            self.cry(Law::Shell1, || format!("{left:?} left before the write in front of it was on disk"));
+            self.verdict
+                .cry(Law::Shell1, || format!("{left:?} left before the write in front of it was on disk"));
         }
         match left {
             Left::News(number, news) => {
                 self.told += 1;
                 let told = self.told;
                 if *number != told {
-                    self.cry(Law::R6, || format!("news {number} came where {told} was due"));
+                    self.verdict.cry(Law::R6, || format!("news {number} came where {told} was due"));
                 }
                 self.note_told(news);
                 if self.is_thorough {

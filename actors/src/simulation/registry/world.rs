@@ -9,7 +9,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::Violation;
+use super::super::witness::{Verdict, Violation};
 use super::disk::{Outcome, RegistryDisk};
 use super::event::{RegistryBounds, RegistryEvent, name};
 use super::laws::RegistryLaws;
@@ -31,7 +31,7 @@ pub struct RegistryWorld {
     askers: u64,
     unanswered: BTreeSet<u64>,
     is_armed: bool,
-    broken: Option<Violation>,
+    verdict: Verdict,
 }
 
 const GRACE: Duration = Duration::from_secs(6);
@@ -61,7 +61,7 @@ impl RegistryWorld {
             askers: 0,
             unanswered: BTreeSet::new(),
             is_armed: false,
-            broken: None,
+            verdict: Verdict::NONE,
         };
         world.load();
         world
@@ -124,8 +124,7 @@ impl RegistryWorld {
             match left {
                 Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
                     if !self.unanswered.remove(&asker) {
-                        let what = format!("question {asker} was answered twice");
-                        self.broken.get_or_insert(Violation { law: Law::Shell7, what });
+                        self.verdict.cry(Law::Shell7, || format!("question {asker} was answered twice"));
                     }
                 }
                 Left::Ended(_) => self.unanswered.clear(),
@@ -140,9 +139,7 @@ impl RegistryWorld {
             let rows = books.rows();
             witness.compare_told(rows);
         }
-        if self.broken.is_none() {
-            self.broken = self.registry.witness.broken().cloned();
-        }
+        self.verdict.heard_of(self.registry.witness.verdict.broken());
     }
 
     fn orders(&self, events: &mut Vec<RegistryEvent>) {
@@ -272,7 +269,7 @@ impl Play for RegistryWorld {
             }
         }
         self.hear();
-        self.broken.clone().map_or(Ok(()), Err)
+        self.verdict.broken().cloned().map_or(Ok(()), Err)
     }
 
     /// When nothing more happens but what must, everyone has an answer.

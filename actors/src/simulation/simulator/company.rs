@@ -7,18 +7,19 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::super::drivers::{Depot, DriversTampers};
+use super::super::drivers::Depot;
 use super::super::instances::{House, NoBooks};
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
 use super::super::registry::{RegistryDisk, RegistryLaws};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::Violation;
+use super::super::witness::Verdict;
 use super::chance::mixed;
 use super::drivers::{Wishes, depot};
 use super::event::Happening;
 use super::roles::Cast;
+use super::tampers::Tampers;
 use crate::instances::InstancesOptions;
 use crate::inventory::{InstancesItem, Inventory, InventoryCall, InventoryOptions};
 use crate::registry::{Registry, RegistryOptions};
@@ -55,15 +56,6 @@ pub(super) enum Signal {
     Due(Happening, Timestamp),
 }
 
-/// The faults that are put into the machines of a company.
-#[derive(Debug, Clone, Default)]
-pub struct Tampers {
-    /// Into the registry.
-    pub registry: Option<Rc<dyn Tamper<Registry>>>,
-    /// Into drivers, eventors and their owner.
-    pub drivers: DriversTampers,
-}
-
 #[derive(Debug, Clone)]
 pub(super) struct Company {
     pub(super) cast: Cast,
@@ -87,7 +79,7 @@ pub(super) struct Company {
     pub(super) signals: Vec<Signal>,
     /// What left, told line by line, if somebody wants to know.
     pub(super) trace: Option<Vec<String>>,
-    pub(super) broken: Option<Violation>,
+    pub(super) verdict: Verdict,
 }
 
 impl Company {
@@ -119,7 +111,7 @@ impl Company {
             steps_before: 0,
             signals: Vec::new(),
             trace: None,
-            broken: None,
+            verdict: Verdict::NONE,
         };
         company.raise();
         company
@@ -244,7 +236,7 @@ impl Company {
     }
 
     pub(super) fn cry(&mut self, law: Law, what: String) {
-        self.broken.get_or_insert(Violation { law, what });
+        self.verdict.cry(law, || what);
     }
 
     /// Everyone must have an answer by now.
@@ -272,11 +264,10 @@ impl Company {
         self.go_on_falling();
         self.plan();
         self.plan_drivers();
-        if self.broken.is_none() {
-            let laws = self.registry.witness.broken().or_else(|| self.house.broken());
-            let laws = laws.or_else(|| self.depot.broken());
-            self.broken = laws.or_else(|| self.inventory.witness.broken()).cloned();
-        }
+        self.verdict.heard_of(self.registry.witness.verdict.broken());
+        self.verdict.heard_of(self.house.broken());
+        self.verdict.heard_of(self.depot.broken());
+        self.verdict.heard_of(self.inventory.witness.verdict.broken());
     }
 
     fn hear_registry(&mut self) {

@@ -17,11 +17,12 @@ mod faults;
 mod plan;
 mod playing;
 mod roles;
+mod tampers;
 mod words;
 
-pub use company::Tampers;
 pub use event::{DriverDoing, Event, Happening};
 pub use faults::{Fault, Faults, UnknownFault};
+pub use tampers::Tampers;
 pub use words::{Saying, Told};
 
 use self::company::Company;
@@ -140,7 +141,7 @@ fn run(
     plan.heed(&mut company);
     let begun = company.now;
     let mut events = 0;
-    while company.steps() < simulation.messages && company.broken.is_none() {
+    while company.steps() < simulation.messages && company.verdict.broken().is_none() {
         let Some(event) = plan.next(&company) else { break };
         note(event);
         company.let_happen(&event);
@@ -156,7 +157,7 @@ fn run(
         }
     }
     let (messages, simulated) = (company.steps(), company.now.since(begun));
-    let violation = company.broken.clone().or_else(|| company.settle().err());
+    let violation = company.verdict.broken().cloned().or_else(|| company.settle().err());
     let summary = Summary { messages, events, overtaken: plan.overtaken, faults: plan.done, simulated };
     (summary, violation)
 }

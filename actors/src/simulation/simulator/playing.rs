@@ -231,7 +231,7 @@ impl Company {
     }
 
     fn result(&self) -> Result<(), Violation> {
-        self.broken.clone().map_or(Ok(()), Err)
+        self.verdict.broken().cloned().map_or(Ok(()), Err)
     }
 }
 

@@ -161,17 +161,11 @@ impl Depot {
     // === A driver ===
 
     fn carry_driver(&mut self, moment: Moment, life: Attempt) -> bool {
-        let mut left = Vec::new();
         let Some(Child { actor: Actor::Driver(child), .. }) = self.children.get_mut(&life) else {
             return false;
         };
-        if child.actor.is_loading() {
-            child.actor.loaded(moment, ());
-        }
-        child.actor.take_left(&mut left);
-        if let Some(violation) = child.actor.witness.broken() {
-            self.owner.witness.heard_of(violation);
-        }
+        let left = child.actor.leaving(moment);
+        self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         let has_left = !left.is_empty();
         for left in left {
             match left {
@@ -206,18 +200,12 @@ impl Depot {
     // === An eventor ===
 
     fn carry_eventor(&mut self, moment: Moment, life: Attempt) -> bool {
-        let mut left = Vec::new();
         let Some(Child { actor: Actor::Eventor(child), name, .. }) = self.children.get_mut(&life) else {
             return false;
         };
         let driver = name.clone();
-        if child.actor.is_loading() {
-            child.actor.loaded(moment, ());
-        }
-        child.actor.take_left(&mut left);
-        if let Some(violation) = child.actor.witness.broken() {
-            self.owner.witness.heard_of(violation);
-        }
+        let left = child.actor.leaving(moment);
+        self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         let has_left = !left.is_empty();
         for left in left {
             match left {

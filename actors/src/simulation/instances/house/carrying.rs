@@ -97,16 +97,10 @@ impl House {
     }
 
     pub(super) fn carry_child(&mut self, moment: Moment, life: Attempt) {
-        let mut left = Vec::new();
         let Some(child) = self.children.get_mut(&life) else { return };
         self.stirred.push(life);
-        if child.actor.is_loading() {
-            child.actor.loaded(moment, ());
-        }
-        child.actor.take_left(&mut left);
-        if let Some(violation) = child.actor.witness.broken() {
-            self.parent.witness.heard_of(violation);
-        }
+        let left = child.actor.leaving(moment);
+        self.parent.witness.verdict.heard_of(child.actor.witness.verdict.broken());
         for left in left {
             match left {
                 Left::News(_, report) => {

@@ -1,0 +1,47 @@
+//! The faults that are put into a company on purpose.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::super::drivers::DriversTampers;
+use super::super::tamper::{Spoils, Tamper};
+use crate::driver::TaskEventItem;
+use crate::eventor::EventorCall;
+use crate::registry::{Registry, RegistryNews};
+use crate::shell::Effect;
+
+/// The faults that are put into the machines of a company.
+#[derive(Debug, Clone, Default)]
+pub struct Tampers {
+    /// Into the registry.
+    pub registry: Option<Rc<dyn Tamper<Registry>>>,
+    /// Into drivers, eventors and their owner.
+    pub drivers: DriversTampers,
+}
+
+impl Tampers {
+    /// A registry that tells nobody of updates, for a simulation that must fail.
+    #[must_use]
+    pub fn drop_updates() -> Self {
+        let told = Spoils(|_, mut effects| {
+            effects.retain(|effect| !matches!(effect, Effect::Publish(RegistryNews::Updated(_))));
+            effects
+        });
+        Self { registry: Some(Rc::new(told)), ..Self::default() }
+    }
+
+    /// Eventors that tell no handler of gaps, for a simulation that must fail.
+    #[must_use]
+    pub fn hide_gaps() -> Self {
+        let handed = Spoils(|_, mut effects| {
+            for effect in &mut effects {
+                if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
+                    Arc::make_mut(items).retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
+                }
+            }
+            effects
+        });
+        let drivers = DriversTampers { eventor: Some(Rc::new(handed)), ..DriversTampers::default() };
+        Self { drivers, ..Self::default() }
+    }
+}
