@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use callboard::actors::driver::client::{TaskConfig, TaskId};
 use callboard::actors::driver::{DriverHealth, DriverReport, DriverSpec};
-use callboard::actors::drivers::{DescribeDriver, DispenseDriver, Removed, Wanted};
+use callboard::actors::drivers::{
+    DescribeDriver, DispenseDriver, DriverStatus, DriversNews, DriversView, Removed, Wanted,
+};
 use callboard::actors::process::Executable;
 use callboard::actors::vocabulary::TaskName;
 use callboard::host::Host;
@@ -40,64 +42,96 @@ fn faulty_once(stage: &DriverStage, faults: &str) -> DriverSpec {
     odd_once(stage, &format!("exec \"$CALLBOARD\" plugin exec {faults}"))
 }
 
+/// A driver that is given two seconds to come up.
+fn hurried(mut spec: DriverSpec) -> DriverSpec {
+    Arc::make_mut(&mut spec.process).start_timeout = Duration::from_secs(2);
+    spec
+}
+
 fn contains_all(reason: &str, words: &[&str]) {
     for word in words {
         assert!(reason.contains(word), "{word:?} is not in: {reason}");
     }
 }
 
-async fn leave(stage: &DriverStage, host: Host) {
-    remove(&host, NAME).await;
-    assert_eq!(stage.living(), [], "nothing of it runs when its removal is answered");
-    host.stop().await;
+/// A host, and on it a driver that misbehaves.
+struct Story {
+    stage: DriverStage,
+    host: Host,
+    watch: Watch<DriversNews, DriversView>,
+}
+
+impl Story {
+    async fn of(prepare: impl FnOnce(&DriverStage) -> DriverSpec) -> Self {
+        let stage = DriverStage::new();
+        let host = stage.host().await;
+        let watch = Watch::on(host.drivers());
+        add(&host, &prepare(&stage)).await;
+        Self { stage, host, watch }
+    }
+
+    async fn until(&mut self, health: DriverHealth) -> DriverReport {
+        until_driver(&mut self.watch, NAME, health).await
+    }
+
+    /// Waits until it is unhealthy for a reason with these words in it.
+    async fn fails(&mut self, words: &[&str]) -> DriverReport {
+        let report = self.until(DriverHealth::Unhealthy).await;
+        contains_all(&report.reason, words);
+        report
+    }
+
+    async fn describe(&self) -> DriverStatus {
+        let describe = DescribeDriver { name: driver_name(NAME) };
+        self.host.drivers().ask(describe).await.unwrap().unwrap()
+    }
+
+    /// Removes the driver, and gives how long that took, and what came of it.
+    async fn end(self) -> (Duration, Removed) {
+        let began = Instant::now();
+        let removed = remove(&self.host, NAME).await;
+        let took = began.elapsed();
+        assert_eq!(self.stage.living(), [], "nothing of it runs when its removal is answered");
+        self.host.stop().await;
+        (took, removed)
+    }
 }
 
 /// Tells the story of a driver that fails for a reason with these words in it, and is healthy after its next launch.
 async fn fails_and_is_mended(prepare: impl FnOnce(&DriverStage) -> DriverSpec, words: &[&str]) {
-    let stage = DriverStage::new();
-    let host = stage.host().await;
-    let mut watch = Watch::on(host.drivers());
-    add(&host, &prepare(&stage)).await;
-    let report = until_driver(&mut watch, NAME, DriverHealth::Unhealthy).await;
-    contains_all(&report.reason, words);
-    let report = until_driver(&mut watch, NAME, DriverHealth::Healthy).await;
-    assert_eq!(stage.living(), [pid_of(&report)], "the bad one is gone");
-    leave(&stage, host).await;
+    let mut story = Story::of(prepare).await;
+    story.fails(words).await;
+    let report = story.until(DriverHealth::Healthy).await;
+    assert_eq!(story.stage.living(), [pid_of(&report)], "the bad one is gone");
+    story.end().await;
 }
 
 /// Tells the story of a driver that fails for a reason with these words in it, at every launch.
 async fn fails(prepare: impl FnOnce(&DriverStage) -> DriverSpec, words: &[&str]) {
-    let stage = DriverStage::new();
-    let host = stage.host().await;
-    let mut watch = Watch::on(host.drivers());
-    add(&host, &prepare(&stage)).await;
-    let report = until_driver(&mut watch, NAME, DriverHealth::Unhealthy).await;
-    contains_all(&report.reason, words);
+    let mut story = Story::of(prepare).await;
+    let report = story.fails(words).await;
     assert_eq!(report.pid, None, "what had started is ended");
-    leave(&stage, host).await;
+    story.end().await;
 }
 
 /// Tells the story of a driver that is healthy in spite of what it does, and runs a task.
 async fn is_borne(prepare: impl FnOnce(&DriverStage) -> DriverSpec) {
-    let stage = DriverStage::new();
-    let host = stage.host().await;
-    let mut watch = Watch::on(host.drivers());
-    add(&host, &prepare(&stage)).await;
-    let report = until_driver(&mut watch, NAME, DriverHealth::Healthy).await;
-    runs_a_task(&stage, &host).await;
-    let status = host.drivers().ask(DescribeDriver { name: driver_name(NAME) }).await.unwrap().unwrap();
+    let mut story = Story::of(prepare).await;
+    let report = story.until(DriverHealth::Healthy).await;
+    runs_a_task(&story).await;
+    let status = story.describe().await;
     assert_eq!((status.troubles, status.report.pid), (vec![], report.pid), "nothing happened to it");
-    leave(&stage, host).await;
+    story.end().await;
 }
 
 /// A task that is started and ended through the driver, as proof that it serves.
-async fn runs_a_task(stage: &DriverStage, host: &Host) {
+async fn runs_a_task(story: &Story) {
     let dispense = DispenseDriver { name: driver_name(NAME), wanted: Wanted::Healthy, within: LONG };
-    let client = host.drivers().ask(dispense).await.unwrap().unwrap();
+    let client = story.host.drivers().ask(dispense).await.unwrap().unwrap();
     let command = rmp_serde::to_vec_named(&std::collections::BTreeMap::from([("command", "true")])).unwrap();
     let task = TaskId::new("t").unwrap();
     let mut config = TaskConfig::new(task.clone(), id("a"), TaskName::new("main").unwrap(), command);
-    config.allocation_dir = stage.path("allocation");
+    config.allocation_dir = story.stage.path("allocation");
     client.start_task(&config, LONG).await.unwrap();
     let exit = client.wait_task(&task, LONG).await.unwrap();
     assert!(exit.is_success(), "{exit:?}");
@@ -140,12 +174,11 @@ async fn line_is_refused(line: &str, words: &[&str]) {
 
 #[actix::test]
 async fn a_line_of_three_fields_is_none_and_is_quoted_when_the_time_is_over_d20_d33() {
-    let short = |stage: &DriverStage| {
-        let mut spec = faulty_once(stage, "--line '1|2|unix'");
-        Arc::make_mut(&mut spec.process).start_timeout = Duration::from_secs(2);
-        spec
-    };
-    fails_and_is_mended(short, &["no handshake within 2s"]).await;
+    fails_and_is_mended(
+        |stage| hurried(faulty_once(stage, "--line '1|2|unix'")),
+        &["no handshake within 2s"],
+    )
+    .await;
 }
 
 #[actix::test]
@@ -217,12 +250,11 @@ async fn a_word_on_multiplexing_that_is_no_boolean_is_refused_d28() {
 
 #[actix::test]
 async fn one_that_prints_nothing_and_stays_is_ended_when_its_time_is_over_d10_d33() {
-    let silent = |stage: &DriverStage| {
-        let mut spec = faulty_once(stage, "--no-line");
-        Arc::make_mut(&mut spec.process).start_timeout = Duration::from_secs(2);
-        spec
-    };
-    fails_and_is_mended(silent, &["no handshake within 2s", "it was ended"]).await;
+    fails_and_is_mended(
+        |stage| hurried(faulty_once(stage, "--no-line")),
+        &["no handshake within 2s", "it was ended"],
+    )
+    .await;
 }
 
 #[actix::test]
@@ -330,15 +362,11 @@ async fn a_line_behind_which_nobody_listens_is_told_with_the_socket_and_another_
 
 #[actix::test]
 async fn a_line_behind_which_another_service_answers_is_told_so_d10() {
-    let stage = DriverStage::new();
-    let host = stage.host().await;
-    let mut watch = Watch::on(host.drivers());
     let script = "s=$PLUGIN_UNIX_SOCKET_DIR/csi.sock; \"$CALLBOARD\" plugin hostpath --role node --endpoint unix://$s & \
         while ! [ -S $s ]; do sleep 0.01; done; echo \"1|2|unix|$s|grpc|\"; wait";
-    add(&host, &stage.shell(NAME, script)).await;
-    let report = until_driver(&mut watch, NAME, DriverHealth::Unhealthy).await;
-    contains_all(&report.reason, &["UNIMPLEMENTED"]);
-    leave(&stage, host).await;
+    let mut story = Story::of(|stage| stage.shell(NAME, script)).await;
+    story.fails(&["UNIMPLEMENTED"]).await;
+    story.end().await;
 }
 
 #[actix::test]
@@ -355,19 +383,13 @@ async fn one_that_never_takes_its_configuration_is_replaced_d102_hlt_05() {
 
 #[actix::test]
 async fn one_that_refuses_its_configuration_is_told_in_its_own_words_and_not_replaced_d102_hlt_04() {
-    let stage = DriverStage::new();
-    let host = stage.host().await;
-    let mut watch = Watch::on(host.drivers());
-    add(&host, &stage.exec(NAME, &["--fail", "SetConfig=INVALID_ARGUMENT"])).await;
-    let report = until_driver(&mut watch, NAME, DriverHealth::Unhealthy).await;
-    contains_all(&report.reason, &["SetConfig", "INVALID_ARGUMENT", "as it was told to"]);
-    let refusals = async || {
-        let status = host.drivers().ask(DescribeDriver { name: driver_name(NAME) }).await.unwrap().unwrap();
-        status.troubles.iter().map(|trouble| trouble.count).sum::<u64>()
-    };
+    let refusing = ["--fail", "SetConfig=INVALID_ARGUMENT"];
+    let mut story = Story::of(|stage| stage.exec(NAME, &refusing)).await;
+    let report = story.fails(&["SetConfig", "INVALID_ARGUMENT", "as it was told to"]).await;
+    let refusals = async || story.describe().await.troubles.iter().map(|trouble| trouble.count).sum::<u64>();
     until("it is asked again", async || refusals().await >= 3).await;
-    assert_eq!(stage.living(), [pid_of(&report)], "by the same process");
-    leave(&stage, host).await;
+    assert_eq!(story.stage.living(), [pid_of(&report)], "by the same process");
+    story.end().await;
 }
 
 // === It misbehaves later: D.10 ===
@@ -399,60 +421,43 @@ async fn one_without_init_is_as_good_as_any_d109() {
 
 #[actix::test]
 async fn one_that_closes_its_outputs_serves_and_its_end_is_seen_d10_prc_10() {
-    let stage = DriverStage::new();
-    let host = stage.host().await;
-    let mut watch = Watch::on(host.drivers());
-    add(&host, &stage.exec(NAME, &["--close-output"])).await;
-    let report = until_driver(&mut watch, NAME, DriverHealth::Healthy).await;
-    runs_a_task(&stage, &host).await;
+    let mut story = Story::of(|stage| stage.exec(NAME, &["--close-output"])).await;
+    let report = story.until(DriverHealth::Healthy).await;
+    runs_a_task(&story).await;
     kill_process(pid_of(&report), Signal::KILL).unwrap();
-    until_reason(&mut watch, NAME, &["its process ended", "SIGKILL"]).await;
-    let next = until_driver(&mut watch, NAME, DriverHealth::Healthy).await;
+    until_reason(&mut story.watch, NAME, &["its process ended", "SIGKILL"]).await;
+    let next = story.until(DriverHealth::Healthy).await;
     assert_ne!(next.pid, report.pid);
-    leave(&stage, host).await;
+    story.end().await;
 }
 
 #[actix::test]
 async fn one_that_panics_is_told_with_its_panic_and_comes_again_d74_log_01_prc_05() {
-    let stage = DriverStage::new();
-    let host = stage.host().await;
-    let mut watch = Watch::on(host.drivers());
-    add(&host, &faulty_once(&stage, "--panic-after 500ms")).await;
-    until_driver(&mut watch, NAME, DriverHealth::Healthy).await;
-    until_reason(&mut watch, NAME, &["its process ended", "as --panic-after demands"]).await;
-    until_driver(&mut watch, NAME, DriverHealth::Healthy).await;
-    leave(&stage, host).await;
+    let mut story = Story::of(|stage| faulty_once(stage, "--panic-after 500ms")).await;
+    story.until(DriverHealth::Healthy).await;
+    until_reason(&mut story.watch, NAME, &["its process ended", "as --panic-after demands"]).await;
+    story.until(DriverHealth::Healthy).await;
+    story.end().await;
 }
 
 #[actix::test]
 async fn one_that_ends_its_reports_is_asked_again_over_the_same_connection_hlt_05() {
     for how in ["end", "error"] {
-        let stage = DriverStage::new();
-        let host = stage.host().await;
-        let mut watch = Watch::on(host.drivers());
         let faults = ["--fingerprints-end-after", "1", "--fingerprints-end", how];
-        add(&host, &stage.exec(NAME, &faults)).await;
-        let first = until_driver(&mut watch, NAME, DriverHealth::Healthy).await;
-        let report = until_driver(&mut watch, NAME, DriverHealth::Unhealthy).await;
-        contains_all(&report.reason, &["ingerprint"]);
-        let again = until_driver(&mut watch, NAME, DriverHealth::Healthy).await;
+        let mut story = Story::of(|stage| stage.exec(NAME, &faults)).await;
+        let first = story.until(DriverHealth::Healthy).await;
+        story.fails(&["ingerprint"]).await;
+        let again = story.until(DriverHealth::Healthy).await;
         assert_eq!((again.pid, again.generation), (first.pid, first.generation));
-        leave(&stage, host).await;
+        story.end().await;
     }
 }
 
 /// How long the removal of a driver takes to which this is done first, and how its process ended.
 async fn removal(faults: &[&str], harm: impl FnOnce(Pid)) -> (Duration, String) {
-    let stage = DriverStage::new();
-    let host = stage.host().await;
-    let mut watch = Watch::on(host.drivers());
-    add(&host, &stage.exec(NAME, faults)).await;
-    harm(pid_of(&until_driver(&mut watch, NAME, DriverHealth::Healthy).await));
-    let began = Instant::now();
-    let Removed::Ended { ending } = remove(&host, NAME).await else { panic!("it ran") };
-    let took = began.elapsed();
-    assert_eq!(stage.living(), [], "nothing of it runs when its removal is answered");
-    host.stop().await;
+    let mut story = Story::of(|stage| stage.exec(NAME, faults)).await;
+    harm(pid_of(&story.until(DriverHealth::Healthy).await));
+    let (took, Removed::Ended { ending }) = story.end().await else { panic!("it ran") };
     (took, ending)
 }
 

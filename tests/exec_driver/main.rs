@@ -1,0 +1,7 @@
+//! The reference driver in a process of its own, through the bare generated clients: what a host sees of it.
+
+mod commands;
+mod restarts;
+mod rig;
+mod serving;
+mod tasks;

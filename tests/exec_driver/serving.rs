@@ -1,0 +1,165 @@
+//! How the driver itself comes, serves, misbehaves when it is told to, and ends.
+
+use std::fs::{self};
+use std::io::{BufRead, BufReader, Read};
+use std::process::Command;
+use std::time::Duration;
+
+use callboard::plugin::Cookie;
+use callboard_proto::base::base_plugin_client::BasePluginClient;
+use callboard_proto::base::{PluginInfoRequest, PluginType, SetConfigRequest};
+use callboard_proto::drivers::fingerprint_response::HealthState;
+use callboard_proto::drivers::*;
+use callboard_proto::goplugin::Empty;
+use callboard_proto::goplugin::grpc_controller_client::GrpcControllerClient;
+use callboard_proto::goplugin::grpc_stdio_client::GrpcStdioClient;
+use rustix::process::Signal;
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::rig::{Place, next, until};
+
+#[test]
+fn a_driver_run_by_hand_says_so_and_ends_with_1_d36() {
+    for cookie in [None, Some("wrong")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+        command.args(["plugin", "exec"]).env_clear();
+        command.envs(cookie.map(|value| (Cookie::NOMAD.key, value)));
+        let output = command.output().expect("it starts");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("is a plugin") && told.lines().count() == 1, "{told}");
+        assert!(output.stdout.is_empty(), "nothing that looks like a line");
+    }
+}
+
+#[tokio::test]
+async fn a_driver_prints_its_line_serves_and_leaves_no_socket_d8_d20_d31_d50_d51_d55() {
+    let place = Place::new();
+    let mut plugin = place.start(&[]).await;
+    assert!(plugin.socket.starts_with(place.path("sockets")));
+    assert_eq!(plugin.line, format!("1|2|unix|{}|grpc|\n", plugin.socket.display()));
+    let mut health = HealthClient::new(plugin.channel.clone());
+    let check = HealthCheckRequest { service: "plugin".to_owned() };
+    assert_eq!(health.check(check).await.expect("it answers").into_inner().status, 1);
+    let info = BasePluginClient::new(plugin.channel.clone()).plugin_info(PluginInfoRequest {}).await;
+    let info = info.expect("it answers").into_inner();
+    assert_eq!(
+        (&*info.name, info.r#type, &info.plugin_api_versions[..]),
+        ("exec", PluginType::Driver as i32, &["v0.1.0".to_owned()][..])
+    );
+    GrpcStdioClient::new(plugin.channel.clone()).stream_stdio(()).await.expect("it listens");
+    plugin.signal(Signal::INT);
+    let capabilities =
+        plugin.driver.capabilities(CapabilitiesRequest {}).await.expect("an interrupt is ignored");
+    assert!(capabilities.into_inner().capabilities.expect("some").send_signals);
+    let mut reports = plugin.driver.fingerprint(FingerprintRequest {}).await.expect("a stream").into_inner();
+    let report = reports.message().await.expect("a report").expect("a report");
+    assert_eq!(report.health, HealthState::Healthy as i32);
+    assert!(
+        report.attributes.contains_key("driver.exec")
+            && report.attributes.contains_key("driver.exec.version")
+    );
+    // The answer may be lost with the connection.
+    let _ = GrpcControllerClient::new(plugin.channel.clone()).shutdown(Empty {}).await;
+    assert_eq!(reports.message().await.expect("the stream ends in order"), None);
+    assert_eq!(plugin.end().await.code(), Some(0));
+    assert!(fs::read_dir(place.path("sockets")).expect("there").next().is_none(), "no socket is left");
+}
+
+#[tokio::test]
+async fn a_driver_ends_its_streams_and_fails_its_calls_as_it_is_told_hlt_05_evt_02() {
+    let place = Place::new();
+    let mut plugin = place
+        .start(&[
+            "--unhealthy-for=300ms",
+            "--fingerprints-end-after=2",
+            "--fingerprints-end=error",
+            "--without-init",
+            "--events-break-after=1",
+            "--fail=WaitTask=UNAVAILABLE",
+        ])
+        .await;
+    assert_eq!(plugin.driver.init(InitRequest {}).await.expect_err("none").code(), Code::Unimplemented);
+    let mut reports = plugin.driver.fingerprint(FingerprintRequest {}).await.expect("a stream").into_inner();
+    let mut health = Vec::new();
+    let end = loop {
+        match reports.message().await {
+            Ok(Some(report)) => health.push(report.health),
+            other => break other,
+        }
+    };
+    assert_eq!(health, [HealthState::Unhealthy as i32, HealthState::Healthy as i32]);
+    assert_eq!(end.expect_err("an error").code(), Code::Internal);
+    let mut events = plugin.events(None).await;
+    plugin.start(place.shell("t1", "exit 0")).await.expect("it starts");
+    next(&mut events).await;
+    assert_eq!(events.message().await.expect_err("it breaks").code(), Code::Internal);
+    assert_eq!(plugin.wait_code("t1").await, Err(Code::Unavailable));
+}
+
+#[tokio::test]
+async fn a_driver_takes_no_notice_of_who_wants_it_to_end_d65_shd_07() {
+    let place = Place::new();
+    let mut plugin =
+        place.start(&["--ignore-sigterm", "--ignore-shutdown", "--hang=SetConfig", "--hang-health"]).await;
+    plugin.signal(Signal::TERM);
+    until("the signal has come", || place.read("stderr").contains("signal ignored")).await;
+    let mut controller = GrpcControllerClient::new(plugin.channel.clone());
+    controller.shutdown(Empty {}).await.expect("it answers, and goes on");
+    let soon = Duration::from_millis(100);
+    let mut base = BasePluginClient::new(plugin.channel.clone());
+    assert!(tokio::time::timeout(soon, base.set_config(SetConfigRequest::default())).await.is_err());
+    let mut health = HealthClient::new(plugin.channel.clone());
+    assert!(tokio::time::timeout(soon, health.check(HealthCheckRequest::default())).await.is_err());
+    plugin.driver.capabilities(CapabilitiesRequest {}).await.expect("it serves");
+}
+
+#[tokio::test]
+async fn a_driver_panics_with_words_that_a_reader_of_logs_knows_d74() {
+    let place = Place::new();
+    let mut panicking = place.spawn(&["--panic-after=50ms"]);
+    assert_eq!(panicking.0.wait().expect("our child").code(), Some(101));
+    assert!(place.read("stderr").contains("panic: as --panic-after demands"));
+}
+
+#[tokio::test]
+async fn a_driver_spoils_its_line_in_every_way_d20_d22_d24_d26_d27_prc_06() {
+    let place = Place::new();
+    for (arguments, expected) in [
+        (&["--stray-line=hello", "--stray-line="][..], "hello\n\n1|2|unix|"),
+        (&["--line=nonsense"], "nonsense\n"),
+        (&["--line=1|2|unix|{socket}|netrpc|"], "1|2|unix|/"),
+        (&["--app-version=7"], "1|7|unix|/"),
+        (&["--insist-on-tls"], "|grpc|MIIBMIIB"),
+        (&["--nobody-listens"], "-nobody|grpc|\n"),
+        (&["--fork-and-exit"], "1|2|unix|/"),
+    ] {
+        let mut raw = place.spawn(arguments);
+        let mut said = String::new();
+        let mut output = BufReader::new(raw.0.stdout.take().expect("piped"));
+        while !said.contains(expected) {
+            assert!(output.read_line(&mut said).expect("readable") > 0, "{arguments:?}: {said:?}");
+        }
+        if arguments == ["--fork-and-exit"] {
+            assert_eq!(raw.0.wait().expect("our child").code(), Some(0), "the copy goes on");
+            place.shut_down(&said).await;
+        }
+    }
+    let mut silent = place.spawn(&["--exit-before-line=9"]);
+    let mut said = String::new();
+    silent.0.stdout.take().expect("piped").read_to_string(&mut said).expect("readable");
+    assert_eq!((silent.0.wait().expect("our child").code(), &*said), (Some(9), ""));
+}
+
+#[tokio::test]
+async fn a_driver_floods_and_goes_on_serving() {
+    let place = Place::new();
+    let faults = ["--flood-stderr=2000000", "--odd-log", "--long-line=1000000", "--flood-stdout=100"];
+    let mut plugin = place.start(&faults).await;
+    plugin.driver.capabilities(CapabilitiesRequest {}).await.expect("it answers");
+    until("the flood is over", || place.read("stderr").len() > 3_000_000).await;
+    let mut closed = place.start(&["--close-output"]).await;
+    closed.driver.capabilities(CapabilitiesRequest {}).await.expect("it answers");
+}
