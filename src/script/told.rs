@@ -118,29 +118,24 @@ fn inventory(news: &InventoryNews) -> String {
 
 /// What the first wait found.
 pub(super) fn summary(summary: &FirstSummary) -> String {
-    let unhealthy = summary.unhealthy.iter().map(|(plugin, reason)| format!("{plugin} ({reason})"));
-    let unhealthy = unhealthy.collect::<Vec<_>>();
-    grouped([
-        ("healthy", joined(&summary.healthy)),
-        ("unhealthy", unhealthy.join(", ")),
-        ("undetected", joined(&summary.undetected)),
-        ("no answer from", joined(&summary.no_answer)),
-    ])
+    let FirstSummary { healthy, unhealthy, undetected, no_answer } = summary;
+    grouped(healthy, unhealthy, undetected, no_answer)
 }
 
 /// What is known of the drivers.
 pub(super) fn driver_summary(summary: &DriverSummary) -> String {
-    let unhealthy = summary.unhealthy.iter().map(|(driver, reason)| format!("{driver} ({reason})"));
-    let unhealthy = unhealthy.collect::<Vec<_>>();
-    grouped([
-        ("healthy", joined(&summary.healthy)),
-        ("unhealthy", unhealthy.join(", ")),
-        ("undetected", joined(&summary.undetected)),
-        ("no answer from", joined(&summary.no_answer)),
-    ])
+    let DriverSummary { healthy, unhealthy, undetected, no_answer } = summary;
+    grouped(healthy, unhealthy, undetected, no_answer)
 }
 
-fn grouped(all: [(&str, String); 4]) -> String {
+fn grouped<T: Display>(healthy: &[T], unhealthy: &[(T, String)], undetected: &[T], silent: &[T]) -> String {
+    let unhealthy: Vec<_> = unhealthy.iter().map(|(name, reason)| format!("{name} ({reason})")).collect();
+    let all = [
+        ("healthy", joined(healthy)),
+        ("unhealthy", joined(&unhealthy)),
+        ("undetected", joined(undetected)),
+        ("no answer from", joined(silent)),
+    ];
     let parts = all.iter().filter(|(_, names)| !names.is_empty());
     let parts: Vec<_> = parts.map(|(what, names)| format!("{what} {names}")).collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
@@ -224,7 +219,7 @@ pub(super) fn stopped(report: &ShutdownReport) -> String {
     format!("stopped: {}", children.collect::<Vec<_>>().join(", "))
 }
 
-/// Names in a row, or "nothing".
+/// Names in a row.
 pub(super) fn joined<T: Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
