@@ -446,6 +446,16 @@ fn the_deciding_files_of_every_actor_are_listed_as_pure() {
 }
 
 #[test]
+fn mutants_are_made_of_the_files_that_decide() {
+    let text = fs::read_to_string(root().join(".cargo/mutants.toml")).unwrap();
+    let config: toml::Table = text.parse().unwrap();
+    let globs = config["examine_globs"].as_array().unwrap().iter().filter_map(toml::Value::as_str);
+    let examined: Vec<&str> = globs.collect();
+    let decide = PURE.iter().copied().filter(|file| !file.contains("/simulation/"));
+    assert_eq!(examined, decide.collect::<Vec<_>>());
+}
+
+#[test]
 fn no_file_is_too_long_to_read_in_one_sitting() {
     let mut complaints = Vec::new();
     for below in ["src", "actors/src", "proto/src", "examples"] {

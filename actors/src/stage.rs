@@ -105,8 +105,13 @@ where
 
     /// Builds the machine anew, as after a crash.
     pub(crate) fn crash(&mut self) {
+        self.crash_to(M::Image::default());
+    }
+
+    /// Builds the machine anew, as after a crash, with what outlives it.
+    pub(crate) fn crash_to(&mut self, image: M::Image) {
         let moment = Moment { now: self.now, random: 1 << 20 };
-        self.machine = M::restore(&self.config, M::Image::default(), moment);
+        self.machine = M::restore(&self.config, image, moment);
         self.timers.clear();
         self.calls.clear();
         self.step(&Input::Resumed);

@@ -223,3 +223,86 @@ impl DriverReport {
             && self.version == other.version
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_that_differ_in_what_work_is_placed_by_are_not_equal_scl_05() {
+        let report = DriverReport {
+            name: DriverName::new("exec").unwrap(),
+            generation: Generation::new(1),
+            health: DriverHealth::Healthy,
+            reason: String::new(),
+            since: Timestamp::default(),
+            stage: DriverStage::Watching,
+            attributes: Arc::default(),
+            capabilities: None,
+            version: None,
+            pid: Some(1),
+            is_adopted: false,
+            launches: 1,
+        };
+        let capabilities = DriverCapabilities {
+            send_signals: true,
+            exec: true,
+            fs_isolation: FsIsolation::None,
+            network_modes: Vec::new(),
+            must_create_network: false,
+            mounts: MountSupport::None,
+            disable_log_collection: false,
+            dynamic_workload_users: false,
+        };
+        let attribute = Attribute { value: AttributeValue::Bool(true), unit: String::new() };
+        let changed = |change: &dyn Fn(&mut DriverReport)| {
+            let mut other = report.clone();
+            change(&mut other);
+            !report.equals(&other)
+        };
+        assert!(changed(&|other| other.name = DriverName::new("java").unwrap()));
+        assert!(changed(&|other| other.health = DriverHealth::Unhealthy));
+        assert!(changed(&|other| other.reason = "no disk".to_owned()));
+        assert!(changed(&|other| other.attributes = Arc::new([("a".to_owned(), attribute.clone())].into())));
+        assert!(changed(&|other| other.capabilities = Some(Arc::new(capabilities.clone()))));
+        assert!(changed(&|other| other.version = Some("1.0".into())));
+        // The time, the stage and the process do not count.
+        assert!(!changed(&|other| {
+            other.since = Timestamp::from_epoch(std::time::Duration::from_secs(1));
+            other.stage = DriverStage::Connecting;
+            (other.pid, other.is_adopted, other.launches) = (None, true, 2);
+            other.generation = Generation::new(2);
+        }));
+    }
+
+    #[test]
+    fn states_and_attributes_are_shown_in_words() {
+        let healths = [
+            (DriverHealth::NoAnswerYet, "no answer yet"),
+            (DriverHealth::Undetected, "undetected"),
+            (DriverHealth::Unhealthy, "unhealthy"),
+            (DriverHealth::Healthy, "healthy"),
+            (DriverHealth::Gone, "gone"),
+        ];
+        for (health, word) in healths {
+            assert_eq!(health.to_string(), word);
+        }
+        let stages = [
+            (DriverStage::Recalling, "recalling"),
+            (DriverStage::Launching, "launching"),
+            (DriverStage::Connecting, "connecting"),
+            (DriverStage::Watching, "watching"),
+            (DriverStage::Pausing, "pausing"),
+            (DriverStage::Stopping, "stopping"),
+            (DriverStage::Gone, "gone"),
+        ];
+        for (stage, word) in stages {
+            assert_eq!(stage.to_string(), word);
+        }
+        let shown = |value, unit: &str| Attribute { value, unit: unit.to_owned() }.to_string();
+        assert_eq!(shown(AttributeValue::Float(0.5), "GHz"), "0.5 GHz");
+        assert_eq!(shown(AttributeValue::Integer(7), "MiB"), "7 MiB");
+        assert_eq!(shown(AttributeValue::Text("x86".to_owned()), ""), "x86");
+        assert_eq!(shown(AttributeValue::Bool(true), ""), "true");
+    }
+}

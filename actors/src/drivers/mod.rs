@@ -35,6 +35,9 @@ mod tasks;
 
 mod actor;
 
+#[cfg(test)]
+mod scripts;
+
 pub use actor::{DriversMemory, start};
 pub use messages::*;
 pub use state::{

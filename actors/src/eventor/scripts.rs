@@ -14,13 +14,13 @@ use super::messages::*;
 use super::state::*;
 use crate::driver::client::{Asked, DriverClient, DriverError, DriverRpc, EventBatch};
 use crate::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
-use crate::shell::Effect;
+use crate::shell::{CallLost, Effect};
 use crate::stage::{Fault, Stage, number, play_all, span, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_eventor_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/eventor/scripts"), 10, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/eventor/scripts"), 15, || Play { stage: None });
 }
 
 thread_local! {
@@ -39,7 +39,8 @@ impl Runner for Play {
         let mut args = command.consume_args();
         if command.name == "begin" {
             let strangers_max = args.take_key("strangers").unwrap_or("1024").parse()?;
-            let mut options = EventorOptions { strangers_max, ..EventorOptions::default() };
+            let journal_items = args.take_key("journal").unwrap_or("1000").parse()?;
+            let mut options = EventorOptions { strangers_max, journal_items, ..EventorOptions::default() };
             options.backoff.jitter_percent = 0;
             self.stage = Some(Stage::begin(options, tell));
         }
@@ -66,6 +67,17 @@ impl Runner for Play {
             "recent" => {
                 let task = task(&word(&mut args, "task")?)?;
                 stage.ask(EventorAsk::RecentOf(RecentOf { task }));
+            }
+            // The call for the next events is lost, or comes back with nothing.
+            "quiet" | "crashed" | "busy" | "closed" => {
+                let call = stage.take_call(is_reading)?;
+                let outcome = match command.name.as_str() {
+                    "quiet" => Err(CallLost::DeadlineExceeded(std::time::Duration::from_secs(3_600))),
+                    "crashed" => Err(CallLost::Crashed("boom".to_owned())),
+                    "busy" => Err(CallLost::Busy(9)),
+                    _ => Ok(EventorOutcome::Done),
+                };
+                stage.give(call, outcome);
             }
             verb => {
                 let outcome = read_outcome(verb, &mut args)?;

@@ -113,10 +113,11 @@ impl LineSplitter {
     }
 }
 
-/// Where the last whole character ends; the end itself where these bytes are no UTF-8.
+/// Where the last whole character of a piece ends; the end itself where these bytes are no UTF-8. There are at least four of
+/// them, so that a character begins behind the first.
 fn end_of_characters(bytes: &[u8]) -> usize {
-    let begin = (1..=3.min(bytes.len())).map(|back| bytes.len() - back).find(|at| bytes[*at] & 0xc0 != 0x80);
-    let Some(begin) = begin.filter(|at| *at > 0) else { return bytes.len() };
+    let begin = (1..=3).map(|back| bytes.len() - back).find(|at| bytes[*at] & 0xc0 != 0x80);
+    let Some(begin) = begin else { return bytes.len() };
     let wanted = match bytes[begin] {
         0xc0..=0xdf => 2,
         0xe0..=0xef => 3,
@@ -158,6 +159,20 @@ mod tests {
     fn a_line_is_cut_between_characters_log_02() {
         let expected = [("ääa", Part::First), ("ä満", Part::Middle), ("x", Part::Last)];
         assert_eq!(pieces(5, &["ääaä満x\n"]), expected.map(|(text, part)| (text.to_owned(), part)));
+        // Where a piece is full, its last character may be there whole, or lack one byte or more.
+        for (limit, line, first, last) in [
+            (4, "aaäx", "aaä", "x"),
+            (4, "aaaäx", "aaa", "äx"),
+            (5, "aaaa満x", "aaaa", "満x"),
+            (5, "aaa満x", "aaa", "満x"),
+            (5, "aa満x", "aa満", "x"),
+            (5, "aa\u{1f600}", "aa", "\u{1f600}"),
+            (5, "a\u{1f600}x", "a\u{1f600}", "x"),
+        ] {
+            let expected =
+                [(first, Part::First), (last, Part::Last)].map(|(text, part)| (text.to_owned(), part));
+            assert_eq!(pieces(limit, &[line]), expected, "{line}");
+        }
     }
 
     #[test]

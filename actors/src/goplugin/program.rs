@@ -232,6 +232,87 @@ mod tests {
     }
 
     #[test]
+    fn machines_have_the_names_that_rust_has_for_them_d34() {
+        let rows = [
+            (3, true, "x86"),
+            (62, true, "x86_64"),
+            (40, false, "arm"),
+            (183, true, "aarch64"),
+            (243, true, "riscv64"),
+            (243, false, "riscv32"),
+            (22, true, "s390x"),
+            (20, false, "powerpc"),
+            (21, true, "powerpc64"),
+            (8, true, "mips64"),
+            (8, false, "mips"),
+            (258, true, "loongarch64"),
+            (9999, true, "machine 9999"),
+        ];
+        for (number, is_64_bit, name) in rows {
+            assert_eq!(Machine { number, is_64_bit, is_little_endian: true }.to_string(), name);
+            let other = Machine { number, is_64_bit, is_little_endian: false };
+            assert_eq!(other.to_string(), format!("{name} (big endian)"));
+        }
+    }
+
+    /// The head of a program of any width and order, whose second header names the loader.
+    fn elf_of(is_64_bit: bool, is_little_endian: bool, loader: &[u8]) -> Vec<u8> {
+        let mut head = b"\x7fELF".to_vec();
+        head.extend([if is_64_bit { 2 } else { 1 }, if is_little_endian { 1 } else { 2 }]);
+        head.resize(300, 0xff);
+        let mut put = |at: usize, width: usize, number: u64| {
+            let bytes = number.to_be_bytes();
+            head.splice(at..at + width, bytes[8 - width..].iter().copied());
+            if is_little_endian {
+                head[at..at + width].reverse();
+            }
+        };
+        put(18, 2, 22);
+        let (table, size) = (80, 70);
+        let header = table + size;
+        let places = if is_64_bit { [(32, 8), (54, 2), (56, 2)] } else { [(28, 4), (42, 2), (44, 2)] };
+        for ((at, width), number) in places.into_iter().zip([table, size, 2]) {
+            put(at, width, number);
+        }
+        put(80, 4, 1);
+        put(150, 4, 3);
+        let (begin, width) = if is_64_bit { (8, 8) } else { (4, 4) };
+        put(usize::try_from(header).unwrap() + begin, width, 300);
+        let length_at = if is_64_bit { 32 } else { 16 };
+        put(usize::try_from(header).unwrap() + length_at, width, loader.len() as u64);
+        head.extend(loader);
+        head
+    }
+
+    #[test]
+    fn a_program_of_any_width_and_order_is_read_d34() {
+        for (is_64_bit, is_little_endian) in [(true, true), (true, false), (false, true), (false, false)] {
+            let machine = Machine { number: 22, is_64_bit, is_little_endian };
+            let of = |loader: &[u8]| Program::of(&elf_of(is_64_bit, is_little_endian, loader));
+            let with = |loader: &str| Program::Elf { machine, loader: Some(loader.to_owned()) };
+            assert_eq!(of(b"/lib/ld.so\0rest"), with("/lib/ld.so"));
+            assert_eq!(of(b"/lib/ld.so"), with("/lib/ld.so"));
+            assert_eq!(of(b"\0"), Program::Elf { machine, loader: None });
+            assert_eq!(of(b"\xff\0"), Program::Elf { machine, loader: None });
+            let long = "x".repeat(RUNNER_BYTES_MAX + 1);
+            assert_eq!(of(long.as_bytes()), with(&long[1..]), "no more is read of it than a path may have");
+            // What is beyond what was read does not tell.
+            let mut head = elf_of(is_64_bit, is_little_endian, b"/lib/ld.so\0");
+            head.pop();
+            assert_eq!(Program::of(&head), Program::Elf { machine, loader: None });
+        }
+    }
+
+    #[test]
+    fn a_script_names_its_interpreter_within_its_first_line_d34() {
+        let path = "x".repeat(RUNNER_BYTES_MAX);
+        let of = |text: &str| Program::of(text.as_bytes());
+        assert_eq!(of(&format!("#!{path} -e")).runner(), Some(&*path));
+        assert_eq!(of(&format!("#!{path}x -e")), Program::Unknown);
+        assert_eq!(of("#!\n/bin/sh"), Program::Unknown);
+    }
+
+    #[test]
     fn a_host_runs_its_own_and_kindred_programs_and_those_it_does_not_know_d34() {
         for (number, runs) in [(62, true), (3, true), (183, false), (40, false), (9999, true)] {
             let Program::Elf { machine, .. } = Program::of(&elf(number, "")) else { panic!("{number}") };

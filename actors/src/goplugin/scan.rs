@@ -142,6 +142,8 @@ mod tests {
 
         let limits = ScanLimits { lines_max: 10, bytes_max: 100 };
         let mut scan = HandshakeScan::new(HandshakeTerms::nomad(None), limits);
+        assert_eq!(scan.take(&"x".repeat(99)), Ok(None), "with its end that is as much as may be");
+        assert_eq!((scan.stray().lines(), scan.stray().bytes()), (1, 100));
         let error = scan.take(&"x".repeat(1 << 20)).expect_err("too long");
         assert!(!error.is_transient() && error.to_string().len() < 2000, "{error}");
     }
@@ -154,6 +156,9 @@ mod tests {
             scan.take("1|7|unix|/run/p/plugin1|grpc"),
             read_line(&HandshakeTerms::nomad(None), "1|7|unix|/run/p/plugin1|grpc").map(Some)
         );
+        for line in ["1|x|pipe|/p|grpc", "x|2|pipe|/p|grpc", "1|2|unix"] {
+            assert_eq!(scan.take(line), Ok(None), "one number, or too little, is no handshake: {line}");
+        }
         assert!(matches!(scan.take("x|2|unix|/p|grpc"), Err(HandshakeError::CoreNotANumber { .. })));
         assert!(matches!(scan.take("1|2|pipe|/p|grpc"), Err(HandshakeError::UnknownNetwork { .. })));
     }

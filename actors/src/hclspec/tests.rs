@@ -488,6 +488,172 @@ fn a_configuration_is_bounded_in_depth_and_size() {
     assert_eq!(Config::from_toml(&table).unwrap_err().errors()[0].problem, ConfigProblem::TooLarge);
 }
 
+/// What a configuration of this depth is: tables within tables.
+fn nested_tables(count: usize) -> toml::Table {
+    (0..count).fold(toml::Table::new(), |inner, _| {
+        [("a".to_owned(), toml::Value::Table(inner))].into_iter().collect()
+    })
+}
+
+fn fits(config: Result<Config, ConfigErrors>) -> Result<(), ConfigProblem> {
+    config.map(drop).map_err(|errors| errors.errors()[0].problem.clone())
+}
+
+#[test]
+fn a_configuration_may_be_just_so_deep_however_it_is_written() {
+    let deep = CONFIG_DEPTH_MAX;
+    let lists = |count: usize| format!("a = {}{}", "[".repeat(count), "]".repeat(count));
+    let objects = |count: usize| format!("a = {}1{}", "{ a = ".repeat(count), " }".repeat(count));
+    let blocks = |count: usize| format!("{}a = 1\n{}", "a {\n".repeat(count), "}\n".repeat(count));
+    let labels = |count: usize| format!("a{} {{}}", " \"l\"".repeat(count));
+    let from_toml = |text: String| fits(Config::from_toml(&text.parse().unwrap()));
+    let from_hcl = |text: String| fits(Config::from_hcl(&text));
+    // The innermost list has nothing in it that would be deeper.
+    assert_eq!(from_toml(lists(deep + 1)), Ok(()));
+    assert_eq!(from_toml(lists(deep + 2)), Err(ConfigProblem::TooDeep));
+    assert_eq!(fits(Config::from_toml(&nested_tables(deep + 1))), Ok(()));
+    assert_eq!(fits(Config::from_toml(&nested_tables(deep + 2))), Err(ConfigProblem::TooDeep));
+    assert_eq!(from_hcl(lists(deep + 1)), Ok(()));
+    assert!(from_hcl(lists(deep + 2)).is_err());
+    assert_eq!(from_hcl(objects(deep)), Ok(()));
+    assert!(from_hcl(objects(deep + 1)).is_err());
+    assert_eq!(from_hcl(blocks(deep)), Ok(()));
+    assert!(from_hcl(blocks(deep + 1)).is_err());
+    assert_eq!(from_hcl(labels(deep)), Ok(()));
+    assert!(from_hcl(labels(deep + 1)).is_err());
+    let within = |count: usize| format!("a{} {{ b = 1 }}", " \"l\"".repeat(count));
+    assert_eq!(from_hcl(within(deep - 1)), Ok(()));
+    assert!(from_hcl(within(deep)).is_err());
+}
+
+#[test]
+fn a_configuration_may_be_just_so_large() {
+    let truths = |count| toml::Value::Array(vec![toml::Value::Boolean(true); count]);
+    let from_toml = |value| fits(Config::from_toml(&[("a".to_owned(), value)].into_iter().collect()));
+    assert_eq!(from_toml(truths(CONFIG_VALUES_MAX - 1)), Ok(()));
+    assert_eq!(from_toml(truths(CONFIG_VALUES_MAX)), Err(ConfigProblem::TooLarge));
+    let text = |bytes| toml::Value::String("x".repeat(bytes));
+    assert_eq!(from_toml(text(CONFIG_BYTES_MAX - 1)), Ok(()));
+    assert_eq!(from_toml(text(CONFIG_BYTES_MAX)), Err(ConfigProblem::TooLarge));
+    let hcl = |bytes: usize| fits(Config::from_hcl(&format!("a = 1{}", "\n".repeat(bytes - 5))));
+    assert_eq!(hcl(CONFIG_BYTES_MAX), Ok(()));
+    assert_eq!(hcl(CONFIG_BYTES_MAX + 1), Err(ConfigProblem::TooLarge));
+    assert_eq!(hcl(CONFIG_BYTES_MAX + 2), Err(ConfigProblem::TooLarge));
+    // What is too large is told once, and nothing after it.
+    let twice = format!("a = \"{0}\"\nb = \"{0}\"", "x".repeat(CONFIG_BYTES_MAX / 2));
+    assert_eq!(Config::from_hcl(&twice).unwrap_err().errors().len(), 1);
+}
+
+#[test]
+fn a_schema_may_be_just_so_deep_and_large() {
+    let told = |spec: &wire::Spec| Schema::from_wire(spec).map(drop).map_err(|error| error.problem);
+    let objects = |count| (0..count).fold(literal("1"), |inner, _| object([("a", inner)]));
+    assert_eq!(told(&objects(SCHEMA_DEPTH_MAX)), Ok(()));
+    let arrays = |count| (0..count).fold(literal("1"), |inner, _| array(vec![inner]));
+    assert_eq!(told(&arrays(SCHEMA_DEPTH_MAX)), Ok(()));
+    assert_eq!(told(&arrays(SCHEMA_DEPTH_MAX + 1)), Err(SchemaProblem::TooDeep));
+    let blocks = |count| (0..count).fold(literal("1"), |inner, _| block("a", false, inner));
+    assert_eq!(told(&blocks(SCHEMA_DEPTH_MAX)), Ok(()));
+    assert_eq!(told(&blocks(SCHEMA_DEPTH_MAX + 1)), Err(SchemaProblem::TooDeep));
+    let defaults = |count| (0..count).fold(literal("1"), |inner, _| default(inner, literal("1")));
+    assert_eq!(told(&defaults(SCHEMA_DEPTH_MAX)), Ok(()));
+    assert_eq!(told(&defaults(SCHEMA_DEPTH_MAX + 1)), Err(SchemaProblem::TooDeep));
+    let fallbacks = |count| (0..count).fold(literal("1"), |inner, _| default(literal("1"), inner));
+    assert_eq!(told(&fallbacks(SCHEMA_DEPTH_MAX + 1)), Err(SchemaProblem::TooDeep));
+    assert_eq!(told(&array(vec![literal("1"); SCHEMA_NODES_MAX - 1])), Ok(()));
+    let labelled = |count| block_map("a", &vec!["l"; count], object([]));
+    assert_eq!(told(&labelled(SCHEMA_DEPTH_MAX)), Ok(()));
+    assert_eq!(told(&labelled(SCHEMA_DEPTH_MAX + 1)), Err(SchemaProblem::TooDeep));
+    assert_eq!(told(&block_list("a", 2, 2, object([]))), Ok(()));
+    let text = |bytes: usize| literal(&format!("\"{}\"", "x".repeat(bytes - 2)));
+    assert_eq!(told(&text(CONFIG_BYTES_MAX)), Ok(()));
+    assert!(told(&text(CONFIG_BYTES_MAX + 1)).is_err() && told(&text(CONFIG_BYTES_MAX + 2)).is_err());
+    let kind = |bytes: usize| attr("a", &format!("string{}", " ".repeat(bytes - 6)), false);
+    assert_eq!(told(&kind(CONFIG_BYTES_MAX)), Ok(()));
+    assert!(told(&kind(CONFIG_BYTES_MAX + 1)).is_err() && told(&kind(CONFIG_BYTES_MAX + 2)).is_err());
+    for (open, close) in [("list(", ")"), ("tuple([", "])"), ("object({a = ", "})")] {
+        let nested = |count| attr("a", &format!("{}any{}", open.repeat(count), close.repeat(count)), false);
+        assert_eq!(told(&nested(16)), Ok(()), "{open}");
+        assert!(told(&nested(17)).is_err(), "{open}");
+    }
+}
+
+#[test]
+fn numbers_are_whole_where_they_can_be() {
+    let whole = |number| Some(Number::Integer(number));
+    let rows = [
+        ("7", whole(7)),
+        ("+7", whole(7)),
+        ("-7", whole(-7)),
+        ("1.0", whole(1)),
+        ("1e2", whole(100)),
+        ("1E2", whole(100)),
+        (".5", Some(Number::Float(0.5))),
+        ("-0.5", Some(Number::Float(-0.5))),
+        ("1e30", Some(Number::Float(1e30))),
+        // Digits alone that do not fit are not rounded in silence.
+        ("9223372036854775808", None),
+        ("-9223372036854775809", None),
+        ("1e400", None),
+        ("", None),
+        ("e5", None),
+        ("inf", None),
+        ("-inf", None),
+        ("0x10", None),
+        ("7 ", None),
+        ("--1", None),
+        ("1_000", None),
+    ];
+    for (text, number) in rows {
+        assert_eq!(Number::from_text(text), number, "{text}");
+    }
+    let end = 9_223_372_036_854_775_808.0;
+    assert_eq!(Number::from_float(end), Some(Number::Float(end)));
+    assert_eq!(Number::from_float(-end), whole(i64::MIN));
+    assert_eq!(Number::from_float(-2.0 * end), Some(Number::Float(-2.0 * end)));
+    assert_eq!(Number::from_float(f64::NAN).or(Number::from_float(f64::NEG_INFINITY)), None);
+}
+
+#[test]
+fn a_set_is_in_the_order_of_its_values_with_nothing_last() {
+    let numbers = [2.0, 1.5, -1.0, 1.5, 2.5, 0.0, 2.0, 1.0]
+        .map(|number| Value::Number(Number::from_float(number).unwrap()));
+    let mut values = vec![Value::Null];
+    values.extend(numbers);
+    values.insert(4, Value::Null);
+    let shown = |values: Vec<Value>| format!("{values:?}").replace("Number(", "").replace("))", ")");
+    let order = "[Integer(-1), Integer(0), Integer(1), Float(1.5), Integer(2), Float(2.5), Null]";
+    assert_eq!(shown(convert::as_set(values)), order);
+    let bools = [true, false, true].map(Value::Bool).to_vec();
+    assert_eq!(convert::as_set(bools), [false, true].map(Value::Bool));
+    let texts = ["b", "a", "b"].map(|text| Value::String(text.to_owned())).to_vec();
+    assert_eq!(convert::as_set(texts), ["a", "b"].map(|text| Value::String(text.to_owned())));
+    let lists = |numbers: &[i64]| -> Vec<Value> {
+        numbers.iter().map(|number| Value::List(vec![Value::Number(Number::Integer(*number))])).collect()
+    };
+    assert_eq!(convert::as_set(lists(&[3, 1, 3, 2, 1])), lists(&[3, 1, 2]));
+}
+
+#[test]
+fn a_misspelt_name_is_recognised_and_another_one_is_not() {
+    let known = ["command", "args", "image", "volumes"];
+    let rows = [
+        ("comand", Some("command")),
+        ("commandd", Some("command")),
+        ("kommand", Some("command")),
+        ("mman", None),
+        ("arg", Some("args")),
+        ("a", None),
+        ("imagines", Some("image")),
+        ("imagination", None),
+        ("volume", Some("volumes")),
+        ("", None),
+    ];
+    for (name, closest) in rows {
+        assert_eq!(error::closest(name, known.into_iter()).as_deref(), closest, "{name}");
+    }
+}
+
 // === Malformed schemas ===
 
 #[test]

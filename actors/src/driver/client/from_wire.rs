@@ -392,6 +392,285 @@ mod tests {
         assert!(position(&[(STREAM_ANNOTATION, "s"), (SEQUENCE_ANNOTATION, "-1")]).is_err());
     }
 
+    fn attribute(value: structs::attribute::Value) -> structs::Attribute {
+        structs::Attribute { value: Some(value), unit: "MiB".to_owned() }
+    }
+
+    #[test]
+    fn a_fingerprint_is_read_as_it_is_told_or_refused() {
+        use structs::attribute::Value;
+        let told = [
+            ("f", Value::FloatVal(0.5), AttributeValue::Float(0.5)),
+            ("i", Value::IntVal(-7), AttributeValue::Integer(-7)),
+            ("s", Value::StringVal("x".to_owned()), AttributeValue::Text("x".to_owned())),
+            ("b", Value::BoolVal(true), AttributeValue::Bool(true)),
+        ];
+        let healths =
+            [(0, DriverHealth::Undetected), (1, DriverHealth::Unhealthy), (2, DriverHealth::Healthy)];
+        for (number, health) in healths {
+            let attributes = told.clone().map(|(name, value, _)| (name.to_owned(), attribute(value))).into();
+            let answer = wire::FingerprintResponse {
+                health: number,
+                health_description: "so it is".to_owned(),
+                attributes,
+                err: String::new(),
+            };
+            let read = told
+                .clone()
+                .map(|(name, _, value)| (name.to_owned(), Attribute { value, unit: "MiB".to_owned() }));
+            let read = Fingerprint { health, description: "so it is".to_owned(), attributes: read.into() };
+            assert_eq!(fingerprint(answer), Ok(read));
+        }
+        let refused = |change: fn(&mut wire::FingerprintResponse)| {
+            let mut answer = wire::FingerprintResponse { health: 2, ..Default::default() };
+            change(&mut answer);
+            fingerprint(answer).expect_err("it is malformed")
+        };
+        assert_eq!(refused(|answer| answer.err = "no".to_owned()), "the driver says: no");
+        assert_eq!(refused(|answer| answer.health = 9), "health is 9, which the protocol does not know");
+        for number in [f64::NAN, f64::INFINITY] {
+            let attributes = HashMap::from([("load".to_owned(), attribute(Value::FloatVal(number)))]);
+            let answer = wire::FingerprintResponse { health: 2, attributes, ..Default::default() };
+            assert_eq!(fingerprint(answer), Err(format!("attribute \"load\" is {number}")));
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_has_so_many_attributes_and_an_event_so_many_annotations_and_no_more() {
+        let answer = |count: usize| {
+            let one = |number| (format!("{number}"), attribute(structs::attribute::Value::IntVal(1)));
+            let attributes = (0..count).map(one).collect();
+            fingerprint(wire::FingerprintResponse { health: 2, attributes, ..Default::default() })
+        };
+        assert_eq!(answer(ATTRIBUTES_MAX).map(|read| read.attributes.len()), Ok(ATTRIBUTES_MAX));
+        assert!(answer(ATTRIBUTES_MAX + 1).is_err());
+        let told = |count: usize| wire::DriverTaskEvent {
+            alloc_id: "a".to_owned(),
+            task_name: "t".to_owned(),
+            annotations: (0..count).map(|number| (number.to_string(), String::new())).collect(),
+            ..Default::default()
+        };
+        assert!(event(told(ANNOTATIONS_MAX), None).is_ok());
+        assert!(event(told(ANNOTATIONS_MAX + 1), None).is_err());
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut("aä".to_owned(), 3), "aä");
+        assert_eq!(cut("aä".to_owned(), 2), "a");
+        assert_eq!(cut("aä".to_owned(), 1), "a");
+        assert_eq!(cut("ä".to_owned(), 1), "");
+        assert_eq!(cut("abc".to_owned(), 2), "ab");
+    }
+
+    #[test]
+    fn a_time_is_read_to_the_nanosecond_and_one_before_the_epoch_is_none() {
+        let read = |seconds, nanos| timestamp("at", Some(prost_types::Timestamp { seconds, nanos }));
+        let at = |seconds, nanos| Some(Timestamp::from_epoch(Duration::new(seconds, nanos)));
+        assert_eq!(read(7, 999_999_999), Ok(at(7, 999_999_999)));
+        assert_eq!(read(0, 0), Ok(at(0, 0)));
+        assert_eq!(read(-62_135_596_800, 0), Ok(None));
+        assert_eq!(read(7, 1_000_000_000), Err("at has 1000000000 nanoseconds".to_owned()));
+        assert_eq!(read(7, -1), Err("at has -1 nanoseconds".to_owned()));
+        assert_eq!(timestamp("at", None), Ok(None));
+    }
+
+    #[test]
+    fn what_a_driver_can_do_is_read_as_it_is_told_or_refused() {
+        let told = |fs_isolation, mount_configs, network_isolation_modes: &[i32]| {
+            let told = wire::DriverCapabilities {
+                send_signals: true,
+                exec: false,
+                fs_isolation,
+                network_isolation_modes: network_isolation_modes.to_vec(),
+                must_create_network: true,
+                mount_configs,
+                disable_log_collection: false,
+                dynamic_workload_users: true,
+            };
+            capabilities(wire::CapabilitiesResponse { capabilities: Some(told) })
+        };
+        let read = |fs_isolation, mounts, network_modes: &[NetworkMode]| DriverCapabilities {
+            send_signals: true,
+            exec: false,
+            fs_isolation,
+            network_modes: network_modes.to_vec(),
+            must_create_network: true,
+            mounts,
+            disable_log_collection: false,
+            dynamic_workload_users: true,
+        };
+        use {FsIsolation as Fs, MountSupport as Mounts, NetworkMode as Net};
+        for (number, fs) in [(0, Fs::None), (1, Fs::Chroot), (2, Fs::Image), (3, Fs::Unveil)] {
+            assert_eq!(told(number, 1, &[]), Ok(read(fs, Mounts::None, &[])));
+        }
+        let all = [Net::Host, Net::Group, Net::Task, Net::None];
+        assert_eq!(told(0, 0, &[3, 1, 1, 0, 2]), Ok(read(Fs::None, Mounts::Any, &all)));
+        assert!(told(0, 2, &[]).is_err());
+        assert!(told(0, 9, &[]).is_err());
+        assert!(told(9, 0, &[]).is_err());
+        assert!(told(0, 0, &[9]).is_err());
+        assert!(capabilities(wire::CapabilitiesResponse::default()).is_err());
+    }
+
+    #[test]
+    fn the_network_that_a_task_was_given_is_read_or_refused() {
+        let told = |port| wire::NetworkOverride {
+            port_map: [("http".to_owned(), port)].into(),
+            addr: "10.0.0.2".to_owned(),
+            auto_advertise: true,
+        };
+        let read = NetworkOverride {
+            ports: [("http".to_owned(), 65_535)].into(),
+            address: "10.0.0.2".to_owned(),
+            auto_advertise: true,
+        };
+        assert_eq!(network_override(told(65_535)), Ok(read));
+        assert!(network_override(told(65_536)).is_err());
+        assert!(network_override(told(-1)).is_err());
+        let spec = wire::NetworkIsolationSpec {
+            mode: 1,
+            path: "/run/netns/a".to_owned(),
+            labels: [("id".to_owned(), "a".to_owned())].into(),
+            hosts_config: Some(wire::HostsConfig {
+                hostname: "web".to_owned(),
+                address: "10.0.0.2".to_owned(),
+            }),
+        };
+        let answer = wire::CreateNetworkResponse { isolation_spec: Some(spec.clone()), created: true };
+        let network = NetworkIsolation {
+            mode: NetworkMode::Group,
+            path: "/run/netns/a".to_owned(),
+            labels: [("id".to_owned(), "a".to_owned())].into(),
+            hosts_entry: Some(("web".to_owned(), "10.0.0.2".to_owned())),
+        };
+        let created = CreatedNetwork { network: Some(network), is_new: true };
+        assert_eq!(created_network(answer), Ok(created));
+        let spec = wire::NetworkIsolationSpec { mode: 9, ..spec };
+        assert!(
+            created_network(wire::CreateNetworkResponse { isolation_spec: Some(spec), created: true })
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn how_a_task_does_is_read_as_it_is_told() {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let told = |state| wire::InspectTaskResponse {
+            task: Some(wire::TaskStatus {
+                id: "t".to_owned(),
+                name: "web".to_owned(),
+                state,
+                started_at: at(1),
+                completed_at: at(2),
+                result: Some(wire::ExitResult { exit_code: 3, signal: 0, oom_killed: true }),
+            }),
+            driver: Some(wire::TaskDriverStatus {
+                attributes: [("image".to_owned(), "a".to_owned())].into(),
+            }),
+            network_override: Some(wire::NetworkOverride::default()),
+        };
+        let at = |seconds| Some(Timestamp::from_epoch(Duration::from_secs(seconds)));
+        let exit = TaskExit { end: TaskEnd::Exited(3), oom_killed: true };
+        for (number, state) in [(0, TaskState::Unknown), (1, TaskState::Running), (2, TaskState::Exited)] {
+            let read = TaskStatus {
+                id: TaskId::new("t").unwrap(),
+                name: "web".to_owned(),
+                state,
+                started_at: at(1),
+                completed_at: at(2),
+                exit: (state == TaskState::Exited).then(|| exit.clone()),
+                attributes: [("image".to_owned(), "a".to_owned())].into(),
+                network: Some(NetworkOverride {
+                    ports: BTreeMap::new(),
+                    address: String::new(),
+                    auto_advertise: false,
+                }),
+            };
+            assert_eq!(inspected(told(number)), Ok(read));
+        }
+        assert!(inspected(told(9)).is_err());
+    }
+
+    #[test]
+    fn figures_are_read_where_they_were_measured() {
+        let cpu = wire::CpuUsage {
+            system_mode: 1.0,
+            user_mode: 2.0,
+            total_ticks: 3.0,
+            throttled_periods: 4,
+            throttled_time: 5,
+            percent: 6.0,
+            measured_fields: (0..6).collect(),
+        };
+        let memory = wire::MemoryUsage {
+            rss: 1,
+            cache: 2,
+            max_usage: 3,
+            kernel_usage: 4,
+            kernel_max_usage: 5,
+            usage: 6,
+            swap: 7,
+            measured_fields: (0..7).collect(),
+        };
+        let told = |cpu: &wire::CpuUsage, memory: &wire::MemoryUsage| wire::TaskResourceUsage {
+            cpu: Some(cpu.clone()),
+            memory: Some(memory.clone()),
+        };
+        let read = Usage {
+            cpu: CpuUsage {
+                system_percent: Some(1.0),
+                user_percent: Some(2.0),
+                total_ticks: Some(3.0),
+                throttled_periods: Some(4),
+                throttled: Some(Duration::from_nanos(5)),
+                percent: Some(6.0),
+            },
+            memory: MemoryUsage {
+                rss: Some(1),
+                cache: Some(2),
+                swap: Some(7),
+                usage: Some(6),
+                max_usage: Some(3),
+                kernel_usage: Some(4),
+                kernel_max_usage: Some(5),
+            },
+        };
+        let answer = wire::TaskStatsResponse {
+            stats: Some(wire::TaskStats {
+                id: "t".to_owned(),
+                timestamp: Some(prost_types::Timestamp { seconds: 9, nanos: 0 }),
+                agg_resource_usage: Some(told(&cpu, &memory)),
+                resource_usage_by_pid: [("7".to_owned(), told(&cpu, &memory))].into(),
+            }),
+        };
+        let stats_read = TaskStats {
+            id: "t".to_owned(),
+            at: Some(Timestamp::from_epoch(Duration::from_secs(9))),
+            total: read.clone(),
+            by_pid: [("7".to_owned(), read)].into(),
+        };
+        assert_eq!(stats(answer), Ok(stats_read));
+        let unmeasured = (
+            wire::CpuUsage { measured_fields: vec![], ..cpu },
+            wire::MemoryUsage { measured_fields: vec![], ..memory },
+        );
+        assert_eq!(usage(told(&unmeasured.0, &unmeasured.1)), Usage::default());
+        assert!(stats(wire::TaskStatsResponse::default()).is_err());
+    }
+
+    #[test]
+    fn how_a_command_ended_is_read_with_what_it_printed() {
+        let result = wire::ExitResult { exit_code: 0, signal: 9, oom_killed: false };
+        let told =
+            wire::ExecTaskResponse { stdout: b"out".to_vec(), stderr: b"err".to_vec(), result: Some(result) };
+        let exit = TaskExit { end: TaskEnd::Signalled(9), oom_killed: false };
+        let read = ExecOutcome { stdout: b"out".to_vec(), stderr: b"err".to_vec(), exit };
+        assert_eq!(executed(told), Ok(read));
+        assert_eq!(exec_exit(None).end, TaskEnd::Unknown("the driver tells no result".to_owned()));
+        assert_eq!(exec_exit(Some(&wire::ExitResult::default())).end, TaskEnd::Exited(0));
+    }
+
     #[test]
     fn a_task_that_started_has_a_handle() {
         assert!(started(wire::StartTaskResponse::default()).is_err());
