@@ -52,6 +52,8 @@ pub(crate) struct Options {
     pub(crate) drivers: DriversOptions,
     pub(crate) binder: Option<Binder>,
     pub(crate) budget: RestartBudget,
+    /// How many messages may be in the mailbox of each actor that is spoken to.
+    pub(crate) messages_max: usize,
     pub(crate) notices: Notices,
     /// Tells the time; the system's clock unless a script has one of its own.
     pub(crate) clock: Option<Clock>,
@@ -95,6 +97,7 @@ impl Options {
             drivers: DriversOptions::default(),
             binder: None,
             budget: RestartBudget::default(),
+            messages_max: IN_FLIGHT_MAX,
             notices: Notices::default(),
             clock: None,
             seed: None,
@@ -123,13 +126,14 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     let database = open(&options).await?;
     let (tell, present) = watch::channel(None);
     let store = Database::following(present, database.run(), options.notices.clone());
+    let messages_max = options.messages_max;
     let cast = Cast {
-        registry: Address::vacant("registry", IN_FLIGHT_MAX),
-        instances: Address::vacant("instances", IN_FLIGHT_MAX),
-        inventory: Address::vacant("inventory", IN_FLIGHT_MAX),
-        allocations: Address::vacant("allocations", IN_FLIGHT_MAX),
-        processes: Address::vacant("processes", IN_FLIGHT_MAX),
-        drivers: Address::vacant("drivers", IN_FLIGHT_MAX),
+        registry: Address::vacant("registry", messages_max),
+        instances: Address::vacant("instances", messages_max),
+        inventory: Address::vacant("inventory", messages_max),
+        allocations: Address::vacant("allocations", messages_max),
+        processes: Address::vacant("processes", messages_max),
+        drivers: Address::vacant("drivers", messages_max),
     };
     let settings = Settings {
         clock: options.clock.unwrap_or_else(Clock::system),

@@ -54,8 +54,11 @@ fn a_script_of_a_hundred_thousand_lines_is_refused_with_the_first_line_too_many(
 fn a_mistake_has_its_line_and_what_was_expected() {
     for (text, words) in [
         ("host start\n\nfly\n---\n", "s:3: there is no verb \"fly\""),
-        ("host\n---\n", "s:1: the what the host does is missing; say: host start|stop|detach|kill"),
-        ("host start now\n---\n", "s:1: nothing is known of now; say: host start|stop|detach|kill"),
+        ("host\n---\n", "s:1: what the host does is missing; say: host start|start-beside|stop|detach|kill"),
+        (
+            "host start now\n---\n",
+            "s:1: nothing is known of now; say: host start|start-beside|stop|detach|kill",
+        ),
         ("host start\nlist\n", "s:3: the script ends here without `---`"),
         ("host start\nlist \"\n---\n", "s:2: this is no line of a script: list \";"),
         ("host start\nlist /all\n---\n", "s:2: this is no line of a script: list /all; a word that begins"),

@@ -115,7 +115,10 @@ fn a_mistake_names_its_line_and_what_was_expected() {
             "script:2: \"zfs\" is no plugin; write its type and its name, as in csi-node/zfs",
         ),
         ("host start\nregister red a,b\n---\n", "script:2: this is no line of a script: register red a,b;"),
-        ("host fly\n---\n", "script:1: what the host does: \"fly\" is none of start, stop, detach, kill"),
+        (
+            "host fly\n---\n",
+            "script:1: what the host does: \"fly\" is none of start, start-beside, stop, detach, kill",
+        ),
     ] {
         let told = mistake(script);
         assert!(told.starts_with(expected), "{told}\nwas to begin with\n{expected}");

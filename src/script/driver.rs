@@ -16,6 +16,7 @@ use tonic::codegen::BoxStream;
 use tonic::transport::Server;
 
 use super::acting::{Act, Acting, Acts};
+use super::driver_networks::Networks;
 use super::driver_tasks::{TaskEnding, Tasks};
 
 /// The service whose health a go-plugin host asks for.
@@ -24,8 +25,11 @@ const HEALTH_SERVICE: &str = "plugin";
 /// A state of health that the protocol does not know.
 const UNKNOWN_HEALTH: i32 = 7;
 
+/// The version of the protocol that a driver and its host speak unless a script says otherwise.
+pub(super) const VERSION: u32 = 2;
+
 /// The calls that a driver can be told how to answer, by their names in the protocol.
-pub(super) const CALLS: [&str; 14] = [
+pub(super) const CALLS: [&str; 18] = [
     "PluginInfo",
     "SetConfig",
     "Shutdown",
@@ -40,6 +44,10 @@ pub(super) const CALLS: [&str; 14] = [
     "InspectTask",
     "SignalTask",
     "ExecTask",
+    "ExecTaskStreaming",
+    "CreateNetwork",
+    "DestroyNetwork",
+    "TaskConfigSchema",
 ];
 
 /// How well a driver says it is, as on the wire.
@@ -68,10 +76,13 @@ pub(super) struct Book {
     pub(super) reason: String,
     pub(super) fingerprints: Option<Says<wire::FingerprintResponse>>,
     pub(super) events: Option<Says<wire::DriverTaskEvent>>,
+    /// The version of the protocol that its next process speaks.
+    pub(super) protocol: u32,
     /// Whether its events have positions, and can be repeated.
     pub(super) keeps_positions: bool,
     pub(super) journal: Vec<wire::DriverTaskEvent>,
     pub(super) tasks: Tasks,
+    pub(super) networks: Networks,
     acts: Acts,
 }
 
@@ -91,9 +102,11 @@ impl DriverPlugin {
             reason: String::new(),
             fingerprints: None,
             events: None,
+            protocol: VERSION,
             keeps_positions: true,
             journal: Vec::new(),
             tasks: Tasks::default(),
+            networks: Networks::default(),
             acts: Acts::default(),
         };
         Self { book: Arc::new(Mutex::new(book)), leaves: Arc::default() }
@@ -126,6 +139,10 @@ impl DriverPlugin {
 
     pub(super) fn set_version(&self, version: &str) {
         version.clone_into(&mut self.book().version);
+    }
+
+    pub(super) fn set_protocol(&self, version: u32) {
+        self.book().protocol = version;
     }
 
     pub(super) fn set_keeps_positions(&self, keeps: bool) {

@@ -3,12 +3,13 @@
 use callboard_proto::base::base_plugin_server::BasePlugin;
 use callboard_proto::drivers::driver_server::Driver;
 use callboard_proto::goplugin::grpc_controller_server::GrpcController;
-use callboard_proto::{base, drivers as wire, goplugin, hclspec};
+use callboard_proto::{base, drivers as wire, goplugin};
 use tonic::{Request, Response, Status};
 
 use super::acting::{Act, answered};
 use super::driver::{DriverPlugin, fingerprint, stream};
-use super::driver_tasks::{figures, waited};
+use super::driver_tasks::{echo, figures, waited};
+use crate::plugin::schema;
 
 /// The type of a driver plugin on the wire.
 const DRIVER_TYPE: i32 = 2;
@@ -62,7 +63,13 @@ impl Driver for DriverPlugin {
         &self,
         _: Request<wire::TaskConfigSchemaRequest>,
     ) -> Result<Response<wire::TaskConfigSchemaResponse>, Status> {
-        Ok(Response::new(wire::TaskConfigSchemaResponse { spec: Some(hclspec::Spec::default()) }))
+        let act = self.play("TaskConfigSchema").await?;
+        let spec = schema::object([
+            ("command", schema::required("command", "string")),
+            ("arguments", schema::optional("arguments", "list(string)")),
+            ("memory", schema::with_default(schema::optional("memory", "number"), "64")),
+        ]);
+        answered(act, wire::TaskConfigSchemaResponse { spec: Some(spec) })
     }
 
     async fn capabilities(
@@ -214,8 +221,39 @@ impl Driver for DriverPlugin {
 
     async fn exec_task_streaming(
         &self,
-        _: Request<tonic::Streaming<wire::ExecTaskStreamingRequest>>,
+        request: Request<tonic::Streaming<wire::ExecTaskStreamingRequest>>,
     ) -> Result<Response<Boxed<wire::ExecTaskStreamingResponse>>, Status> {
-        Err(Status::unimplemented("a script has no use for it"))
+        let act = self.play("ExecTaskStreaming").await?;
+        let mut asked = request.into_inner();
+        let setup = asked.message().await?.and_then(|first| first.setup).unwrap_or_default();
+        self.book().tasks.ends(&setup.task_id)?;
+        // One that says nothing ends at once, and does not say how.
+        let ended = wire::ExecTaskStreamingResponse { exited: true, ..Default::default() };
+        let (says, said) = stream((act == Act::Empty).then_some(ended));
+        if act != Act::Empty {
+            tokio::spawn(echo(asked, says));
+        }
+        Ok(Response::new(said))
+    }
+
+    async fn create_network(
+        &self,
+        request: Request<wire::CreateNetworkRequest>,
+    ) -> Result<Response<wire::CreateNetworkResponse>, Status> {
+        let act = self.play("CreateNetwork").await?;
+        // One that says nothing has none to make.
+        if act == Act::Empty {
+            return Ok(Response::new(wire::CreateNetworkResponse::default()));
+        }
+        Ok(Response::new(self.book().networks.create(request.into_inner())))
+    }
+
+    async fn destroy_network(
+        &self,
+        request: Request<wire::DestroyNetworkRequest>,
+    ) -> Result<Response<wire::DestroyNetworkResponse>, Status> {
+        self.play("DestroyNetwork").await?;
+        self.book().networks.destroy(&request.into_inner().alloc_id)?;
+        Ok(Response::new(wire::DestroyNetworkResponse::default()))
     }
 }

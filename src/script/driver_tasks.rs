@@ -6,6 +6,8 @@ use callboard_proto::drivers as wire;
 use tokio::sync::watch;
 use tonic::Status;
 
+use super::driver::Says;
+
 /// How a task ended, as its driver tells it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TaskEnding {
@@ -158,4 +160,31 @@ pub(super) fn figures(id: &str) -> wire::TaskStatsResponse {
     let usage = wire::TaskResourceUsage { memory: Some(memory), cpu: None };
     let stats = wire::TaskStats { id: id.to_owned(), agg_resource_usage: Some(usage), ..Default::default() };
     wire::TaskStatsResponse { stats: Some(stats) }
+}
+
+/// The command of a session: it writes back what it is given, tells of the size of its terminal, and ends when its input does.
+/// That nobody reads any more is nothing to it.
+pub(super) async fn echo(
+    mut asked: tonic::Streaming<wire::ExecTaskStreamingRequest>,
+    says: Says<wire::ExecTaskStreamingResponse>,
+) {
+    let piece = |data, close| Some(wire::ExecTaskStreamingIoOperation { data, close });
+    while let Ok(Some(said)) = asked.message().await {
+        if let Some(wire::exec_task_streaming_request::TerminalSize { height, width }) = said.tty_size {
+            let stderr = piece(format!("{height} lines of {width}").into_bytes(), false);
+            let _ = says.send(Ok(wire::ExecTaskStreamingResponse { stderr, ..Default::default() }));
+        }
+        let Some(wire::ExecTaskStreamingIoOperation { data, close }) = said.stdin else { continue };
+        if !data.is_empty() {
+            let stdout = piece(data, false);
+            let _ = says.send(Ok(wire::ExecTaskStreamingResponse { stdout, ..Default::default() }));
+        }
+        if close {
+            let stdout = piece(Vec::new(), true);
+            let result = Some(wire::ExitResult::default());
+            let last = wire::ExecTaskStreamingResponse { stdout, exited: true, result, ..Default::default() };
+            let _ = says.send(Ok(last));
+            return;
+        }
+    }
 }

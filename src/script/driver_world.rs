@@ -99,7 +99,7 @@ fn end(process: &Process, how: &str) {
 }
 
 impl Drivers {
-    fn launch(&mut self, name: ProcessName) -> Result<Launched, String> {
+    fn launch(&mut self, name: ProcessName, spec: &ProcessSpec) -> Result<Launched, String> {
         let driver = name.as_str().strip_prefix(PREFIX).unwrap_or_default().to_owned();
         let Some(plugin) = self.known.get(&driver).cloned() else {
             return Err(format!("no such file; the script has no `driver {driver}`"));
@@ -107,6 +107,11 @@ impl Drivers {
         if let Some(left) = self.failures.get_mut(&driver).filter(|left| **left > 0) {
             *left -= 1;
             return Err("it ended before its handshake, as the script wants it".to_owned());
+        }
+        let app_version = plugin.book().protocol;
+        let offered = spec.handshake.as_ref().map(|terms| &terms.versions);
+        if offered.is_some_and(|offered| !offered.contains(&app_version)) {
+            return Err(format!("it speaks version {app_version} of the protocol, which the host does not"));
         }
         self.launches += 1;
         let number = self.launches;
@@ -119,7 +124,7 @@ impl Drivers {
             tag: ProcessTag::new(tag),
             pid: FIRST_PID + number - 1,
             started_at: Timestamp::default(),
-            handshake: Some(Handshake { app_version: 2, endpoint: PluginEndpoint::Unix(socket) }),
+            handshake: Some(Handshake { app_version, endpoint: PluginEndpoint::Unix(socket) }),
             is_adopted: false,
         };
         let (end, _) = watch::channel(None);
@@ -157,8 +162,8 @@ impl ProcessOwner for DriverWorld {
         Box::pin(std::future::ready(Ok(Reached::Recalled(recalled))))
     }
 
-    fn launch(&self, name: ProcessName, _: Arc<ProcessSpec>) -> Ordered {
-        let launched = self.drivers().launch(name).map(Reached::Launched);
+    fn launch(&self, name: ProcessName, spec: Arc<ProcessSpec>) -> Ordered {
+        let launched = self.drivers().launch(name, &spec).map(Reached::Launched);
         let launched = launched.map_err(|what| Trouble { kind: TroubleKind::Answered, what });
         Box::pin(std::future::ready(launched))
     }

@@ -40,6 +40,7 @@ mod verbs;
 
 mod acting;
 mod driver;
+mod driver_networks;
 mod driver_services;
 mod driver_tasks;
 mod driver_world;

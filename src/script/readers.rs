@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use callboard_actors::eventor::TaskEvents;
 use callboard_actors::shell::{Address, AskError, FeedItem, JournalEntry, Machine, Subscription};
 
 use super::told;
@@ -39,6 +40,12 @@ impl Readers {
         let mut subscription = address.subscribe(capacity)?;
         self.0.insert(name.to_owned(), Box::new(move || read(&mut subscription, size)));
         Ok(())
+    }
+
+    /// Reads what a task's handler has not read.
+    pub(super) fn handle(&mut self, name: &str, mut events: TaskEvents) {
+        let read = move || events.try_next().map_or(Read::Nothing, |item| Read::Line(told::event(&item)));
+        self.0.insert(name.to_owned(), Box::new(read));
     }
 
     /// Ends a subscription. False means that there is none of this name.

@@ -9,13 +9,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use callboard_actors::driver::TaskKey;
-use callboard_actors::driver::client::TaskHandle;
-use callboard_actors::persister::MemoryDisk;
+use callboard_actors::driver::client::{ExecInput, NetworkIsolation, TaskHandle};
+use callboard_actors::persister::{MemoryDisk, OpenError};
 use callboard_actors::registry::Register;
 use callboard_actors::shell::{AskError, Clock, Drills, FeedItem, Notice, Notices, Subscription};
-use callboard_actors::vocabulary::{AllocationId, SocketPath, Timestamp};
+use callboard_actors::vocabulary::{AllocationId, DriverName, SocketPath, Timestamp};
+use futures_util::FutureExt;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::LocalSet;
 
 use super::driver_world::DriverWorld;
@@ -23,7 +25,7 @@ use super::plugin::{Plugin, Serving};
 use super::readers::Readers;
 use super::record::Record;
 use super::words::Mistake;
-use crate::host::Host;
+use crate::host::{Host, StartError};
 use crate::launch::{Options, launch};
 use crate::picture::{Arrow, Mark};
 
@@ -60,9 +62,15 @@ pub struct Stage {
     pub(super) registered: BTreeMap<AllocationId, Register>,
     /// What each task is found again by, as a host program stores it.
     pub(super) handles: Rc<RefCell<BTreeMap<TaskKey, TaskHandle>>>,
+    /// What each network is known by, as a host program keeps it.
+    pub(super) networks: Rc<RefCell<BTreeMap<(DriverName, AllocationId), NetworkIsolation>>>,
+    /// The commands whose input and output are streamed, by the names that the script gave them.
+    pub(super) sessions: BTreeMap<String, UnboundedSender<ExecInput>>,
     pub(super) drills: Drills,
     pub(super) record: Record,
     pub(super) disk: MemoryDisk,
+    /// How many syncs of the disk the script was told of.
+    pub(super) syncs_told: u64,
     pub(super) options: Options,
     notices: Option<Subscription<Notice, Vec<Notice>>>,
     line: String,
@@ -112,9 +120,12 @@ impl Stage {
             sockets: Rc::default(),
             registered: BTreeMap::new(),
             handles: Rc::default(),
+            networks: Rc::default(),
+            sessions: BTreeMap::new(),
             drills,
             record,
             disk,
+            syncs_told: 0,
             options,
             notices: None,
             line: String::new(),
@@ -142,7 +153,10 @@ impl Stage {
         self.run = None;
         self.record.draw(Mark::Chapter("the host starts".to_owned()));
         let tasks = LocalSet::new();
-        let options = Options { notices: Notices::default(), ..self.options.clone() };
+        let notices = Notices::default();
+        // What is found while it starts is heard as well.
+        self.notices = Some(notices.subscribe());
+        let options = Options { notices, ..self.options.clone() };
         let started: Result<_, String> = self.runtime.block_on(tasks.run_until(async move {
             let host = launch(options).await.map_err(|error| error.to_string())?;
             let mut subscription = host.registry().subscribe(2).map_err(|error| error.to_string())?;
@@ -155,7 +169,6 @@ impl Stage {
             Ok((host, view)) => {
                 let run = host.run_number();
                 self.record.begin_run(&view.unwrap_or_default());
-                self.notices = Some(host.notices().subscribe());
                 self.run = Some(Run { tasks, host });
                 format!("run {run} has started")
             }
@@ -163,11 +176,36 @@ impl Stage {
         }
     }
 
+    /// Whether a host runs that has not ended.
+    pub(super) fn database_is_open(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.host.ended().now_or_never().is_none())
+    }
+
+    /// Tries to start a second host on the data directory of the one that runs, and tells what became of it.
+    pub(super) fn start_beside(&mut self) -> Result<String, Mistake> {
+        if !self.database_is_open() {
+            return Err(Mistake::new(
+                "no host runs beside which another could start; say `host start` before",
+            ));
+        }
+        let options = Options { notices: Notices::default(), ..self.options.clone() };
+        Ok(match self.run(launch(options)) {
+            Ok(second) => format!("run {} has started beside the first", second.run_number()),
+            Err(StartError::Database(OpenError::Locked { holder, .. }))
+                if holder.pid == Some(std::process::id()) =>
+            {
+                "the host did not start: the first one uses this data directory".to_owned()
+            }
+            Err(error) => format!("the host did not start: {error}"),
+        })
+    }
+
     /// Ends the host as SIGKILL would: nothing of it runs any more, and nothing was put in order. Plugins go on.
     pub(super) fn kill_host(&mut self) -> Result<(), Mistake> {
         self.host()?;
         self.run = None;
         self.readers = Readers::default();
+        self.sessions.clear();
         for number in std::mem::take(&mut *self.waiting.borrow_mut()).into_keys() {
             self.record.answer(format!("[{number}] will never be answered"));
         }

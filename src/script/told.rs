@@ -4,10 +4,12 @@ use std::any::Any;
 use std::fmt::Display;
 
 use callboard_actors::allocations::{AllocationStatus, AllocationsNews};
-use callboard_actors::driver::DriverReport;
+use callboard_actors::driver::{DriverReport, GapReason, TaskEventItem};
 use callboard_actors::drivers::{DriverSummary, DriversNews};
+use callboard_actors::hclspec::{Spec, Value};
 use callboard_actors::instances::{InstanceReport, InstancesNews};
 use callboard_actors::inventory::{FirstSummary, InventoryNews, Offer};
+use callboard_actors::processes::ProcessesNews;
 use callboard_actors::registry::{Active, Departure, Entry, RegistryNews, Standing};
 use callboard_actors::shell::{Ending, JournalEntry};
 use callboard_actors::supervisor::{ShutdownReport, StopOutcome, SupervisorNews};
@@ -43,6 +45,9 @@ fn news(news: &dyn Any) -> Option<String> {
     }
     if let Some(news) = news.downcast_ref() {
         return Some(drivers(news));
+    }
+    if let Some(news) = news.downcast_ref() {
+        return Some(processes(news));
     }
     news.downcast_ref().and_then(supervisor)
 }
@@ -179,6 +184,15 @@ fn drivers(news: &DriversNews) -> String {
     }
 }
 
+fn processes(news: &ProcessesNews) -> String {
+    match news {
+        ProcessesNews::Changed(report) => format!("{} is {}", report.name, report.phase.as_str()),
+        ProcessesNews::Ended(ending) => format!("{} has ended: {ending}", ending.name),
+        ProcessesNews::Retired { name, reason, .. } => format!("the record of {name} was retired: {reason}"),
+        ProcessesNews::Settled => "all that was left before is settled".to_owned(),
+    }
+}
+
 /// What is known of a driver.
 pub(super) fn driver(report: &DriverReport) -> String {
     let DriverReport { name, generation, health, reason, stage, version, is_adopted, .. } = report;
@@ -186,6 +200,68 @@ pub(super) fn driver(report: &DriverReport) -> String {
     let adopted = if *is_adopted { ", adopted" } else { "" };
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     format!("{name} @{generation} is {}, {}{version}{adopted}{reason}", stage.as_str(), health.as_str())
+}
+
+/// What a handler of a task is told.
+pub(super) fn event(item: &TaskEventItem) -> String {
+    match item {
+        TaskEventItem::Event { event, position } => match position {
+            Some(position) => format!("{} ({}:{})", event.message, position.stream, position.sequence),
+            None => event.message.clone(),
+        },
+        TaskEventItem::Gap { missed, reason } => {
+            let missed = missed.map_or("some".to_owned(), |missed| missed.to_string());
+            let why = match reason {
+                GapReason::HandlerTooSlow => "the handler was too slow",
+                GapReason::NotAnnounced => "nobody had announced the task",
+                GapReason::Interrupted => "the stream was interrupted",
+                GapReason::NewStream => "the driver began a new stream",
+                GapReason::Forgotten => "the driver has forgotten them",
+            };
+            format!("{missed} are missing: {why}")
+        }
+    }
+}
+
+/// What the configuration of a task has to look like, one line for each thing in it.
+pub(super) fn schema(spec: &Spec) -> String {
+    match spec {
+        Spec::Object(fields) => fields.values().map(schema).collect::<Vec<_>>().join("\n"),
+        Spec::Array(values) => values.iter().map(schema).collect::<Vec<_>>().join("\n"),
+        Spec::Attribute { name, kind, is_required } => format!("{name}: {kind}{}", needed(*is_required)),
+        Spec::BlockAttributes { name, element, is_required } => {
+            format!("{name}: a block of {element}{}", needed(*is_required))
+        }
+        Spec::Block { name, is_required, nested } => {
+            format!("{name}: a block{}\n{}", needed(*is_required), schema(nested))
+        }
+        Spec::BlockList { name, nested, .. }
+        | Spec::BlockSet { name, nested, .. }
+        | Spec::BlockMap { name, nested, .. } => format!("{name}: blocks\n{}", schema(nested)),
+        Spec::Default { primary, fallback } => format!("{}, else {}", schema(primary), schema(fallback)),
+        Spec::Literal(value) => self::value(value),
+    }
+}
+
+const fn needed(is_required: bool) -> &'static str {
+    if is_required { ", required" } else { "" }
+}
+
+/// A value that a driver gets.
+pub(super) fn value(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(bool) => bool.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => format!("{text:?}"),
+        Value::List(values) => {
+            format!("[{}]", values.iter().map(self::value).collect::<Vec<_>>().join(", "))
+        }
+        Value::Map(entries) => {
+            let entries = entries.iter().map(|(key, value)| format!("{key} = {}", self::value(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 fn supervisor(news: &SupervisorNews) -> Option<String> {

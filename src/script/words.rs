@@ -21,6 +21,9 @@ impl Mistake {
     }
 }
 
+/// How something begins that has no article: "which actor is missing".
+const QUESTIONS: [&str; 5] = ["what ", "which ", "who", "how ", "where "];
+
 /// The words that follow a verb. Each is taken once, and what nobody took is a mistake.
 #[derive(Debug)]
 pub struct Words<'a> {
@@ -48,7 +51,9 @@ impl<'a> Words<'a> {
     /// # Errors
     /// When there is none; `what` says what is missing.
     pub fn next(&mut self, what: &str) -> Result<&'a str, Mistake> {
-        self.maybe_next().ok_or_else(|| Mistake::new(format!("the {what} is missing")))
+        let is_question = QUESTIONS.iter().any(|word| what.starts_with(word));
+        let article = if is_question { "" } else { "the " };
+        self.maybe_next().ok_or_else(|| Mistake::new(format!("{article}{what} is missing")))
     }
 
     /// The next word, which is one of a few.

@@ -53,6 +53,25 @@ impl MemoryDisk {
         self.images().syncs
     }
 
+    /// Whether this stands somewhere on it, also where a file has no use for its place any more.
+    #[must_use]
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        !places(&self.images().seen, bytes).is_empty()
+    }
+
+    /// Flips a bit of this wherever it stands. False means that it stands nowhere. Whoever has the file open may have read it
+    /// before.
+    pub fn damage(&self, bytes: &[u8]) -> bool {
+        let mut images = self.images();
+        let Images { seen, durable, .. } = &mut *images;
+        let damaged = [seen, durable].map(|image| {
+            let places = places(image, bytes);
+            places.iter().for_each(|place| image[*place] ^= 1);
+            !places.is_empty()
+        });
+        damaged.contains(&true)
+    }
+
     /// Takes back whatever was not synced, as a power cut does. Whoever has the file open must have ended before.
     pub fn cut_power(&self) {
         let mut images = self.images();
@@ -105,6 +124,12 @@ impl Images {
         }
         self.syncs += 1;
     }
+}
+
+/// Where this begins, each place once; nowhere if it is empty.
+fn places(image: &[u8], bytes: &[u8]) -> Vec<usize> {
+    let windows = image.windows(bytes.len().max(1)).enumerate();
+    windows.filter(|(_, window)| *window == bytes).map(|(place, _)| place).collect()
 }
 
 fn place(offset: u64, len: usize) -> io::Result<(usize, usize)> {
@@ -172,6 +197,17 @@ mod tests {
         let mut read = [0; 6];
         disk.read(0, &mut read).unwrap();
         assert_eq!(&read, b"synced");
+    }
+
+    #[test]
+    fn what_is_damaged_stands_there_no_more() {
+        let disk = MemoryDisk::default();
+        disk.write(4_000, b"some words and again some words").unwrap();
+        disk.sync_data().unwrap();
+        assert!(disk.holds(b"some words") && disk.damage(b"some words") && !disk.holds(b"some words"));
+        disk.cut_power();
+        assert!(!disk.holds(b"some words") && disk.holds(b" and again ") && !disk.damage(b"some words"));
+        assert!(!disk.holds(b"") && !disk.damage(b""));
     }
 
     #[test]

@@ -12,11 +12,11 @@ use super::{Entry, Mistake, Stage, Words, lines};
 
 pub(super) const VERBS: &[Entry] = &[
     (
-        "prepare ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [isolation=none|chroot|image] [endpoint=TEXT]",
+        "prepare ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [isolation=none|chroot|image] [endpoint=TEXT] [environment.NAME=TEXT]...",
         prepare,
     ),
     (
-        "adopt ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [isolation=none|chroot|image] [endpoint=TEXT]",
+        "adopt ALLOCATION NAME [role=controller|node|monolith] [timeout=DURATION] [isolation=none|chroot|image] [endpoint=TEXT] [environment.NAME=TEXT]...",
         adopt,
     ),
     ("started ALLOCATION", started),
@@ -36,6 +36,8 @@ fn spec(words: &mut Words<'_>) -> Result<AllocationSpec, Mistake> {
     let mut spec = AllocationSpec::new(allocation, task, plugin, role);
     spec.health_timeout = words.duration("timeout")?.unwrap_or(spec.health_timeout);
     spec.isolation = words.key_of("isolation", &ISOLATIONS)?.unwrap_or(spec.isolation);
+    let environment = words.keys_below("environment.").into_iter();
+    spec.environment.extend(environment.map(|(name, value)| (name.to_owned(), value.to_owned())));
     if let Some(endpoint) = words.key("endpoint") {
         spec.environment.insert("CSI_ENDPOINT".to_owned(), endpoint.to_owned());
     }

@@ -1,31 +1,32 @@
 //! What is said to the owner of the drivers, and what drivers do.
 
-use callboard_actors::driver::{DriverReport, DriverSpec, EventPosition, GapReason, TaskEventItem, TaskKey};
+use callboard_actors::driver::{DriverReport, DriverSpec, EventPosition, TaskKey};
 use callboard_actors::drivers::{
     AddDriver, Added, AnnounceTask, AwaitDrivers, DescribeDriver, DispenseDriver, DriverStatus,
     ForgetTaskHandler, ListDrivers, RecentTaskEvents, RegisterTaskHandler, RemoveDriver, Removed,
     RestartDriver, Wanted, WatchError,
 };
-use callboard_actors::eventor::task_event_callback;
+use callboard_actors::eventor::{task_event_callback, task_events};
+use callboard_actors::goplugin::HandshakeTerms;
 use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
 use callboard_actors::vocabulary::{DriverName, TaskName};
 use tonic::{Code, Status};
 
 use super::super::acting::CODES;
-use super::super::driver::{DriverPlugin, StreamKind, Wellbeing};
-use super::super::told::{driver as told_driver, driver_summary};
+use super::super::driver::{DriverPlugin, StreamKind, VERSION, Wellbeing};
+use super::super::told::{driver as told_driver, driver_summary, event as told_event};
 use super::{Entry, Mistake, Stage, Words, lines};
 use crate::picture::{Arrow, Mark};
 
 pub(super) const VERBS: &[Entry] = &[
     (
-        "driver NAME [health=healthy|unhealthy|undetected] [reason=TEXT] [version=TEXT] [positions=yes|no] [failed-launches=NUMBER]",
+        "driver NAME [health=healthy|unhealthy|undetected] [reason=TEXT] [version=TEXT] [positions=yes|no] [speaks=NUMBER] [failed-launches=NUMBER]",
         driver,
     ),
     ("event NAME ALLOCATION TASK TEXT", event),
     ("break NAME fingerprint|events [code=CODE]", break_stream),
     ("garble NAME fingerprint|events", garble),
-    ("add-driver NAME", add),
+    ("add-driver NAME [speaks=NUMBER] [environment.NAME=TEXT]...", add),
     ("remove-driver NAME", remove),
     ("restart-driver NAME", restart),
     ("dispense-driver NAME [wanted=healthy|reachable] [within=DURATION]", dispense),
@@ -33,7 +34,7 @@ pub(super) const VERBS: &[Entry] = &[
     ("describe-driver NAME", describe),
     ("await-drivers within=DURATION", await_all),
     ("announce-task NAME ALLOCATION TASK", announce),
-    ("watch-task NAME ALLOCATION TASK [after=STREAM:NUMBER] [limit=NUMBER]", watch),
+    ("watch-task NAME ALLOCATION TASK [after=STREAM:NUMBER] [limit=NUMBER] [reader=NAME]", watch),
     ("forget-task NAME ALLOCATION TASK", forget),
     ("recent-events NAME ALLOCATION TASK", recent),
 ];
@@ -61,6 +62,9 @@ fn driver(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     }
     if let Some(keeps) = words.yes_or_no("positions")? {
         plugin.set_keeps_positions(keeps);
+    }
+    if let Some(version) = words.number("speaks")? {
+        plugin.set_protocol(version);
     }
     if let Some(failures) = words.number("failed-launches")? {
         stage.drivers.fail_launches(name.as_str(), failures);
@@ -122,6 +126,10 @@ fn add(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let name = name(words)?;
     let mut process = ProcessSpec::new(Executable::at("/bin/driver"));
     process.lifetime = Lifetime::Surviving;
+    let versions = vec![words.number("speaks")?.unwrap_or(VERSION)];
+    process.handshake = Some(HandshakeTerms { versions, ..HandshakeTerms::nomad(None) });
+    let environment = words.keys_below("environment.").into_iter();
+    process.environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let spec = DriverSpec::new(name, process);
     let drivers = stage.host()?.drivers().clone();
     stage.ask("drivers", drivers.ask(AddDriver { spec }), |answer| match answer {
@@ -238,32 +246,21 @@ fn watch(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let after = words.key("after").map(position).transpose()?;
     let limit = words.number("limit")?.unwrap_or(JOURNAL_LIMIT) as usize;
     let drivers = stage.host()?.drivers().clone();
-    let (record, of) = (stage.record.clone(), task.to_string());
-    let told = move |item| record.say("drivers", &format!("event of {of}: {}", told_event(&item)));
-    // Its reader is one of the host's own tasks, and goes on by itself.
-    let (sink, _) = stage.run(async move { task_event_callback(limit, after, told) });
+    let sink = match words.key("reader") {
+        Some(reader) => {
+            let (sink, events) = task_events(limit, after);
+            stage.readers.handle(reader, events);
+            sink
+        }
+        None => {
+            let (record, of) = (stage.record.clone(), task.to_string());
+            let told = move |item| record.say("drivers", &format!("event of {of}: {}", told_event(&item)));
+            // Its reader is one of the host's own tasks, and goes on by itself.
+            stage.run(async move { task_event_callback(limit, after, told) }).0
+        }
+    };
     stage.ask("drivers", drivers.ask(RegisterTaskHandler { driver, task, sink }), noted);
     Ok(())
-}
-
-fn told_event(item: &TaskEventItem) -> String {
-    match item {
-        TaskEventItem::Event { event, position } => match position {
-            Some(position) => format!("{} ({}:{})", event.message, position.stream, position.sequence),
-            None => event.message.clone(),
-        },
-        TaskEventItem::Gap { missed, reason } => {
-            let missed = missed.map_or("some".to_owned(), |missed| missed.to_string());
-            let why = match reason {
-                GapReason::HandlerTooSlow => "the handler was too slow",
-                GapReason::NotAnnounced => "nobody had announced the task",
-                GapReason::Interrupted => "the stream was interrupted",
-                GapReason::NewStream => "the driver began a new stream",
-                GapReason::Forgotten => "the driver has forgotten them",
-            };
-            format!("{missed} are missing: {why}")
-        }
-    }
 }
 
 fn forget(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {

@@ -10,9 +10,9 @@ use super::super::told::stopped;
 use super::{Entry, Mistake, Stage, Words};
 
 pub(super) const VERBS: &[Entry] = &[
-    ("host start|stop|detach|kill", host),
+    ("host start|start-beside|stop|detach|kill", host),
     (
-        "options [restore-grace=DURATION] [round=DURATION] [call-deadline=DURATION] [failures=NUMBER] [first-wait=DURATION] [restart-grace=DURATION] [registrations=NUMBER] [waiting=NUMBER] [restarts=NUMBER] [blocked=DRIVER]",
+        "options [restore-grace=DURATION] [round=DURATION] [call-deadline=DURATION] [failures=NUMBER] [first-wait=DURATION] [restart-grace=DURATION] [registrations=NUMBER] [waiting=NUMBER] [messages=NUMBER] [restarts=NUMBER] [blocked=DRIVER]",
         options,
     ),
     (
@@ -30,6 +30,7 @@ pub(super) const VERBS: &[Entry] = &[
 #[derive(Clone, Copy)]
 enum Deed {
     Start,
+    StartBeside,
     Stop(StopMode),
     Kill,
 }
@@ -37,6 +38,7 @@ enum Deed {
 fn host(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     let deeds = [
         ("start", Deed::Start),
+        ("start-beside", Deed::StartBeside),
         ("stop", Deed::Stop(StopMode::Stop)),
         ("detach", Deed::Stop(StopMode::Detach)),
         ("kill", Deed::Kill),
@@ -45,6 +47,11 @@ fn host(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         Deed::Start => {
             stage.check_not_held()?;
             let told = stage.start_host();
+            stage.record.answer(told);
+        }
+        Deed::StartBeside => {
+            stage.check_not_held()?;
+            let told = stage.start_beside()?;
             stage.record.answer(told);
         }
         Deed::Stop(mode) => {
@@ -83,6 +90,9 @@ fn options(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     }
     if let Some(waiting) = words.number("waiting")? {
         options.registry.waiting_max = waiting as usize;
+    }
+    if let Some(messages) = words.number("messages")? {
+        options.messages_max = messages as usize;
     }
     if let Some(blocked) = words.key("blocked") {
         let blocked = DriverName::new(blocked).map_err(|error| Mistake::new(error.to_string()))?;

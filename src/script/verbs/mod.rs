@@ -4,8 +4,10 @@ mod allocations;
 mod drivers;
 mod host;
 mod instances;
+mod networks;
 mod plugins;
 mod registry;
+mod sessions;
 mod subscribers;
 mod tasks;
 mod world;
@@ -32,6 +34,8 @@ pub(super) fn all() -> BTreeMap<String, Verb> {
         allocations::VERBS,
         drivers::VERBS,
         tasks::VERBS,
+        sessions::VERBS,
+        networks::VERBS,
         subscribers::VERBS,
         host::VERBS,
         plugins::VERBS,

@@ -4,7 +4,10 @@ use super::super::readers::Read;
 use super::{Entry, Mistake, Stage, Words};
 
 pub(super) const VERBS: &[Entry] = &[
-    ("subscribe NAME registry|instances|inventory|allocations|drivers [capacity=NUMBER]", subscribe),
+    (
+        "subscribe NAME registry|instances|inventory|allocations|drivers|processes [capacity=NUMBER]",
+        subscribe,
+    ),
     ("read NAME [items=NUMBER]", read),
     ("unsubscribe NAME", unsubscribe),
 ];
@@ -19,6 +22,7 @@ enum Of {
     Inventory,
     Allocations,
     Drivers,
+    Processes,
 }
 
 fn subscribe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
@@ -29,6 +33,7 @@ fn subscribe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         ("inventory", Of::Inventory),
         ("allocations", Of::Allocations),
         ("drivers", Of::Drivers),
+        ("processes", Of::Processes),
     ];
     let of = words.one_of("whose news", &choices)?;
     let capacity = words.number("capacity")?.unwrap_or(CAPACITY) as usize;
@@ -42,6 +47,7 @@ fn subscribe(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
             readers.subscribe(name, host.allocations(), capacity, |view| view.allocations.len())
         }
         Of::Drivers => readers.subscribe(name, host.drivers(), capacity, |view| view.reports.len()),
+        Of::Processes => readers.subscribe(name, host.processes(), capacity, |view| view.reports.len()),
     };
     if let Err(error) = subscribed {
         stage.record.answer(error.to_string());

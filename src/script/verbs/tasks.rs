@@ -40,19 +40,18 @@ const GRACE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Of which task of which driver a line speaks, and how long the answer may take.
-struct Question {
-    driver: DriverName,
-    task: TaskKey,
-    id: TaskId,
-    within: Duration,
+pub(super) struct Question {
+    pub(super) driver: DriverName,
+    pub(super) task: TaskKey,
+    pub(super) id: TaskId,
+    pub(super) within: Duration,
 }
 
 impl Question {
-    fn read(words: &mut Words<'_>) -> Result<Self, Mistake> {
+    pub(super) fn read(words: &mut Words<'_>) -> Result<Self, Mistake> {
         let (driver, task) = (name(words)?, task(words)?);
         let id = TaskId::new(task.to_string()).map_err(|error| Mistake::new(error.to_string()))?;
-        let within = words.duration("within")?.unwrap_or(WITHIN);
-        Ok(Self { driver, task, id, within })
+        Ok(Self { driver, task, id, within: within(words)? })
     }
 
     /// Has a client of the driver dispensed, and asks it.
@@ -67,25 +66,45 @@ impl Question {
         F: Future<Output = Result<T, DriverError>> + 'static,
         T: 'static,
     {
-        let of = format!("driver {}", self.driver);
-        let order = DispenseDriver { name: self.driver.clone(), wanted, within: Duration::ZERO };
-        let dispensed = stage.host()?.drivers().ask(order);
-        let asked = async move {
-            let client = match dispensed.await? {
-                Ok(client) => client,
-                Err(error) => return Ok(format!("no: {error}")),
-            };
-            Ok(match question(client, self).await {
-                Ok(answer) => tell(answer),
-                Err(error) => format!("no: {error}"),
-            })
-        };
-        stage.ask(&of, asked, |text| text);
-        Ok(())
+        ask_driver(stage, self.driver.clone(), wanted, |client| question(client, self), tell)
     }
 }
 
-fn done(what: &'static str) -> impl FnOnce(()) -> String {
+/// How long an answer may take, as its line says.
+pub(super) fn within(words: &mut Words<'_>) -> Result<Duration, Mistake> {
+    Ok(words.duration("within")?.unwrap_or(WITHIN))
+}
+
+/// Has a client of a driver dispensed, and asks it.
+pub(super) fn ask_driver<T, F>(
+    stage: &mut Stage,
+    driver: DriverName,
+    wanted: Wanted,
+    question: impl FnOnce(DriverClient) -> F + 'static,
+    tell: impl FnOnce(T) -> String + 'static,
+) -> Result<(), Mistake>
+where
+    F: Future<Output = Result<T, DriverError>> + 'static,
+    T: 'static,
+{
+    let of = format!("driver {driver}");
+    let dispensed =
+        stage.host()?.drivers().ask(DispenseDriver { name: driver, wanted, within: Duration::ZERO });
+    let asked = async move {
+        let client = match dispensed.await? {
+            Ok(client) => client,
+            Err(error) => return Ok(format!("no: {error}")),
+        };
+        Ok(match question(client).await {
+            Ok(answer) => tell(answer),
+            Err(error) => format!("no: {error}"),
+        })
+    };
+    stage.ask(&of, asked, |text| text);
+    Ok(())
+}
+
+pub(super) fn done(what: &'static str) -> impl FnOnce(()) -> String {
     move |()| what.to_owned()
 }
 

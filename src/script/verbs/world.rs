@@ -14,6 +14,9 @@ pub(super) const VERBS: &[Entry] = &[
     ("together", together),
     ("go", go),
     ("disk full|read-only|broken|no-sync|mended|power-cut", disk),
+    ("disk-holds TEXT", disk_holds),
+    ("disk-damage TEXT", disk_damage),
+    ("disk-syncs", disk_syncs),
     ("hear all|nothing|registry|instances|inventory|allocations|drivers|processes|host|notices...", hear),
 ];
 
@@ -85,6 +88,35 @@ fn disk(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         about: String::new(),
         sign,
     });
+    Ok(())
+}
+
+/// Whether something stands on the disk in clear.
+fn disk_holds(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let text = words.next("text to look for")?;
+    let told = if stage.disk.holds(text.as_bytes()) { "it stands there" } else { "it stands nowhere" };
+    stage.record.answer(told.to_owned());
+    Ok(())
+}
+
+/// Flips a bit of something that stands on the disk, while nobody has it open.
+fn disk_damage(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
+    let text = words.next("text to damage")?;
+    if stage.database_is_open() {
+        return Err(Mistake::new("a host has the database open; say `host stop` or `host kill` before"));
+    }
+    if stage.disk.damage(text.as_bytes()) {
+        Ok(())
+    } else {
+        Err(Mistake::new(format!("{text:?} stands nowhere on the disk")))
+    }
+}
+
+/// How often something was brought to disk since this was last asked.
+fn disk_syncs(stage: &mut Stage, _: &mut Words<'_>) -> Result<(), Mistake> {
+    let syncs = stage.disk.syncs();
+    let count = syncs - std::mem::replace(&mut stage.syncs_told, syncs);
+    stage.record.answer(if count == 1 { "once".to_owned() } else { format!("{count} times") });
     Ok(())
 }
 
