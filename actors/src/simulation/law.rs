@@ -54,6 +54,7 @@ laws! {
     I7 = "I7": "a node plugin that need not know its node is usable without",
     N1 = "N1": "the first fingerprints are told once and in time, later changes one by one, and what is shown is what was told",
     N2 = "N2": "the end of the first wait names every plugin with its state",
+    Hlt8 = "HLT-08": "a restart within the grace is no news, and beyond it there is one removal",
     Scl5 = "SCL-05": "equal reports are told once",
     Reg8 = "REG-08": "what a former life says late changes nothing",
     Hlt4 = "HLT-04": "a driver's readiness is told as soon as it is known, and so is everything else about it",

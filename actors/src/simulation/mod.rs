@@ -38,7 +38,7 @@ pub use drivers::{
 pub use instances::{
     Behaviour, Errand, House, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesWorld,
 };
-pub use inventory::InventoryLaws;
+pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryWorld, Word};
 pub use law::Law;
 pub use registry::{Outcome, RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
 pub use search::{Counterexample, Play, Searched, World, play, search, shorten};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use callboard_actors::driver::client::DriverClient;
 use callboard_actors::driver::{
-    Driver, DriverCall, DriverConfig, DriverHealth, DriverLimits, DriverSpec, DriverTimer, Errand, Reached,
-    Rung, TaskEventItem, process_name,
+    Driver, DriverCall, DriverConfig, DriverHealth, DriverLimits, DriverSpec, DriverTimer, Errand, GapReason,
+    Reached, Rung, TaskEventItem, process_name,
 };
 use callboard_actors::drivers::{Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer};
 use callboard_actors::eventor::{Eventor, EventorCall, EventorTimer, TaskEventSink};
@@ -166,6 +166,26 @@ fn an_eventor_that_hands_events_over_backwards_breaks_evt_02() {
         for effect in &mut effects {
             if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
                 Arc::make_mut(items).reverse();
+            }
+        }
+        effects
+    });
+}
+
+/// One event in the place of which a gap stands that says no number.
+fn uncounted(item: &TaskEventItem) -> TaskEventItem {
+    match item {
+        TaskEventItem::Event { .. } => TaskEventItem::Gap { missed: None, reason: GapReason::HandlerTooSlow },
+        gap @ TaskEventItem::Gap { .. } => gap.clone(),
+    }
+}
+
+#[test]
+fn an_eventor_that_does_not_say_how_much_a_slow_handler_missed_breaks_evt_01() {
+    eventor(Law::Evt1, DriversBounds { events: 2, ..SERVING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
+                Arc::make_mut(items).iter_mut().for_each(|(_, item)| *item = uncounted(item));
             }
         }
         effects

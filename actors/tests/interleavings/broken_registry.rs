@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use callboard_actors::registry::{
-    Image, Registered, Registry, RegistryAnswer, RegistryAsk, RegistryNews, StoredChange,
+    Image, Registered, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, StoredChange,
 };
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::simulation::{Law, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper};
@@ -211,5 +211,20 @@ fn a_registry_that_confirms_in_another_run_breaks_r3() {
             }
         }
         effects
+    });
+}
+
+#[test]
+fn a_registry_that_panics_over_a_goodbye_breaks_shell_4() {
+    spoiled(Law::Shell4, SMALL, |input, effects| {
+        assert!(!is_goodbye(input), "it does not know what to do with a goodbye");
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_never_ends_the_grace_breaks_r8() {
+    spoiled(Law::R8, RESTARTED, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::StartTimer(RegistryTimer::GraceOver, _)))
     });
 }

@@ -5,9 +5,11 @@
 
 mod broken_drivers;
 mod broken_instances;
+mod broken_inventory;
 mod broken_registry;
 mod drivers;
 mod instances;
+mod inventory;
 mod registry;
 
 use std::time::Instant;

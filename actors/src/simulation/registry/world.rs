@@ -14,9 +14,9 @@ use super::disk::{Outcome, RegistryDisk};
 use super::event::{RegistryBounds, RegistryEvent, name};
 use super::laws::RegistryLaws;
 use crate::registry::{
-    CheckOutcome, Deregister, Register, Registry, RegistryAsk, RegistryOptions, WaitForPlugin,
+    CheckOutcome, Deregister, Register, Registry, RegistryAsk, RegistryOptions, Standing, WaitForPlugin,
 };
-use crate::shell::StopMode;
+use crate::shell::{Machine, StopMode};
 use crate::vocabulary::{AllocationId, Moment, PluginKey, PluginName, PluginType, SocketPath, Timestamp};
 
 /// The world, with what may still happen.
@@ -286,11 +286,18 @@ impl Play for RegistryWorld {
             };
             self.take(&next)?;
         }
-        if self.unanswered.is_empty() {
-            return Ok(());
+        if !self.unanswered.is_empty() {
+            let what = format!("questions {:?} were never answered", self.unanswered);
+            return Err(Violation { law: Law::Shell7, what });
         }
-        let what = format!("questions {:?} were never answered", self.unanswered);
-        Err(Violation { law: Law::Shell7, what })
+        let entries = self.registry.machine().map(|machine| machine.view().entries).unwrap_or_default();
+        match entries.iter().find(|entry| entry.standing == Standing::Provisional) {
+            Some(entry) => {
+                let what = format!("the grace is over, and {} is kept", entry.registration.allocation);
+                Err(Violation { law: Law::R8, what })
+            }
+            None => Ok(()),
+        }
     }
 }
 

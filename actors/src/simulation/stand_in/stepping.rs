@@ -21,16 +21,18 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
             return;
         }
         let Phase::Running(machine) = &mut self.phase else { return };
-        let effects = &mut self.effects;
-        let stepped = std::panic::catch_unwind(AssertUnwindSafe(|| machine.step(moment, &input, effects)));
+        let (effects, tamper) = (&mut self.effects, &self.tamper);
+        let stepped = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            machine.step(moment, &input, effects);
+            if let Some(tamper) = tamper {
+                let tampered = tamper.effects(machine, &input, effects.drain().collect());
+                effects.extend(tampered);
+            }
+        }));
         if stepped.is_err() {
             self.witness.panicked(&input);
             self.crashed(moment, asker);
             return;
-        }
-        if let Some(tamper) = &self.tamper {
-            let tampered = tamper.effects(machine, &input, effects.drain().collect());
-            effects.extend(tampered);
         }
         self.witness.stepped(moment, &input, self.effects.as_slice(), machine);
         self.put_out(moment, input, asker);
