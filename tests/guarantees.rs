@@ -118,13 +118,67 @@ fn every_search_and_every_broken_machine_stands_beside_the_law_that_it_tries() {
     stands_beside_a_promise("broken", &tests_of(broken.into_iter()));
 }
 
+/// The promises of the page: a row each, without the heads of tables.
+fn promises(page: &str) -> impl Iterator<Item = &str> {
+    let is_head = |line: &&str| line.starts_with("|---") || line.ends_with("| held by |");
+    page.lines().filter(move |line| line.starts_with('|') && !is_head(line))
+}
+
 #[test]
 fn every_guarantee_is_held_by_something() {
     let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
-    let is_head = |line: &&str| line.starts_with("|---") || line.ends_with("| held by |");
-    let rows = page.lines().filter(|line| line.starts_with('|') && !is_head(line));
-    let empty: Vec<&str> = rows.filter(|row| named(row).is_empty()).collect();
+    let empty: Vec<&str> = promises(&page).filter(|row| named(row).is_empty()).collect();
     assert!(empty.is_empty(), "nothing holds these:\n{}", empty.join("\n"));
+}
+
+/// What is wrong with how a promise is held: it has a script, a law, a search and a broken machine, or says in a word that the page
+/// explains why not. Where there is no law there is nothing to search for or to break.
+fn fault<'a>(row: &'a str, reasons: &BTreeSet<&str>) -> Option<&'a str> {
+    let held_by = row.trim_end_matches(" |").rsplit_once(" | ")?.1;
+    let parts: Vec<&str> = held_by.split("; ").collect();
+    let has = |word: &str| parts.iter().any(|part| part.starts_with(&format!("{word} ")));
+    let missing = parts.iter().find_map(|part| part.strip_prefix("no "));
+    let (lacking, reason) = missing.and_then(|missing| missing.split_once(": ")).unwrap_or_default();
+    let lacks = |word: &str| lacking.split(", no ").any(|lacking| lacking == word);
+    if missing.is_some() && !reasons.contains(reason) {
+        return Some("its reason stands nowhere on the page");
+    }
+    if missing.is_some() && !lacks("script") && !lacks("law") {
+        return Some("it gives a reason for nothing");
+    }
+    if has("script") == lacks("script") {
+        return Some("it has a script, or says why not");
+    }
+    if ["law", "search", "broken"].iter().any(|word| has(word) == lacks("law")) {
+        return Some("it has a law, a search and a broken machine, or says why it has no law");
+    }
+    None
+}
+
+#[test]
+fn every_promise_has_a_script_a_law_a_search_and_a_broken_machine_or_says_why_not() {
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let head = page.split("\n## ").next().unwrap_or_default();
+    let reasons = head.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**:"));
+    let reasons: BTreeSet<&str> = reasons.map(|(reason, _)| reason).collect();
+    let faults = promises(&page).filter_map(|row| Some(format!("{}\n  {row}", fault(row, &reasons)?)));
+    let faults: Vec<String> = faults.collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let idle: Vec<_> = reasons.iter().filter(|reason| !page.contains(&format!(": {reason}; "))).collect();
+    assert!(idle.is_empty(), "the page explains what no promise says: {idle:?}");
+}
+
+/// A law is worth something when a machine that breaks it is found out.
+#[test]
+fn every_law_is_broken_by_a_machine_that_is_wrong_on_purpose() {
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let broken = named_behind("broken", &page);
+    let is_tried = |law: &&Law| {
+        let ending = format!("_breaks_{}", law.id().to_lowercase().replace('-', "_"));
+        broken.iter().any(|name| name.ends_with(&ending))
+    };
+    let untried: Vec<&str> = Law::ALL.iter().filter(|law| !is_tried(law)).map(|law| law.id()).collect();
+    assert!(untried.is_empty(), "no broken machine breaks {untried:?}");
 }
 
 /// An id is proven by a test that carries it, and not only promised.
