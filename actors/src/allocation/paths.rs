@@ -347,6 +347,23 @@ mod tests {
         prop_oneof!["/[a-b]{1,2}", "/[a-b]{1,2}/[a-b]{1,2}", "/[a-b]{150,250}", "/csi/plugins/[a-b]{1,2}"]
     }
 
+    #[test]
+    fn a_directory_inside_an_isolated_task_is_plain_sec_01() {
+        let planned = |sockets: &str, volumes: &str, isolation| {
+            let mut spec = spec("a1", "zfs", Role::Node);
+            spec.isolation = isolation;
+            (spec.socket_mount_dir, spec.volume_mount_dir) = (sockets.into(), volumes.into());
+            Plan::new(&layout("/data"), &spec).map(drop)
+        };
+        assert_eq!(planned("/csi", "/local/csi", Isolation::Chroot), Ok(()));
+        for (sockets, volumes) in [("csi", "/local"), ("/csi", "/local/../..")] {
+            let error = planned(sockets, volumes, Isolation::Chroot).unwrap_err();
+            assert!(error.to_string().contains("absolute and hold no '..'"), "{error}");
+            // Where nothing is mounted it does not matter.
+            assert_eq!(planned(sockets, volumes, Isolation::None), Ok(()));
+        }
+    }
+
     proptest! {
         #[test]
         fn different_allocations_never_share_a_socket_sec_01(

@@ -136,7 +136,8 @@ impl Allocations {
                     Ok(_) | Err(_) => self.kill(allocation, effects),
                 }
             }
-            AllocationsCall::Look { allocation, .. } if self.is_current(allocation, life) => {
+            // What one of an earlier life says changes nothing.
+            AllocationsCall::Look { allocation, .. } => {
                 if let Ok(AllocationsOutcome::Seen(Ok(status))) = outcome {
                     let news = AllocationNews::Changed(status.clone());
                     let allocation = allocation.clone();
@@ -145,7 +146,6 @@ impl Allocations {
             }
             // Nothing comes back from these, and what belongs to an earlier life changes nothing.
             AllocationsCall::Tell { .. }
-            | AllocationsCall::Look { .. }
             | AllocationsCall::Start { .. }
             | AllocationsCall::End { .. }
             | AllocationsCall::Kill { .. } => {}

@@ -69,12 +69,14 @@ impl Stage {
         match effect {
             Effect::Persist(AllocationsChange::Keep(allocation, record)) => {
                 self.image.last_life = self.image.last_life.max(record.life);
+                let prepared = if record.is_prepared { ", prepared" } else { "" };
+                let line = writeln!(told, "on disk: {allocation} life {}{prepared}", record.life);
                 self.image.records.insert(allocation, record);
-                Ok(())
+                line
             }
             Effect::Persist(AllocationsChange::Forget(allocation)) => {
                 self.image.records.remove(&allocation);
-                Ok(())
+                writeln!(told, "on disk: {allocation} no more")
             }
             Effect::Reply(id, AllocationsAnswer::AllocationReported(())) => {
                 self.waiting.remove(&id);
@@ -300,6 +302,7 @@ impl Runner for Stage {
         let mut told = String::new();
         let mut args = command.consume_args();
         match command.name.as_str() {
+            "view" => writeln!(told, "view of {}", self.machine.view().allocations.len()).unwrap(),
             "list" => self.ask(AllocationsAsk::ListAllocations(ListAllocations), &mut told),
             "describe" => {
                 self.ask(AllocationsAsk::DescribeAllocations(DescribeAllocations), &mut told);

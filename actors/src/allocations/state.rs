@@ -247,3 +247,16 @@ pub(super) enum Leaving {
     /// It could not be prepared the first time and goes again, with this error for who asked.
     Refused(AskId, Order, PrepareError),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_supervisor_is_taken_for_stuck_only_after_all_its_own_limits_ran_out() {
+        let layout = Layout::new("/data", "/run/callboard").unwrap();
+        let options = AllocationsOptions::new(layout);
+        assert!(options.order_deadline() > options.shutdown_deadline());
+        assert!(options.shutdown_deadline() > options.each.stop_deadline + options.each.directory_deadline);
+    }
+}

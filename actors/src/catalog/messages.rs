@@ -220,3 +220,25 @@ pub enum CatalogNews {
         blocked: usize,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Executable;
+    use crate::vocabulary::{PluginName, PluginType};
+
+    #[test]
+    fn a_plugin_that_is_given_out_does_not_show_its_configuration_sec_06() {
+        let info = KnownPlugin {
+            plugin: PluginKey::new(PluginType::Driver, PluginName::new("exec").unwrap()),
+            version: PluginVersion::new("1.0.0").unwrap(),
+            api_versions: Vec::new(),
+            source: PluginSource::External("exec".to_owned()),
+        };
+        let process = ProcessSpec::new(Executable::at("/plugins/exec"));
+        let resolved =
+            ResolvedPlugin { info, api_version: "v0.1.0".to_owned(), process, config: b"canary-9".to_vec() };
+        let shown = format!("{resolved:?}");
+        assert!(shown.contains("/plugins/exec") && shown.contains("8 bytes"), "{shown}");
+    }
+}

@@ -195,3 +195,18 @@ impl Default for CatalogLimits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_of_a_plugin_is_not_shown_where_a_host_is_looked_into_sec_06() {
+        let mut entry = PluginEntry::new();
+        entry.arguments = vec!["-v".to_owned()];
+        entry.environment.insert("TOKEN".to_owned(), "canary-9".to_owned());
+        entry.config = Some(ConfigSource::Hcl("password = \"canary-9\"".to_owned()));
+        let shown = format!("{entry:?}");
+        assert!(shown.contains("TOKEN") && shown.contains("-v") && !shown.contains("canary"), "{shown}");
+    }
+}

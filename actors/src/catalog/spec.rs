@@ -47,3 +47,20 @@ fn finished(
         ..usual
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_is_started_on_the_terms_and_with_the_variables_of_its_host() {
+        let executable = || Executable::at("/plugins/a");
+        let mut options = CatalogOptions::new();
+        options.handshake.versions = vec![7];
+        let usual = finished(executable(), &[], None, &options);
+        assert_eq!(usual.handshake, Some(options.handshake.clone()));
+        assert_eq!(usual.inherit, ProcessSpec::new(executable()).inherit);
+        options.inherit = Some(vec!["SECRET_PATH".to_owned()]);
+        assert_eq!(finished(executable(), &[], None, &options).inherit, ["SECRET_PATH"]);
+    }
+}

@@ -32,7 +32,10 @@ impl Runner for Play {
         match command.name.as_str() {
             "begin" => {}
             "pass" => stage.pass(span(&mut args)?),
-            "look" => stage.ask(InstanceAsk::LookNow(LookNow)),
+            "look" => {
+                let times: usize = args.take_key("times").unwrap_or("1").parse()?;
+                (0..times).for_each(|_| stage.ask(InstanceAsk::LookNow(LookNow)));
+            }
             "retire" => stage.ask(InstanceAsk::Retire(Retire)),
             "stop" => stage.stop(),
             "crash" => stage.crash(),
@@ -201,7 +204,8 @@ fn tell_report(report: &InstanceReport, now: Timestamp) -> String {
     if let Some(fingerprint) = &report.fingerprint {
         let Identity { provider, version, .. } = &fingerprint.identity;
         let node = fingerprint.node_info.as_ref().map_or("no node id", |info| &info.node_id);
-        told.push_str(&format!(" {provider} {version}, {node}"));
+        let controller = if fingerprint.controller.is_some() { ", controller" } else { "" };
+        told.push_str(&format!(" {provider} {version}, {node}{controller}"));
     }
     for remark in &report.remarks {
         told.push_str(&format!("; remark: {remark}"));

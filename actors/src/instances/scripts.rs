@@ -12,7 +12,7 @@ use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 use super::messages::*;
 use super::state::*;
 use crate::registry::{Active, Departure, Entry, RegistryNews, RegistryView, Standing};
-use crate::shell::{AskError, CallLost, Effect, Ending, FeedItem, Machine, Vitals};
+use crate::shell::{AskError, CallKey, CallLost, Effect, Ending, FeedItem, Machine, Vitals};
 use crate::stage::{Fault, Stage, number, play_all, span, word};
 use crate::vocabulary::*;
 
@@ -48,6 +48,13 @@ impl Runner for Play {
                     _ => Err(AskError::NotRunning { actor: "registry".to_owned() }),
                 };
                 stage.give(call, Ok(InstancesOutcome::Followed(followed)));
+            }
+            // What an earlier try of following brings.
+            "late-snapshot" => {
+                let (key, call) = stage.take_call(|call| matches!(call, InstancesCall::Follow { .. }))?;
+                let followed = Ok(vec![read_snapshot(&mut args)?]);
+                let earlier = CallKey { attempt: Attempt::default(), ..key };
+                stage.give((earlier, call), Ok(InstancesOutcome::Followed(followed)));
             }
             "reports" => {
                 let report = read_report(stage, &mut args)?;

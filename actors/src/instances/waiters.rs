@@ -63,3 +63,28 @@ impl<K: Ord + Clone> Waiters<K> {
         self.count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everyone_who_waits_is_counted_once_scl_08() {
+        let mut waiters = Waiters::default();
+        let id = AskId::new;
+        for (key, number) in [("a", 1), ("a", 2), ("b", 3), ("b", 3), ("c", 4), ("c", 5)] {
+            waiters.add(key, id(number), Timestamp::default());
+        }
+        assert_eq!(waiters.len(), 5);
+        assert_eq!(waiters.remove(&"a", id(9)), None);
+        assert_eq!(waiters.remove(&"a", id(1)), Some(Timestamp::default()));
+        assert_eq!((waiters.len(), waiters.waits_for(&"a")), (4, true));
+        waiters.remove(&"a", id(2));
+        assert_eq!((waiters.len(), waiters.waits_for(&"a"), waiters.keys()), (3, false, vec!["b", "c"]));
+        assert_eq!(waiters.take(&"c"), [id(4), id(5)]);
+        assert_eq!(waiters.take(&"c"), []);
+        assert_eq!(waiters.len(), 1);
+        assert_eq!(waiters.take_all(), [("b", vec![id(3)])]);
+        assert_eq!(waiters.len(), 0);
+    }
+}

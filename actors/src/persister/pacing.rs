@@ -83,6 +83,24 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_is_divided_from_so_many_on_and_within_so_long_p1() {
+        let pacing = after(512, 3 * SYNC);
+        assert_eq!((pacing.share(127, 4 * SYNC), pacing.share(128, 4 * SYNC)), (127, 64));
+        assert_eq!(pacing.share(512, SYNC + SYNC / FORGETTING), 512, "no longer than a sync takes");
+        assert_eq!(pacing.share(512, SYNC + SYNC / 32), 256);
+        assert_eq!(pacing.share(512, 6 * SYNC), 512, "much later than the last commit");
+        assert!(after(128, SYNC).is_enough(64) && !after(100, SYNC).is_enough(63));
+        assert!(after(200, SYNC).is_enough(100) && !after(200, SYNC).is_enough(99));
+    }
+
+    #[test]
+    fn one_slow_commit_does_not_make_a_disk_slow() {
+        let mut pacing = after(512, SYNC);
+        pacing.committed(512, 20 * SYNC);
+        assert_eq!(pacing.share(512, 2 * SYNC), 256);
+    }
+
+    #[test]
     fn a_disk_that_became_slower_is_taken_as_it_is() {
         let mut pacing = after(512, 3 * SYNC);
         (0..512).for_each(|_| pacing.committed(512, 20 * SYNC));

@@ -299,6 +299,8 @@ mod tests {
         queue.push(write(REGISTRY, 1, 2));
         queue.push(write(INSTANCES, 1, 1));
         assert_eq!(queue.fail(&failing.progress), 1, "the second write of the registry");
+        let other = bytes_of(&write(INSTANCES, 1, 1));
+        assert_eq!((queue.writes, queue.bytes), (1, other), "only what was not forgotten counts");
         assert!(!queue.push(write(REGISTRY, 1, 3)), "the registry was told already");
         assert!(queue.push(write(REGISTRY, 2, 4)), "it has begun again");
         let batch = commit(&mut queue);

@@ -164,6 +164,26 @@ mod tests {
     }
 
     #[test]
+    fn a_signal_is_told_with_the_name_that_people_know_log_01() {
+        let known = [
+            (1, "SIGHUP"),
+            (2, "SIGINT"),
+            (3, "SIGQUIT"),
+            (4, "SIGILL"),
+            (6, "SIGABRT"),
+            (8, "SIGFPE"),
+            (9, "SIGKILL"),
+            (11, "SIGSEGV"),
+            (13, "SIGPIPE"),
+            (15, "SIGTERM"),
+        ];
+        for (number, name) in known {
+            let told = ending(Exit::Signal(number), EndedBy::Request).to_string();
+            assert!(told.starts_with(&format!("signal {number} ({name})")), "{told}");
+        }
+    }
+
+    #[test]
     fn what_was_logged_of_its_work_is_not_told_as_the_cause_of_its_end_log_01() {
         let mut ending = ending(Exit::Signal(9), EndedBy::Itself);
         ending.last_output.clear();

@@ -262,3 +262,70 @@ impl LaunchError {
 fn notes(diagnosis: &[String]) -> String {
     if diagnosis.is_empty() { String::new() } else { format!(" ({})", diagnosis.join("; ")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goplugin::Finding;
+    use crate::process::{EndedBy, Exit, ProcessTag};
+
+    fn name() -> ProcessName {
+        ProcessName::new("zfs").unwrap()
+    }
+
+    fn ending() -> Box<ProcessEnding> {
+        Box::new(ProcessEnding {
+            name: name(),
+            tag: ProcessTag::new([0; 16]),
+            pid: Some(7),
+            exit: Exit::Code(3),
+            by: EndedBy::Itself,
+            uptime: Duration::from_secs(1),
+            last_output: Vec::new(),
+            last_errors: Vec::new(),
+            panic: None,
+        })
+    }
+
+    #[test]
+    fn what_can_be_seen_of_the_file_is_told_with_the_error_d34() {
+        let ended = |diagnosis: &[&str]| {
+            let diagnosis = diagnosis.iter().map(ToString::to_string).collect();
+            LaunchError::Ended { name: name(), ending: ending(), diagnosis }.to_string()
+        };
+        let told = ended(&[]);
+        assert!(told.ends_with("exit code 3 after 1.0s"), "{told}");
+        let told = ended(&["its loader is missing", "it is a script"]);
+        assert!(told.ends_with("exit code 3 after 1.0s (its loader is missing; it is a script)"), "{told}");
+    }
+
+    #[test]
+    fn what_the_system_said_is_explained_by_what_is_wrong_with_the_file_d34() {
+        let refused = || LaunchError::System {
+            name: name(),
+            attempted: "start /bin/zfs".to_owned(),
+            message: "no such file".to_owned(),
+        };
+        let nothing = Diagnosis { path: "/bin/zfs".into(), findings: Vec::new() };
+        assert_eq!(refused().explained(&nothing), refused());
+        let something =
+            Diagnosis { path: "/bin/zfs".into(), findings: vec![Finding::NoFile { what: "a directory" }] };
+        let told = refused().explained(&something).to_string();
+        assert_eq!(told, format!("cannot start /bin/zfs for process zfs: no such file; {something}"));
+        assert_eq!(
+            LaunchError::Stopped { name: name() }.explained(&something),
+            LaunchError::Stopped { name: name() }
+        );
+    }
+
+    #[test]
+    fn only_a_file_that_somebody_is_installing_may_mend_itself() {
+        let path = || "/bin/zfs".into();
+        let because =
+            |source: ExecutableError| LaunchError::Executable { name: name(), source }.is_transient();
+        assert!(because(ExecutableError::Changed { path: path() }));
+        assert!(!because(ExecutableError::NotAbsolute { path: path() }));
+        assert!(!LaunchError::NotBindable { name: name() }.is_transient());
+        assert!(LaunchError::Stopping { name: name() }.is_transient());
+    }
+}

@@ -88,4 +88,15 @@ mod tests {
         assert_eq!(words.lines().len(), LINES_MAX);
         assert!(words.trace().is_some_and(|trace| trace.len() <= TRACE_BYTES_MAX + LINE_BYTES_MAX + 1));
     }
+
+    #[test]
+    fn a_trace_that_is_full_takes_no_more_log_01() {
+        let mut words = Words::default();
+        words.push(format!("panic: {}", "x".repeat(LINE_BYTES_MAX - 7)).as_bytes());
+        for _ in 1..TRACE_BYTES_MAX / LINE_BYTES_MAX {
+            words.push(&[b'x'; LINE_BYTES_MAX - 1]);
+        }
+        words.push(b"more");
+        assert_eq!(words.trace().map(|trace| trace.len()), Some(TRACE_BYTES_MAX));
+    }
 }

@@ -100,7 +100,7 @@ impl Processes {
 
     /// A tag that nobody can guess and that no two launches share: of the secret of this start, the time, a random number
     /// and a count.
-    fn draw_tag(&mut self, name: &ProcessName, moment: Moment) -> ProcessTag {
+    pub(super) fn draw_tag(&mut self, name: &ProcessName, moment: Moment) -> ProcessTag {
         self.launches += 1;
         let mut hasher = Sha256::new();
         hasher.update(self.options.secret);

@@ -13,13 +13,34 @@ use crate::process::{
     EndedBy, Executable, Exit, Identity, LaunchError, Lifetime, Over, Positions, ProcessEnding, ProcessName,
     ProcessNews, ProcessRecord, ProcessSpec, ProcessTag, Why,
 };
-use crate::shell::{Effect, Ending};
+use crate::shell::{Effect, Ending, Machine};
 use crate::stage::{Fault, Stage, number, play_all, span, word};
-use crate::vocabulary::{Attempt, Timestamp};
+use crate::vocabulary::{Attempt, Moment, Timestamp};
 
 #[test]
 fn every_story_of_the_owner_of_the_processes_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/processes/scripts"), 9, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/processes/scripts"), 13, || Play { stage: None });
+}
+
+#[test]
+fn a_rebuilt_owner_gives_other_numbers_to_lives_reg_08() {
+    let options = ProcessesOptions::new([0; 16]);
+    let life = |random| {
+        let moment = Moment { now: Timestamp::default(), random };
+        Processes::restore(&options, Vec::new(), moment).life.get()
+    };
+    assert_eq!(life(1 << 16), 1 << 8, "so many lives may begin before a number could come again");
+    assert_eq!(life(3 << 20), 3 << 12);
+}
+
+#[test]
+fn no_two_launches_share_a_tag_even_in_the_same_instant_prc_09() {
+    let moment = Moment { now: Timestamp::default(), random: 0 };
+    let mut processes = Processes::restore(&ProcessesOptions::new([0; 16]), Vec::new(), moment);
+    let name = ProcessName::new("a").unwrap();
+    let mut tags: Vec<_> = (0..3).map(|_| processes.draw_tag(&name, moment)).collect();
+    tags.dedup();
+    assert_eq!(tags.len(), 3);
 }
 
 struct Play {
@@ -49,6 +70,15 @@ impl Runner for Play {
                 let (name, grace) = (name(&mut args)?, span(&mut args)?);
                 stage.ask(ProcessesAsk::StopProcess(StopProcess { name, tag: None, grace }));
             }
+            // Waits for the end of the present launch; `stale` makes it another one.
+            "await" => {
+                let name = name(&mut args)?;
+                let is_stale = args.take_key("stale").is_some();
+                let present = stage.machine.entries.get(&name).filter(|_| !is_stale);
+                let tag = present.map_or(ProcessTag::new([9; 16]), |entry| entry.record.tag);
+                stage.ask(ProcessesAsk::AwaitEnd(AwaitEnd { name, tag }));
+            }
+            "view" => return Ok(tell_view(&stage.machine.view())),
             "swept" => {
                 let (key, call) = stage.take_call(|call| matches!(call, ProcessesCall::Sweep { .. }))?;
                 let outcome = match args.next_pos() {
@@ -85,6 +115,8 @@ impl Runner for Play {
 /// Begins with these records on disk, each of a ready process.
 fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Processes>, Fault> {
     let processes_max = args.take_key("most").unwrap_or("8").parse()?;
+    let waiting_max = args.take_key("waiting").unwrap_or("100").parse()?;
+    let endings_max = args.take_key("endings").unwrap_or("100").parse()?;
     let mut records = Vec::new();
     while let Some(text) = args.next_pos() {
         let now = Timestamp::from_epoch(Duration::from_secs(900));
@@ -94,7 +126,8 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Processes>, Fault> {
         record.is_ready = true;
         records.push(record);
     }
-    let options = ProcessesOptions { processes_max, ..ProcessesOptions::new([0; 16]) };
+    let options =
+        ProcessesOptions { processes_max, waiting_max, endings_max, ..ProcessesOptions::new([0; 16]) };
     let options = ProcessesOptions {
         restart_backoff: crate::vocabulary::Backoff { jitter_percent: 0, ..options.restart_backoff },
         ..options
@@ -186,6 +219,12 @@ fn tell(effect: &Effect<Processes>, now: Timestamp) -> String {
         Effect::CancelTimer(_) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
     }
+}
+
+fn tell_view(view: &ProcessesView) -> String {
+    let reports: Vec<_> =
+        view.reports.iter().map(|report| format!("{} is {}", report.name, report.phase.as_str())).collect();
+    format!("[{}], {}", reports.join(", "), if view.settled { "settled" } else { "not settled" })
 }
 
 fn tell_record(record: &ProcessRecord) -> String {

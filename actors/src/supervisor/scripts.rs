@@ -35,7 +35,7 @@ enum Kind {
 /// - `up NAME...`, `fails NAME REASON`, `hangs NAME` come of a start, `ends NAME [how]` of a watch and `down NAME [how]` of a
 ///   stop; with the tag `[late]` they carry the key of the call before the last of its kind;
 /// - `pass SECONDS` lets time go by;
-/// - `await-started`, `restart NAME`, `tree`, `shutdown [mode]` are asked, `stop [mode]` is requested by the parent.
+/// - `await-started`, `restart NAME`, `tree`, `shutdown [mode]` are asked, with `times=N` so often, `stop [mode]` is requested by the parent.
 struct Stage {
     spec: SupervisorSpec,
     children: Vec<ChildSpec>,
@@ -286,6 +286,22 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// Asks once, or so many `times`; then only the last one is told of.
+    fn ask_often(
+        &mut self,
+        args: &mut ArgumentConsumer<'_>,
+        ask: impl Fn() -> SupervisorAsk,
+    ) -> Result<String, Box<dyn Error>> {
+        let times = number(args.take_key("times"), 1)?;
+        let mut said = String::new();
+        for _ in 0..times {
+            said = self.ask(ask())?;
+        }
+        Ok(said)
+    }
+}
+
 impl goldenscript::Runner for Stage {
     type Command = goldenscript::Command;
 
@@ -303,19 +319,21 @@ impl goldenscript::Runner for Stage {
             }
             "pass" => self.pass(args.next_pos().ok_or("how long?")?.parse()?)?,
             "up" => self.up(&mut args, is_late)?,
-            "await-started" => self.ask(SupervisorAsk::AwaitStarted(AwaitStarted))?,
-            "tree" => self.ask(SupervisorAsk::DescribeTree(DescribeTree))?,
+            "await-started" => self.ask_often(&mut args, || SupervisorAsk::AwaitStarted(AwaitStarted))?,
+            "tree" => self.ask_often(&mut args, || SupervisorAsk::DescribeTree(DescribeTree))?,
             "described" => {
                 let outcome = Outcome::Described { own: Default::default(), children: Vec::new() };
                 self.bring_back(Kind::Describe, 0, is_late, Ok(outcome))?
             }
             "restart" => {
                 let name = args.next_pos().ok_or("whom?")?.to_owned();
-                self.ask(SupervisorAsk::RestartChild(RestartChild { name }))?
+                self.ask_often(&mut args, || {
+                    SupervisorAsk::RestartChild(RestartChild { name: name.clone() })
+                })?
             }
             "shutdown" => {
                 let mode = mode(args.next_pos())?;
-                self.ask(SupervisorAsk::Shutdown(Shutdown { mode }))?
+                self.ask_often(&mut args, || SupervisorAsk::Shutdown(Shutdown { mode }))?
             }
             "stop" => {
                 let mode = mode(args.next_pos())?;

@@ -130,6 +130,19 @@ mod tests {
     }
 
     #[test]
+    fn failures_are_counted_until_there_is_calm() {
+        let mut state = BackoffState::default();
+        for second in 0..3 {
+            assert_eq!(u64::from(state.failures()), second);
+            state.failed(&POLICY, at(second));
+        }
+        state.failed(&POLICY, at(2 + 60 + 8));
+        assert_eq!(state.failures(), 1);
+        state.reset();
+        assert_eq!(state.failures(), 0);
+    }
+
+    #[test]
     fn calm_brings_the_first_pause_back() {
         let mut state = BackoffState::default();
         for second in 0..5 {

@@ -175,3 +175,34 @@ impl CsiFingerprint {
         self.node.as_ref().is_some_and(|node| node.contains(&NodeCapability::StageUnstageVolume))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fingerprint(plugin: &[PluginCapability], node: Option<&[NodeCapability]>) -> CsiFingerprint {
+        CsiFingerprint {
+            identity: Identity {
+                provider: "zfs".into(),
+                version: "1.0".into(),
+                manifest: Default::default(),
+            },
+            plugin: plugin.to_vec(),
+            expansion: Default::default(),
+            controller: None,
+            node: node.map(<[NodeCapability]>::to_vec),
+            node_info: None,
+        }
+    }
+
+    #[test]
+    fn what_a_plugin_needs_is_read_from_what_it_can_c036_c120() {
+        let bare = fingerprint(&[], Some(&[]));
+        assert!(!bare.requires_controller() && !bare.requires_topology() && !bare.stages());
+        assert!(!fingerprint(&[], None).stages());
+        let controller = fingerprint(&[PluginCapability::ControllerService], None);
+        assert!(controller.requires_controller() && !controller.requires_topology());
+        assert!(fingerprint(&[PluginCapability::VolumeAccessibilityConstraints], None).requires_topology());
+        assert!(fingerprint(&[], Some(&[NodeCapability::StageUnstageVolume])).stages());
+    }
+}

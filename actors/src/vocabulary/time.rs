@@ -86,4 +86,11 @@ mod tests {
             Duration::ZERO
         );
     }
+
+    #[test]
+    fn nothing_is_before_the_beginning_of_time() {
+        let at = |second| Timestamp::from_epoch(Duration::from_secs(second));
+        assert_eq!(at(5) - Duration::from_secs(2), at(3));
+        assert_eq!(at(1) - Duration::from_secs(2), at(0));
+    }
 }
