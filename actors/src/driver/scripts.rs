@@ -20,7 +20,7 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_driver_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 16, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 21, || Play { stage: None });
 }
 
 struct Play {
@@ -203,18 +203,18 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
 
 fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
     match effect {
-        Effect::Call { call, .. } => match call {
-            DriverCall::Climb(rung, _) => format!("call: {rung:?}"),
-            DriverCall::ReadOn => "call: read on".to_owned(),
+        Effect::Call { call, deadline, .. } => match call {
+            DriverCall::Climb(rung, _) => format!("call: {rung:?} within {deadline:?}"),
+            DriverCall::ReadOn => format!("call: read on within {deadline:?}"),
             DriverCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
             DriverCall::HangUp { is_worth_retrying, reason } => {
                 let hint = if *is_worth_retrying { "try again" } else { "for good" };
                 format!("hang up, {hint}: {reason}")
             }
-            DriverCall::Farewell => "call: farewell".to_owned(),
+            DriverCall::Farewell => format!("call: farewell within {deadline:?}"),
             DriverCall::StopProcess { tag, grace } => match tag {
-                Some(tag) => format!("stop launch {} within {grace:?}", tag.bytes()[0]),
-                None => format!("stop whichever launch there is within {grace:?}"),
+                Some(tag) => format!("stop launch {} within {grace:?}, {deadline:?} in all", tag.bytes()[0]),
+                None => format!("stop whichever launch there is within {grace:?}, {deadline:?} in all"),
             },
         },
         Effect::Publish(report) => format!("news: {}", tell_report(report, now)),
