@@ -98,7 +98,7 @@ impl Stage {
                     return Some(Input::Returned { key, call, outcome });
                 }
                 self.calls.push_back((key, call.clone(), deadline));
-                writeln!(told, "call: {}", tell_call(&call))
+                writeln!(told, "call: {} within {deadline:?}", tell_call(&call))
             }
             Effect::StartTimer(timer, at) => {
                 self.timers.retain(|(_, other)| *other != timer);

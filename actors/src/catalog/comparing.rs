@@ -39,3 +39,28 @@ pub(super) fn compare(before: &Listing, after: &Listing) -> Vec<CatalogNews> {
     }
     news
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{BlockedBy, BlockedPlugin, DirectoryError, PluginSource};
+    use crate::vocabulary::Timestamp;
+
+    #[test]
+    fn a_scan_that_changed_anything_at_all_is_told_and_another_one_is_not_scl_05() {
+        let known = Listing { scanned_at: Some(Timestamp::default()), ..Listing::default() };
+        assert_eq!(compare(&known, &known), []);
+        assert_eq!(compare(&Listing::default(), &known).len(), 1, "the first one is told");
+        let source = PluginSource::External("exec".to_owned());
+        let blocked = Listing {
+            blocked: vec![BlockedPlugin { source, plugin: None, by: BlockedBy::Name }],
+            ..known.clone()
+        };
+        assert_eq!(compare(&known, &blocked).len(), 1);
+        assert_eq!(compare(&blocked, &blocked), []);
+        let error = DirectoryError::System { directory: "/plugins".into(), message: "denied".to_owned() };
+        let unread = Listing { directory_error: Some(error), ..known.clone() };
+        assert_eq!(compare(&known, &unread).len(), 1);
+        assert_eq!(compare(&unread, &known).len(), 1);
+    }
+}

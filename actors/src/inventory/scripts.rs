@@ -10,7 +10,7 @@ use super::messages::*;
 use super::state::*;
 use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
-use crate::shell::{AskError, Effect, FeedItem};
+use crate::shell::{AskError, CallKey, Effect, FeedItem};
 use crate::stage::{Fault, Stage, number, play_all, span, word};
 use crate::vocabulary::*;
 
@@ -50,6 +50,13 @@ impl Runner for Play {
             "drivers" => {
                 let call = stage.take_call(|call| !is_following(call))?;
                 stage.give(call, Ok(InventoryOutcome::Drivers(read_drivers(&mut args)?)));
+            }
+            // What an earlier try of following brings.
+            "late-snapshot" => {
+                let item = read_item("snapshot", &mut args, stage.now)?;
+                let (key, call) = stage.take_call(is_following)?;
+                let earlier = CallKey { attempt: Attempt::default(), ..key };
+                stage.give((earlier, call), Ok(InventoryOutcome::Heard(Ok(vec![item]))));
             }
             verb => {
                 let item = read_item(verb, &mut args, stage.now)?;

@@ -252,4 +252,9 @@ mod tests {
         // Before it was ready it had no tasks; what carries the tag is what the launch made.
         assert_eq!(ours(TAG, None, &findings), vec![task, child]);
     }
+
+    #[test]
+    fn a_file_is_told_by_its_number_and_its_device() {
+        assert_eq!(FileId { device: 0x10, inode: 2 }.to_string(), "file 2 of device 0x10");
+    }
 }

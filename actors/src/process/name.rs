@@ -155,4 +155,12 @@ mod tests {
             assert!(text.parse::<ProcessTag>().is_err(), "{text:?}");
         }
     }
+
+    #[test]
+    fn names_and_tags_are_shown_as_they_are_written() {
+        let name = ProcessName::new("zfs").unwrap();
+        assert_eq!((format!("{name}"), format!("{name:?}")), ("zfs".to_owned(), "\"zfs\"".to_owned()));
+        let tag = ProcessTag::new([0xa1; 16]);
+        assert_eq!((format!("{tag}"), format!("{tag:?}")), ("a1".repeat(16), "a1".repeat(16)));
+    }
 }

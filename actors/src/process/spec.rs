@@ -169,4 +169,9 @@ mod tests {
         let shown = format!("{spec:?}");
         assert!(shown.contains("TOKEN") && !shown.contains("canary-9"), "{shown}");
     }
+
+    #[test]
+    fn how_far_an_end_reaches_is_told_in_a_word() {
+        assert_eq!([Reach::Group, Reach::Everything].map(Reach::as_str), ["group", "everything"]);
+    }
 }

@@ -99,4 +99,15 @@ mod tests {
         words.push(b"more");
         assert_eq!(words.trace().map(|trace| trace.len()), Some(TRACE_BYTES_MAX));
     }
+
+    #[test]
+    fn what_only_looks_like_a_panic_begins_no_trace_log_01() {
+        let mut words = Words::default();
+        for line in ["thread 'worker' started", "it panicked at noon", "panicking"] {
+            words.push(line.as_bytes());
+        }
+        assert_eq!(words.trace(), None);
+        words.push(b"fatal error: all goroutines are asleep");
+        assert_eq!(words.trace().as_deref(), Some("fatal error: all goroutines are asleep"));
+    }
 }

@@ -109,4 +109,14 @@ mod tests {
         assert_eq!(timers.pop_due(at(5), u64::MAX), None);
         assert_eq!(timers.next(), None);
     }
+
+    #[test]
+    fn nothing_runs_after_all_was_cleared() {
+        let mut timers = Timers::default();
+        timers.start("probe", at(1));
+        timers.clear();
+        assert_eq!((timers.pop_due(at(5), u64::MAX), timers.next()), (None, None));
+        timers.start("probe", at(6));
+        assert_eq!(timers.pop_due(at(6), u64::MAX), Some("probe"));
+    }
 }
