@@ -2,7 +2,7 @@
 
 use super::messages::{DriversAnswer, DriversNews, Removed};
 use super::state::{Child, ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Post};
-use crate::driver::{DriverHealth, DriverStage, ending_deadline};
+use crate::driver::{DriverHealth, DriverStage, Errand, ending_deadline};
 use crate::shell::{CallLost, Effects, Ending, StopMode};
 use crate::vocabulary::{Attempt, DriverName, Moment};
 
@@ -20,9 +20,10 @@ impl Drivers {
                     return;
                 }
                 match (post.child, ending) {
-                    (Child::Stopping(_), _) | (Child::Running(_), Ending::Normal) => {
+                    (Child::Stopping(_) | Child::Running(_), Ending::Normal) => {
                         self.left(moment, driver, effects);
                     }
+                    (Child::Stopping(_), _) => self.fell_stopping(moment, driver, ending, effects),
                     (Child::Running(_) | Child::Pausing | Child::GivenUp, _) => {
                         self.fell(moment, driver, ending, effects);
                     }
@@ -71,10 +72,30 @@ impl Drivers {
         post.report.health = DriverHealth::Gone;
         post.report.stage = DriverStage::Gone;
         self.refuse_waiting(&driver, effects);
-        if self.desks.contains_key(&driver) {
+        let desk = self.desks.get_mut(&driver);
+        if desk.is_some_and(|desk| !std::mem::replace(&mut desk.has_left, true)) {
             effects.publish(DriversNews::Left(post.report));
-            self.close_desk(&driver, effects);
         }
+        self.close_desk(&driver, effects);
+    }
+
+    /// A driver's actor ended before it had ended what runs: another one does, unless the host itself stops. What is left then
+    /// is ended by the owner of the processes.
+    fn fell_stopping(
+        &mut self,
+        moment: Moment,
+        driver: &DriverName,
+        ending: &Ending,
+        effects: &mut Effects<Self>,
+    ) {
+        if self.stop.is_some() {
+            return self.left(moment, driver, effects);
+        }
+        effects.cancel_timer(DriversTimer::Stop(driver.clone()));
+        if let Some(post) = self.posts.get_mut(driver) {
+            post.config.errand = Errand::Retire;
+        }
+        self.fell(moment, driver, ending, effects);
     }
 
     /// A driver's actor ended although nobody told it to.
@@ -89,7 +110,7 @@ impl Drivers {
             let pause = post.backoff.failed(&self.options.restart_backoff, moment);
             effects.start_timer(DriversTimer::Restart(driver.clone()), moment.now + pause);
             post.child = Child::Pausing;
-            "it is started again"
+            if post.serves() { "it is started again" } else { "another one ends what it left" }
         } else {
             post.child = Child::GivenUp;
             "that happened too often, so it is started again only when it is restarted or added anew"

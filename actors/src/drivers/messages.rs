@@ -73,7 +73,8 @@ impl AddDriverError {
 }
 
 /// Ends a driver: politely, then its process by force. Answered when it is over. One that this run was never told of, and that
-/// still runs from an earlier run, is proven, then ended.
+/// still runs from an earlier run, is proven, then ended. Its tasks are forgotten, and their handlers hear that nothing comes any
+/// more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoveDriver {
     /// Which driver.
@@ -263,7 +264,7 @@ pub struct AnnounceTask {
 }
 
 /// Registers the handler of a task's events, in place of the one before. It holds across restarts of the driver, until it is
-/// forgotten (EVT-03).
+/// forgotten or the driver is removed (EVT-03).
 #[derive(Debug, Clone)]
 pub struct RegisterTaskHandler {
     /// Which driver runs it. It need not be there yet.

@@ -133,9 +133,7 @@ impl Drivers {
     pub(super) fn open_post(&mut self, moment: Moment, spec: DriverSpec, effects: &mut Effects<Self>) {
         let driver = spec.name.clone();
         self.open(moment, spec, Errand::Serve, effects);
-        if !self.desks.contains_key(&driver) {
-            self.open_desk(&driver, effects);
-        }
+        self.open_desk(&driver, effects);
         if let Some(post) = self.posts.get(&driver) {
             effects.publish(DriversNews::Reported(post.report.clone()));
         }

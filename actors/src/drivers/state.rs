@@ -255,6 +255,12 @@ pub(super) struct Desk {
     /// Of which generation it has the client.
     pub(super) attends: Option<Generation>,
     pub(super) backoff: BackoffState,
+    /// Whether it is not to come again when it has ended.
+    pub(super) is_closing: bool,
+    /// Whether its driver was told to have left.
+    pub(super) has_left: bool,
+    /// Who is told that nothing comes any more, when it has ended and so has handed on all it had.
+    pub(super) parting: Vec<TaskEventSink>,
 }
 
 /// Who waits for a driver.
@@ -277,7 +283,7 @@ pub struct Drivers {
     pub(super) image: DriversImage,
     pub(super) posts: BTreeMap<DriverName, Post>,
     pub(super) desks: BTreeMap<DriverName, Desk>,
-    /// Drivers without an eventor whose tasks were watched before.
+    /// Drivers whose tasks were watched by a former life of this machine, and whose eventor has not been started since.
     pub(super) served: BTreeSet<DriverName>,
     pub(super) dispensing: BTreeMap<DriverName, BTreeMap<AskId, Waiting>>,
     pub(super) curious: BTreeMap<AskId, Curious>,

@@ -102,6 +102,7 @@ impl Drivers {
 
     // === Eventors ===
 
+    /// Sees to it that there is an eventor, now or when the one that is ending has ended.
     pub(super) fn open_desk(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         let desk = Desk {
             life: None,
@@ -109,8 +110,12 @@ impl Drivers {
             is_renewal: self.served.remove(driver),
             attends: None,
             backoff: BackoffState::default(),
+            is_closing: false,
+            has_left: false,
+            parting: Vec::new(),
         };
-        self.desks.insert(driver.clone(), desk);
+        let desk = self.desks.entry(driver.clone()).or_insert(desk);
+        (desk.is_closing, desk.has_left) = (false, false);
         self.start_eventor(driver, effects);
     }
 
@@ -126,12 +131,22 @@ impl Drivers {
         self.call(call, effects);
     }
 
+    /// The driver is no more: nothing of it is watched any longer, and whoever handled its events is told so.
     pub(super) fn close_desk(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        self.served.remove(driver);
+        let mut parting = Vec::new();
+        for (task, watched) in self.image.tasks.remove(driver).unwrap_or_default() {
+            effects.persist(DriversChange::Forget(driver.clone(), task));
+            parting.push(watched.sink);
+        }
+        let Some(desk) = self.desks.get_mut(driver) else { return self.bid_farewell(parting, effects) };
+        desk.parting.append(&mut parting);
+        desk.is_closing = true;
+        desk.is_renewal = false;
         effects.cancel_timer(DriversTimer::RestartEventor(driver.clone()));
-        match self.desks.get(driver).map(|desk| desk.life) {
-            Some(Some(life)) => self.call(DriversCall::Stop(life, StopMode::Stop), effects),
-            Some(None) => self.remove_desk(driver),
-            None => {}
+        match desk.life {
+            Some(life) => self.call(DriversCall::Stop(life, StopMode::Stop), effects),
+            None => self.remove_desk(driver, effects),
         }
     }
 
@@ -192,22 +207,26 @@ impl Drivers {
         life: Attempt,
         effects: &mut Effects<Self>,
     ) {
-        let is_wanted = self.stop.is_none() && self.posts.get(driver).is_some_and(super::state::Post::serves);
         let Some(desk) = self.desks.get_mut(driver).filter(|desk| desk.life == Some(life)) else { return };
         desk.life = None;
-        if is_wanted {
-            let pause = desk.backoff.failed(&self.options.restart_backoff, moment);
-            effects.start_timer(DriversTimer::RestartEventor(driver.clone()), moment.now + pause);
-        } else {
-            self.remove_desk(driver);
+        if desk.is_closing {
+            return self.remove_desk(driver, effects);
+        }
+        let pause = desk.backoff.failed(&self.options.restart_backoff, moment);
+        effects.start_timer(DriversTimer::RestartEventor(driver.clone()), moment.now + pause);
+        let parting = std::mem::take(&mut desk.parting);
+        self.bid_farewell(parting, effects);
+    }
+
+    fn remove_desk(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
+        if let Some(desk) = self.desks.remove(driver) {
+            self.bid_farewell(desk.parting, effects);
         }
     }
 
-    /// If the driver comes again, what its tasks told meanwhile may be missing (EVT-02).
-    fn remove_desk(&mut self, driver: &DriverName) {
-        self.desks.remove(driver);
-        if self.image.tasks.contains_key(driver) {
-            self.served.insert(driver.clone());
+    fn bid_farewell(&self, parting: Vec<TaskEventSink>, effects: &mut Effects<Self>) {
+        for sink in parting {
+            self.call(DriversCall::End(sink), effects);
         }
     }
 }

@@ -9,7 +9,7 @@ use callboard_actors::drivers::{self, Drivers, DriversMemory, DriversNews, Drive
 use callboard_actors::goplugin::{Handshake, PluginEndpoint};
 use callboard_actors::process::{Executable, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag};
 use callboard_actors::processes::{Recalled, StopProcess};
-use callboard_actors::shell::{Address, FeedItem, IN_FLIGHT_MAX, Running, Settings, Subscription};
+use callboard_actors::shell::{Address, Drills, FeedItem, IN_FLIGHT_MAX, Running, Settings, Subscription};
 use callboard_actors::vocabulary::{DriverName, Timestamp};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -172,6 +172,7 @@ pub(crate) struct Stage {
     pub(crate) house: House,
     pub(crate) drivers: Address<Drivers>,
     pub(crate) running: Running,
+    pub(crate) drills: Drills,
     pub(crate) feed: Subscription<DriversNews, DriversView>,
 }
 
@@ -182,11 +183,12 @@ impl Stage {
 
     pub(crate) fn with(house: House, options: DriversOptions) -> Self {
         let drivers = Address::vacant("drivers", IN_FLIGHT_MAX);
-        let settings = Settings { seed: Some(7), ..Settings::default() };
+        let drills = Drills::default();
+        let settings = Settings { seed: Some(7), drills: Some(drills.clone()), ..Settings::default() };
         let owner = Rc::new(house.clone());
         let running = drivers::start(&drivers, options, owner, DriversMemory::default(), settings);
         let feed = drivers.subscribe(4_096).expect("it runs");
-        Self { house, drivers, running, feed }
+        Self { house, drivers, running, drills, feed }
     }
 
     /// Reads news until one fits.

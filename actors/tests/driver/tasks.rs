@@ -5,7 +5,7 @@ use std::time::Duration;
 use callboard_actors::driver::{DriverHealth, EventPosition, GapReason, TaskEventItem, TaskKey};
 use callboard_actors::drivers::*;
 use callboard_actors::eventor::{TaskEvents, task_event_callback, task_events};
-use callboard_actors::shell::StopMode;
+use callboard_actors::shell::{Drill, StopMode};
 use callboard_actors::vocabulary::{AllocationId, TaskName};
 use tokio::time::Instant;
 use tonic::Status;
@@ -231,5 +231,41 @@ fn a_callback_is_called_for_each_event_and_a_forgotten_task_ends() {
         assert_eq!(heard.borrow().len(), 1);
         stage.drivers.ask(ForgetTaskHandler { driver: name(), task: task("a") }).await.unwrap();
         task_of_it.await.expect("it ends by itself");
+    });
+}
+
+#[test]
+fn a_removed_driver_leaves_nobody_waiting_and_one_that_comes_again_is_watched_anew_s4_evt_03() {
+    story(|| async {
+        let mut stage = Stage::new();
+        let mut before = handler(&stage, "a", None).await;
+        reading(&mut stage).await;
+        stage.house.plugin.event("a", "one");
+        assert_eq!(next(&mut before).await, "one");
+        stage.drivers.ask(RemoveDriver { name: name() }).await.unwrap().unwrap();
+        assert_eq!(next(&mut before).await, "end");
+        reading(&mut stage).await;
+        let mut again = handler(&stage, "a", None).await;
+        // Nothing came between.
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        stage.house.plugin.event("a", "two");
+        let heard = [next(&mut again).await, next(&mut again).await];
+        assert_eq!(heard, ["one", "two"], "the plugin keeps what it told");
+        let status = stage.drivers.ask(DescribeDriver { name: name() }).await.unwrap().unwrap();
+        assert_eq!(status.tasks_watched, 1);
+    });
+}
+
+#[test]
+fn a_driver_whose_actor_falls_while_it_is_removed_leaves_no_process_s4_shd_06() {
+    story(|| async {
+        let mut stage = Stage::new();
+        reading(&mut stage).await;
+        stage.house.plugin.book().is_polite = false;
+        let removed = stage.drivers.ask(RemoveDriver { name: name() });
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        stage.drills.drill(&format!("driver {}", name()), Drill::GiveUp).unwrap();
+        let Removed::Ended { .. } = removed.await.unwrap().unwrap() else { panic!("it ran") };
+        assert!(!stage.house.is_running());
     });
 }

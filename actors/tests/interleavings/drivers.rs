@@ -116,3 +116,13 @@ fn every_order_of_orders_is_obeyed_and_answered_once_res_01_shell_7() {
     let more = DriversBounds { orders: (2, orders), is_prompt: false, ..serving };
     holds("orders to who serves", serving, more);
 }
+
+#[test]
+fn every_order_of_a_removal_ends_what_was_watched_s4_evt_03() {
+    let orders = &[Order::Remove];
+    let removed = DriversBounds { orders: (1, orders), crashes: 1, events: 1, is_prompt: true, ..SERVING };
+    holds("removed while actors crash", removed, DriversBounds { pauses: 1, is_prompt: false, ..removed });
+    let again = DriversBounds { orders: (2, &[Order::Add, Order::Remove]), is_prompt: true, ..SERVING };
+    let orders = &[Order::Add, Order::Remove, Order::Handle];
+    holds("removed and added again", again, DriversBounds { orders: (3, orders), events: 1, ..again });
+}

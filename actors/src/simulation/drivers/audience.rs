@@ -83,6 +83,11 @@ impl Audience {
         self.seats.iter().any(|seat| seat.sink.is_same(sink))
     }
 
+    /// Whether a handler waits that was not told that nothing comes any more.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.seats.iter().any(|seat| seat.task.is_some() && !seat.is_ended)
+    }
+
     fn place(&mut self, sink: &TaskEventSink) -> usize {
         if let Some(place) = self.seats.iter().position(|seat| seat.sink.is_same(sink)) {
             return place;

@@ -200,6 +200,11 @@ impl Depot {
         self.audiences.values().any(Audience::has_unread)
     }
 
+    /// Whether a handler of this driver's tasks waits.
+    pub(super) fn has_handlers(&self, driver: &DriverName) -> bool {
+        self.audiences.get(driver).is_some_and(Audience::is_waiting)
+    }
+
     /// The owner is told to stop.
     pub(in super::super) fn request_stop(&mut self, moment: Moment, mode: StopMode) {
         self.stopped = Some(mode);

@@ -80,9 +80,7 @@ impl DriversLaws {
                 self.waiting.insert(id, (name.clone(), *wanted));
             }
             DriversAsk::ForgetTaskHandler(ForgetTaskHandler { driver, task }) => {
-                if let Some(tasks) = self.watched.get_mut(driver) {
-                    tasks.remove(task);
-                }
+                self.forgets(driver, task);
             }
             DriversAsk::DriverReported(DriverReported { life, report, client }) => {
                 let lives = self.lives.entry(report.name.clone()).or_default();
@@ -112,6 +110,12 @@ impl DriversLaws {
             | DriversAsk::RecentTaskEvents(_) => {}
         }
         false
+    }
+
+    fn forgets(&mut self, driver: &DriverName, task: &TaskKey) {
+        if let Some(tasks) = self.watched.get_mut(driver) {
+            tasks.remove(task);
+        }
     }
 
     // === What goes out ===
@@ -245,6 +249,16 @@ impl DriversLaws {
         }
     }
 
+    /// Nothing of a driver that has left is watched: its handlers are told that nothing comes any more.
+    fn check_left(&mut self, driver: &DriverName) {
+        if !self.is_stopped
+            && let Some(tasks) = self.watched.get(driver).filter(|tasks| !tasks.is_empty())
+        {
+            let tasks = tasks.clone();
+            self.cry(Law::S4, || format!("{driver} has left, and {tasks:?} are watched on"));
+        }
+    }
+
     fn check(&mut self, input: &Input<Drivers>, effects: &[Effect<Drivers>]) {
         match input {
             Input::Asked { ask: DriversAsk::DriverReported(said), .. } => {
@@ -287,10 +301,15 @@ impl Witness<Drivers> for DriversLaws {
             }
             return;
         }
+        let mut left = Vec::new();
         for effect in effects {
             match effect {
                 Effect::Call { call, .. } => self.calls(call),
                 Effect::Reply(id, answer) => self.replies(*id, answer),
+                Effect::Persist(crate::drivers::DriversChange::Forget(driver, task)) => {
+                    self.forgets(driver, task);
+                }
+                Effect::Publish(DriversNews::Left(report)) => left.push(&report.name),
                 Effect::Persist(crate::drivers::DriversChange::Watch(driver, task, _)) => {
                     self.watched.entry(driver.clone()).or_default().insert(task.clone());
                 }
@@ -305,6 +324,9 @@ impl Witness<Drivers> for DriversLaws {
             }
         }
         self.check(input, effects);
+        for driver in left {
+            self.check_left(driver);
+        }
     }
 
     fn panicked(&mut self, input: &Input<Drivers>) {

@@ -1,6 +1,6 @@
 //! One driver with its owner, its eventor, its process and the handler of a task: small enough to try every order.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +25,12 @@ pub struct DriversWorld {
     left: DriversBounds,
     lives: u64,
     askers: u64,
-    unanswered: BTreeSet<u64>,
+    /// Who waits for an answer, and whether the driver was wanted before that was said.
+    unanswered: BTreeMap<u64, bool>,
     is_stopping: bool,
     is_wanted: bool,
+    /// Whether a handler came after the driver was removed.
+    is_awaited: bool,
 }
 
 impl DriversWorld {
@@ -57,9 +60,10 @@ impl DriversWorld {
             left: bounds,
             lives: 1,
             askers: 0,
-            unanswered: BTreeSet::new(),
+            unanswered: BTreeMap::new(),
             is_stopping: false,
             is_wanted: false,
+            is_awaited: false,
         };
         world.begin();
         if bounds.is_serving {
@@ -84,7 +88,7 @@ impl DriversWorld {
 
     fn say(&mut self, order: Order) {
         self.askers += 1;
-        self.unanswered.insert(self.askers);
+        self.unanswered.insert(self.askers, self.is_wanted);
         let (moment, asker, driver) = (self.moment(), self.askers, driver());
         match order {
             Order::Add => {
@@ -93,7 +97,7 @@ impl DriversWorld {
                 self.depot.ask(moment, asker, AddDriver { spec });
             }
             Order::Remove => {
-                self.is_wanted = false;
+                (self.is_wanted, self.is_awaited) = (false, false);
                 self.depot.ask(moment, asker, RemoveDriver { name: driver });
             }
             Order::Restart => self.depot.ask(moment, asker, RestartDriver { name: driver }),
@@ -102,16 +106,23 @@ impl DriversWorld {
                 self.depot.ask(moment, asker, DispenseDriver { name: driver, wanted, within });
             }
             Order::Announce => self.depot.ask(moment, asker, AnnounceTask { driver, task: task() }),
-            Order::Handle => self.depot.handler(moment, asker, &driver, 0),
+            Order::Handle => {
+                self.is_awaited = true;
+                self.depot.handler(moment, asker, &driver, 0);
+            }
             Order::Forget => self.depot.ask(moment, asker, ForgetTaskHandler { driver, task: task() }),
         }
     }
 
     fn hear_answers(&mut self) -> Option<u64> {
         let mut twice = None;
-        for (asker, _) in std::mem::take(&mut self.depot.answered) {
-            if asker > 0 && !self.unanswered.remove(&asker) {
-                twice = Some(asker);
+        for (asker, answer) in std::mem::take(&mut self.depot.answered) {
+            match self.unanswered.remove(&asker) {
+                // What was refused was never said.
+                Some(was_wanted) if answer.is_none() => self.is_wanted = was_wanted,
+                Some(_) => {}
+                None if asker == 0 => {}
+                None => twice = Some(asker),
             }
         }
         twice
@@ -193,7 +204,8 @@ impl DriversWorld {
         self.hear()?;
         let cry = |law, what: String| Err(Violation { law, what });
         if !self.unanswered.is_empty() {
-            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
+            let askers: Vec<_> = self.unanswered.keys().collect();
+            return cry(Law::Shell7, format!("questions {askers:?} were never answered"));
         }
         if self.is_stopping {
             let left = self.depot.children_count();
@@ -218,6 +230,8 @@ impl DriversWorld {
         } else if self.depot.children_count() > 0 || is_running && !self.depot.is_excused() {
             let what = format!("it was removed: its process runs {is_running}, its actors are {kinds:?}");
             return cry(Law::S4, what);
+        } else if self.depot.has_handlers(&driver) && !self.is_awaited {
+            return cry(Law::S4, "it was removed, and a handler waits for what never comes".to_owned());
         }
         Ok(())
     }
@@ -317,7 +331,7 @@ impl Play for DriversWorld {
             DriversEvent::Kill => {
                 self.left.kills -= 1;
                 self.lives += 1;
-                (self.is_stopping, self.is_wanted) = (false, false);
+                (self.is_stopping, self.is_wanted, self.is_awaited) = (false, false, false);
                 self.unanswered.clear();
                 self.depot.next_run();
                 self.begin();
