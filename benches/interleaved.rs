@@ -2,7 +2,7 @@
 //! allocations held and the plugins they serve.
 //!
 //! Ours and the plain baseline are measured in turn, round by round, at every point of a curve: in memory an actix actor that
-//! only answers, on disk a redb that commits rows of the same length in batches of as many as are in flight.
+//! only answers, on disk a redb that commits rows of the same length in batches as large as ours were in the same round.
 
 mod support;
 
@@ -192,13 +192,12 @@ impl Bench {
             self.axis(IN_FLIGHT).into_iter().map(|n| (n, self.pairs_on_disk(n))).collect();
         let points = self
             .draw(("register", "disk", "in flight"), &mut stages, async |in_flight, pairs| {
-                let clients = apart(in_flight as usize);
-                (timed_loop(&rig.registry, &clients, *pairs).await, redb.batches(in_flight, *pairs))
+                side_by_side(&rig, &mut redb, &apart(in_flight as usize), *pairs).await
             })
             .await;
         rig.end().await;
         let point = IN_FLIGHT.iter().zip(&points).find(|(n, _)| **n == IN_FLIGHT_ON_DISK);
-        let what = "messages on disk with 512 in flight, over redb alone in batches of 512";
+        let what = "messages on disk with 512 in flight, over redb alone in the same batches";
         point.map(|(_, point)| (what, point.rate(), Goal::AtLeast(0.7))).into_iter().collect()
     }
 
@@ -211,10 +210,7 @@ impl Bench {
         let clients = apart(IN_FLIGHT_ON_DISK as usize);
         let points = self
             .draw(("register", "disk", "allocations"), &mut stages, async |_, disk| {
-                (
-                    timed_loop(&disk.rig.registry, &clients, pairs).await,
-                    disk.redb.batches(IN_FLIGHT_ON_DISK, pairs),
-                )
+                side_by_side(&disk.rig, &mut disk.redb, &clients, pairs).await
             })
             .await;
         for (_, disk) in stages {
@@ -293,6 +289,19 @@ impl OnDisk {
         let redb = BareRedb::holding(held.registrations, row.to_vec(), place.path());
         Self { rig, redb, _place: place }
     }
+}
+
+/// What clients come to with a registry on disk, and redb alone with as many messages, in batches as large as ours were.
+async fn side_by_side(
+    rig: &Rig,
+    redb: &mut BareRedb,
+    clients: &[Register],
+    pairs_each: u64,
+) -> (Stretch, Stretch) {
+    let (messages, before) = (2 * pairs_each * clients.len() as u64, rig.commits());
+    let ours = timed_loop(&rig.registry, clients, pairs_each).await;
+    let batch = (messages / (rig.commits() - before)).max(1);
+    (ours, redb.batches(batch, (messages / batch / 2).max(1)))
 }
 
 // === Takeover ===

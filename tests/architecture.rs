@@ -81,6 +81,7 @@ const PURE: &[&str] = &[
     "actors/src/vocabulary/plugin.rs",
     "actors/src/vocabulary/registration.rs",
     "actors/src/vocabulary/time.rs",
+    "actors/src/persister/operations.rs",
     "actors/src/persister/pacing.rs",
     "actors/src/persister/queue.rs",
     "actors/src/shell/machine.rs",

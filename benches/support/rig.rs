@@ -99,6 +99,11 @@ impl Rig {
         Self { registry, reading, running, persister }
     }
 
+    /// How many commits there were so far; none in memory.
+    pub(crate) fn commits(&self) -> u64 {
+        self.persister.as_ref().map_or(0, Persister::commits)
+    }
+
     /// Ends the registry and closes its database.
     pub(crate) async fn end(self) {
         self.running.request_stop(StopMode::Stop);

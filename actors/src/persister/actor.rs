@@ -1,42 +1,40 @@
 //! Does what the queue decides: one commit or one job at a time, on a thread beside the mailbox.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, StreamHandler,
-    WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, StreamHandler, WrapFuture,
 };
 use futures_util::stream;
 use tokio::sync::mpsc;
 use tracing::error;
 
 use super::errors::WriteError;
-use super::messages::{OpenLedger, Settled, Write};
+use super::inbox::Inbox;
+use super::messages::Settled;
 use super::pacing::Pacing;
-use super::queue::{Next, Progress, Queue};
+use super::queue::{Next, Progress};
 use super::store::Store;
-use super::worker::{Desk, Done, Job, Task};
+use super::worker::{Desk, Done, Task};
 
 /// How often at most the actor lets others run before it starts a commit, while they hand over more.
 const ROUNDS_MAX: usize = 8;
 
-/// Asks the actor to have this done with the database, behind every write that was handed over before.
+/// Calls the actor, since something lies in its inbox.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Run(pub(super) Job);
+pub(super) struct Called;
 
 /// The actor that owns the database.
 pub(super) struct Committer {
-    queue: Queue<Recipient<Settled>, Job>,
+    inbox: Arc<Inbox>,
     pacing: Pacing,
     work: Work,
     /// Since when the thread has been at its task, or without one.
     since: Instant,
     store: Arc<Mutex<Store>>,
     desk: Option<Arc<Desk>>,
-    depth: Arc<AtomicUsize>,
 }
 
 /// What the actor is at.
@@ -51,29 +49,27 @@ enum Work {
 }
 
 impl Committer {
-    /// `depth` counts the writes that were handed over and are not settled: who hands one over adds to it.
-    pub(super) fn new(store: Store, depth: Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(store: Store, inbox: Arc<Inbox>) -> Self {
         let store = Arc::new(Mutex::new(store));
-        let (queue, pacing) = (Queue::new(), Pacing::default());
-        Self { queue, pacing, work: Work::Idle, since: Instant::now(), store, desk: None, depth }
+        Self { inbox, pacing: Pacing::default(), work: Work::Idle, since: Instant::now(), store, desk: None }
     }
 
     /// Makes sure that what waits is begun soon.
     fn gather(&mut self, context: &mut Context<Self>) {
-        if self.work == Work::Idle && self.pacing.is_enough(self.queue.writes()) {
+        if self.work == Work::Idle && self.pacing.is_enough(self.inbox.writes()) {
             self.begin(context);
         } else if self.work == Work::Idle {
             self.work = Work::Gathering;
-            let gathered = let_others_hand_over(Arc::clone(&self.depth)).into_actor(self);
+            let gathered = let_others_hand_over(Arc::clone(&self.inbox)).into_actor(self);
             context.spawn(gathered.map(|(), this, context| this.begin(context)));
         }
     }
 
     /// Begins with what comes next.
     fn begin(&mut self, context: &mut Context<Self>) {
-        let share = self.pacing.share(self.queue.writes(), self.since.elapsed());
+        let share = self.pacing.share(self.inbox.writes(), self.since.elapsed());
         self.work = loop {
-            match self.queue.next(share) {
+            match self.inbox.next(share) {
                 None => break Work::Idle,
                 Some(Next::Refuse(progress, error)) => self.settle(&[progress], 1, &Err(error)),
                 Some(Next::Commit(batch)) => break self.assign(Task::Commit(batch), context),
@@ -90,7 +86,7 @@ impl Committer {
         };
         if let Some(task) = refused {
             let (done, mut finished) = mpsc::unbounded_channel();
-            self.desk = Some(Desk::attended(&self.store, task, done));
+            self.desk = Some(Desk::attended(&self.store, &self.inbox, task, done));
             context.add_stream(stream::poll_fn(move |task| finished.poll_recv(task)));
         }
         self.since = Instant::now();
@@ -99,20 +95,20 @@ impl Committer {
 
     /// Tells each ledger how its writes ended.
     fn settle(&mut self, progress: &[Progress], writes: usize, outcome: &Result<(), WriteError>) {
-        let dropped = if outcome.is_err() { self.queue.fail(progress) } else { 0 };
-        self.depth.fetch_sub(writes + dropped, Ordering::Relaxed);
+        let (listeners, dropped) = self.inbox.settle(progress, writes, outcome.is_err());
         if let Err(error) = outcome {
             error!(%error, writes, dropped, "writes failed");
         }
-        for one in progress {
-            if let Some(listener) = self.queue.listener(one) {
-                listener.do_send(Settled {
-                    epoch: one.epoch,
-                    through: one.through,
-                    outcome: outcome.clone(),
-                });
-            }
+        for (Progress { epoch, through, .. }, listener) in listeners {
+            listener.do_send(Settled { epoch, through, outcome: outcome.clone() });
         }
+    }
+}
+
+/// Nobody does any more what lies in the inbox, however the actor ended.
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.inbox.close();
     }
 }
 
@@ -120,43 +116,31 @@ impl Actor for Committer {
     type Context = Context<Self>;
 }
 
-impl Handler<Write> for Committer {
+impl Handler<Called> for Committer {
     type Result = ();
 
-    fn handle(&mut self, write: Write, context: &mut Context<Self>) {
-        if self.queue.push(write) {
-            self.gather(context);
-        } else {
-            self.depth.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Handler<OpenLedger> for Committer {
-    type Result = ();
-
-    fn handle(&mut self, open: OpenLedger, _: &mut Context<Self>) {
-        self.queue.open_ledger(open.owner, open.settled);
-    }
-}
-
-impl Handler<Run> for Committer {
-    type Result = ();
-
-    fn handle(&mut self, run: Run, context: &mut Context<Self>) {
-        self.queue.push_job(run.0);
+    fn handle(&mut self, Called: Called, context: &mut Context<Self>) {
         self.gather(context);
     }
 }
 
 impl StreamHandler<Done> for Committer {
     fn handle(&mut self, done: Done, context: &mut Context<Self>) {
-        if let Done::Committed { batch, outcome } = done {
-            self.pacing.committed(batch.writes.len(), self.since.elapsed());
-            self.settle(&batch.progress, batch.writes.len(), &outcome);
+        self.since = Instant::now();
+        let goes_on = match done {
+            Done::Committed { batch, outcome, took, goes_on } => {
+                self.pacing.committed(batch.writes, took);
+                self.inbox.count_commit();
+                self.settle(&batch.progress, batch.writes, &outcome);
+                self.inbox.take_back(batch.operations);
+                goes_on
+            }
+            Done::Ran => false,
+        };
+        if !goes_on {
+            self.work = Work::Idle;
+            self.gather(context);
         }
-        (self.work, self.since) = (Work::Idle, Instant::now());
-        self.gather(context);
     }
 
     /// A thread has gone. That is all right, unless it had a task: then the whole runtime is about to end.
@@ -175,11 +159,11 @@ impl StreamHandler<Done> for Committer {
 /// Waits as long as others hand over more writes, a few rounds at most, so that a burst shares one commit.
 ///
 /// A round is one turn of every task on this thread that can run, and takes no time otherwise.
-async fn let_others_hand_over(depth: Arc<AtomicUsize>) {
-    let mut before = depth.load(Ordering::Relaxed);
+async fn let_others_hand_over(inbox: Arc<Inbox>) {
+    let mut before = inbox.depth();
     for _ in 0..ROUNDS_MAX {
         tokio::task::yield_now().await;
-        let after = depth.load(Ordering::Relaxed);
+        let after = inbox.depth();
         if after == before {
             break;
         }

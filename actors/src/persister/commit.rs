@@ -2,7 +2,8 @@
 
 use redb::{Database, TableDefinition, WriteTransaction};
 
-use super::messages::{Operation, Table, Write};
+use super::messages::Table;
+use super::operations::{Change, Operations};
 use super::record;
 
 /// A table of the database, opened within a transaction.
@@ -13,17 +14,16 @@ pub(super) const fn definition(table: Table) -> TableDefinition<'static, &'stati
     TableDefinition::new(table.0)
 }
 
-/// Carries out all operations of all writes in order, and returns when they are on disk.
-pub(super) fn commit(database: &Database, writes: &[Write]) -> Result<(), redb::Error> {
+/// Carries out all of them in order, and returns when they are on disk.
+pub(super) fn commit(database: &Database, operations: &Operations) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     let mut tables = Tables { transaction: &transaction, open: Vec::new() };
-    for operation in writes.iter().flat_map(|write| &write.operations) {
-        match operation {
-            Operation::Put { table, key, record } => put(tables.get(*table)?, *table, key, record)?,
-            Operation::Delete { table, key } => {
-                tables.get(*table)?.remove(key.as_slice())?;
-            }
-        }
+    for Change { table, key, sealed } in operations.iter() {
+        let open = tables.get(table)?;
+        match sealed {
+            Some(sealed) => open.insert(key, sealed)?,
+            None => open.remove(key)?,
+        };
     }
     drop(tables);
     transaction.commit()?;
@@ -37,8 +37,8 @@ pub(super) fn put(
     key: &[u8],
     record: &[u8],
 ) -> Result<(), redb::Error> {
-    let mut space = open.insert_reserve(key, record.len() + record::SEAL_BYTES)?;
-    record::seal(table, key, record, space.as_mut());
+    let sealed = [&record::seal(table, key, record), record].concat();
+    open.insert(key, sealed.as_slice())?;
     Ok(())
 }
 

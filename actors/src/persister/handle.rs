@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix::{Actor, Addr};
 use tokio::sync::oneshot;
 
-use super::actor::{Committer, Run};
+use super::actor::{Called, Committer};
 use super::errors::{CloseError, LoadError, OpenError};
+use super::inbox::Inbox;
 use super::messages::{Loaded, OpenLedger, Write};
 use super::open::{self, Options};
 use super::record::Record;
@@ -20,7 +20,7 @@ use crate::vocabulary::RunNumber;
 #[derive(Debug, Clone)]
 pub struct Persister {
     committer: Addr<Committer>,
-    depth: Arc<AtomicUsize>,
+    inbox: Arc<Inbox>,
     run: RunNumber,
     path: Arc<Path>,
 }
@@ -42,20 +42,21 @@ impl Persister {
             let (path, reason) = (path.to_path_buf(), format!("closing it failed an assertion: {error}"));
             Err(OpenError::Damaged { path, reason })
         })?;
-        let depth = Arc::<AtomicUsize>::default();
-        let committer = Committer::new(store, Arc::clone(&depth)).start();
-        Ok(Self { committer, depth, run, path })
+        let inbox = Arc::new(Inbox::new());
+        let committer = Committer::new(store, Arc::clone(&inbox)).start();
+        Ok(Self { committer, inbox, run, path })
     }
 
     /// Says who is told of an owner's writes from now on.
     pub fn open_ledger(&self, open: OpenLedger) {
-        self.committer.do_send(open);
+        self.inbox.open_ledger(open);
     }
 
     /// Hands a write over. The owner's ledger hears how it ended.
     pub fn write(&self, write: Write) {
-        self.depth.fetch_add(1, Ordering::Relaxed);
-        self.committer.do_send(write);
+        if self.inbox.lay_write(&write) {
+            self.committer.do_send(Called);
+        }
     }
 
     /// Loads the table of a record type, behind every write that was handed over before this call.
@@ -86,7 +87,14 @@ impl Persister {
     /// How many writes were handed over and are not settled yet.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.depth.load(Ordering::Relaxed)
+        self.inbox.depth()
+    }
+
+    /// How many commits there were since the database was opened, whether they succeeded or not. The writes that were settled
+    /// in between, over these, is how many share one.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.inbox.commits()
     }
 
     /// Settles all that was handed over before, then closes the file and releases the lock. What is handed over later fails
@@ -104,10 +112,13 @@ impl Persister {
         question: impl FnOnce(&mut Store) -> T + Send + 'static,
     ) -> oneshot::Receiver<T> {
         let (answer, answered) = oneshot::channel();
-        self.committer.do_send(Run(Box::new(move |store: &mut Store| {
+        let job = Box::new(move |store: &mut Store| {
             // Whoever asked may have gone meanwhile, and then nobody needs the answer.
             drop(answer.send(question(store)));
-        })));
+        });
+        if self.inbox.lay_job(job) {
+            self.committer.do_send(Called);
+        }
         answered
     }
 }

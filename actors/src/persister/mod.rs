@@ -4,13 +4,13 @@
 //! the next), and when it is on disk each owner's ledger gets one [`Settled`] that says how far its writes have come.
 //!
 //! ```text
-//!   Write, Write, Write ...          one commit at a time
-//!          |                    .---------------------------.
-//!          v       what waits   |                           |  on disk
-//!       mailbox --> queue ----> |  blocking thread --> redb |---------> Settled to each owner
-//!                    ^          |                           |
-//!                    |          '---------------------------'
-//!                    '- load, close: behind the writes before them         failed ---> Settled(error)
+//!   Write, Write, Write ...            one commit at a time
+//!          |                      .---------------------------.
+//!          v         what waits   |                           |  on disk
+//!   inbox: the queue -----------> |  blocking thread --> redb |---------> Settled to each owner
+//!                      ^          |                           |
+//!                      |          '---------------------------'
+//!                      '- load, close: behind the writes before them         failed ---> Settled(error)
 //! ```
 //!
 //! What it promises:
@@ -37,6 +37,7 @@ mod codec;
 mod commit;
 mod errors;
 mod handle;
+mod inbox;
 mod load;
 mod lock;
 mod look;
@@ -44,6 +45,7 @@ mod memory_disk;
 mod messages;
 mod meta;
 mod open;
+mod operations;
 mod pacing;
 mod quarantine;
 mod queue;

@@ -3,7 +3,8 @@
 //! Where few write, everything that comes in one go shares one commit, since a sync costs more than all else. Where many write
 //! and each waits for its answer before it writes again, one commit for all would have two sides take turns: the thread works
 //! while nobody writes, and everybody writes while the thread waits. So half of them are left for the next commit as soon as
-//! the thread has waited for longer than a sync takes; from then on one half writes while the other is brought to disk.
+//! the thread has waited for longer than a sync takes; from then on one half writes while the other is brought to disk, and the
+//! thread goes from the one straight on to the other.
 
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ impl Pacing {
     /// Whether so many writes are begun with at once, while those of the last commit, which were answered just now, may write
     /// again.
     pub(super) const fn is_enough(&self, waiting: usize) -> bool {
-        waiting >= CROWD && waiting >= self.settled / 2
+        is_crowd(waiting, self.settled)
     }
 
     /// How many of the writes that wait come into the next commit, when nothing was to be done for so long.
@@ -45,6 +46,11 @@ impl Pacing {
         let is_kept_waiting = shortest < idle && idle < self.last * 2;
         if waiting >= 2 * CROWD && is_kept_waiting { waiting / 2 } else { waiting }
     }
+}
+
+/// Whether so many who wait are a crowd that need not wait for those of the commit before, of whom there were so many.
+pub(super) const fn is_crowd(waiting: usize, settled: usize) -> bool {
+    waiting >= CROWD && waiting >= settled / 2
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 
 use super::codec::RECORD_BYTES_MAX;
 use super::errors::WriteError;
-use super::messages::{Owner, Write};
+use super::messages::{Operation, Owner, Write};
+use super::operations::Operations;
 
 /// The most writes that one commit takes.
 pub(super) const BATCH_WRITES_MAX: usize = 4_096;
@@ -38,7 +39,10 @@ pub(super) struct Progress {
 /// The writes that share a commit, and whom it concerns.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Batch {
-    pub(super) writes: Vec<Write>,
+    /// How many writes they are.
+    pub(super) writes: usize,
+    /// What all of them change.
+    pub(super) operations: Operations,
     pub(super) progress: Vec<Progress>,
 }
 
@@ -53,9 +57,19 @@ pub(super) enum Next<J> {
     Job(J),
 }
 
+/// A write that waits. Its operations lie with those of all others.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    ledger: LedgerId,
+    epoch: u64,
+    sequence: u64,
+    operations: usize,
+    bytes: usize,
+}
+
 #[derive(Debug)]
 enum Waiting<J> {
-    Write(LedgerId, Write),
+    Write(Due),
     Refusal(Progress, WriteError),
     Job(J),
 }
@@ -75,13 +89,24 @@ struct Ledger<L> {
 pub(super) struct Queue<L, J> {
     ledgers: Vec<Ledger<L>>,
     waiting: VecDeque<Waiting<J>>,
+    /// The operations of all writes that wait.
+    operations: Operations,
+    /// The memory of a batch that is over.
+    unused: Operations,
     writes: usize,
     bytes: usize,
 }
 
 impl<L, J> Queue<L, J> {
-    pub(super) const fn new() -> Self {
-        Self { ledgers: Vec::new(), waiting: VecDeque::new(), writes: 0, bytes: 0 }
+    pub(super) fn new() -> Self {
+        Self {
+            ledgers: Vec::new(),
+            waiting: VecDeque::new(),
+            operations: Operations::default(),
+            unused: Operations::default(),
+            writes: 0,
+            bytes: 0,
+        }
     }
 
     /// Makes `listener` the one who is told of this owner's writes from now on.
@@ -94,15 +119,15 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Takes a write in. False means that it was dropped, since its owner was told of a failure already.
-    pub(super) fn push(&mut self, write: Write) -> bool {
+    pub(super) fn push(&mut self, write: &Write) -> bool {
         let place = self.place_of(write.owner);
         let ledger = &mut self.ledgers[place];
         if ledger.failed.is_some_and(|failed| write.epoch <= failed) {
             return false;
         }
         let id = LedgerId { place, opening: ledger.opening };
-        let bytes = bytes_of(&write);
-        match refusal_of(&write, bytes, self.writes, self.bytes) {
+        let bytes = write.operations.iter().map(Operation::bytes).sum();
+        match refusal_of(write, bytes, self.writes, self.bytes) {
             Some(error) => {
                 ledger.failed = Some(write.epoch);
                 let progress = Progress { ledger: id, epoch: write.epoch, through: write.sequence };
@@ -111,7 +136,15 @@ impl<L, J> Queue<L, J> {
             None => {
                 self.writes += 1;
                 self.bytes += bytes;
-                self.waiting.push_back(Waiting::Write(id, write));
+                write.operations.iter().for_each(|operation| self.operations.push(operation));
+                let (epoch, sequence, operations) = (write.epoch, write.sequence, write.operations.len());
+                self.waiting.push_back(Waiting::Write(Due {
+                    ledger: id,
+                    epoch,
+                    sequence,
+                    operations,
+                    bytes,
+                }));
             }
         }
         true
@@ -130,13 +163,18 @@ impl<L, J> Queue<L, J> {
     /// What to do next, if anything waits. A commit takes at most so many writes.
     pub(super) fn next(&mut self, writes_max: usize) -> Option<Next<J>> {
         match self.waiting.pop_front()? {
-            first @ Waiting::Write(..) => {
-                self.waiting.push_front(first);
-                Some(Next::Commit(self.take_batch(writes_max.clamp(1, BATCH_WRITES_MAX))))
+            Waiting::Write(first) => {
+                Some(Next::Commit(self.take_batch(first, writes_max.min(BATCH_WRITES_MAX))))
             }
             Waiting::Refusal(progress, error) => Some(Next::Refuse(progress, error)),
             Waiting::Job(job) => Some(Next::Job(job)),
         }
+    }
+
+    /// The next commit, if a write is what comes next.
+    pub(super) fn next_batch(&mut self) -> Option<Batch> {
+        let first = self.take_write()?;
+        Some(self.take_batch(first, BATCH_WRITES_MAX))
     }
 
     /// Forgets what waits and depends on a commit that failed: the later writes of the same ledgers, up to the epoch that
@@ -152,17 +190,27 @@ impl<L, J> Queue<L, J> {
             progress.iter().any(|failed| failed.ledger == id && epoch <= failed.epoch)
         };
         let before = self.waiting.len();
-        let (writes, bytes) = (&mut self.writes, &mut self.bytes);
+        let (writes, bytes, mut kept) = (&mut self.writes, &mut self.bytes, Vec::new());
         self.waiting.retain(|waiting| match waiting {
-            Waiting::Write(id, write) if concerned(*id, write.epoch) => {
-                *writes -= 1;
-                *bytes -= bytes_of(write);
-                false
+            Waiting::Write(due) => {
+                let is_dropped = concerned(due.ledger, due.epoch);
+                kept.extend(std::iter::repeat_n(!is_dropped, due.operations));
+                *writes -= usize::from(is_dropped);
+                *bytes -= if is_dropped { due.bytes } else { 0 };
+                !is_dropped
             }
             Waiting::Refusal(refused, _) => !concerned(refused.ledger, refused.epoch),
-            Waiting::Write(..) | Waiting::Job(_) => true,
+            Waiting::Job(_) => true,
         });
+        let mut kept = kept.into_iter();
+        self.operations.retain(|| kept.next().unwrap_or(true));
         before - self.waiting.len()
+    }
+
+    /// Takes the memory of a batch back that is over, for another one.
+    pub(super) fn take_back(&mut self, mut operations: Operations) {
+        operations.clear();
+        self.unused = operations;
     }
 
     /// Who is to be told of this progress: nobody, if the ledger has another listener by now.
@@ -181,42 +229,43 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    fn take_batch(&mut self, writes_max: usize) -> Batch {
-        let mut batch =
-            Batch { writes: Vec::with_capacity(self.writes.min(writes_max)), progress: Vec::new() };
-        let mut bytes = 0;
-        while batch.writes.len() < writes_max && bytes < BATCH_BYTES_MAX {
-            match self.waiting.pop_front() {
-                Some(Waiting::Write(id, write)) => {
-                    let of_write = bytes_of(&write);
-                    bytes += of_write;
-                    self.bytes -= of_write;
-                    note_progress(&mut batch.progress, id, &write);
-                    batch.writes.push(write);
-                }
-                Some(other) => {
-                    self.waiting.push_front(other);
-                    break;
-                }
-                None => break,
-            }
+    fn take_batch(&mut self, first: Due, writes_max: usize) -> Batch {
+        let (mut batch, mut operations, mut bytes) = (Batch::default(), 0, 0);
+        let mut next = Some(first);
+        while let Some(due) = next {
+            note_progress(&mut batch.progress, due);
+            batch.writes += 1;
+            operations += due.operations;
+            bytes += due.bytes;
+            let is_full = batch.writes >= writes_max || bytes >= BATCH_BYTES_MAX;
+            next = if is_full { None } else { self.take_write() };
         }
-        self.writes -= batch.writes.len();
+        self.writes -= batch.writes;
+        self.bytes -= bytes;
+        batch.operations = self.operations.take_first(operations, std::mem::take(&mut self.unused));
         batch
+    }
+
+    /// The next one that waits, if it is a write.
+    fn take_write(&mut self) -> Option<Due> {
+        let Waiting::Write(due) = *self.waiting.front()? else { return None };
+        self.waiting.pop_front();
+        Some(due)
     }
 }
 
-fn note_progress(progress: &mut Vec<Progress>, ledger: LedgerId, write: &Write) {
-    let found = progress.iter_mut().rev().find(|known| known.ledger == ledger && known.epoch == write.epoch);
+fn note_progress(progress: &mut Vec<Progress>, due: Due) {
+    let Due { ledger, epoch, sequence: through, .. } = due;
+    let found = progress.iter_mut().rev().find(|known| known.ledger == ledger && known.epoch == epoch);
     match found {
-        Some(known) => known.through = known.through.max(write.sequence),
-        None => progress.push(Progress { ledger, epoch: write.epoch, through: write.sequence }),
+        Some(known) => known.through = known.through.max(through),
+        None => progress.push(Progress { ledger, epoch, through }),
     }
 }
 
 fn refusal_of(write: &Write, bytes: usize, waiting: usize, waiting_bytes: usize) -> Option<WriteError> {
     let owner = write.owner.0;
-    let longest = write.operations.iter().map(super::Operation::bytes).max().unwrap_or(0);
+    let longest = write.operations.iter().map(Operation::bytes).max().unwrap_or(0);
     if longest > RECORD_BYTES_MAX {
         return Some(WriteError::TooLarge { owner, bytes: longest, limit: RECORD_BYTES_MAX });
     }
@@ -224,13 +273,9 @@ fn refusal_of(write: &Write, bytes: usize, waiting: usize, waiting_bytes: usize)
         .then_some(WriteError::Overloaded { owner, waiting })
 }
 
-fn bytes_of(write: &Write) -> usize {
-    write.operations.iter().map(super::Operation::bytes).sum()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::messages::{Operation, Table};
+    use super::super::messages::Table;
     use super::*;
 
     const REGISTRY: Owner = Owner("registry");
@@ -271,11 +316,11 @@ mod tests {
     fn what_waits_is_one_batch_and_each_ledger_hears_once_of_its_last_write() {
         let mut queue = queue();
         for sequence in 1..=3 {
-            assert!(queue.push(write(REGISTRY, 1, sequence)));
-            assert!(queue.push(write(INSTANCES, 1, 10 * sequence)));
+            assert!(queue.push(&write(REGISTRY, 1, sequence)));
+            assert!(queue.push(&write(INSTANCES, 1, 10 * sequence)));
         }
         let batch = commit(&mut queue);
-        assert_eq!(batch.writes.len(), 6);
+        assert_eq!(batch.writes, 6);
         assert_eq!(told(&queue, &batch), [(Some("registry"), 1, 3), (Some("instances"), 1, 30)]);
         assert!(queue.next(BATCH_WRITES_MAX).is_none());
     }
@@ -283,9 +328,9 @@ mod tests {
     #[test]
     fn a_job_waits_for_the_writes_before_it_and_holds_back_those_behind_it() {
         let mut queue = queue();
-        queue.push(write(REGISTRY, 1, 1));
+        queue.push(&write(REGISTRY, 1, 1));
         queue.push_job("load");
-        queue.push(write(REGISTRY, 1, 2));
+        queue.push(&write(REGISTRY, 1, 2));
         assert_eq!(commit(&mut queue).progress[0].through, 1);
         assert!(matches!(queue.next(BATCH_WRITES_MAX), Some(Next::Job("load"))));
         assert_eq!(commit(&mut queue).progress[0].through, 2);
@@ -294,29 +339,29 @@ mod tests {
     #[test]
     fn a_failure_takes_along_what_its_owner_decided_on_top_of_it_and_nothing_else() {
         let mut queue = queue();
-        queue.push(write(REGISTRY, 1, 1));
+        queue.push(&write(REGISTRY, 1, 1));
         let failing = commit(&mut queue);
-        queue.push(write(REGISTRY, 1, 2));
-        queue.push(write(INSTANCES, 1, 1));
+        queue.push(&write(REGISTRY, 1, 2));
+        queue.push(&write(INSTANCES, 1, 1));
         assert_eq!(queue.fail(&failing.progress), 1, "the second write of the registry");
-        let other = bytes_of(&write(INSTANCES, 1, 1));
-        assert_eq!((queue.writes, queue.bytes), (1, other), "only what was not forgotten counts");
-        assert!(!queue.push(write(REGISTRY, 1, 3)), "the registry was told already");
-        assert!(queue.push(write(REGISTRY, 2, 4)), "it has begun again");
+        assert_eq!((queue.writes, queue.bytes), (1, 10), "only what was not forgotten counts");
+        assert!(!queue.push(&write(REGISTRY, 1, 3)), "the registry was told already");
+        assert!(queue.push(&write(REGISTRY, 2, 4)), "it has begun again");
         let batch = commit(&mut queue);
         assert_eq!(told(&queue, &batch), [(Some("instances"), 1, 1), (Some("registry"), 2, 4)]);
+        assert_eq!(batch.operations.iter().count(), 2, "what was dropped is not carried out");
     }
 
     #[test]
     fn a_new_listener_hears_nothing_of_the_one_before_it_and_is_not_bound_by_its_failures() {
         let mut queue = queue();
-        queue.push(write(REGISTRY, 5, 1));
+        queue.push(&write(REGISTRY, 5, 1));
         let failing = commit(&mut queue);
-        queue.push(write(REGISTRY, 5, 2));
+        queue.push(&write(REGISTRY, 5, 2));
         queue.open_ledger(REGISTRY, "successor");
         assert_eq!(told(&queue, &failing), [(None, 5, 1)]);
         queue.fail(&failing.progress);
-        assert!(queue.push(write(REGISTRY, 1, 1)));
+        assert!(queue.push(&write(REGISTRY, 1, 1)));
         let batch = commit(&mut queue);
         assert_eq!(told(&queue, &batch), [(Some("successor"), 1, 1)]);
     }
@@ -324,8 +369,8 @@ mod tests {
     #[test]
     fn two_epochs_in_one_commit_are_told_apart() {
         let mut queue = queue();
-        queue.push(write(REGISTRY, 1, 7));
-        queue.push(write(REGISTRY, 2, 8));
+        queue.push(&write(REGISTRY, 1, 7));
+        queue.push(&write(REGISTRY, 2, 8));
         let batch = commit(&mut queue);
         assert_eq!(told(&queue, &batch), [(Some("registry"), 1, 7), (Some("registry"), 2, 8)]);
     }
@@ -333,9 +378,9 @@ mod tests {
     #[test]
     fn a_write_that_is_too_large_is_refused_when_its_turn_comes() {
         let mut queue = queue();
-        queue.push(write(REGISTRY, 1, 1));
-        queue.push(write_of(REGISTRY, 1, 2, RECORD_BYTES_MAX + 1));
-        assert!(!queue.push(write(REGISTRY, 1, 3)), "it builds on the one that will be refused");
+        queue.push(&write(REGISTRY, 1, 1));
+        queue.push(&write_of(REGISTRY, 1, 2, RECORD_BYTES_MAX + 1));
+        assert!(!queue.push(&write(REGISTRY, 1, 3)), "it builds on the one that will be refused");
         assert_eq!(commit(&mut queue).progress[0].through, 1);
         match queue.next(BATCH_WRITES_MAX) {
             Some(Next::Refuse(progress, WriteError::TooLarge { owner: "registry", .. })) => {
@@ -349,17 +394,17 @@ mod tests {
     fn a_batch_has_a_limit_in_writes_and_in_bytes() {
         let mut queue = queue();
         for sequence in 0..BATCH_WRITES_MAX as u64 + 1 {
-            queue.push(write(REGISTRY, 1, sequence));
+            queue.push(&write(REGISTRY, 1, sequence));
         }
-        assert_eq!(commit(&mut queue).writes.len(), BATCH_WRITES_MAX);
-        assert_eq!(commit(&mut queue).writes.len(), 1);
-        (1..=5).for_each(|sequence| assert!(queue.push(write(REGISTRY, 1, sequence))));
-        assert!(matches!(queue.next(3), Some(Next::Commit(batch)) if batch.writes.len() == 3));
-        assert_eq!(commit(&mut queue).writes.len(), 2);
+        assert_eq!(commit(&mut queue).writes, BATCH_WRITES_MAX);
+        assert_eq!(commit(&mut queue).writes, 1);
+        (1..=5).for_each(|sequence| assert!(queue.push(&write(REGISTRY, 1, sequence))));
+        assert!(matches!(queue.next(3), Some(Next::Commit(batch)) if batch.writes == 3));
+        assert_eq!(commit(&mut queue).writes, 2);
         for sequence in 0..20 {
-            queue.push(write_of(REGISTRY, 1, sequence, RECORD_BYTES_MAX));
+            queue.push(&write_of(REGISTRY, 1, sequence, RECORD_BYTES_MAX));
         }
-        assert_eq!(commit(&mut queue).writes.len(), BATCH_BYTES_MAX / RECORD_BYTES_MAX);
+        assert_eq!(commit(&mut queue).writes, BATCH_BYTES_MAX / RECORD_BYTES_MAX);
     }
 
     #[test]
@@ -367,12 +412,12 @@ mod tests {
         let mut queue = queue();
         let fitting = WAITING_BYTES_MAX / RECORD_BYTES_MAX;
         for sequence in 0..=fitting as u64 {
-            assert!(queue.push(write_of(REGISTRY, 1, sequence, RECORD_BYTES_MAX)));
+            assert!(queue.push(&write_of(REGISTRY, 1, sequence, RECORD_BYTES_MAX)));
         }
         let mut written = 0;
         loop {
             match queue.next(BATCH_WRITES_MAX) {
-                Some(Next::Commit(batch)) => written += batch.writes.len(),
+                Some(Next::Commit(batch)) => written += batch.writes,
                 Some(Next::Refuse(_, WriteError::Overloaded { .. })) => break,
                 other => panic!("either a commit or the refusal is due, not {other:?}"),
             }

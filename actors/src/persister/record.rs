@@ -40,7 +40,7 @@ pub trait Record: Serialize + DeserializeOwned {
 }
 
 /// The checksum of an encoded record at its place.
-pub(super) fn checksum(table: Table, key: &[u8], record: &[u8]) -> u32 {
+fn checksum(table: Table, key: &[u8], record: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(table.0.as_bytes());
     hasher.update(&u64::try_from(key.len()).unwrap_or(u64::MAX).to_le_bytes());
@@ -49,11 +49,9 @@ pub(super) fn checksum(table: Table, key: &[u8], record: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Writes an encoded record, behind its checksum, to where it will lie. The space is exactly as long as both.
-pub(super) fn seal(table: Table, key: &[u8], record: &[u8], space: &mut [u8]) {
-    let (seal, rest) = space.split_at_mut(SEAL_BYTES);
-    seal.copy_from_slice(&checksum(table, key, record).to_le_bytes());
-    rest.copy_from_slice(record);
+/// What lies before an encoded record.
+pub(super) fn seal(table: Table, key: &[u8], record: &[u8]) -> [u8; SEAL_BYTES] {
+    checksum(table, key, record).to_le_bytes()
 }
 
 /// A record that was read, and whether it was written by this schema.
@@ -65,7 +63,7 @@ pub(super) enum Read<R> {
     Migrated(R),
 }
 
-/// Reads what [`seal`] wrote.
+/// Reads what lies behind a [`seal`].
 pub(super) fn unseal<R: Record>(key: &[u8], bytes: &[u8]) -> Result<Read<R>, DecodeError> {
     let Some((seal, record)) = bytes.split_first_chunk::<SEAL_BYTES>() else {
         return Err(DecodeError::TooShort { bytes: bytes.len() });
@@ -102,9 +100,7 @@ mod tests {
 
     fn sealed(key: &[u8], part: &Part) -> Vec<u8> {
         let record = encode(part);
-        let mut bytes = vec![0; SEAL_BYTES + record.len()];
-        seal(Part::TABLE, key, &record, &mut bytes);
-        bytes
+        [&seal(Part::TABLE, key, &record)[..], &record].concat()
     }
 
     #[test]

@@ -23,7 +23,8 @@ use super::errors::{LoadError, WriteError};
 use super::load::{self, Scan};
 use super::lock::Lock;
 use super::look::Overlay;
-use super::messages::{Loaded, Write};
+use super::messages::Loaded;
+use super::operations::Operations;
 use super::record::Record;
 use super::source::Source;
 
@@ -49,9 +50,9 @@ impl Store {
         Self { source, state: State::Open(database), lock: Some(lock) }
     }
 
-    /// Brings these writes to disk, all of them or none.
-    pub(super) fn commit(&mut self, writes: &[Write]) -> Result<(), WriteError> {
-        let committed = self.with_database(|database| commit::commit(database, writes));
+    /// Brings these to disk, all of them or none.
+    pub(super) fn commit(&mut self, operations: &Operations) -> Result<(), WriteError> {
+        let committed = self.with_database(|database| commit::commit(database, operations));
         committed.map_err(|cause| {
             self.fail();
             cause.into_write_error(self.source.path())

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use smallvec::SmallVec;
+
 use super::state::Stored;
 use crate::vocabulary::{AllocationId, RegistrationNumber};
 
@@ -12,8 +14,8 @@ const FEW_MAX: usize = 16;
 /// should they become many, they are indexed, so that none costs more for it.
 #[derive(Debug, Clone)]
 pub(super) enum Members {
-    /// In order of number, at most [`FEW_MAX`].
-    Few(Vec<Stored>),
+    /// In order of number, at most [`FEW_MAX`]. Most plugins never have a second one.
+    Few(SmallVec<[Stored; 1]>),
     /// The same with an index by allocation.
     Many {
         by_number: BTreeMap<RegistrationNumber, Stored>,
@@ -23,7 +25,7 @@ pub(super) enum Members {
 
 impl Default for Members {
     fn default() -> Self {
-        Self::Few(Vec::new())
+        Self::Few(SmallVec::new())
     }
 }
 
@@ -54,10 +56,6 @@ impl Members {
     pub(super) fn insert(&mut self, stored: Stored) {
         match self {
             Self::Few(members) if members.len() < FEW_MAX => {
-                if members.is_empty() {
-                    // Most plugins never have a second one.
-                    members.reserve_exact(1);
-                }
                 let place = members.partition_point(|other| other.number < stored.number);
                 members.insert(place, stored);
             }

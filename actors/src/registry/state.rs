@@ -5,6 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
+use smallvec::SmallVec;
+
 use super::draft::Draft;
 use super::members::Members;
 use super::messages::{Active, Entry, RegistryView, Standing};
@@ -82,13 +85,13 @@ impl Stored {
     }
 }
 
-/// What one message changes on disk.
+/// What one message changes on disk: almost always one row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredChange {
     /// These are written anew.
-    pub put: Vec<Stored>,
+    pub put: SmallVec<[Stored; 1]>,
     /// These are removed.
-    pub delete: Vec<RegistrationNumber>,
+    pub delete: SmallVec<[RegistrationNumber; 1]>,
     /// Numbers below this are handed out without writing it again.
     pub ceiling: Option<u64>,
 }
@@ -151,6 +154,10 @@ impl Counter {
     }
 }
 
+/// All plugins. They are looked up with every message, and hashing their names as std does would take longer than all else of
+/// that; the seed is as random as there.
+pub(super) type Plugins = HashMap<PluginKey, Plugin, RandomState>;
+
 /// One plugin with everyone who serves it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plugin {
@@ -178,7 +185,7 @@ pub struct Registry {
     pub(super) options: RegistryOptions,
     pub(super) run: RunNumber,
     pub(super) counter: Counter,
-    pub(super) plugins: HashMap<PluginKey, Plugin>,
+    pub(super) plugins: Plugins,
     pub(super) held: usize,
     pub(super) restored: Restored,
     pub(super) waiting: Waiting,
@@ -208,7 +215,7 @@ impl Registry {
             options: options.clone(),
             run: image.run,
             counter: Counter::starting_at(image.ceiling),
-            plugins: HashMap::new(),
+            plugins: Plugins::default(),
             held: image.stored.len(),
             restored: Restored::with_grace(options.restore_grace, image.run_age),
             waiting: Waiting::default(),

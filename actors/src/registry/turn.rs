@@ -1,12 +1,11 @@
 //! One message's turn at the plugins it names: who comes, who changes, who goes, and who is active after that.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::draft::Draft;
 use super::messages::{Active, Departure, RegistryNews};
 use super::restored::Restored;
-use super::state::{Activation, Counter, Plugin, Registry, Stored};
+use super::state::{Activation, Counter, Plugin, Plugins, Registry, Stored};
 use super::waiting::Waiting;
 use crate::vocabulary::{
     AllocationId, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
@@ -25,7 +24,7 @@ pub(super) struct Turn<'a> {
 
 impl Registry {
     /// The plugins, and a turn that notes in the draft what becomes of them.
-    pub(super) fn turn(&mut self, now: Timestamp) -> (&mut HashMap<PluginKey, Plugin>, Turn<'_>) {
+    pub(super) fn turn(&mut self, now: Timestamp) -> (&mut Plugins, Turn<'_>) {
         let Self { run, counter, plugins, held, restored, waiting, draft, .. } = self;
         (plugins, Turn { run: *run, now, counter, held, restored, waiting, draft })
     }

@@ -105,7 +105,10 @@ fn a_registry_that_writes_at_the_goodbye_of_the_unknown_breaks_r4() {
     spoiled(Law::R4, SMALL, |input, mut effects| {
         if is_goodbye(input) && effects.len() == 1 {
             let delete = vec![RegistrationNumber::new(1)];
-            effects.insert(0, Effect::Persist(StoredChange { delete, ..StoredChange::default() }));
+            effects.insert(
+                0,
+                Effect::Persist(StoredChange { delete: delete.into(), ..StoredChange::default() }),
+            );
         }
         effects
     });

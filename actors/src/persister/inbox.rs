@@ -1,0 +1,202 @@
+//! Where everything is laid that the persister is to do, in the order of its arrival and from any thread.
+//!
+//! It is the persister's mailbox. An actor's own would take a piece of memory and a wakeup for each write; here a write is laid
+//! straight to those it shares its commit with, and the actor is called once for as many as come while it is at work.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use actix::Recipient;
+
+use super::messages::{OpenLedger, Settled, Write};
+use super::operations::Operations;
+use super::pacing::is_crowd;
+use super::queue::{Batch, Next, Progress, Queue};
+use super::worker::Job;
+
+type Waiting = Queue<Recipient<Settled>, Job>;
+
+/// What waits for the persister.
+pub(super) struct Inbox {
+    content: Mutex<Content>,
+    /// Writes that were laid here and are not settled.
+    depth: AtomicUsize,
+    /// Commits so far, whether they succeeded or not.
+    commits: AtomicU64,
+}
+
+struct Content {
+    queue: Waiting,
+    /// Whether the actor will look here again without being called.
+    is_attended: bool,
+    /// Whether the actor has gone for good.
+    is_closed: bool,
+}
+
+impl Inbox {
+    pub(super) fn new() -> Self {
+        let content = Content { queue: Queue::new(), is_attended: false, is_closed: false };
+        Self { content: Mutex::new(content), depth: AtomicUsize::new(0), commits: AtomicU64::new(0) }
+    }
+
+    /// How many writes were laid here and are not settled yet.
+    pub(super) fn depth(&self) -> usize {
+        self.depth.load(Ordering::Relaxed)
+    }
+
+    /// How many commits there were.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of a commit.
+    pub(super) fn count_commit(&self) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lays a write here. True: the actor must be called.
+    pub(super) fn lay_write(&self, write: &Write) -> bool {
+        self.lay(|queue| {
+            if queue.push(write) {
+                self.depth.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    }
+
+    /// Lays work with the database here, behind every write that was laid before. True: the actor must be called.
+    pub(super) fn lay_job(&self, job: Job) -> bool {
+        self.lay(|queue| queue.push_job(job))
+    }
+
+    /// Says who is told of an owner's writes from now on.
+    pub(super) fn open_ledger(&self, open: OpenLedger) {
+        self.lock().queue.open_ledger(open.owner, open.settled);
+    }
+
+    fn lay(&self, lay: impl FnOnce(&mut Waiting)) -> bool {
+        let mut content = self.lock();
+        if content.is_closed {
+            return false;
+        }
+        lay(&mut content.queue);
+        !std::mem::replace(&mut content.is_attended, true)
+    }
+
+    /// How many writes wait.
+    pub(super) fn writes(&self) -> usize {
+        self.lock().queue.writes()
+    }
+
+    /// What to do next. If there is nothing, the actor is called when there is.
+    pub(super) fn next(&self, writes_max: usize) -> Option<Next<Job>> {
+        let mut content = self.lock();
+        let next = content.queue.next(writes_max);
+        content.is_attended = next.is_some();
+        next
+    }
+
+    /// The next commit, if so many wait by now that it need not wait for those of the last one, of whom there were so many.
+    pub(super) fn next_of_crowd(&self, settled: usize) -> Option<Batch> {
+        let mut content = self.lock();
+        if is_crowd(content.queue.writes(), settled) { content.queue.next_batch() } else { None }
+    }
+
+    /// Takes note that so many writes are settled, and gives what is to be told to whom. A failure takes along what depends on
+    /// it; how many writes that were is said too.
+    pub(super) fn settle(
+        &self,
+        progress: &[Progress],
+        writes: usize,
+        is_failed: bool,
+    ) -> (Vec<(Progress, Recipient<Settled>)>, usize) {
+        let mut content = self.lock();
+        let dropped = if is_failed { content.queue.fail(progress) } else { 0 };
+        self.depth.fetch_sub(writes + dropped, Ordering::Relaxed);
+        let listeners = progress.iter().filter_map(|one| Some((*one, content.queue.listener(one)?.clone())));
+        (listeners.collect(), dropped)
+    }
+
+    /// Takes the memory of a batch back.
+    pub(super) fn take_back(&self, operations: Operations) {
+        self.lock().queue.take_back(operations);
+    }
+
+    /// Lets go of everything, and takes nothing any more: whoever waits for work of theirs learns that nobody does it.
+    pub(super) fn close(&self) {
+        let mut content = self.lock();
+        content.is_closed = true;
+        let waiting = std::mem::replace(&mut content.queue, Queue::new());
+        drop(content);
+        drop(waiting);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").field("depth", &self.depth()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages::{Operation, Owner, Table};
+    use super::*;
+
+    fn write(sequence: u64) -> Write {
+        let operations = vec![Operation::Delete { table: Table("t"), key: vec![7] }];
+        Write { owner: Owner("registry"), epoch: 1, sequence, operations }
+    }
+
+    fn holding(writes: u64) -> Inbox {
+        let inbox = Inbox::new();
+        lay_writes(&inbox, writes);
+        inbox
+    }
+
+    fn lay_writes(inbox: &Inbox, writes: u64) {
+        for sequence in 0..writes {
+            inbox.lay_write(&write(sequence));
+        }
+    }
+
+    #[test]
+    fn the_actor_is_called_once_for_all_that_comes_until_it_has_found_nothing() {
+        let inbox = Inbox::new();
+        assert!(inbox.lay_write(&write(1)), "nobody looks");
+        assert!(!inbox.lay_write(&write(2)), "it was called already");
+        assert!(matches!(inbox.next(1), Some(Next::Commit(_))));
+        assert!(!inbox.lay_write(&write(3)), "it will look again");
+        assert!(matches!(inbox.next(7), Some(Next::Commit(_))));
+        assert!(inbox.next(7).is_none());
+        assert!(inbox.lay_job(Box::new(|_| ())), "nobody looks any more");
+    }
+
+    #[test]
+    fn the_thread_takes_a_crowd_itself_and_leaves_few_and_jobs_to_the_actor_p1() {
+        let batch = holding(256).next_of_crowd(512).expect("half of those before are enough");
+        assert_eq!(batch.writes, 256);
+        assert!(holding(255).next_of_crowd(512).is_none(), "most of them are on their way");
+        assert!(holding(10).next_of_crowd(8).is_none(), "few share what they can");
+        let inbox = Inbox::new();
+        inbox.lay_job(Box::new(|_| ()));
+        lay_writes(&inbox, 256);
+        assert!(inbox.next_of_crowd(256).is_none(), "a job came before them");
+        assert!(matches!(inbox.next(256), Some(Next::Job(_))));
+    }
+
+    #[test]
+    fn who_waits_for_work_learns_that_nobody_does_it_any_more() {
+        let inbox = holding(1);
+        let (answer, mut answered) = tokio::sync::oneshot::channel::<()>();
+        inbox.lay_job(Box::new(move |_| answer.send(()).unwrap_or_default()));
+        inbox.close();
+        let closed = Err(tokio::sync::oneshot::error::TryRecvError::Closed);
+        assert_eq!(answered.try_recv(), closed);
+        assert!(!inbox.lay_write(&write(2)), "there is nobody to call");
+        assert_eq!(inbox.writes(), 0);
+    }
+}

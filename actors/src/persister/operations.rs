@@ -1,0 +1,186 @@
+//! The operations of many writes, laid one behind the other in as few pieces of memory as possible.
+//!
+//! With hundreds of writes under way, to take and give back a few small pieces for each of them would cost more than all else
+//! that is done with it on this side of the disk.
+
+use super::messages::{Operation, Table};
+use super::record::{self, SEAL_BYTES};
+
+/// Operations that are kept for their memory may have taken this much.
+const SPARE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Operations in their order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Operations {
+    laid: Vec<Laid>,
+    /// Key and sealed record of each, without anything between them.
+    bytes: Vec<u8>,
+}
+
+/// Where one operation belongs, and how many bytes it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Laid {
+    table: Table,
+    key: usize,
+    /// Record and seal; `None` if the record with this key is removed.
+    sealed: Option<usize>,
+}
+
+impl Laid {
+    fn bytes(self) -> usize {
+        self.key + self.sealed.unwrap_or(0)
+    }
+}
+
+/// One of them, as it is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Change<'a> {
+    pub(super) table: Table,
+    pub(super) key: &'a [u8],
+    /// The record to write, under its seal; `None` to remove it.
+    pub(super) sealed: Option<&'a [u8]>,
+}
+
+impl Operations {
+    /// Lays one down behind the others. A record is sealed here, where the thread that commits has no work with it.
+    pub(super) fn push(&mut self, operation: &Operation) {
+        let (table, key, record) = match operation {
+            Operation::Put { table, key, record } => (*table, key, Some(record)),
+            Operation::Delete { table, key } => (*table, key, None),
+        };
+        self.bytes.extend_from_slice(key);
+        if let Some(record) = record {
+            self.bytes.extend_from_slice(&record::seal(table, key, record));
+            self.bytes.extend_from_slice(record);
+        }
+        let sealed = record.map(|record| SEAL_BYTES + record.len());
+        self.laid.push(Laid { table, key: key.len(), sealed });
+    }
+
+    /// Takes so many of the first out, into memory that nobody uses any more. All of them simply change places with it.
+    pub(super) fn take_first(&mut self, count: usize, mut unused: Self) -> Self {
+        unused.clear();
+        if count >= self.laid.len() {
+            return std::mem::replace(self, unused);
+        }
+        let bytes = self.laid.iter().take(count).map(|laid| laid.bytes()).sum();
+        unused.laid.extend(self.laid.drain(..count));
+        unused.bytes.extend_from_slice(&self.bytes[..bytes]);
+        self.bytes.drain(..bytes);
+        unused
+    }
+
+    /// Keeps those of which this says so, and asks once for each, in order.
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut() -> bool) {
+        let mut kept = Self::default();
+        let mut rest = self.bytes.as_slice();
+        for laid in &self.laid {
+            let (bytes, behind) = rest.split_at(laid.bytes());
+            rest = behind;
+            if is_kept() {
+                kept.laid.push(*laid);
+                kept.bytes.extend_from_slice(bytes);
+            }
+        }
+        *self = kept;
+    }
+
+    /// The changes, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Change<'_>> {
+        let mut rest = self.bytes.as_slice();
+        self.laid.iter().map(move |laid| {
+            let (bytes, behind) = rest.split_at(laid.bytes());
+            rest = behind;
+            let (key, sealed) = bytes.split_at(laid.key);
+            Change { table: laid.table, key, sealed: laid.sealed.map(|_| sealed) }
+        })
+    }
+
+    /// Forgets all of them, and keeps their memory unless it is much.
+    pub(super) fn clear(&mut self) {
+        self.laid.clear();
+        self.bytes.clear();
+        if self.bytes.capacity() > SPARE_BYTES_MAX {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: Table = Table("t");
+
+    fn put(key: &[u8], record: &[u8]) -> Operation {
+        Operation::Put { table: TABLE, key: key.to_vec(), record: record.to_vec() }
+    }
+
+    fn delete(key: &[u8]) -> Operation {
+        Operation::Delete { table: TABLE, key: key.to_vec() }
+    }
+
+    fn laid(operations: &[Operation]) -> Operations {
+        let mut laid = Operations::default();
+        operations.iter().for_each(|operation| laid.push(operation));
+        laid
+    }
+
+    /// Keys and records, of which each is under a seal that fits.
+    fn told(operations: &Operations) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let told = operations.iter().map(|Change { table, key, sealed }| {
+            let record = sealed.map(|sealed| {
+                let (seal, record) = sealed.split_first_chunk().expect("a seal comes first");
+                assert_eq!(*seal, record::seal(table, key, record));
+                record.to_vec()
+            });
+            (key.to_vec(), record)
+        });
+        told.collect()
+    }
+
+    fn row(key: &[u8], record: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
+        (key.to_vec(), Some(record.to_vec()))
+    }
+
+    fn gone(key: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
+        (key.to_vec(), None)
+    }
+
+    #[test]
+    fn what_is_laid_down_comes_out_in_its_order_whatever_is_empty_p1() {
+        let operations = laid(&[put(b"k", b"one"), delete(b"k"), put(b"", b""), put(b"long", b"r")]);
+        let expected = [row(b"k", b"one"), gone(b"k"), row(b"", b""), row(b"long", b"r")];
+        assert_eq!(told(&operations), expected);
+    }
+
+    #[test]
+    fn the_first_are_taken_and_the_rest_stays_as_it_was_p1() {
+        let mut operations = laid(&[put(b"a", b"1"), delete(b"b"), put(b"c", b"333")]);
+        let first = operations.take_first(2, laid(&[put(b"old", b"old")]));
+        assert_eq!(told(&first), [row(b"a", b"1"), gone(b"b")]);
+        assert_eq!(told(&operations), [row(b"c", b"333")]);
+        let rest = operations.take_first(7, first);
+        assert_eq!(told(&rest), [row(b"c", b"333")]);
+        assert_eq!(told(&operations), []);
+    }
+
+    #[test]
+    fn those_that_depend_on_a_failure_are_taken_out_of_the_middle_p3() {
+        let mut operations = laid(&[put(b"a", b"1"), delete(b"b"), put(b"c", b"333"), delete(b"d")]);
+        let mut kept = [true, false, false, true].into_iter();
+        operations.retain(|| kept.next().unwrap());
+        assert_eq!(told(&operations), [row(b"a", b"1"), gone(b"d")]);
+    }
+
+    #[test]
+    fn much_memory_is_given_back() {
+        let mut operations = laid(&[put(b"a", &vec![0; SPARE_BYTES_MAX + 1])]);
+        operations.clear();
+        assert_eq!(operations.bytes.capacity(), 0);
+        let mut operations = laid(&[put(b"a", &[0; 100])]);
+        operations.clear();
+        assert!(operations.bytes.capacity() >= 100);
+        assert_eq!(told(&operations), []);
+    }
+}
