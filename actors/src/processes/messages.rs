@@ -119,6 +119,7 @@ pub struct ProcessReported {
 
 conversation! {
     /// What is said to the owner of the processes.
+    #[derive(Clone)]
     pub enum ProcessesAsk -> ProcessesAnswer for Processes {
         LaunchProcess => Result<Launched, LaunchError>,
         RecallProcess => Result<Recalled, RecallError>,

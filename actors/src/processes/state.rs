@@ -140,7 +140,7 @@ pub(super) enum Waiter {
 }
 
 /// One process.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) record: ProcessRecord,
     /// `None` for one that was found.
@@ -221,7 +221,7 @@ pub(super) enum Sweeping {
 }
 
 /// The machine: see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Processes {
     pub(super) options: ProcessesOptions,
     pub(super) entries: BTreeMap<ProcessName, Entry>,

@@ -29,6 +29,8 @@ mod inventory;
 
 mod drivers;
 
+mod processes;
+
 mod simulator;
 
 pub use drivers::{
@@ -40,6 +42,7 @@ pub use instances::{
 };
 pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryWorld, Word};
 pub use law::Law;
+pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWorld};
 pub use registry::{Outcome, RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
 pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
 pub use simulator::{

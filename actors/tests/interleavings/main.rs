@@ -6,10 +6,12 @@
 mod broken_drivers;
 mod broken_instances;
 mod broken_inventory;
+mod broken_processes;
 mod broken_registry;
 mod drivers;
 mod instances;
 mod inventory;
+mod processes;
 mod registry;
 
 use std::time::Instant;

@@ -1,0 +1,112 @@
+//! What can happen to the owner of the processes in a small world, and how much of it.
+
+use std::fmt;
+
+use crate::shell::StopMode;
+use crate::vocabulary::Attempt;
+
+/// How much may happen, of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessesBounds {
+    /// How often somebody wants the process launched.
+    pub launches: u8,
+    /// How often somebody wants it ended, or wants to know what became of it.
+    pub orders: u8,
+    /// How often a launch or a sweep fails.
+    pub faults: u8,
+    /// How often a process ends by itself.
+    pub exits: u8,
+    /// How often the actor of a process falls.
+    pub falls: u8,
+    /// How many commits fail.
+    pub failures: u8,
+    /// How many steps crash.
+    pub crashes: u8,
+    /// How often the host is killed.
+    pub kills: u8,
+    /// How often time passes until something is due.
+    pub pauses: u8,
+    /// Whether the process outlives its host.
+    pub survives: bool,
+    /// In which ways the host may end, once.
+    pub stops: &'static [StopMode],
+}
+
+impl ProcessesBounds {
+    /// Nothing happens.
+    pub const NONE: Self = Self {
+        launches: 0,
+        orders: 0,
+        faults: 0,
+        exits: 0,
+        falls: 0,
+        failures: 0,
+        crashes: 0,
+        kills: 0,
+        pauses: 0,
+        survives: true,
+        stops: &[],
+    };
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessesEvent {
+    /// Somebody wants the process launched.
+    Launch,
+    /// Somebody wants it ended.
+    End,
+    /// Somebody wants to know what became of it.
+    Recall,
+    /// The actor of a process goes one step on, or what it is at fails.
+    Act(Attempt, bool),
+    /// A word of an actor arrives.
+    Deliver(Attempt),
+    /// It is told which actors have ended.
+    Endings,
+    /// What stands in no record is ended, or could not be looked for.
+    Sweep(bool),
+    /// A process ends by itself.
+    Exit(usize),
+    /// The actor of a process falls.
+    Fall(Attempt),
+    /// What waits is on disk, or nothing of it.
+    Settle(bool),
+    /// The records are read.
+    Load,
+    /// Time passes until something is due.
+    Pass,
+    /// The next step crashes.
+    Crash,
+    /// The host is killed, and so many of its writes had reached the disk.
+    Kill(usize),
+    /// The host ends.
+    Stop(StopMode),
+}
+
+/// As a line of a history.
+impl fmt::Display for ProcessesEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Launch => f.write_str("launch"),
+            Self::End => f.write_str("end"),
+            Self::Recall => f.write_str("recall"),
+            Self::Act(life, false) => write!(f, "act life={life}"),
+            Self::Act(life, true) => write!(f, "fail life={life}"),
+            Self::Deliver(life) => write!(f, "deliver life={life}"),
+            Self::Endings => f.write_str("deliver endings"),
+            Self::Sweep(true) => f.write_str("sweep"),
+            Self::Sweep(false) => f.write_str("sweep fails"),
+            Self::Exit(place) => write!(f, "exit process={place}"),
+            Self::Fall(life) => write!(f, "fall life={life}"),
+            Self::Settle(true) => f.write_str("settle"),
+            Self::Settle(false) => f.write_str("settle fails"),
+            Self::Load => f.write_str("load"),
+            Self::Pass => f.write_str("pass-until-due"),
+            Self::Crash => f.write_str("crash-next processes"),
+            Self::Kill(reached) => write!(f, "kill-host reached={reached}"),
+            Self::Stop(StopMode::Stop) => f.write_str("stop"),
+            Self::Stop(StopMode::Detach) => f.write_str("detach"),
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What the owner of the processes stands on: processes, and the actors that start, watch and end them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::super::law::Law;
+use super::super::witness::Verdict;
+use crate::process::{
+    EndedBy, Exit, Identity, LaunchError, Lifetime, Over, ProcessConfig, ProcessEnding, ProcessName,
+    ProcessNews, ProcessTag, Why,
+};
+use crate::processes::ChildEnded;
+use crate::shell::{Ending, StopMode};
+use crate::vocabulary::Attempt;
+
+/// A process that runs.
+#[derive(Debug, Clone)]
+struct Running {
+    name: ProcessName,
+    lifetime: Lifetime,
+}
+
+/// What an actor of a process is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// It has done nothing yet.
+    Begun,
+    /// Its process runs and is not ready.
+    Spawned,
+    /// Its process is ready.
+    Watching,
+    /// It has said its last word, or has fallen.
+    Over,
+}
+
+/// The actor of one process.
+#[derive(Debug, Clone)]
+struct Actor {
+    config: ProcessConfig,
+    at: At,
+    is_to_end: bool,
+    stop: Option<StopMode>,
+    ending: Ending,
+    /// What it said that has not arrived.
+    said: VecDeque<ProcessNews>,
+}
+
+/// All processes that run, and all actors.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ground {
+    running: BTreeMap<ProcessTag, Running>,
+    actors: BTreeMap<Attempt, Actor>,
+    pub(super) verdict: Verdict,
+}
+
+impl Ground {
+    // === What is ordered ===
+
+    pub(super) fn start(&mut self, life: Attempt, config: ProcessConfig) {
+        let actor = Actor {
+            config,
+            at: At::Begun,
+            is_to_end: false,
+            stop: None,
+            ending: Ending::Normal,
+            said: VecDeque::new(),
+        };
+        self.actors.insert(life, actor);
+    }
+
+    pub(super) fn end(&mut self, life: Attempt) {
+        if let Some(actor) = self.actors.get_mut(&life) {
+            actor.is_to_end = true;
+        }
+    }
+
+    pub(super) fn stop(&mut self, life: Attempt, mode: StopMode) {
+        if let Some(actor) = self.actors.get_mut(&life) {
+            actor.stop = Some(mode);
+        }
+    }
+
+    /// Actors are no more. A launch that has not come to its end is undone, and what is ready goes on.
+    pub(super) fn release(&mut self) {
+        for actor in std::mem::take(&mut self.actors).into_values() {
+            if actor.at == At::Spawned {
+                self.running.remove(&actor.config.record.tag);
+            }
+        }
+    }
+
+    /// What stands in no record is ended.
+    pub(super) fn sweep(&mut self, known: &[ProcessTag]) {
+        self.running.retain(|tag, _| known.contains(tag));
+    }
+
+    /// The host is killed: what is bound to it ends with it, and whatever else runs goes on.
+    pub(super) fn next_run(&mut self) {
+        self.actors.clear();
+        self.running.retain(|_, process| process.lifetime == Lifetime::Surviving);
+    }
+
+    // === What happens ===
+
+    /// The processes that run.
+    pub(super) fn running(&self) -> impl Iterator<Item = ProcessTag> + '_ {
+        self.running.keys().copied()
+    }
+
+    pub(super) fn runs(&self, tag: ProcessTag) -> bool {
+        self.running.contains_key(&tag)
+    }
+
+    /// A process ends by itself.
+    pub(super) fn exit(&mut self, place: usize) {
+        let tag = self.running().nth(place);
+        if let Some(tag) = tag {
+            self.running.remove(&tag);
+        }
+    }
+
+    /// The actors that have something to do.
+    pub(super) fn busy(&self) -> impl Iterator<Item = Attempt> + '_ {
+        let is_busy = |actor: &Actor| match actor.at {
+            At::Begun | At::Spawned => true,
+            At::Watching => actor.is_to_end || actor.stop.is_some() || !self.runs(actor.config.record.tag),
+            At::Over => false,
+        };
+        self.actors.iter().filter(move |(_, actor)| is_busy(actor)).map(|(life, _)| *life)
+    }
+
+    /// The actors whose launch can fail.
+    pub(super) fn launching(&self) -> impl Iterator<Item = Attempt> + '_ {
+        let is_launching =
+            |actor: &Actor| actor.config.spec.is_some() && matches!(actor.at, At::Begun | At::Spawned);
+        self.actors.iter().filter(move |(_, actor)| is_launching(actor)).map(|(life, _)| *life)
+    }
+
+    /// The actors that could fall.
+    pub(super) fn standing(&self) -> impl Iterator<Item = Attempt> + '_ {
+        self.actors.iter().filter(|(_, actor)| actor.at != At::Over).map(|(life, _)| *life)
+    }
+
+    /// An actor falls without a last word. Its launch is undone; a process that is ready hears nothing of it.
+    pub(super) fn fall(&mut self, life: Attempt) {
+        let Some(actor) = self.actors.get_mut(&life) else { return };
+        actor.ending = Ending::Panicked("a drill".to_owned());
+        if std::mem::replace(&mut actor.at, At::Over) == At::Spawned {
+            self.running.remove(&actor.config.record.tag);
+        }
+    }
+
+    /// An actor goes one step on. What it is at fails if it `fails`.
+    pub(super) fn act(&mut self, life: Attempt, fails: bool) {
+        let Some(mut actor) = self.actors.remove(&life) else { return };
+        match actor.at {
+            At::Begun if actor.config.spec.is_some() => self.spawn(&mut actor, fails),
+            At::Begun => self.look(&mut actor),
+            At::Spawned => self.get_ready(&mut actor, fails),
+            At::Watching => self.watch(&mut actor),
+            At::Over => {}
+        }
+        self.actors.insert(life, actor);
+    }
+
+    fn spawn(&mut self, actor: &mut Actor, fails: bool) {
+        let record = &actor.config.record;
+        let name = record.name.clone();
+        if actor.is_to_end || actor.stop.is_some() {
+            return actor.over(Over::NotStarted(LaunchError::Stopped { name }));
+        }
+        if fails {
+            let reason = "it cannot be started".to_owned();
+            return actor.over(Over::NotStarted(LaunchError::Failed { name, reason }));
+        }
+        if self.running.values().any(|process| process.name == name) {
+            self.verdict.cry(Law::Prc3, || format!("a second process of {name} is started beside the first"));
+        }
+        self.running.insert(record.tag, Running { name, lifetime: record.lifetime });
+        actor.said.push_back(ProcessNews::Spawned(identity()));
+        actor.at = At::Spawned;
+    }
+
+    /// It looks for a process that an earlier owner left.
+    fn look(&mut self, actor: &mut Actor) {
+        let record = &actor.config.record;
+        if actor.stop.is_some() {
+            return actor.over(Over::Unsettled);
+        }
+        if self.runs(record.tag) && record.is_ready {
+            let handshake = record.handshake.clone();
+            actor.said.push_back(ProcessNews::Ready { identity: identity(), handshake, is_adopted: true });
+            actor.at = At::Watching;
+            return;
+        }
+        let why = if self.running.remove(&record.tag).is_some() {
+            Why::Left("it was never ready".to_owned())
+        } else {
+            Why::NotProven("nothing of it runs".to_owned())
+        };
+        actor.ended(why);
+    }
+
+    fn get_ready(&mut self, actor: &mut Actor, fails: bool) {
+        let tag = actor.config.record.tag;
+        if !self.runs(tag) {
+            return actor.ended(Why::Itself);
+        }
+        if actor.is_to_end || actor.stop.is_some() || fails {
+            self.running.remove(&tag);
+            return actor.ended(if fails { Why::TimedOut(Duration::from_secs(60)) } else { Why::Asked });
+        }
+        actor.said.push_back(ProcessNews::Ready { identity: identity(), handshake: None, is_adopted: false });
+        actor.at = At::Watching;
+    }
+
+    fn watch(&mut self, actor: &mut Actor) {
+        let record = &actor.config.record;
+        if !self.runs(record.tag) {
+            return actor.ended(Why::Itself);
+        }
+        let is_left = actor.stop == Some(StopMode::Detach) && record.lifetime == Lifetime::Surviving;
+        if is_left && !actor.is_to_end {
+            return actor.over(Over::Detached(record.positions));
+        }
+        self.running.remove(&record.tag);
+        actor.said.push_back(ProcessNews::Stopping);
+        actor.ended(Why::Asked);
+    }
+
+    // === What is told ===
+
+    /// The actors of which a word is on its way.
+    pub(super) fn speaking(&self) -> impl Iterator<Item = Attempt> + '_ {
+        self.actors.iter().filter(|(_, actor)| !actor.said.is_empty()).map(|(life, _)| *life)
+    }
+
+    /// The next word of an actor arrives.
+    pub(super) fn take_word(&mut self, life: Attempt) -> Option<(ProcessName, ProcessNews)> {
+        let actor = self.actors.get_mut(&life)?;
+        let news = actor.said.pop_front()?;
+        Some((actor.config.record.name.clone(), news))
+    }
+
+    /// Whether an actor has ended whose last word has arrived.
+    pub(super) fn has_endings(&self) -> bool {
+        self.actors.values().any(Actor::is_gone)
+    }
+
+    pub(super) fn take_endings(&mut self) -> Vec<ChildEnded> {
+        let gone = self.actors.iter().filter(|(_, actor)| actor.is_gone());
+        let ended = gone.map(|(life, actor)| ChildEnded {
+            name: actor.config.record.name.clone(),
+            life: *life,
+            ending: actor.ending.clone(),
+        });
+        let ended = ended.collect();
+        self.actors.retain(|_, actor| !actor.is_gone());
+        ended
+    }
+}
+
+impl Actor {
+    fn is_gone(&self) -> bool {
+        self.at == At::Over && self.said.is_empty()
+    }
+
+    fn over(&mut self, over: Over) {
+        self.said.push_back(ProcessNews::Over(Box::new(over)));
+        self.at = At::Over;
+    }
+
+    fn ended(&mut self, why: Why) {
+        let record = &self.config.record;
+        let ending = ProcessEnding {
+            name: record.name.clone(),
+            tag: record.tag,
+            pid: Some(identity().pid),
+            exit: Exit::Code(0),
+            by: if why == Why::Asked { EndedBy::Request } else { EndedBy::Itself },
+            uptime: Duration::ZERO,
+            last_output: Vec::new(),
+            last_errors: Vec::new(),
+            panic: None,
+        };
+        self.over(Over::Ended { ending, why, diagnosis: Vec::new() });
+    }
+}
+
+fn identity() -> Identity {
+    Identity { pid: 10, started_ticks: 100, boot_id: "boot".to_owned(), executable: None }
+}

@@ -1,0 +1,15 @@
+//! The owner of the processes in the simulation: its laws, what it stands on, and a world so small that every order is tried.
+
+mod disk;
+mod ground;
+
+mod laws;
+
+mod event;
+mod world;
+
+mod ending;
+
+pub use event::{ProcessesBounds, ProcessesEvent};
+pub use laws::ProcessesLaws;
+pub use world::ProcessesWorld;

@@ -1,0 +1,92 @@
+//! Owners of processes that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use callboard_actors::process::{Executable, ProcessSpec};
+use callboard_actors::processes::{Processes, ProcessesCall, ProcessesChange};
+use callboard_actors::shell::{Effect, StopMode};
+use callboard_actors::simulation::{Law, Misreads, ProcessesBounds, ProcessesWorld, Spoil, Spoils, Tamper};
+
+use crate::{is_found_out, without};
+
+const LAUNCHED: ProcessesBounds = ProcessesBounds { launches: 1, ..ProcessesBounds::NONE };
+const KILLED: ProcessesBounds = ProcessesBounds { launches: 2, kills: 1, ..ProcessesBounds::NONE };
+
+fn found_out(law: Law, bounds: ProcessesBounds, tamper: impl Tamper<Processes> + 'static) {
+    let broken = ProcessesWorld::new(bounds, Some(Rc::new(tamper)));
+    is_found_out(law, &broken, &ProcessesWorld::new(bounds, None));
+}
+
+fn spoiled(law: Law, bounds: ProcessesBounds, spoil: Spoil<Processes>) {
+    found_out(law, bounds, Spoils(spoil));
+}
+
+const fn keeps(effect: &Effect<Processes>) -> bool {
+    matches!(effect, Effect::Persist(ProcessesChange::Keep(_)))
+}
+
+#[test]
+fn an_owner_that_starts_a_process_before_it_is_written_down_breaks_prc_09() {
+    spoiled(Law::Prc9, LAUNCHED, |_, mut effects| {
+        effects.sort_by_key(keeps);
+        effects
+    });
+}
+
+#[test]
+fn an_owner_that_writes_no_intent_down_breaks_prc_09() {
+    spoiled(Law::Prc9, LAUNCHED, |_, effects| without(effects, keeps));
+}
+
+#[test]
+fn an_owner_that_retires_a_record_when_its_process_is_ready_breaks_prc_09() {
+    spoiled(Law::Prc9, LAUNCHED, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Persist(change @ ProcessesChange::Keep(_)) = effect
+                && let ProcessesChange::Keep(records) = &*change
+                && let Some(record) = records.iter().find(|record| record.is_ready)
+            {
+                *change = ProcessesChange::Forget(record.name.clone());
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_owner_that_retires_no_record_breaks_prc_09() {
+    spoiled(Law::Prc9, ProcessesBounds { exits: 1, ..LAUNCHED }, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Persist(ProcessesChange::Forget(_))))
+    });
+}
+
+#[test]
+fn an_owner_that_launches_anew_what_it_has_to_look_for_breaks_prc_03() {
+    spoiled(Law::Prc3, KILLED, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: ProcessesCall::Start { config, .. }, .. } = effect {
+                config.spec = Some(Arc::new(ProcessSpec::new(Executable::at("/bin/plugin"))));
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_owner_that_forgets_what_an_earlier_run_left_breaks_prc_09() {
+    found_out(Law::Prc9, KILLED, Misreads(|_| Vec::new()));
+}
+
+#[test]
+fn an_owner_that_leaves_its_processes_running_when_it_stops_breaks_s4() {
+    let bounds = ProcessesBounds { stops: &[StopMode::Stop], ..LAUNCHED };
+    spoiled(Law::S4, bounds, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: ProcessesCall::Stop { mode, .. }, .. } = effect {
+                *mode = StopMode::Detach;
+            }
+        }
+        effects
+    });
+}

@@ -1,0 +1,43 @@
+//! The owner of the processes with its disk and the actors of one process: every order of launches, ends, exits, falls, failed and
+//! unfinished writes, crashes, killed hosts, time and the wish to stop.
+
+use callboard_actors::shell::StopMode;
+use callboard_actors::simulation::{ProcessesBounds, ProcessesWorld};
+
+use crate::{is_full, try_all};
+
+const NONE: ProcessesBounds = ProcessesBounds::NONE;
+const LAUNCHED: ProcessesBounds = ProcessesBounds { launches: 1, ..NONE };
+const EITHER: &[StopMode] = &[StopMode::Stop, StopMode::Detach];
+
+fn holds(what: &str, small: ProcessesBounds, full: ProcessesBounds) {
+    let bounds = if is_full() { full } else { small };
+    try_all(what, &ProcessesWorld::new(bounds, None));
+}
+
+#[test]
+fn every_order_of_launches_ends_and_exits_leaves_one_process_or_none_prc_03_prc_09() {
+    let ends = ProcessesBounds { launches: 2, orders: 1, exits: 1, ..NONE };
+    holds("launches and ends", ends, ProcessesBounds { faults: 1, ..ends });
+    let falls = ProcessesBounds { falls: 1, exits: 1, orders: 1, pauses: 1, ..LAUNCHED };
+    holds("actors of processes fall", falls, ProcessesBounds { launches: 2, ..falls });
+}
+
+#[test]
+fn every_order_of_a_killed_host_leaves_nothing_unowned_and_nothing_twice_prc_09() {
+    let killed = ProcessesBounds { launches: 2, kills: 1, exits: 1, ..NONE };
+    holds("a host is killed at a launch", killed, ProcessesBounds { kills: 2, ..killed });
+    let bound = ProcessesBounds { survives: false, ..killed };
+    holds("a host is killed, its process is bound", bound, ProcessesBounds { kills: 2, ..bound });
+}
+
+#[test]
+fn every_order_of_crashes_failed_writes_and_a_stop_keeps_records_and_processes_together_prc_09_s4() {
+    let crashes = ProcessesBounds { exits: 1, crashes: 1, ..LAUNCHED };
+    holds("the owner crashes", crashes, ProcessesBounds { launches: 2, ..crashes });
+    let failures = ProcessesBounds { exits: 1, failures: 1, pauses: 1, ..LAUNCHED };
+    let more = ProcessesBounds { launches: 2, ..failures };
+    holds("writes of processes fail", failures, more);
+    let stops = ProcessesBounds { orders: 1, exits: 1, stops: EITHER, ..LAUNCHED };
+    holds("the owner of the processes stops", stops, ProcessesBounds { launches: 2, ..stops });
+}
