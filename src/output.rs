@@ -41,10 +41,18 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
         return fs::write(path, text);
     }
     let path = if known.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Nobody knows the name of a file that is there for a moment only, so nothing is said of that one.
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound && !parent.exists();
     let usual = fs::Permissions::from_mode(FILE_MODE);
-    let mut next =
-        tempfile::Builder::new().permissions(usual).tempfile_in(parent.unwrap_or(Path::new(".")))?;
+    let next = tempfile::Builder::new().permissions(usual).tempfile_in(parent);
+    let mut next = next.map_err(|error| match is_missing(&error) {
+        true => io::Error::new(
+            error.kind(),
+            format!("there is no directory {}; make it before", parent.display()),
+        ),
+        false => error.raw_os_error().map_or(error, io::Error::from_raw_os_error),
+    })?;
     if let Some(known) = known {
         next.as_file().set_permissions(known.permissions())?;
     }

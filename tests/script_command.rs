@@ -60,6 +60,7 @@ fn a_mistake_has_its_line_and_what_was_expected() {
             "s:1: nothing is known of now; say: host start|start-beside|stop|detach|kill",
         ),
         ("host start\nlist\n", "s:3: the script ends here without `---`"),
+        ("host start\nlist", "s:3: the script ends here without `---`"),
         ("host start\nlist \"\n---\n", "s:2: this is no line of a script: list \";"),
         ("host start\nlist /all\n---\n", "s:2: this is no line of a script: list /all; a word that begins"),
         ("host start\ncrash instance csi-node/zfs\n---\n", "s:2: no instance csi-node/zfs runs; there are "),
@@ -114,7 +115,7 @@ fn a_picture_needs_a_place_and_an_ending() {
     refused(
         stage.path(),
         &["--diagram", "nowhere/run.svg", "s"],
-        "callboard: nowhere/run.svg: cannot be written: No such file or directory",
+        "callboard: nowhere/run.svg: cannot be written: there is no directory nowhere; make it before",
     );
     let (code, _, told) = script(stage.path(), &["--diagram", "run.png", "s"]);
     assert_eq!(code, 2);

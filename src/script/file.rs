@@ -12,7 +12,7 @@ pub(super) const SCRIPT_BYTES_MAX: usize = 1 << 20;
 /// How many lines a script may have.
 const SCRIPT_LINES_MAX: usize = 10_000;
 
-/// Reads a script from its file, and no more of it than a script may have.
+/// Reads a script from its file, and no more of it than a script may have. A last line that does not end is taken for one that does.
 pub(super) fn read(path: &Path) -> Result<String, ScriptError> {
     let unread = |source| ScriptError::File { path: path.to_owned(), source };
     let file = File::open(path).map_err(unread)?;
@@ -23,6 +23,9 @@ pub(super) fn read(path: &Path) -> Result<String, ScriptError> {
     let mut bytes = Vec::new();
     file.take(SCRIPT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
     check_length(path, bytes.len())?;
+    if bytes.last().is_some_and(|last| *last != b'\n') {
+        bytes.push(b'\n');
+    }
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
