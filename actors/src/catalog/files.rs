@@ -67,9 +67,7 @@ impl Catalog {
                     }
                     Some(_) | None => {
                         self.resolving_files.push((id, ask.clone()));
-                        if !self.is_to_be_asked(&ask.file) {
-                            self.look(&ask.file, effects);
-                        }
+                        self.hurry(&ask.file, effects);
                         return;
                     }
                 }
@@ -78,14 +76,23 @@ impl Catalog {
         effects.reply(id, CatalogAnswer::ResolveFile(answer));
     }
 
+    /// Has a file asked that somebody waits for: by the scan, ahead of the others and whatever others keep silent, or beside it.
+    fn hurry(&mut self, file: &str, effects: &mut Effects<Self>) {
+        if let Phase::Probing(scan) = &mut self.phase
+            && let Some(place) = scan.queue.iter().position(|queued| queued == file)
+            && let Some(name) = scan.queue.remove(place)
+        {
+            self.probe(name, effects);
+        } else if !self.is_to_be_asked(file) {
+            self.look(file, effects);
+        }
+    }
+
     /// Whether a file is being asked already, or will be by the scan that is under way.
     fn is_to_be_asked(&self, file: &str) -> bool {
         let by_the_scan = match &self.phase {
             Phase::Sweeping | Phase::Reading => true,
-            Phase::Probing(scan) => {
-                scan.queue.iter().any(|queued| queued == file)
-                    || scan.running.values().any(|name| name == file)
-            }
+            Phase::Probing(scan) => scan.running.values().any(|name| name == file),
             Phase::Resting | Phase::Stopping => false,
         };
         by_the_scan || self.looks.values().any(|name| name == file)
@@ -145,12 +152,12 @@ impl Catalog {
         }
     }
 
-    /// Has those files looked at that somebody waits for, and that no scan asks.
+    /// Has those files asked that somebody waits for.
     pub(super) fn look_for_those_who_wait(&mut self, effects: &mut Effects<Self>) {
         let files: Vec<String> = self.resolving_files.iter().map(|(_, ask)| ask.file.clone()).collect();
         for file in files {
-            if !self.is_to_be_asked(&file) && self.resolving_files.iter().any(|(_, ask)| ask.file == file) {
-                self.look(&file, effects);
+            if self.resolving_files.iter().any(|(_, ask)| ask.file == file) {
+                self.hurry(&file, effects);
             }
         }
     }

@@ -163,7 +163,7 @@ pub struct InternalPlugin {
 /// Limits of the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogLimits {
-    /// How many plugins are asked at once. 4 by default.
+    /// How many plugins are asked at once, besides those that somebody waits for by their files. 4 by default.
     pub probes_at_once: usize,
     /// How many files the plugin directory may have. 256 by default.
     pub files_max: usize,

@@ -91,16 +91,21 @@ impl Catalog {
                 }
                 return;
             };
-            let key = self.next_key();
-            let order = order(&name, key.attempt, &options);
-            let Phase::Probing(scan) = &mut self.phase else { return };
-            match order {
-                Some(order) => {
-                    scan.running.insert(key.attempt, name);
-                    effects.call(key, order.longest(), CatalogCall::Probe(Box::new(order)));
-                }
-                None => scan.draft.refuse(PluginSource::External(name), Refusal::OddName),
+            self.probe(name, effects);
+        }
+    }
+
+    /// Asks one file as a part of the scan.
+    pub(super) fn probe(&mut self, name: String, effects: &mut Effects<Self>) {
+        let key = self.next_key();
+        let order = order(&name, key.attempt, &self.options);
+        let Phase::Probing(scan) = &mut self.phase else { return };
+        match order {
+            Some(order) => {
+                scan.running.insert(key.attempt, name);
+                effects.call(key, order.longest(), CatalogCall::Probe(Box::new(order)));
             }
+            None => scan.draft.refuse(PluginSource::External(name), Refusal::OddName),
         }
     }
 
