@@ -369,9 +369,13 @@ pub(super) struct Scene<'t> {
 
 /// Telling something to an actor next door takes no longer.
 pub(super) const SAY_PATIENCE: Duration = Duration::from_secs(10);
-/// A plugin is looked for, launched and asked who it is within this.
-pub(super) const BRING_PATIENCE: Duration = Duration::from_secs(150);
+/// A plugin is looked for and asked who it is within this, besides the time that it has to start and to end.
+const BRING_PATIENCE: Duration = Duration::from_secs(150);
 
-pub(super) fn bring(driver: &DriverName, effects: &mut Effects<Tasks>) {
-    effects.call(CallKey::default(), BRING_PATIENCE, TasksCall::Bring(driver.clone()));
+impl Bringing {
+    /// How long it may take to bring it.
+    pub(super) fn patience(&self) -> Duration {
+        let own = |kept: &super::kept::KeptDriver| kept.start_timeout.saturating_add(kept.stop_grace * 2);
+        BRING_PATIENCE.saturating_add(self.kept.as_ref().map_or(Duration::ZERO, own))
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_actors::shell::{CallKey, CallLost, Effects};
 use callboard_actors::vocabulary::{AllocationId, Backoff, DriverName, Moment};
 
-use super::behaviour::{SAY_PATIENCE, Scene, bring};
+use super::behaviour::{SAY_PATIENCE, Scene};
 use super::calls::*;
 use super::messages::{DriverCourse, TasksNews};
 use super::state::*;
@@ -50,7 +50,7 @@ impl Tasks {
             && matches!(bringing.course, DriverCourse::Refused(_))
         {
             bringing.course = DriverCourse::Asking;
-            bring(driver, effects);
+            effects.call(CallKey::default(), bringing.patience(), TasksCall::Bring(driver.clone()));
         }
     }
 

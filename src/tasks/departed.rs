@@ -17,7 +17,6 @@ use std::time::Duration;
 use callboard_actors::shell::{CallKey, CallLost, Effects};
 use callboard_actors::vocabulary::{AllocationId, BackoffState, DriverName, Moment};
 
-use super::behaviour::{BRING_PATIENCE, bring};
 use super::bringing::BRING_BACKOFF;
 use super::calls::*;
 use super::kept::KeptDriver;
@@ -64,12 +63,15 @@ impl Tasks {
         let has_tasks = self.tasks.iter().any(|task| task.has_run_of(driver));
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
         match (&bringing.standing, &bringing.kept) {
-            (Standing::Configured, _) => bring(driver, effects),
+            (Standing::Configured, _) => {
+                let call = TasksCall::Bring(driver.clone());
+                effects.call(CallKey::default(), bringing.patience(), call);
+            }
             (Standing::Departed { .. }, Some(kept)) if has_tasks => {
                 bringing.course = DriverCourse::Asking;
                 bringing.standing = Standing::Departed { is_ended: false };
                 let call = TasksCall::BringBack(driver.clone(), Box::new(kept.clone()));
-                effects.call(CallKey::default(), BRING_PATIENCE, call);
+                effects.call(CallKey::default(), bringing.patience(), call);
             }
             (Standing::Departed { .. }, Some(_)) => {
                 bringing.course = DriverCourse::Refused("it is not in the configuration any more".to_owned());

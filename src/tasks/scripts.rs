@@ -476,3 +476,19 @@ impl Stage {
         }
     }
 }
+
+#[test]
+fn a_driver_that_may_take_long_to_start_is_waited_for_as_long() {
+    let name = DriverName::new("slow").unwrap();
+    let kept = KeptDriver { start_timeout: Duration::from_secs(600), ..kept(true) };
+    let options = TasksOptions { drivers: [(name.clone(), kept)].into(), ..options() };
+    let mut stage = Stage::new();
+    stage.tasks = Tasks::restore(&options, TasksImage::default(), stage.moment());
+    let mut effects = Effects::default();
+    stage.tasks.step(stage.moment(), &Input::Resumed, &mut effects);
+    let patience = effects.drain().find_map(|effect| match effect {
+        Effect::Call { call: TasksCall::Bring(driver), deadline, .. } if driver == name => Some(deadline),
+        _ => None,
+    });
+    assert!(patience.is_some_and(|patience| patience > Duration::from_secs(610)), "{patience:?}");
+}
