@@ -165,4 +165,26 @@ mod tests {
             ["Some(4) the handler was too slow", "None the stream was interrupted", "5"]
         );
     }
+
+    #[test]
+    fn what_falls_out_of_a_full_journal_is_counted_also_where_it_was_a_count_evt_01() {
+        let gap = |missed, reason| TaskEventItem::Gap { missed, reason };
+        let mut journal = Journal::new(2, None);
+        journal.put(gap(Some(3), GapReason::NotAnnounced));
+        assert_eq!((journal.len(), journal.is_empty()), (1, false));
+        journal.put(event(1));
+        journal.put(event(2));
+        assert_eq!(journal.len(), 3, "what fell is one more thing to be read");
+        journal.put(event(3));
+        assert_eq!(read(&mut journal), ["Some(4) the handler was too slow", "2", "3"]);
+        assert_eq!((journal.len(), journal.is_empty()), (0, true));
+        let mut journal = Journal::new(3, None);
+        journal.put(gap(None, GapReason::Interrupted));
+        journal.put(gap(Some(2), GapReason::NotAnnounced));
+        (1..=3).for_each(|number| {
+            journal.put(event(number));
+        });
+        let told = ["Some(3) the handler was too slow", "None the stream was interrupted", "2", "3"];
+        assert_eq!(read(&mut journal), told);
+    }
 }

@@ -108,3 +108,43 @@ impl fmt::Debug for PluginConfig {
         self.clone().into_wire().fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(name: &str, version: &str, api_versions: usize) -> base::PluginInfoResponse {
+        base::PluginInfoResponse {
+            r#type: base::PluginType::Driver.into(),
+            plugin_api_versions: vec!["v0.1.0".to_owned(); api_versions],
+            plugin_version: version.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_a_plugin_says_of_itself_is_read_or_refused_to_the_last_of_its_limits() {
+        let longest = "v".repeat(VERSION_BYTES_MAX);
+        let info = PluginInfo::of_wire(answer("exec", &longest, API_VERSIONS_MAX)).unwrap();
+        assert_eq!(
+            (info.plugin_type, info.name.as_str(), info.version),
+            (PluginType::Driver, "exec", longest.clone())
+        );
+        assert_eq!(info.api_versions.len(), API_VERSIONS_MAX);
+        for (name, version, api_versions) in [
+            ("exec", &*longest, API_VERSIONS_MAX + 1),
+            ("exec", "1.0", 0),
+            ("exec", &format!("{longest}v"), 1),
+            ("exec", &format!("{longest}vv"), 1),
+            ("exec", "", 1),
+            ("exec", "1 0", 1),
+            ("a/b", "1.0", 1),
+        ] {
+            assert!(PluginInfo::of_wire(answer(name, version, api_versions)).is_err(), "{name} {version}");
+        }
+        let device =
+            base::PluginInfoResponse { r#type: base::PluginType::Device.into(), ..answer("a", "1", 1) };
+        assert_eq!(PluginInfo::of_wire(device).unwrap().plugin_type, PluginType::Device);
+        assert!(PluginInfo::of_wire(base::PluginInfoResponse { r#type: 9, ..answer("a", "1", 1) }).is_err());
+    }
+}

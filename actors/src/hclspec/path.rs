@@ -61,3 +61,24 @@ fn is_plain(key: &str) -> bool {
         && key.len() <= KEY_CHARACTERS_MAX
         && characters.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_quoted_where_it_could_be_mistaken_and_cut_where_it_is_long() {
+        let root = Path::root("config");
+        let shown = |key: &str| root.key(key).to_string();
+        for plain in ["a", "_a", "a-1", "a_b", "A9"] {
+            assert_eq!(shown(plain), format!("config.{plain}"));
+        }
+        for odd in ["", "9a", "-a", "a b", "a.b", "\u{e4}"] {
+            assert_eq!(shown(odd), format!("config[{odd:?}]"));
+        }
+        let longest = "k".repeat(KEY_CHARACTERS_MAX);
+        assert_eq!(shown(&longest), format!("config.{longest}"));
+        assert_eq!(shown(&format!("{longest}k")), format!("config[\"{longest}\"...]"));
+        assert_eq!(root.key("a").place(2).key("b").to_string(), "config.a[2].b");
+    }
+}

@@ -654,6 +654,21 @@ fn a_misspelt_name_is_recognised_and_another_one_is_not() {
     }
 }
 
+#[test]
+fn what_was_written_is_described_without_being_quoted_sec_06() {
+    let of = |hcl: &str| Config::from_hcl(hcl).unwrap().body["a"].described();
+    assert_eq!(of("a {}"), "a block");
+    assert_eq!(of("a {}\na {}"), "2 blocks");
+    assert_eq!(of("a = []"), "a list of 0");
+    assert_eq!(of("a = {}"), "a table");
+    assert_eq!(of("a = \"\""), "an empty string");
+    assert_eq!(of("a = \"x\""), "a string");
+    assert_eq!(of("a = -1"), "the number -1");
+    assert_eq!(of("a = null"), "null");
+    assert_eq!(of("a = true"), "the bool true");
+    assert!(!Config::from_hcl("a = b").unwrap_err().is_transient());
+}
+
 // === Malformed schemas ===
 
 #[test]
