@@ -286,6 +286,11 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
         self.is_fuse_lit = true;
     }
 
+    /// Whether its next step will crash.
+    pub const fn is_fuse_lit(&self) -> bool {
+        self.is_fuse_lit
+    }
+
     /// The disk tells how far it has come.
     pub fn settled(&mut self, moment: Moment, settled: Settlement) {
         if matches!(self.phase, Phase::Ended) {

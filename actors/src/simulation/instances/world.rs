@@ -85,7 +85,6 @@ pub struct InstancesWorld {
     lives: u64,
     askers: u64,
     unanswered: BTreeSet<u64>,
-    is_armed: bool,
     is_stopping: bool,
 }
 
@@ -108,7 +107,6 @@ impl InstancesWorld {
             lives: 1,
             askers: 100,
             unanswered: BTreeSet::new(),
-            is_armed: false,
             is_stopping: false,
         };
         world.house.load(world.moment());
@@ -232,7 +230,7 @@ impl World for InstancesWorld {
         if self.left.pauses > 0 && self.house.next_timer().is_some() {
             events.push(InstancesEvent::Pass);
         }
-        if self.left.crashes > 0 && !self.is_armed {
+        if self.left.crashes > 0 && !self.house.parent.is_fuse_lit() {
             events.push(InstancesEvent::CrashParent);
             for life in self.house.children.keys() {
                 events.extend([InstancesEvent::CrashChild(*life), InstancesEvent::Fall(*life)]);
@@ -283,7 +281,6 @@ impl Play for InstancesWorld {
             }
             InstancesEvent::CrashParent => {
                 self.left.crashes -= 1;
-                self.is_armed = true;
                 self.lives += 1;
                 self.house.crash_parent();
             }

@@ -30,7 +30,6 @@ pub struct RegistryWorld {
     orders: Vec<u8>,
     askers: u64,
     unanswered: BTreeSet<u64>,
-    is_armed: bool,
     verdict: Verdict,
 }
 
@@ -60,7 +59,6 @@ impl RegistryWorld {
             orders: vec![bounds.orders_each; usize::from(bounds.allocations)],
             askers: 0,
             unanswered: BTreeSet::new(),
-            is_armed: false,
             verdict: Verdict::NONE,
         };
         world.load();
@@ -103,7 +101,6 @@ impl RegistryWorld {
         let registry = StandIn::begin(self.options.clone(), disk, laws, Rules::default());
         self.registry = registry.tampered_with(self.tamper.clone());
         self.unanswered.clear();
-        self.is_armed = false;
     }
 
     fn pass(&mut self) {
@@ -169,7 +166,7 @@ impl RegistryWorld {
             }
             events.push(RegistryEvent::RefuseNext);
         }
-        if self.left.crashes > 0 && !self.is_armed {
+        if self.left.crashes > 0 && !self.registry.is_fuse_lit() {
             events.push(RegistryEvent::Crash);
         }
         if self.left.restarts > 0 {
@@ -243,7 +240,6 @@ impl Play for RegistryWorld {
             }
             RegistryEvent::Crash => {
                 self.left.crashes -= 1;
-                self.is_armed = true;
                 self.registry.light_fuse();
             }
             RegistryEvent::Load => self.load(),
