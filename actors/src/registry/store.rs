@@ -1,12 +1,11 @@
 //! Where registrations are kept: in the database, or, for benches and scripts, in memory.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use actix::Recipient;
-use foldhash::fast::RandomState;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -152,7 +151,7 @@ pub struct MemoryStore {
 
 #[derive(Debug, Default)]
 struct Kept {
-    stored: HashMap<RegistrationNumber, Stored, RandomState>,
+    stored: BTreeMap<RegistrationNumber, Stored>,
     ceiling: u64,
     run: RunNumber,
     begun: Option<Instant>,
@@ -180,8 +179,7 @@ impl Store<Registry> for MemoryStore {
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<Image, String>> {
         let kept = self.kept.borrow();
-        let mut stored: Vec<Stored> = kept.stored.values().cloned().collect();
-        stored.sort_unstable_by_key(|stored| stored.number);
+        let stored = kept.stored.values().cloned().collect();
         let run_age = kept.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
         let image = Image { stored, ceiling: kept.ceiling, run: kept.run, run_age };
         Box::pin(std::future::ready(Ok(image)))
