@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, mpsc};
 use super::messages::{ProcessReported, ProcessesNews};
 use super::state::{ChildEnded, Processes, ProcessesCall, ProcessesOptions, ProcessesOutcome};
 use crate::process::{
-    self, EndProcess, EndedBy, Process, ProcessConfig, ProcessEnding, ProcessTag, Surroundings,
+    self, EndProcess, EndedBy, Exit, Process, ProcessConfig, ProcessEnding, ProcessTag, Surroundings,
 };
 use crate::shell::{Address, Doing, Running, Settings, Store, start as start_machine};
 use crate::vocabulary::Attempt;
@@ -101,14 +101,37 @@ impl Doing<Processes> for Hands {
     }
 }
 
-/// One event holds all that is known of an ending (LOG-01): at error level if nobody asked for it and it is no success.
+/// One event holds all that is known of an ending (LOG-01): at error level if nobody asked for it and it is known to be no
+/// success or left a panic, as a warning if nobody knows how it ended.
 fn log_ending(ending: &ProcessEnding) {
     let ProcessEnding { name, tag, pid, exit, uptime, last_errors, panic, .. } = ending;
-    if ending.by == EndedBy::Itself && !exit.is_success() {
-        let trace = panic.clone().unwrap_or_else(|| last_errors.join("\n"));
-        tracing::error!(process = %name, %tag, pid, %exit, ?uptime, error = trace, "process ended");
-    } else {
-        tracing::info!(process = %name, %tag, pid, %exit, ?uptime, "process ended");
+    let trace = || panic.clone().unwrap_or_else(|| last_errors.join("\n"));
+    match alarm_of(ending) {
+        Alarm::Trouble => {
+            tracing::error!(process = %name, %tag, pid, %exit, ?uptime, error = trace(), "process ended");
+        }
+        Alarm::Doubt => {
+            tracing::warn!(process = %name, %tag, pid, %exit, ?uptime, error = trace(), "process ended");
+        }
+        Alarm::None => tracing::info!(process = %name, %tag, pid, %exit, ?uptime, "process ended"),
+    }
+}
+
+/// How alarming an ending is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Alarm {
+    None,
+    /// Nobody knows how it ended: it was adopted, so its exit went to somebody else.
+    Doubt,
+    Trouble,
+}
+
+fn alarm_of(ending: &ProcessEnding) -> Alarm {
+    match (ending.by, &ending.exit) {
+        (EndedBy::Request | EndedBy::Force, _) => Alarm::None,
+        (EndedBy::Itself, exit) if exit.is_success() => Alarm::None,
+        (EndedBy::Itself, Exit::Unknown { .. }) if ending.panic.is_none() => Alarm::Doubt,
+        (EndedBy::Itself, _) => Alarm::Trouble,
     }
 }
 
@@ -160,5 +183,39 @@ impl Drop for Hands {
     /// No process actor outlives its owner (S4). Its process does if it is ready: its record finds it.
     fn drop(&mut self) {
         self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::ProcessName;
+
+    #[test]
+    fn only_an_end_that_is_known_to_be_no_success_is_told_as_an_error_log_01() {
+        let of = |by, exit, panic: Option<&str>| {
+            alarm_of(&ProcessEnding {
+                name: ProcessName::new("zfs").expect("a good name"),
+                tag: ProcessTag::new([0; 16]),
+                pid: Some(7),
+                exit,
+                by,
+                uptime: std::time::Duration::ZERO,
+                last_output: Vec::new(),
+                last_errors: Vec::new(),
+                panic: panic.map(str::to_owned),
+            })
+        };
+        let unknown = || Exit::Unknown { reason: "it was no child of this host".to_owned() };
+        assert_eq!(of(EndedBy::Itself, Exit::Code(3), None), Alarm::Trouble);
+        assert_eq!(of(EndedBy::Itself, Exit::Code(0), None), Alarm::None);
+        assert_eq!(
+            of(EndedBy::Itself, unknown(), None),
+            Alarm::Doubt,
+            "it may have been told to, over its connection"
+        );
+        assert_eq!(of(EndedBy::Itself, unknown(), Some("panic: nil map")), Alarm::Trouble);
+        assert_eq!(of(EndedBy::Request, Exit::Signal(15), None), Alarm::None);
+        assert_eq!(of(EndedBy::Force, Exit::Signal(9), None), Alarm::None);
     }
 }
