@@ -228,10 +228,7 @@ impl Bench {
         }
         self.draw(("register", "disk", "plugins"), &mut stages, async |plugins, disk| {
             let clients = among(&held_plugins(plugins), IN_FLIGHT_ON_DISK as usize);
-            (
-                timed_loop(&disk.rig.registry, &clients, pairs).await,
-                disk.redb.batches(IN_FLIGHT_ON_DISK, pairs),
-            )
+            side_by_side(&disk.rig, &mut disk.redb, &clients, pairs).await
         })
         .await;
         for (_, disk) in stages {
