@@ -296,6 +296,7 @@ pub struct DescribeAllocation;
 
 conversation! {
     /// What is said to the supervisor of one allocation.
+    #[derive(Clone)]
     pub enum AllocationAsk -> AllocationAnswer for Allocation {
         MakeReady => Result<TaskContext, PrepareError>,
         NoteStart => (),

@@ -152,7 +152,7 @@ pub enum AllocationTimer {
 }
 
 /// The supervisor of one allocation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Allocation {
     pub(super) config: AllocationConfig,
     /// The last number that was given to a call.
@@ -172,7 +172,7 @@ pub struct Allocation {
 }
 
 /// Where it has got to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Phase {
     Prepared,
     Waiting(Waiting),
@@ -198,14 +198,14 @@ impl Phase {
 }
 
 /// Directories are being made for these.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Preparing {
     pub(super) attempt: Attempt,
     pub(super) askers: Vec<AskId>,
 }
 
 /// The time between the start of the task and its first ready answer (A2).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     /// The socket that was seen last.
     pub(super) file: Option<SocketFile>,
@@ -229,7 +229,7 @@ pub(super) struct Errand {
 }
 
 /// The rounds after registration (A3).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Watch {
     pub(super) under_way: Option<Attempt>,
     /// Pauses between rounds until the plugin is known to be healthy or not.
@@ -237,7 +237,7 @@ pub(super) struct Watch {
 }
 
 /// The way out (A4).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Stopping {
     pub(super) askers: Vec<AskId>,
     pub(super) stage: Stage,
@@ -262,7 +262,7 @@ pub(super) enum Stage {
 }
 
 /// What the registry is to know of us, and what it does know. One message is under way at a time, so that none overtakes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SignIn {
     pub(super) wish: Wish,
     pub(super) standing: Standing,

@@ -31,8 +31,11 @@ mod drivers;
 
 mod processes;
 
+mod allocation;
+
 mod simulator;
 
+pub use allocation::{AllocationBounds, AllocationEvent, AllocationLaws, AllocationWorld, Receipt, Reply};
 pub use drivers::{
     Audience, Conduct, Depot, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversTampers,
     DriversWorld, EventorLaws, Ground, Order,

@@ -3,6 +3,8 @@
 //! In the ordinary run the bounds are small. `CALLBOARD_INTERLEAVINGS=all` tries the larger ones, which takes minutes and a
 //! release build: see `docs/simulation.md`.
 
+mod allocation;
+mod broken_allocation;
 mod broken_drivers;
 mod broken_instances;
 mod broken_inventory;

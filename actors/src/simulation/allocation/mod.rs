@@ -1,0 +1,14 @@
+//! The supervisor of an allocation in the simulation: its laws, and a world so small that every order is tried.
+
+mod laws;
+mod saying;
+
+mod event;
+
+mod ending;
+mod neighbours;
+mod world;
+
+pub use event::{AllocationBounds, AllocationEvent, Receipt, Reply};
+pub use laws::AllocationLaws;
+pub use world::AllocationWorld;

@@ -1,0 +1,239 @@
+//! Whom the supervisor of an allocation talks to: the task's plugin, its files, the registry and the instances, as plain models.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::event::{Receipt, Reply};
+use crate::allocation::{AllocationCall, AllocationOutcome, PrepareError};
+use crate::csi::{Answer, CallError, Cause, Denial, Readiness, Rpc, SocketFile, Step};
+use crate::instances::AwaitRetiredError;
+use crate::registry::{Deregister, Deregistered, Register, RegisterError, Registered};
+use crate::shell::{AskError, CallLost};
+use crate::vocabulary::{AllocationId, Health, Identity, SocketPath};
+
+/// What comes back to the supervisor, and to which call.
+pub(super) type Returned = (u64, Result<AllocationOutcome, CallLost>);
+
+/// A call that has not come back.
+#[derive(Debug, Clone)]
+struct Pending {
+    number: u64,
+    call: AllocationCall,
+    /// Which process of the plugin it was asked of.
+    process: u64,
+}
+
+/// A message on its way to the registry, and who waits for the answer.
+#[derive(Debug, Clone)]
+struct Letter {
+    number: Option<u64>,
+    message: Message,
+}
+
+#[derive(Debug, Clone)]
+enum Message {
+    Register(Register),
+    Deregister(Deregister),
+}
+
+/// Everybody around one supervisor.
+#[derive(Debug, Clone)]
+pub(super) struct Neighbours {
+    allocation: AllocationId,
+    socket: SocketPath,
+    calls: Vec<Pending>,
+    letters: VecDeque<Letter>,
+    /// How many processes of the plugin there have been. The version that each tells is its number.
+    pub(super) process: u64,
+    /// The version under which the registry knows the allocation.
+    pub(super) registered: Option<Arc<str>>,
+    pub(super) has_directory: bool,
+}
+
+impl Neighbours {
+    pub(super) const fn new(allocation: AllocationId, socket: SocketPath) -> Self {
+        Self {
+            allocation,
+            socket,
+            calls: Vec::new(),
+            letters: VecDeque::new(),
+            process: 0,
+            registered: None,
+            has_directory: false,
+        }
+    }
+
+    /// The version of the plugin that runs.
+    pub(super) fn version(&self) -> Arc<str> {
+        self.process.to_string().into()
+    }
+
+    pub(super) fn called(&mut self, number: u64, call: AllocationCall) {
+        let message = match call {
+            AllocationCall::Register(message) => Message::Register(message),
+            AllocationCall::Deregister(message) => Message::Deregister(message),
+            call => return self.calls.push(Pending { number, call, process: self.process }),
+        };
+        self.letters.push_back(Letter { number: Some(number), message });
+    }
+
+    /// Nobody waits for answers any more. What has been sent arrives all the same.
+    pub(super) fn forget_caller(&mut self) {
+        self.calls.clear();
+        self.letters.iter_mut().for_each(|letter| letter.number = None);
+    }
+
+    /// The host is killed: nothing arrives any more.
+    pub(super) fn next_run(&mut self) {
+        self.calls.clear();
+        self.letters.clear();
+    }
+
+    // === What can come back ===
+
+    pub(super) fn has_letters(&self) -> bool {
+        !self.letters.is_empty()
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// In which ways the calls that are under way can come back.
+    pub(super) fn replies(&self) -> impl Iterator<Item = (usize, Reply)> + '_ {
+        let all = [Reply::Good, Reply::Bad, Reply::Odd, Reply::Late];
+        let pending = self.calls.iter().enumerate();
+        pending.flat_map(move |(place, pending)| {
+            let is_possible = move |reply: &Reply| *reply != Reply::Odd || has_odd_reply(&pending.call);
+            all.into_iter().filter(is_possible).map(move |reply| (place, reply))
+        })
+    }
+
+    /// In which ways the registry can deal with the next message.
+    pub(super) fn receipts(&self) -> impl Iterator<Item = Receipt> + '_ {
+        let is_awaited = self.letters.front().is_some_and(|letter| letter.number.is_some());
+        let all = [Receipt::Taken, Receipt::Refused, Receipt::GivenUp];
+        all.into_iter().filter(move |receipt| is_awaited || *receipt == Receipt::Taken && self.has_letters())
+    }
+
+    // === What comes back ===
+
+    pub(super) fn reply(&mut self, place: usize, reply: Reply) -> Option<Returned> {
+        if place >= self.calls.len() {
+            return None;
+        }
+        let Pending { number, call, process } = self.calls.remove(place);
+        if reply == Reply::Late {
+            return Some((number, Err(CallLost::DeadlineExceeded(Duration::from_secs(5)))));
+        }
+        let is_good = reply == Reply::Good;
+        let outcome = match call {
+            AllocationCall::MakeDirectories(_) => {
+                self.has_directory |= is_good;
+                AllocationOutcome::Made(is_good.then_some(()).ok_or_else(|| self.no_directory()))
+            }
+            AllocationCall::FindSocket => AllocationOutcome::Found(match reply {
+                Reply::Good => Ok(SocketFile::numbered(process)),
+                Reply::Odd => Err(self.denied()),
+                Reply::Bad | Reply::Late => Err(Cause::Absent),
+            }),
+            AllocationCall::Ask(rpc) => AllocationOutcome::Answered(self.answer(rpc, process, is_good)),
+            AllocationCall::AskHealth => AllocationOutcome::Health(Ok(match reply {
+                Reply::Good => vec![Health::Healthy],
+                Reply::Odd => Vec::new(),
+                Reply::Bad | Reply::Late => vec![Health::Unhealthy { reason: "it fails".to_owned() }],
+            })),
+            AllocationCall::AwaitRetired => AllocationOutcome::Retired(Ok(match reply {
+                Reply::Good => Ok(()),
+                Reply::Odd => Err(self.still_serving()),
+                Reply::Bad | Reply::Late => Err(AwaitRetiredError::TooMany { waiting: 9 }),
+            })),
+            AllocationCall::RemoveDirectory => {
+                self.has_directory &= !is_good;
+                AllocationOutcome::Removed(
+                    (!is_good).then(|| "a file was left".to_owned()).into_iter().collect(),
+                )
+            }
+            // These go another way.
+            AllocationCall::Register(_) | AllocationCall::Deregister(_) => return None,
+        };
+        Some((number, Ok(outcome)))
+    }
+
+    fn answer(&self, rpc: Rpc, process: u64, is_good: bool) -> Result<Answer, CallError> {
+        match (rpc, is_good) {
+            (Rpc::Probe, true) => Ok(Answer::Probe(Readiness::Ready)),
+            (Rpc::Probe, false) => Ok(Answer::Probe(Readiness::NotReady)),
+            (_, true) => {
+                let (provider, version) = ("org.example.zfs".into(), process.to_string().into());
+                Ok(Answer::PluginInfo(Identity { provider, version, manifest: BTreeMap::new() }))
+            }
+            (_, false) => {
+                let cause = Cause::Disconnected { detail: "broken pipe".to_owned() };
+                Err(CallError::new(Step::Call(rpc), self.socket.clone(), Duration::from_secs(5), cause))
+            }
+        }
+    }
+
+    /// The registry comes to the next message.
+    pub(super) fn receive(&mut self, receipt: Receipt) -> Option<Returned> {
+        if receipt == Receipt::GivenUp {
+            let number = self.letters.front_mut()?.number.take()?;
+            return Some((number, Err(CallLost::DeadlineExceeded(Duration::from_secs(10)))));
+        }
+        let Letter { number, message } = self.letters.pop_front()?;
+        let away = || AskError::NotRunning { actor: "registry".to_owned() };
+        let outcome = match (message, receipt) {
+            (Message::Register(_), Receipt::Refused | Receipt::GivenUp) => {
+                AllocationOutcome::Registered(Ok(Err(RegisterError::Full { held: 5 })))
+            }
+            (Message::Deregister(_), Receipt::Refused | Receipt::GivenUp) => {
+                AllocationOutcome::Deregistered(Err(away()))
+            }
+            (Message::Register(message), Receipt::Taken) => {
+                self.registered = message.version;
+                AllocationOutcome::Registered(Ok(Ok(Registered::New)))
+            }
+            (Message::Deregister(message), Receipt::Taken) => {
+                AllocationOutcome::Deregistered(Ok(match self.registered.take() {
+                    Some(_) => Deregistered::Removed(message.plugins),
+                    None => Deregistered::NotRegistered,
+                }))
+            }
+        };
+        Some((number?, Ok(outcome)))
+    }
+
+    fn no_directory(&self) -> PrepareError {
+        PrepareError::Directory {
+            allocation: self.allocation.clone(),
+            path: PathBuf::from("/data"),
+            reason: "the disk is full".to_owned(),
+        }
+    }
+
+    fn denied(&self) -> Cause {
+        let path = self.socket.to_string();
+        Cause::Denied(Denial {
+            path,
+            owner_uid: 0,
+            owner_gid: 0,
+            mode: 0o755,
+            our_uid: 1_000,
+            our_gid: 1_000,
+        })
+    }
+
+    fn still_serving(&self) -> AwaitRetiredError {
+        AwaitRetiredError::StillServing {
+            allocation: self.allocation.clone(),
+            waited: Duration::from_secs(10),
+        }
+    }
+}
+
+const fn has_odd_reply(call: &AllocationCall) -> bool {
+    matches!(call, AllocationCall::FindSocket | AllocationCall::AskHealth | AllocationCall::AwaitRetired)
+}
