@@ -16,6 +16,9 @@ use crate::allocation::{AllocationConfig, Task};
 use crate::shell::{AskId, Effects, Ending, StopMode};
 use crate::vocabulary::{AllocationId, BackoffState, Health, Moment, RestartHistory};
 
+/// Whose question is told anew although it was answered: nobody waits for it again. The shell counts from one.
+const NOBODY: AskId = AskId::new(0);
+
 /// How long the report of a supervisor that has ended is waited for.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -59,10 +62,19 @@ impl Entry {
             health: self.status.health.clone(),
         }
     }
+
+    /// Whether the task was started while its preparation still waits for an answer, and that start waits for none any more.
+    fn is_started_before_prepared(&self) -> bool {
+        let waits = |is_meant: fn(&Order) -> bool| self.orders.iter().any(|(_, order)| is_meant(order));
+        self.record.task == Task::Running
+            && waits(|order| matches!(order, Order::Prepare | Order::Adopt))
+            && !waits(|order| *order == Order::Start)
+    }
 }
 
 impl Allocations {
-    /// Starts a supervisor, and tells it all that waits.
+    /// Starts a supervisor, and tells it all that waits. It takes a preparation for the next start of the task, so a start that
+    /// came behind one is told again, too.
     pub(super) fn start(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         self.last_life = self.last_life.next();
@@ -72,7 +84,8 @@ impl Allocations {
         let life = entry.record.life;
         let config = Box::new(entry.birth(&self.options));
         make(life, AllocationsCall::Start { life, config }, effects);
-        let waiting: Vec<(AskId, Order)> = entry.orders.iter().cloned().collect();
+        let start_again = entry.is_started_before_prepared().then_some((NOBODY, Order::Start));
+        let waiting: Vec<(AskId, Order)> = entry.orders.iter().cloned().chain(start_again).collect();
         waiting.into_iter().for_each(|(id, order)| self.tell(allocation, id, order, effects));
     }
 

@@ -117,7 +117,13 @@ impl Stage {
     /// A supervisor answers the oldest thing that it was told.
     fn hears(&mut self, allocation: &AllocationId, answer: &str, told: &mut String) {
         let is_told = |call: &AllocationsCall| matches!(call, AllocationsCall::Tell { allocation: of, .. } if of == allocation);
-        let at = self.calls.iter().position(|(_, call)| is_told(call)).expect("it was told something");
+        let mut told_calls =
+            self.calls.iter().enumerate().filter(|(_, (_, call))| is_told(call)).map(|(at, _)| at);
+        let (at, answer) = match answer.strip_prefix("last-") {
+            Some(answer) => (told_calls.next_back(), answer),
+            None => (told_calls.next(), answer),
+        };
+        let at = at.expect("it was told something");
         let (key, call) = self.calls.remove(at).unwrap();
         let AllocationsCall::Tell { order, .. } = &call else { panic!("it was told something") };
         let actor = format!("allocation {allocation}");

@@ -92,14 +92,23 @@ impl AllocationWorld {
         self.supervisor.ask(self.moment(), self.askers, ask);
     }
 
-    /// The next supervisor knows what the former one was told, and hears again what has no answer.
+    /// The next supervisor knows what the former one was told, and hears again what has no answer, and of a start that came behind
+    /// a preparation without one.
     fn fall(&mut self) -> Result<(), Violation> {
         let config = config(self.task, self.health.clone());
         self.supervisor = supervisor(config, self.now, self.tamper.clone());
         self.neighbours.forget_caller();
         self.hear()?;
-        for (asker, ask) in self.unanswered.clone() {
-            self.supervisor.ask(self.moment(), asker, ask);
+        let unanswered = self.unanswered.clone();
+        let waits = |is_meant: fn(&AllocationAsk) -> bool| unanswered.values().any(is_meant);
+        let is_hasty = self.task == Task::Running
+            && waits(|ask| matches!(ask, AllocationAsk::MakeReady(_)))
+            && !waits(|ask| matches!(ask, AllocationAsk::NoteStart(_)));
+        for (asker, ask) in &unanswered {
+            self.supervisor.ask(self.moment(), *asker, ask.clone());
+        }
+        if is_hasty {
+            self.order(AllocationAsk::NoteStart(NoteStart));
         }
         Ok(())
     }
@@ -163,12 +172,9 @@ impl AllocationWorld {
         })
     }
 
-    /// Whoever ends the host, or has had the last word of a supervisor, needs no other one. Nor does one fall here while a task
-    /// runs whose host has not waited until it was prepared: its owner would say so again, and nothing tells that from a new start.
+    /// Whoever ends the host, or has had the last word of a supervisor, needs no other one.
     fn may_fall(&self) -> bool {
-        let is_preparing = self.unanswered.values().any(|ask| matches!(ask, AllocationAsk::MakeReady(_)));
-        let is_hasty = self.task == Task::Running && is_preparing;
-        self.left.falls > 0 && !self.is_signed_off && self.stopped.is_none() && !is_hasty
+        self.left.falls > 0 && !self.is_signed_off && self.stopped.is_none()
     }
 
     fn is_leaving(&self) -> bool {
