@@ -6,7 +6,7 @@ use callboard_actors::process::{EndedBy, Executable, Exit, LaunchError, ProcessS
 use callboard_actors::processes::{NoSuchProcess, Recalled, StopProcess};
 use callboard_actors::shell::StopMode;
 
-use crate::stage::{HANDSHAKE, is_gone, lives, name, pid_in, plugin, shell, story, tagged};
+use crate::stage::{HANDSHAKE, all_tagged, is_gone, lives, name, pid_in, plugin, shell, story, tagged};
 
 #[test]
 fn a_process_is_ready_when_it_runs_and_its_end_is_told_with_exit_uptime_and_last_lines_log_01() {
@@ -122,7 +122,8 @@ fn a_launch_whose_owner_is_lost_in_the_middle_is_ended_and_reaped_prc_02_prc_10(
             .ask(callboard_actors::processes::LaunchProcess { name: name("a"), spec: spec.into() });
         let child = pid_in(&mark).await;
         let tag = stage.records.all().remove(0).tag;
-        assert_eq!(tagged(tag).len(), 3, "the shell and both of its children");
+        // The shell and both of its children.
+        all_tagged(tag, 3).await;
         house.kill().await;
         assert!(asked.await.is_err(), "nobody is there to answer");
         is_gone(child).await;

@@ -14,7 +14,7 @@ use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::Timestamp;
 use tokio::time::sleep;
 
-use crate::stage::{HANDSHAKE, House, Stage, is_gone, lives, name, plugin, shell, story, tagged};
+use crate::stage::{HANDSHAKE, House, Stage, all_tagged, is_gone, lives, name, plugin, shell, story, tagged};
 
 fn proven(recalled: Recalled) -> Launched {
     match recalled {
@@ -41,7 +41,8 @@ fn twenty_runs_adopt_one_surviving_process_and_never_make_a_second_prc_04() {
             let again = proven(house.recall("a").await);
             assert_eq!((again.pid, again.tag, &again.handshake), (first.pid, first.tag, &first.handshake));
             assert!(again.is_adopted);
-            assert_eq!(tagged(first.tag).len(), 2, "it and what it waits for");
+            // It, and what it waits for.
+            all_tagged(first.tag, 2).await;
             house.end(StopMode::Detach).await;
         }
         let house = stage.open();

@@ -207,6 +207,17 @@ pub(crate) async fn pid_in(path: &Path) -> u32 {
     line_of(path).await.parse().expect("a process id")
 }
 
+/// Waits until so many processes carry this tag: one that is about to become another program has no environment for an instant.
+pub(crate) async fn all_tagged(tag: ProcessTag, count: usize) {
+    let found = loop {
+        match tagged(tag).len() {
+            found if found < count => sleep(Duration::from_millis(5)).await,
+            found => break found,
+        }
+    };
+    assert_eq!(found, count);
+}
+
 /// Every living process that carries this tag.
 pub(crate) fn tagged(tag: ProcessTag) -> Vec<u32> {
     let wanted = format!("CALLBOARD_PROCESS_TAG={tag}");

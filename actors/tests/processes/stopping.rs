@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use callboard_actors::process::{EndedBy, Exit, ProcessSpec, Reach};
 use callboard_actors::shell::StopMode;
 
-use crate::stage::{is_gone, line_of, lives, pid_in, shell, story, tagged};
+use crate::stage::{all_tagged, is_gone, line_of, lives, pid_in, shell, story, tagged};
 
 #[test]
 fn a_plugin_that_needs_a_while_within_its_grace_ends_by_itself_and_is_killed_when_the_grace_is_over_shd_07() {
@@ -45,7 +45,7 @@ fn a_helper_that_is_killed_leaves_nothing_of_its_group_when_its_replacement_star
             let _ = std::fs::remove_file(&mark);
             let launched = house.launch("a", shell(&script)).await.expect("nothing stands in its way");
             let child = pid_in(&mark).await;
-            assert_eq!(tagged(launched.tag).len(), 3);
+            all_tagged(launched.tag, 3).await;
             // Somebody kills the helper alone.
             kill(launched.pid);
             assert_eq!(house.ended(&launched).await.exit, Exit::Signal(9));
