@@ -114,7 +114,7 @@ impl Stage {
         self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
     }
 
-    /// A supervisor answers the oldest thing that it was told.
+    /// A supervisor answers the oldest thing that it was told, or the last one if the answer begins with `last-`.
     fn hears(&mut self, allocation: &AllocationId, answer: &str, told: &mut String) {
         let is_told = |call: &AllocationsCall| matches!(call, AllocationsCall::Tell { allocation: of, .. } if of == allocation);
         let mut told_calls =
