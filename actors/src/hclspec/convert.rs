@@ -190,16 +190,13 @@ pub(super) fn as_set(mut values: Vec<Value>) -> Vec<Value> {
 }
 
 fn order(one: &Value, other: &Value) -> Ordering {
+    let is_nothing = |value: &Value| matches!(value, Value::Null);
     match (one, other) {
         (Value::Bool(one), Value::Bool(other)) => one.cmp(other),
         (Value::String(one), Value::String(other)) => one.cmp(other),
         (Value::Number(one), Value::Number(other)) => number_order(*one, *other),
-        (Value::Null, Value::Null) => Ordering::Equal,
-        // What is nothing comes last.
-        (Value::Null, _) => Ordering::Greater,
-        (_, Value::Null) => Ordering::Less,
-        // Values of one set have one type; the sort is stable.
-        _ => Ordering::Equal,
+        // Values of one set have one type, and what is nothing comes last; the sort is stable.
+        _ => is_nothing(one).cmp(&is_nothing(other)),
     }
 }
 

@@ -16,8 +16,6 @@ use super::value::{Number, Value};
 const TYPE_DEPTH_MAX: usize = 16;
 /// How many characters of a parser's message are kept.
 const MESSAGE_CHARACTERS_MAX: usize = 200;
-/// From here on floats that are whole may have been written as whole numbers, and been rounded.
-const WHOLE_NUMBERS_END: f64 = 9_223_372_036_854_775_808.0;
 
 /// Reads a body: attributes and blocks.
 pub(super) fn parse_body(text: &str) -> Result<hcl::Body, ConfigProblem> {
@@ -92,8 +90,6 @@ fn plain_key(key: &ObjectKey) -> Option<String> {
             Expression::String(text) => Some(text.clone()),
             Expression::Number(number) => Some(number.to_string()),
             Expression::Bool(bool) => Some(bool.to_string()),
-            // HCL takes a bare word as the word itself.
-            Expression::Variable(name) => Some(name.to_string()),
             Expression::TemplateExpr(template) => template_text(template),
             _ => None,
         },
@@ -218,18 +214,16 @@ impl Reading {
         Raw::Map(map)
     }
 
-    /// A number. Large ones that are whole are refused, since it cannot be told whether they were rounded.
+    /// A number. What is whole and does not fit is refused, since it cannot be told whether it was rounded.
     fn hcl_number(&mut self, number: &hcl::Number, is_negated: bool, path: &Path<'_>) -> Raw {
         if let Some(integer) =
             number.as_i64().and_then(|n| if is_negated { n.checked_neg() } else { Some(n) })
         {
             return Raw::Number(Number::Integer(integer));
         }
-        match number.as_f64() {
-            Some(float) if number.is_f64() && (float.fract() != 0.0 || float.abs() < WHOLE_NUMBERS_END) => {
-                self.float(if is_negated { -float } else { float }, path)
-            }
-            Some(_) | None => {
+        match number.as_f64().filter(|float| float.fract() != 0.0) {
+            Some(float) => self.float(if is_negated { -float } else { float }, path),
+            None => {
                 self.errors.add(path, ConfigProblem::NumberOutOfRange);
                 Raw::Null
             }

@@ -262,11 +262,18 @@ fn hcl_literals_are_taken_as_they_are() {
         ("x = -5", "x = -5"),
         ("x = -9223372036854775807", "x = -9223372036854775807"),
         ("x = (2.5)", "x = 2.5"),
+        ("x = -2.5", "x = -2.5"),
+        ("x = -(2.5)", "x = -2.5"),
+        ("x = -(5)", "x = -5"),
+        ("x = 1e3", "x = 1000"),
         ("x = null", ""),
         (r#"x = "a$${b}%%{c}\n\u00e9""#, "x = \"a${b}%{c}\\n\u{e9}\""),
         ("x = <<EOT\n  a\n  b\nEOT\n", "x = \"  a\\n  b\\n\""),
         ("x = <<-EOT\n    a\n      b\n  EOT\n", "x = \"a\\n  b\\n\""),
         (r#"x = { a = 1, "b" : 2, (3) = "c" }"#, "x = { a = 1, b = 2, 3 = 'c' }"),
+        (r#"x = { true = "a", (false) = "b" }"#, "x = { true = 'a', false = 'b' }"),
+        (r#"x = { "a$${b}" = "c" }"#, "x = { 'a${b}' = 'c' }"),
+        ("x = { (<<EOT\na\nEOT\n) = 1 }", "x = { \"a\\n\" = 1 }"),
     ] {
         assert_eq!(decoded_hcl(&one("any"), hcl), decoded(&one("any"), toml), "{hcl}");
     }
@@ -292,6 +299,7 @@ fn what_is_no_literal_is_refused_with_its_place() {
         ("x = true ? 1 : 2", "x", "a conditional"),
         ("x = [for a in [1] : a]", "x", "a for expression"),
         ("x = { (f()) = 1 }", "x", "a key that is to be computed"),
+        ("x = { (a) = 1 }", "x", "a key that is to be computed"),
     ] {
         let expected = format!("config.{place}: {what} cannot be used here; write the value itself");
         assert_eq!(decoded_hcl(&one("any"), hcl), expected, "{hcl}");
@@ -453,6 +461,8 @@ fn each_kind_of_block_says_what_was_found_and_what_was_expected() {
             "config.x: expected a block with the label \"key\", found a table",
         ),
         (block_map("x", &["key"], nothing()), "x = {a = [{}, {}]}", "config.x.a: it is given more than once"),
+        // As many as there may be.
+        (block_list("x", 2, 2, nothing()), "x = [{}, {}]", "928080"),
     ] {
         assert_eq!(decoded(&spec, text), expected, "{text}");
     }
@@ -524,6 +534,12 @@ fn a_configuration_may_be_just_so_deep_however_it_is_written() {
     let within = |count: usize| format!("a{} {{ b = 1 }}", " \"l\"".repeat(count));
     assert_eq!(from_hcl(within(deep - 1)), Ok(()));
     assert!(from_hcl(within(deep)).is_err());
+    // Labels and what lies within their block are one depth.
+    let labelled = |value: &str| format!("a{} {{ b = {value} }}", " \"l\"".repeat(deep - 3));
+    for (just, deeper) in [("[[[]]]", "[[[[]]]]"), ("{ a = { a = 1 } }", "{ a = { a = { a = 1 } } }")] {
+        assert_eq!(from_hcl(labelled(just)), Ok(()));
+        assert_eq!(from_hcl(labelled(deeper)), Err(ConfigProblem::TooDeep));
+    }
 }
 
 #[test]
@@ -628,6 +644,8 @@ fn a_set_is_in_the_order_of_its_values_with_nothing_last() {
     assert_eq!(convert::as_set(bools), [false, true].map(Value::Bool));
     let texts = ["b", "a", "b"].map(|text| Value::String(text.to_owned())).to_vec();
     assert_eq!(convert::as_set(texts), ["a", "b"].map(|text| Value::String(text.to_owned())));
+    let nothing_and_lists = [Value::Null, Value::List(vec![]), Value::Null].to_vec();
+    assert_eq!(convert::as_set(nothing_and_lists), [Value::List(vec![]), Value::Null]);
     let lists = |numbers: &[i64]| -> Vec<Value> {
         numbers.iter().map(|number| Value::List(vec![Value::Number(Number::Integer(*number))])).collect()
     };

@@ -32,14 +32,10 @@ impl Number {
     /// Reads a number as HCL converts a string to one: decimal, with sign, fraction and exponent. `None` for all else.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
-        let is_decimal = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'))
-            && text.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E'));
-        if !is_decimal {
-            return None;
-        }
         if let Ok(integer) = text.parse() {
             return Some(Self::Integer(integer));
         }
+        // Digits alone that do not fit are not rounded. What Rust reads beyond decimals, infinity and what is no number, is none.
         let is_whole = text.trim_start_matches(['+', '-']).chars().all(|c| c.is_ascii_digit());
         let float = text.parse().ok().filter(|_| !is_whole)?;
         Self::from_float(float)
