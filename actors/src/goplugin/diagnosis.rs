@@ -234,6 +234,22 @@ mod tests {
     }
 
     #[test]
+    fn a_program_for_another_machine_is_told_with_both_and_one_for_this_machine_is_not_d34() {
+        let compiled_for = |machine: u8| {
+            let mut head = b"\x7fELF\x02\x01".to_vec();
+            head.resize(64, 0);
+            head[18] = machine;
+            file(Some(Program::of(&head)), true, true)
+        };
+        let (x86_64, aarch64) = (compiled_for(62), compiled_for(183));
+        assert!(told(&aarch64, &[]).contains("compiled for aarch64 and this host is x86_64; install"));
+        assert!(told(&x86_64, &[]).contains("nothing is wrong with the file"));
+        let host = HostMachine { name: "s390x", is_little_endian: false };
+        let there = Diagnosis::new("/opt/p".into(), &x86_64, &host, None).to_string();
+        assert!(there.contains("compiled for x86_64 and this host is s390x (big endian)"), "{there}");
+    }
+
+    #[test]
     fn what_the_loader_or_go_plugin_said_is_the_reason_where_the_file_gives_none_d34_d36() {
         let good = file(None, true, true);
         for (line, words) in [

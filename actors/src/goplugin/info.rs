@@ -123,6 +123,13 @@ mod tests {
     }
 
     #[test]
+    fn what_a_plugin_is_told_is_shown_without_its_configuration_sec_06() {
+        let config = PluginConfig { msgpack: vec![199; 7], nomad: None, api_version: "v0.1.0".to_owned() };
+        let shown = format!("{config:?}");
+        assert!(shown.contains("v0.1.0") && !shown.contains("199"), "{shown}");
+    }
+
+    #[test]
     fn what_a_plugin_says_of_itself_is_read_or_refused_to_the_last_of_its_limits() {
         let longest = "v".repeat(VERSION_BYTES_MAX);
         let info = PluginInfo::of_wire(answer("exec", &longest, API_VERSIONS_MAX)).unwrap();

@@ -105,6 +105,7 @@ mod tests {
         for word in ["one", "two", "panic: no\u{1b}[2Jroom"] {
             assert_eq!(scan.take(word), Ok(None));
         }
+        assert_eq!(scan.stray().last(), ["one", "two", "panic: no\\u{1b}[2Jroom"]);
         let error = scan.ended();
         assert!(error.is_transient());
         let told = error.to_string();

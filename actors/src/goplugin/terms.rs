@@ -229,6 +229,10 @@ mod tests {
         for (told, words) in rows {
             assert!(told.contains(words), "{told}");
         }
+        let error = HandshakeTerms { versions: vec![], ..HandshakeTerms::nomad(None) }.check();
+        assert!(!error.expect_err("it is refused").is_transient());
+        let one_port = HandshakeTerms { ports: (9, 9), ..HandshakeTerms::nomad(None) };
+        assert_eq!(one_port.check(), Ok(()));
         let longest = HandshakeTerms::nomad(Some(format!("/{}", "x".repeat(89)).into()));
         assert_eq!(longest.check(), Ok(()));
     }

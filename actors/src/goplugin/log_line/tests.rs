@@ -99,14 +99,49 @@ fn a_line_that_is_no_json_is_told_by_its_tag_or_is_debug_d74() {
         ("[ERROR] m", LineLevel::Error),
     ] {
         assert_eq!(line(text), (level, "m".to_owned(), Origin::Tagged), "{text}");
+        let name = text.trim_start_matches('[').split(']').next().unwrap();
+        assert_eq!(level.to_string(), name.to_lowercase());
     }
     for text in
         ["m", "[info] m", " [INFO] m", "{not json", "[1,2]", "\"text\"", "{\"@level\":\"info\"} trailing"]
     {
         assert_eq!(line(text), plain(text));
     }
-    let bad_time = r#"{"@level":"info","@message":"m","@timestamp":"yesterday"}"#;
-    assert_eq!(line(bad_time), plain(bad_time));
+}
+
+#[test]
+fn a_time_is_one_only_as_hclog_writes_it_to_the_last_sign_d72() {
+    let at = |time: &str| format!(r#"{{"@level":"info","@message":"m","@timestamp":"{time}"}}"#);
+    for time in ["2026-11-21T12:00:00.0Z", "2026-11-21T12:00:00.000001-01:00", "2026-11-21T12:00:00.5+07:30"]
+    {
+        assert_eq!(line(&at(time)), (LineLevel::Info, "m".to_owned(), Origin::Json), "{time}");
+    }
+    for time in [
+        "yesterday",
+        "2026-11-21T12:00:00Z",
+        "2026-11-21T12:00:00.Z",
+        "2026-11-21T12:00:00.0",
+        "2026-11-21T12:00:00.0z",
+        "2026-11-21T12:00:00.0+01",
+        "2026-11-21T12:00:00.0+01:0",
+        "2026-11-21T12:00:00.0+01:00:00",
+        "2026-11-21T12:00:00.0+0100x",
+        "2026-11-21T12:00:00.0*01:00",
+        "2026-11-21 12:00:00.0Z",
+        "26-11-2021T12:00:00.0Z",
+    ] {
+        let json = at(time);
+        assert_eq!(line(&json), plain(&json), "{time}");
+    }
+}
+
+#[test]
+fn only_one_that_said_so_has_panicked_d74() {
+    let mut reader = LineReader::new();
+    reader.push(b"what a panic: no\n[ERROR] panic: tagged\n");
+    assert!(!reader.has_panicked());
+    reader.push(b"panic: no room\n");
+    assert!(reader.has_panicked());
 }
 
 #[test]
