@@ -156,6 +156,11 @@ mod tests {
     }
 
     #[test]
+    fn rows_lie_in_the_order_of_their_numbers_r2() {
+        assert_eq!(key(RegistrationNumber::new(0x0102)), [0, 0, 0, 0, 0, 0, 1, 2]);
+    }
+
+    #[test]
     fn a_row_that_says_what_no_message_may_say_is_refused_r9() {
         let layout: Layout<&str, &BTreeMap<String, String>> = Layout {
             number: 1,

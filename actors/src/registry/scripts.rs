@@ -207,6 +207,9 @@ impl Runner for Stage {
                 self.run = self.run.next();
                 self.run_began = self.now;
                 self.waiting.clear();
+                if let Some(most) = args.take_key("registrations") {
+                    self.registry.options.registrations_max = most.parse()?;
+                }
                 self.rebuild(&mut told);
             }
             "disk-full" => self.is_disk_full = true,
@@ -243,11 +246,12 @@ fn read_register(args: &mut ArgumentConsumer<'_>) -> Result<Register, Box<dyn Er
     let allocation = AllocationId::new(positional(args, "allocation")?)?;
     let socket = args.take_key("socket").map_or_else(|| format!("/run/{allocation}.sock"), str::to_owned);
     let options: usize = args.take_key("options").unwrap_or("0").parse()?;
+    let value = "x".repeat(args.take_key("value-bytes").unwrap_or("0").parse()?);
     Ok(Register {
         socket: SocketPath::new(socket)?,
         provider: args.take_key("provider").map(Arc::from),
         version: args.take_key("version").map(Arc::from),
-        options: Arc::new((0..options).map(|n| (n.to_string(), String::new())).collect()),
+        options: Arc::new((0..options).map(|n| (n.to_string(), value.clone())).collect()),
         plugins: read_plugins(args)?,
         allocation,
     })

@@ -273,6 +273,32 @@ mod tests {
     use crate::vocabulary::{PluginName, PluginType, SocketPath};
 
     #[test]
+    fn registries_that_are_equal_look_equal() {
+        let stored = |(number, name): (u64, &str)| Stored {
+            number: RegistrationNumber::new(number),
+            registration: Arc::new(Registration {
+                plugin: PluginKey::new(PluginType::CsiNode, PluginName::new(name).unwrap()),
+                allocation: AllocationId::new("a1").unwrap(),
+                socket: SocketPath::new("/run/csi.sock").unwrap(),
+                provider: None,
+                version: None,
+                options: Arc::default(),
+            }),
+            since: Timestamp::default(),
+            confirmed_in: RunNumber::default(),
+            activation: None,
+        };
+        let rows = [(1, "zfs"), (2, "nfs"), (3, "lvm"), (4, "ceph")];
+        let shown = |rows: Vec<(u64, &str)>| {
+            let image = Image { stored: rows.into_iter().map(stored).collect(), ..Image::default() };
+            format!("{:?}", Registry::from_image(&RegistryOptions::default(), image))
+        };
+        assert_eq!(shown(rows.to_vec()), shown(rows.into_iter().rev().collect()));
+        assert!(shown(rows.to_vec()).contains("zfs"));
+        assert_ne!(shown(rows.to_vec()), shown(rows[1..].to_vec()));
+    }
+
+    #[test]
     fn what_is_active_is_shown_in_the_order_of_its_plugins_whatever_their_names_share_r6() {
         let names = ["zfs", "a", "ab", "a-very-long-name-2", "a-very-long-name-10", "ä", "a-very-long-name"];
         let keys = [PluginType::CsiNode, PluginType::CsiController].into_iter().flat_map(|plugin_type| {
