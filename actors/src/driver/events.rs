@@ -214,6 +214,18 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_moves_within_its_stream_and_into_another_one() {
+        let at = |text: &str| text.parse::<EventPosition>().unwrap();
+        let mut mark = None;
+        let first = at("a:3");
+        let next = EventPosition { sequence: 4, ..first.clone() };
+        for place in [first, next, at("a:7"), at("b:1")] {
+            place.mark(&mut mark);
+            assert_eq!(mark, Some(place));
+        }
+    }
+
+    #[test]
     fn only_an_event_of_the_same_stream_can_have_been_had() {
         let at = |text: &str| text.parse::<EventPosition>().unwrap();
         assert!(at("a:3").is_had_after(&at("a:3")) && at("a:2").is_had_after(&at("a:3")));

@@ -105,10 +105,29 @@ mod tests {
         }
         let told: Vec<String> = recent.entries().iter().map(ToString::to_string).collect();
         assert_eq!(told, ["no disk", "cannot unmount", "c"], "what was gone began anew");
+        recent.add(at(10_005), "cannot unmount");
+        recent.add(at(10_006), "no disk");
+        let told: Vec<String> = recent.entries().iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["no disk (2 times)", "c", "cannot unmount (2 times)"], "the first stays the first");
         let mut recent = Recent::default();
         (0..10_000).for_each(|second| recent.add(at(second), "cannot unmount"));
         let folded =
             Folded { text: "cannot unmount".to_owned(), first: at(0), last: at(9_999), count: 10_000 };
         assert_eq!(recent.entries(), [folded]);
+    }
+
+    #[test]
+    fn a_list_that_was_stored_goes_on_where_it_was_evt_04() {
+        let mut recent = Recent::new(3);
+        for (second, text) in [(1, "a"), (2, "b"), (3, "c")] {
+            recent.add(at(second), text);
+        }
+        let stored = recent.entries().to_vec();
+        assert_eq!(Recent::from_entries(3, stored.clone()), recent);
+        assert_eq!(
+            Recent::from_entries(0, stored).entries(),
+            &recent.entries()[..2],
+            "there is room for two"
+        );
     }
 }

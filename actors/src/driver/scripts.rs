@@ -3,8 +3,6 @@
 //! A script says what comes back from the plugin and from the owner of the processes; below stands, in order, what the driver
 //! does.
 
-use std::collections::BTreeMap;
-
 use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 
 use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
@@ -88,7 +86,7 @@ fn climb(stage: &mut Stage<Driver>) -> Result<(), Fault> {
             DriverCall::Climb(Rung::Dial, _) => Reached::Connected(Generation::new(1)),
             DriverCall::Climb(Rung::Identify, _) => Reached::Identified { version: "1.0".into() },
             DriverCall::Climb(Rung::Capabilities, _) => Reached::Capable(capabilities()),
-            DriverCall::Climb(Rung::Watch, _) | DriverCall::ReadOn => fingerprint("healthy", ""),
+            DriverCall::Climb(Rung::Watch, _) | DriverCall::ReadOn => fingerprint("healthy", "", None),
             _ => Reached::Done,
         };
         let is_last = matches!(call, DriverCall::Climb(Rung::Watch, _));
@@ -150,14 +148,19 @@ fn capabilities() -> DriverCapabilities {
     }
 }
 
-fn fingerprint(health: &str, description: &str) -> Reached {
+fn fingerprint(health: &str, description: &str, version: Option<&str>) -> Reached {
     let health = match health {
         "healthy" => DriverHealth::Healthy,
         "undetected" => DriverHealth::Undetected,
         _ => DriverHealth::Unhealthy,
     };
     let description = description.to_owned();
-    Reached::Fingerprinted(Fingerprint { health, description, attributes: BTreeMap::new() })
+    let told = |version: &str| {
+        let value = AttributeValue::Text(version.to_owned());
+        ("version".to_owned(), Attribute { value, unit: String::new() })
+    };
+    let attributes = version.map(told).into_iter().collect();
+    Reached::Fingerprinted(Fingerprint { health, description, attributes })
 }
 
 type Outcome = Result<Result<Reached, Trouble>, CallLost>;
@@ -187,7 +190,8 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
         "version" => Ok(Ok(Reached::Identified { version: "1.0".into() })),
         "capabilities" => Ok(Ok(Reached::Capable(capabilities()))),
         "healthy" | "undetected" | "unhealthy" => {
-            Ok(Ok(fingerprint(&word, args.next_pos().unwrap_or_default())))
+            let told = args.next_pos().unwrap_or_default().to_owned();
+            Ok(Ok(fingerprint(&word, &told, args.take_key("version"))))
         }
         "ended" => Ok(Ok(Reached::Ended(args.next_pos().unwrap_or("exit code 0").to_owned()))),
         "silence" => trouble(TroubleKind::Silent, "nobody answered"),
@@ -204,7 +208,10 @@ fn read_outcome(args: &mut ArgumentConsumer<'_>) -> Result<Outcome, Fault> {
 fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
     match effect {
         Effect::Call { call, deadline, .. } => match call {
-            DriverCall::Climb(rung, _) => format!("call: {rung:?} within {deadline:?}"),
+            DriverCall::Climb(rung, None) => format!("call: {rung:?} within {deadline:?}"),
+            DriverCall::Climb(rung, Some(to)) => {
+                format!("call: {rung:?} to launch {} within {deadline:?}", to.tag.bytes()[0])
+            }
             DriverCall::ReadOn => format!("call: read on within {deadline:?}"),
             DriverCall::AwaitEnd(tag) => format!("await the end of launch {}", tag.bytes()[0]),
             DriverCall::HangUp { is_worth_retrying, reason } => {
@@ -223,7 +230,6 @@ fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
             let troubles: Vec<String> = troubles.iter().map(ToString::to_string).collect();
             format!("answer {}: {}", number(*id), troubles.join("; "))
         }
-        Effect::StartTimer(DriverTimer::ReadOn, _) => String::new(),
         Effect::StartTimer(timer, at) => format!("{timer:?} in {:?}", at.since(now)),
         Effect::CancelTimer(_) => String::new(),
         Effect::Stop(ending) => format!("ends: {ending:?}"),
@@ -232,12 +238,15 @@ fn tell(effect: &Effect<Driver>, now: Timestamp) -> String {
 }
 
 fn tell_report(report: &DriverReport, now: Timestamp) -> String {
-    let DriverReport { generation, health, reason, since, stage, pid, is_adopted, launches, .. } = report;
+    let DriverReport {
+        generation, health, reason, since, stage, attributes, pid, is_adopted, launches, ..
+    } = report;
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     let adopted = if *is_adopted { ", adopted" } else { "" };
     let pid = pid.map_or("no process".to_owned(), |pid| format!("pid {pid}"));
     let since = now.since(*since);
+    let attributes: String = attributes.iter().map(|(key, told)| format!(", {key} {}", told.value)).collect();
     format!(
-        "{stage}, {health}{reason} for {since:?}, generation {generation}, {pid}{adopted}, launches {launches}"
+        "{stage}, {health}{reason} for {since:?}, generation {generation}, {pid}{adopted}, launches {launches}{attributes}"
     )
 }

@@ -122,3 +122,20 @@ impl Default for DriverLimits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Executable;
+
+    #[test]
+    fn a_driver_to_be_is_shown_without_its_configuration_sec_06() {
+        let process = ProcessSpec::new(Executable::at("/bin/driver"));
+        let spec = DriverSpec::new(DriverName::new("exec").unwrap(), process);
+        let shown = format!("{:?}", DriverSpec { config: vec![199; 7], ..spec });
+        assert!(
+            shown.contains("exec") && shown.contains("config_bytes: 7") && !shown.contains("199"),
+            "{shown}"
+        );
+    }
+}

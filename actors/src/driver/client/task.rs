@@ -375,3 +375,20 @@ pub struct CreatedNetwork {
     /// Whether it was made now and not before.
     pub is_new: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_shown_without_what_may_be_secret_sec_06() {
+        let id = TaskId::new("a1/web").unwrap();
+        assert_eq!((id.as_str(), format!("{id} {id:?}").as_str()), ("a1/web", "a1/web \"a1/web\""));
+        let (allocation, name) = (AllocationId::new("a1").unwrap(), TaskName::new("web").unwrap());
+        let mut config = TaskConfig::new(id, allocation, name, vec![199; 7]);
+        config.environment.insert("TOKEN".to_owned(), "canary-9".to_owned());
+        let shown = format!("{config:?}");
+        assert!(shown.contains("\"a1/web\"") && shown.contains("TOKEN"), "{shown}");
+        assert!(!shown.contains("199") && !shown.contains("canary"), "{shown}");
+    }
+}
