@@ -43,7 +43,7 @@ pub(super) fn compare(before: &Listing, after: &Listing) -> Vec<CatalogNews> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{BlockedBy, BlockedPlugin, DirectoryError, PluginSource};
+    use crate::catalog::{BlockedBy, BlockedPlugin, DirectoryError, PluginSource, Refusal, RefusedPlugin};
     use crate::vocabulary::Timestamp;
 
     #[test]
@@ -62,5 +62,19 @@ mod tests {
         let unread = Listing { directory_error: Some(error), ..known.clone() };
         assert_eq!(compare(&known, &unread).len(), 1);
         assert_eq!(compare(&unread, &known).len(), 1);
+        let refused = Listing {
+            refused: vec![RefusedPlugin {
+                source: PluginSource::External("raw".to_owned()),
+                plugin: None,
+                reason: Refusal::Link,
+            }],
+            ..known.clone()
+        };
+        assert_eq!(compare(&known, &refused).len(), 2, "that it is refused, and the scan");
+        assert_eq!(
+            compare(&refused, &known).len(),
+            1,
+            "that it is refused no more is told by the scan alone"
+        );
     }
 }

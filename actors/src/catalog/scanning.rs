@@ -256,3 +256,25 @@ pub(super) fn order(file: &str, attempt: Attempt, options: &CatalogOptions) -> O
         stop_grace,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::catalog::PluginEntry;
+
+    #[test]
+    fn a_temporary_instance_ends_with_the_host_and_leaves_nothing_on_disk_prc_02() {
+        let mut options = CatalogOptions::new();
+        options.limits.stop_grace = Duration::from_secs(3);
+        let ordered = |options: &CatalogOptions| order("exec", Attempt::new(7), options).unwrap();
+        let usual = ordered(&options);
+        assert_eq!((usual.spec.lifetime, usual.spec.output_kept_bytes), (Lifetime::Bound, 0));
+        assert_eq!([usual.stop_grace, usual.spec.stop_grace], [Duration::from_secs(3); 2]);
+        let entry = PluginEntry { stop_grace: Some(Duration::from_secs(9)), ..PluginEntry::new() };
+        options.entries.insert("exec".to_owned(), entry);
+        let own = ordered(&options);
+        assert_eq!([own.stop_grace, own.spec.stop_grace], [Duration::from_secs(9); 2]);
+    }
+}

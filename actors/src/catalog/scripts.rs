@@ -48,6 +48,10 @@ impl Runner for Play {
                 let error = DirectoryError::System { directory, message };
                 give(stage, is_read, Ok(CatalogOutcome::Directory(Err(error))))?;
             }
+            "crowded" => {
+                let error = DirectoryError::TooMany { directory: PathBuf::from("/plugins"), most: 512 };
+                give(stage, is_read, Ok(CatalogOutcome::Directory(Err(error))))?;
+            }
             "unheard" => {
                 let limit = CatalogLimits::default().directory_deadline;
                 give(stage, is_read, Err(CallLost::DeadlineExceeded(limit)))?;
@@ -67,9 +71,11 @@ impl Runner for Play {
                 let file = word(&mut args, "file")?;
                 let (key, call) = stage.take_call(is_probe(&file))?;
                 stage.crash();
+                if args.take_key("while") == Some("reading") {
+                    give(stage, |call| *call == CatalogCall::Sweep, Ok(CatalogOutcome::Swept))?;
+                }
                 stage.take_told();
-                let refusal = Refusal::Lost("late".to_owned());
-                stage.give((key, call), Ok(CatalogOutcome::Probed(Err(refusal))));
+                stage.give((key, call), Err(CallLost::Crashed("late".to_owned())));
             }
             "scan" => stage.ask(CatalogAsk::ScanPlugins(ScanPlugins)),
             "list" => stage.ask(CatalogAsk::ListPlugins(ListPlugins)),

@@ -50,6 +50,8 @@ fn finished(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -60,6 +62,9 @@ mod tests {
         let usual = finished(executable(), &[], None, &options);
         assert_eq!(usual.handshake, Some(options.handshake.clone()));
         assert_eq!(usual.inherit, ProcessSpec::new(executable()).inherit);
+        let entry = PluginEntry { stop_grace: Some(Duration::from_secs(77)), ..PluginEntry::new() };
+        assert_eq!(finished(executable(), &[], Some(&entry), &options).stop_grace, Duration::from_secs(77));
+        assert_eq!(usual.stop_grace, ProcessSpec::new(executable()).stop_grace);
         options.inherit = Some(vec!["SECRET_PATH".to_owned()]);
         assert_eq!(finished(executable(), &[], None, &options).inherit, ["SECRET_PATH"]);
     }

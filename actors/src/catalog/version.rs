@@ -49,8 +49,8 @@ fn order(text: &str) -> Option<semver::Version> {
     let (core, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let mut numbers = [0_u64; 3];
     for (place, part) in core.split('.').enumerate() {
-        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        *numbers.get_mut(place)? = part.parse().ok().filter(|_| is_number)?;
+        // No sign can be in it: that would begin the rest.
+        *numbers.get_mut(place)? = part.parse().ok()?;
     }
     let (pre, build) = rest.split_once('+').map_or((rest, None), |(pre, build)| (pre, Some(build)));
     let [major, minor, patch] = numbers;
@@ -121,6 +121,7 @@ mod tests {
             assert_eq!(version(one), version(same));
         }
         assert_eq!(version(" v1.2 ").to_string(), "v1.2");
+        assert_eq!(version(" v1.2 ").as_str(), "v1.2");
     }
 
     #[test]
