@@ -344,12 +344,27 @@ mod tests {
         queue.push(&write(REGISTRY, 1, 2));
         queue.push(&write(INSTANCES, 1, 1));
         assert_eq!(queue.fail(&failing.progress), 1, "the second write of the registry");
-        assert_eq!((queue.writes, queue.bytes), (1, 10), "only what was not forgotten counts");
+        assert_eq!((queue.writes(), queue.bytes), (1, 10), "only what was not forgotten counts");
         assert!(!queue.push(&write(REGISTRY, 1, 3)), "the registry was told already");
         assert!(queue.push(&write(REGISTRY, 2, 4)), "it has begun again");
         let batch = commit(&mut queue);
         assert_eq!(told(&queue, &batch), [(Some("instances"), 1, 1), (Some("registry"), 2, 4)]);
         assert_eq!(batch.operations.iter().count(), 2, "what was dropped is not carried out");
+    }
+
+    #[test]
+    fn a_failure_takes_along_a_refusal_behind_it_and_not_that_of_another() {
+        let mut queue = queue();
+        queue.push(&write(REGISTRY, 1, 1));
+        let failing = commit(&mut queue);
+        queue.push(&write_of(REGISTRY, 1, 2, RECORD_BYTES_MAX + 1));
+        queue.push(&write_of(INSTANCES, 1, 1, RECORD_BYTES_MAX + 1));
+        assert_eq!(queue.fail(&failing.progress), 1, "the registry hears of one failure");
+        match queue.next(BATCH_WRITES_MAX) {
+            Some(Next::Refuse(progress, _)) => assert_eq!(queue.listener(&progress), Some(&"instances")),
+            other => panic!("a refusal is due, not {other:?}"),
+        }
+        assert!(queue.next(BATCH_WRITES_MAX).is_none());
     }
 
     #[test]

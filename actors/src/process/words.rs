@@ -79,6 +79,13 @@ mod tests {
     }
 
     #[test]
+    fn last_words_keep_their_tabs_and_lose_what_moves_a_terminal_log_01() {
+        let mut words = Words::default();
+        words.push(b"\tmain.go:7\x1b[2J\x07\r");
+        assert_eq!(words.lines(), ["\tmain.go:7[2J"]);
+    }
+
+    #[test]
     fn endless_last_words_take_little_room_log_01() {
         let mut words = Words::default();
         words.push(b"panic: \xff\x1b[31m");

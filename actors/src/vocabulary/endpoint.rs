@@ -158,5 +158,8 @@ mod tests {
             assert_eq!(SocketPath::from_endpoint(endpoint).expect("a good one").as_str(), "/run/csi.sock");
         }
         assert!(matches!(SocketPath::from_endpoint("tcp://h:1"), Err(MalformedEndpoint::Scheme { .. })));
+        // What stands behind a slash is no scheme.
+        let path = SocketPath::from_endpoint("/run/pool:1/csi.sock").expect("a good one");
+        assert_eq!(format!("{path} {path:?}"), "/run/pool:1/csi.sock \"/run/pool:1/csi.sock\"");
     }
 }

@@ -88,6 +88,20 @@ mod tests {
     }
 
     #[test]
+    fn a_span_is_spread_from_end_to_end() {
+        let spread = |random| {
+            let moment = Moment { now: Timestamp::default(), random };
+            moment.spread(Duration::from_micros(100), 10).as_micros()
+        };
+        assert_eq!([0, 10, 20, 21].map(spread), [90, 100, 110, 90]);
+    }
+
+    #[test]
+    fn a_time_is_shown_in_seconds_to_the_millisecond() {
+        assert_eq!(Timestamp::from_epoch(Duration::from_micros(7_042_999)).to_string(), "7.042");
+    }
+
+    #[test]
     fn nothing_is_before_the_beginning_of_time() {
         let at = |second| Timestamp::from_epoch(Duration::from_secs(second));
         assert_eq!(at(5) - Duration::from_secs(2), at(3));
