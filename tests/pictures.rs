@@ -6,6 +6,7 @@ use callboard::picture::{Arrow, Mark, Picture, Sign, mermaid, svg};
 use callboard::script::Player;
 
 const STORY: &str = "tests/scripts/a_takeover_and_a_crash_as_the_readme_shows_them";
+const KEPT: &str = "tests/pictures";
 const PICTURE: &str = "docs/pictures/takeover.svg";
 
 fn below_root(path: &str) -> PathBuf {
@@ -25,6 +26,75 @@ fn the_picture_that_the_readme_shows_is_up_to_date() {
     );
     let readme = std::fs::read_to_string(below_root("README.md")).unwrap();
     assert!(readme.contains(PICTURE) && readme.contains(STORY));
+}
+
+/// One mark of each kind and more: gates that open in part, that fall and that stay closed, answers, words to oneself, signs
+/// with and without room, texts that are too long, and letters that mean something where they are drawn.
+fn every_kind_of_mark() -> Picture {
+    let (tasks, registry, disk) = (|| "tasks".to_owned(), || "registry".to_owned(), || "disk".to_owned());
+    let message = |[from, to]: [&str; 2], text: &str, about: &str, arrow| Mark::Message {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        text: text.to_owned(),
+        about: about.to_owned(),
+        arrow,
+    };
+    let sign = |actor: &str, text: &str, about: &str, sign| Mark::Sign {
+        actor: actor.to_owned(),
+        text: text.to_owned(),
+        about: about.to_owned(),
+        sign,
+    };
+    let long = "word ".repeat(24);
+    let marks = vec![
+        Mark::Chapter("what is written & what <waits>".to_owned()),
+        message(["allocation a", "registry"], "Register", "csi-node/zfs", Arrow::Said),
+        Mark::GateCloses { actor: registry(), write: 1 },
+        Mark::GateCloses { actor: tasks(), write: 7 },
+        Mark::GateCloses { actor: registry(), write: 2 },
+        Mark::GateOpens { actor: registry(), through: 1 },
+        message(["registry", "registry"], "looks; at #1", "", Arrow::Said),
+        sign("tasks", "crashed: \"a drill\"", "", Sign::Crash),
+        Mark::GatesFall { actor: tasks() },
+        Mark::GateOpens { actor: registry(), through: 2 },
+        Mark::GatesFall { actor: registry() },
+        message(["registry", "allocation a"], "you are registered", "csi-node/zfs @2", Arrow::Answered),
+        sign("tasks", "lives again", "", Sign::Restart),
+        Mark::Pause("30.0 s later".to_owned()),
+        Mark::Chapter(long.clone()),
+        Mark::Pause(long.clone()),
+        sign("registry", "active: nobody → a", "csi-node/zfs @2", Sign::News),
+        sign("tasks", &long, "csi-node/zfs @2", Sign::Trouble),
+        sign("process a", "nothing is heard of it any more", "csi-node/zfs @2", Sign::Trouble),
+        sign("process a", "ended: nobody\tsaw how, and nobody could say why\u{ffff}", "", Sign::Crash),
+        Mark::GateOpens { actor: disk(), through: 9 },
+        message(["process a", "tasks"], &long, "", Arrow::Said),
+        Mark::GateCloses { actor: tasks(), write: 8 },
+        Mark::GateCloses { actor: registry(), write: 3 },
+        Mark::GateOpens { actor: tasks(), through: 9 },
+    ];
+    Picture { title: "every \"kind\" of <mark>".to_owned(), marks }
+}
+
+#[test]
+fn every_kind_of_mark_is_drawn_as_it_was_looked_at() {
+    let picture = every_kind_of_mark();
+    let drawings = [("every_kind_of_mark.svg", svg(&picture)), ("every_kind_of_mark.mmd", mermaid(&picture))];
+    let differ = drawings.iter().filter(|(name, drawn)| {
+        let here = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(here, drawn).unwrap();
+        std::fs::read_to_string(below_root(KEPT).join(name)).ok().as_ref() != Some(drawn)
+    });
+    let differ: Vec<_> = differ.map(|(name, _)| name).collect();
+    let tmp = env!("CARGO_TARGET_TMPDIR");
+    assert!(differ.is_empty(), "look at {differ:?} in {tmp}; what is as it should be, put to {KEPT}");
+}
+
+#[test]
+fn a_picture_of_nothing_is_a_page_and_no_more() {
+    let nothing = Picture { title: String::new(), marks: vec![Mark::Chapter("nothing".to_owned())] };
+    assert_eq!(mermaid(&nothing), "sequenceDiagram\n");
+    assert_eq!(svg(&nothing).matches("<rect").count(), 2, "the page and the chapter");
 }
 
 #[test]

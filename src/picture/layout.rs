@@ -179,3 +179,131 @@ pub(super) fn cut(text: &str) -> String {
     }
     text.chars().take(TEXT_LENGTH_MAX - 1).chain(['…']).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Sign;
+    use super::*;
+
+    /// Ten letters, which are 67 wide.
+    const TEN: &str = "0123456789";
+
+    fn sign(actor: &str, text: &str) -> Mark {
+        let about = String::new();
+        Mark::Sign { actor: actor.to_owned(), text: text.to_owned(), about, sign: Sign::News }
+    }
+
+    fn picture(title: &str, marks: Vec<Mark>) -> Picture {
+        Picture { title: title.to_owned(), marks }
+    }
+
+    fn gate(write: u64) -> Mark {
+        Mark::GateCloses { actor: "registry".to_owned(), write }
+    }
+
+    fn columns(layout: &Layout<'_>) -> Vec<String> {
+        layout.columns.iter().map(|(name, x)| format!("{name} at {x:.1}")).collect()
+    }
+
+    #[test]
+    fn columns_keep_apart_by_their_heads_and_their_lines() {
+        let names =
+            ["host", "agent", "process of-a-long-name-for-a-plugin", "process of-another-long-name-for-one"];
+        let picture = picture("", names.iter().map(|name| sign(name, "")).collect());
+        let layout = Layout::of(&picture);
+        // Half a head is 32 wide, and those of long names 140.5 and 144.2; lines are 118 apart, and heads 14.
+        let expected = [
+            "host at 56.0",
+            "agent at 174.0",
+            "process of-a-long-name-for-a-plugin at 360.5",
+            "process of-another-long-name-for-one at 659.2",
+        ];
+        assert_eq!(columns(&layout), expected);
+        assert_eq!(format!("{:.1}", layout.width), "827.4", "the last head and the margin");
+        assert_eq!((layout.x("agent"), layout.x("nobody")), (174.0, MARGIN));
+    }
+
+    #[test]
+    fn each_mark_has_a_row_of_its_own_below_the_heads() {
+        let actor = || "registry".to_owned();
+        let said = Mark::Message {
+            from: actor(),
+            to: actor(),
+            text: String::new(),
+            about: String::new(),
+            arrow: super::super::model::Arrow::Said,
+        };
+        let marks = vec![
+            Mark::Chapter(String::new()),
+            Mark::Pause(String::new()),
+            said,
+            sign("registry", ""),
+            gate(1),
+            Mark::GateOpens { actor: actor(), through: 1 },
+            Mark::GatesFall { actor: actor() },
+        ];
+        let picture = picture("", marks);
+        let layout = Layout::of(&picture);
+        let places: Vec<_> = layout.rows.iter().map(|row| row.y).collect();
+        assert_eq!(places, [134.0, 168.0, 204.0, 230.0, 254.0, 278.0, 282.0]);
+        assert_eq!((layout.bottom, layout.height, &*layout.heads), (296.0, 310.0, &[HEAD_TOP][..]));
+    }
+
+    #[test]
+    fn heads_stand_again_behind_a_stretch_and_at_the_end() {
+        // The rows of fifty gates are as high as a stretch, and one more is over it.
+        let whole = picture("", (0..51).map(gate).collect());
+        assert_eq!(Layout::of(&whole).heads, [HEAD_TOP]);
+        let higher = picture("", (0..53).map(gate).collect());
+        let layout = Layout::of(&higher);
+        let places: Vec<_> = layout.rows[50..].iter().map(|row| row.y).collect();
+        assert_eq!(places, [1_314.0, 1_390.0, 1_414.0]);
+        assert_eq!(layout.heads, [HEAD_TOP, 1_328.0, 1_428.0]);
+        assert_eq!((layout.bottom, layout.height), (1_428.0, 1_472.0));
+        let twice = picture("", (0..103).map(gate).collect());
+        assert_eq!(Layout::of(&twice).heads.len(), 4);
+    }
+
+    #[test]
+    fn a_picture_is_as_wide_as_its_title_and_its_texts_need() {
+        let wide = |title: usize, text: usize| {
+            let chapter = Mark::Chapter("-".repeat(text));
+            format!("{:.1}", Layout::of(&picture(&"-".repeat(title), vec![chapter])).width)
+        };
+        assert_eq!(wide(10, 10), "640.0");
+        assert_eq!(wide(80, 10), "784.0", "80 letters of 9.2, and both margins");
+        assert_eq!(wide(10, 92), "664.4", "92 letters of 6.7, and both margins");
+        assert_eq!(wide(10, 500), "664.4", "no text is longer");
+    }
+
+    #[test]
+    fn a_sign_whose_text_has_no_room_left_of_it_makes_room_right_of_it() {
+        let places = BTreeMap::from([("left", 60.0), ("nearly", 90.0), ("just", 103.0), ("right", 300.0)]);
+        let width = |actor: &str| width_for(&sign(actor, TEN), &places);
+        assert_eq!(
+            [width("left"), width("nearly"), width("just"), width("right")],
+            [163.0, 193.0, 115.0, 115.0]
+        );
+        assert_eq!(width_for(&Mark::Chapter(TEN.to_owned()), &places), 115.0);
+    }
+
+    #[test]
+    fn a_text_stands_around_its_place_but_never_outside() {
+        let picture = picture("", vec![]);
+        let layout = Layout::of(&picture);
+        let begins = [0.0, 300.0, 630.0].map(|center| layout.begin_around(center, TEN));
+        assert_eq!(begins, [MARGIN, 266.5, 549.0]);
+        let has_room = [300.0, 537.0, 538.0].map(|x| layout.has_room_beside(x, TEN));
+        assert_eq!(has_room, [true, true, false]);
+    }
+
+    #[test]
+    fn a_text_is_cut_where_it_is_too_long_and_says_so() {
+        let text = |letters| "ü".repeat(letters);
+        assert_eq!(cut(&text(92)), text(92));
+        assert_eq!(cut(&text(93)), text(91) + "…");
+        let long =
+            Mark::Sign { actor: String::new(), text: text(93), about: "zfs".to_owned(), sign: Sign::News };
+        assert_eq!(text_of(&long), text(91) + "…  zfs");
+    }
+}

@@ -184,7 +184,7 @@ impl Drawing<'_> {
         self.put(format_args!(
             "<line class=\"pause\" x1=\"{MARGIN}\" y1=\"{at:.1}\" x2=\"{right:.1}\" y2=\"{at:.1}\"/>"
         ));
-        let begin = self.layout.begin_around(self.layout.width / 2.0, text);
+        let begin = self.layout.begin_around(self.layout.width / 2.0, &cut(text));
         self.words("pausetext", begin, at + 4.0, text, "");
     }
 
