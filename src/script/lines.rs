@@ -19,10 +19,9 @@ pub(super) fn mistake(path: &Path, text: &str, said: &str) -> ScriptError {
     if !before.starts_with("parse error") {
         return ScriptError::Mistake { path, line, reason: rest.to_owned() };
     }
-    let lines = text.lines().count();
-    let is_at_end = usize::try_from(line).is_ok_and(|line| line > lines);
+    // Behind the last line nothing stands either.
     let shown = text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default().trim();
-    let reason = if is_at_end || shown.is_empty() {
+    let reason = if shown.is_empty() {
         format!(
             "the script ends here without `---` and what came of its last lines, or inside of quotes; {SHAPE}"
         )
@@ -32,4 +31,31 @@ pub(super) fn mistake(path: &Path, text: &str, said: &str) -> ScriptError {
         )
     };
     ScriptError::Mistake { path, line, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The line of a mistake, and how its reason begins.
+    fn told(text: &str, said: &str) -> (u32, String) {
+        match mistake(Path::new("a"), text, said) {
+            ScriptError::Mistake { line, reason, .. } => (line, reason.split(';').next().unwrap().to_owned()),
+            error => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_mistake_has_its_line_and_shows_what_stands_there() {
+        let text = "one\n\nthree *\n---\nok\n";
+        let ends = "the script ends here without `---` and what came of its last lines, or inside of quotes";
+        let parse = |line: u32| told(text, &format!("parse error at line {line} column 5 for Tag: ..."));
+        assert_eq!(parse(3), (3, "this is no line of a script: three *".to_owned()));
+        assert_eq!(parse(5), (5, "this is no line of a script: ok".to_owned()));
+        assert_eq!(parse(6), (6, ends.to_owned()), "behind the last line");
+        assert_eq!(parse(2), (2, ends.to_owned()), "nothing stands there");
+        let verb = told(text, "command one failed at line 12: there is no such verb");
+        assert_eq!(verb, (12, "there is no such verb".to_owned()));
+        assert_eq!(told(text, "no input"), (1, "no input".to_owned()), "no line is said");
+    }
 }
