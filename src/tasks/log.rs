@@ -106,5 +106,8 @@ mod tests {
         assert!(text.len() < 520 && text.ends_with('…'), "{text}");
         log.take(Timestamp::default(), &event("", 2));
         assert_eq!(log.recent.entries()[1].text, "(an event without words)");
+        // One letter more, and the limit falls into the midst of one.
+        assert_eq!(words(&format!("a{}", "ü".repeat(1_000))), format!("a{}…", "ü".repeat(255)));
+        assert_eq!(words(&"a".repeat(WORDS_BYTES_MAX)), "a".repeat(WORDS_BYTES_MAX));
     }
 }

@@ -230,3 +230,26 @@ pub type Stopped = Result<TaskStopped, TaskError>;
 
 /// What is answered to [`StopAllTasks`] and [`LeaveTasks`].
 pub type AllStopped = Vec<StopStep>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_again_helps_where_something_is_under_way_or_out_of_reach() {
+        let name = || AllocationId::new("web").unwrap();
+        let later = [
+            TaskError::Stopping { name: name() },
+            TaskError::OutOfReach { name: name(), reason: "its driver is gone".to_owned() },
+        ];
+        assert!(later.iter().all(TaskError::is_transient));
+        let never = [
+            TaskError::Unknown { name: name() },
+            TaskError::Removed { name: name() },
+            TaskError::Started { name: name(), phase: TaskPhase::Running },
+            TaskError::NotRunning { name: name(), phase: TaskPhase::Stopped },
+            TaskError::HostStopping { name: name() },
+        ];
+        assert!(!never.iter().any(TaskError::is_transient));
+    }
+}
