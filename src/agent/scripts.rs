@@ -33,6 +33,29 @@ fn every_story_of_the_agent_goes_as_it_is_told() {
     }
 }
 
+#[test]
+fn the_books_and_the_launch_are_told_all_that_is_configured_of_an_allocation() {
+    let (mut stage, mut told) = (Stage::new(), String::new());
+    let mut options = options(&[("a".to_owned(), true)]);
+    options.allocations[0].health_timeout = Duration::from_secs(45);
+    stage.agent.options = options;
+    stage.rebuild(&mut told);
+    let spec = stage.calls.iter().find_map(|(_, call)| match call {
+        AgentCall::Prepare(spec) => Some(spec.clone()),
+        _ => None,
+    });
+    let [name, task] = ["a", "plugin"];
+    let new = AllocationSpec::new(
+        AllocationId::new(name).unwrap(),
+        TaskName::new(task).unwrap(),
+        PluginName::new("zfs").unwrap(),
+        Role::Monolith,
+    );
+    let environment = BTreeMap::from([("POOL".to_owned(), "tank".to_owned())]);
+    let expected = AllocationSpec { health_timeout: Duration::from_secs(45), environment, ..new };
+    assert_eq!(spec, Some(expected));
+}
+
 /// An agent, its memory, its processes and a clock.
 struct Stage {
     agent: Agent,
@@ -70,9 +93,13 @@ fn options(names: &[(String, bool)]) -> AgentOptions {
     }
 }
 
+fn begun() -> Timestamp {
+    Timestamp::from_epoch(Duration::from_secs(1_000))
+}
+
 impl Stage {
     fn new() -> Self {
-        let now = Timestamp::from_epoch(Duration::from_secs(1_000));
+        let now = begun();
         let agent = Agent::restore(&options(&[]), BTreeMap::new(), Moment { now, random: 0 });
         Self {
             agent,
@@ -171,8 +198,22 @@ impl Stage {
         self.step(&Input::Returned { key, call, outcome }, told);
     }
 
+    /// A call by which it hears of something is lost.
+    fn deaf(&mut self, is_meant: impl Fn(&AgentCall) -> bool, told: &mut String) {
+        let at = self.calls.iter().position(|(_, call)| is_meant(call)).expect("such a call is open");
+        let (key, call) = self.calls.remove(at);
+        let outcome = Err(CallLost::DeadlineExceeded(Duration::from_secs(30)));
+        self.step(&Input::Returned { key, call, outcome }, told);
+    }
+
     fn ended(&mut self, name: AllocationId, how: String, told: &mut String) {
-        let (attempt, _) = self.processes.remove(&name).expect("it has a process");
+        let launched = self.calls.iter().find_map(|(key, call)| match call {
+            AgentCall::Launch(order) if order.allocation == name => Some(key.attempt),
+            _ => None,
+        });
+        // It may end before anybody has heard that it was born.
+        let born = self.processes.remove(&name).map(|(attempt, _)| attempt);
+        let attempt = born.or(launched).expect("it has a process");
         let outcome = AgentOutcome::Endings(vec![Ended { allocation: name, attempt, how }]);
         self.come_back(|call| matches!(call, AgentCall::AwaitEndings), |_| outcome, told);
     }
@@ -191,12 +232,7 @@ impl Stage {
             }
             let (at, timer) = self.timers.remove(0);
             self.now = at;
-            writeln!(
-                told,
-                "at {:.1} s",
-                at.since(Timestamp::from_epoch(Duration::from_secs(1_000))).as_secs_f64()
-            )
-            .unwrap();
+            writeln!(told, "at {:.1} s", at.since(begun()).as_secs_f64()).unwrap();
             self.step(&Input::Elapsed(timer), told);
         }
         self.now = until;
@@ -219,7 +255,11 @@ fn tell_answer(answer: AgentAnswer) -> String {
         AgentAnswer::StopTask(Ok(stopped)) => format!("stopped {}", tell_steps(&stopped.steps)),
         AgentAnswer::StartTask(Err(error)) | AgentAnswer::StopTask(Err(error)) => error.to_string(),
         AgentAnswer::StopAllTasks(steps) => format!("all stopped {}", tell_steps(&steps)),
-        AgentAnswer::ListTasks(tasks) => tasks.iter().map(tell_task).collect::<Vec<_>>().join(" | "),
+        AgentAnswer::ListTasks(tasks) => {
+            let since = |task: &TaskReport| task.since.since(begun()).as_secs_f64();
+            let tell = |task| format!("since {:.1} s {}", since(task), tell_task(task));
+            tasks.iter().map(tell).collect::<Vec<_>>().join(" | ")
+        }
     }
 }
 
@@ -247,6 +287,20 @@ fn context(name: &AllocationId) -> Result<TaskContext, Box<dyn Error>> {
     let socket = SocketPath::new(format!("/{name}.sock"))?;
     let environment = BTreeMap::from([("CSI_ENDPOINT".to_owned(), socket.to_endpoint())]);
     Ok(TaskContext { environment, mounts: vec![], socket })
+}
+
+fn status(allocation: AllocationId) -> AllocationStatus {
+    AllocationStatus {
+        allocation,
+        task: TaskName::new("plugin").unwrap(),
+        plugin: PluginName::new("zfs").unwrap(),
+        role: Role::Monolith,
+        phase: AllocationPhase::Prepared,
+        health: Health::Starting,
+        socket: SocketPath::new("/a.sock").unwrap(),
+        since: begun(),
+        last_event: "prepared".to_owned(),
+    }
 }
 
 fn nobody() -> AskError {
@@ -363,6 +417,10 @@ impl Stage {
             }
             "ended" => self.ended(allocation, rest, told),
             "lost" => self.lose(&rest, name, told),
+            "deaf" if first == "processes" => {
+                self.deaf(|call| matches!(call, AgentCall::AwaitEndings), told);
+            }
+            "deaf" => self.deaf(|call| matches!(call, AgentCall::Follow { .. }), told),
             "restart-requested" => {
                 let task = TaskName::new("plugin")?;
                 self.hear(AllocationsNews::RestartRequested { allocation, task, reason: rest }, told);
@@ -377,7 +435,9 @@ impl Stage {
                 self.come_back(|call| matches!(call, AgentCall::Follow { .. }), |_| outcome, told);
             }
             "books-new" => {
-                let item = FeedItem::Snapshot { number: 0, view: AllocationsView::default() };
+                // They know of this one, if of any.
+                let known = if first.is_empty() { vec![] } else { vec![status(allocation)] };
+                let item = FeedItem::Snapshot { number: 0, view: AllocationsView { allocations: known } };
                 let outcome = AgentOutcome::Followed(Ok(vec![item]));
                 self.come_back(|call| matches!(call, AgentCall::Follow { .. }), |_| outcome, told);
             }
