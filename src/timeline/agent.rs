@@ -92,6 +92,30 @@ mod tests {
     }
 
     #[test]
+    fn who_begins_to_listen_hears_nothing_of_what_is_known_and_all_that_is_new() {
+        let known = report(TaskPhase::Waiting, None, "process ended: signal 9");
+        let mut teller = AgentTeller::default();
+        assert_eq!(teller.begin(&vec![known.clone()]), []);
+        assert_eq!(teller.retell(&AgentNews::TaskChanged(known.clone())), []);
+        let mut told = |phase, pid, event: &str| {
+            let lines = teller.retell(&AgentNews::TaskChanged(report(phase, pid, event)));
+            let line = lines.first().map(|(rank, line)| (*rank, line.message.clone()));
+            line.unwrap_or((Rank::First, "nothing".to_owned()))
+        };
+        let expected = |rank, message: &str| (rank, message.to_owned());
+        let decided = "process ended: signal 9; starts again in 1.0 s";
+        assert_eq!(
+            told(TaskPhase::Waiting, None, decided),
+            expected(Rank::Run, "blue starts again in 1.0 s")
+        );
+        assert_eq!(told(TaskPhase::Running, Some(7), "runs"), expected(Rank::Run, "run as process 7"));
+        assert_eq!(told(TaskPhase::Running, Some(7), "healthy"), expected(Rank::First, "nothing"));
+        assert_eq!(told(TaskPhase::Running, Some(8), "runs"), expected(Rank::Run, "run as process 8"));
+        assert_eq!(told(TaskPhase::Failed, None, "given up"), expected(Rank::End, "given up"));
+        assert_eq!(told(TaskPhase::Failed, None, "given up"), expected(Rank::First, "nothing"));
+    }
+
+    #[test]
     fn a_task_is_told_once_for_each_turn_it_takes() {
         let mut teller = AgentTeller::default();
         let mut lines = Vec::new();

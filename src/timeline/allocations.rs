@@ -75,3 +75,81 @@ impl AllocationsTeller {
 fn to_agent(allocation: &AllocationId, message: &str) -> Line {
     Line::new(Voice::Allocation(allocation.clone()), Voice::Agent, message).of_allocation(allocation)
 }
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::allocations::{TaskEvent, TaskEventKind};
+    use callboard_actors::vocabulary::{Health, PluginName, Role, SocketPath, TaskName, Timestamp};
+
+    use super::*;
+
+    fn status(phase: AllocationPhase) -> AllocationStatus {
+        AllocationStatus {
+            allocation: AllocationId::new("blue").unwrap(),
+            task: TaskName::new("plugin").unwrap(),
+            plugin: PluginName::new("zfs").unwrap(),
+            role: Role::Monolith,
+            phase,
+            health: Health::Starting,
+            socket: SocketPath::new("/run/a.sock").unwrap(),
+            since: Timestamp::default(),
+            last_event: "its task ended".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_allocation_is_told_once_for_each_phase_and_again_when_it_came_back() {
+        use AllocationPhase::*;
+
+        let mut teller = AllocationsTeller::default();
+        let view = AllocationsView { allocations: vec![status(Prepared)] };
+        assert_eq!(teller.begin(&view), []);
+        let allocation = || AllocationId::new("blue").unwrap();
+        let task = || TaskName::new("plugin").unwrap();
+        let event = TaskEvent {
+            allocation: allocation(),
+            task: task(),
+            kind: TaskEventKind::Healthy,
+            message: "healthy".to_owned(),
+        };
+        let phases = [
+            Prepared,
+            AwaitingSocket,
+            AwaitingSocket,
+            Probing,
+            Registering,
+            Registered,
+            AwaitingRestart,
+            Prepared,
+            Stopping,
+        ];
+        let mut news: Vec<_> =
+            phases.map(|phase| AllocationsNews::Changed(status(phase))).into_iter().collect();
+        let (allocation, reason) = (allocation(), "not ready within 30s".to_owned());
+        news.extend([
+            AllocationsNews::Task(event),
+            AllocationsNews::RestartRequested { allocation: allocation.clone(), task: task(), reason },
+            AllocationsNews::Gone(allocation),
+            AllocationsNews::Changed(status(Prepared)),
+        ]);
+        let told: Vec<_> = news.iter().flat_map(|news| teller.retell(news)).collect();
+        assert!(
+            told.iter().all(|(_, line)| line.allocation.as_ref().is_some_and(|of| of.as_str() == "blue"))
+        );
+        let told: Vec<_> =
+            told.iter().map(|(_, line)| format!("{} → {}: {}", line.from, line.to, line.message)).collect();
+        let expected = [
+            "allocation blue → process blue: is your socket there?",
+            "allocation blue → process blue: are you ready?",
+            "process blue → allocation blue: ready",
+            "registry → allocation blue: you are registered",
+            "process blue → allocation blue: its task ended",
+            "allocation blue → agent: noted: it can be started again",
+            "allocation blue → agent: healthy",
+            "allocation blue → agent: restart it: not ready within 30s",
+            "allocation blue → agent: out of the books, and its socket is removed",
+            "allocation blue → agent: prepared: this is its socket",
+        ];
+        assert_eq!(told, expected);
+    }
+}

@@ -114,6 +114,8 @@ mod tests {
         let begin = drawer.drawn(&at(5_000, said("timeline", "you", "this is what is said from now on")));
         assert_eq!(begin, [Mark::Chapter("this is what is said from now on".to_owned())]);
         assert_eq!(drawer.drawn(&at(5_900, said("agent", "registry", "one"))).len(), 1);
+        let troubled = Said { fate: Fate::Troubled.into(), ..at(5_900, said("registry", "everyone", "two")) };
+        assert!(matches!(&drawer.drawn(&troubled)[..], [Mark::Sign { sign: Sign::Trouble, .. }]));
         let later = drawer.drawn(&at(8_150, said("agent", "registry", "two")));
         assert_eq!(later[0], Mark::Pause("2.2 s later".to_owned()));
     }

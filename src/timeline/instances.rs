@@ -91,7 +91,11 @@ mod tests {
     use super::*;
 
     fn report(generation: u64, health: Health) -> InstancesNews {
-        InstancesNews::Reported(InstanceReport {
+        InstancesNews::Reported(reported(generation, health))
+    }
+
+    fn reported(generation: u64, health: Health) -> InstanceReport {
+        InstanceReport {
             plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
             allocation: AllocationId::new("blue").unwrap(),
             socket: SocketPath::new("/run/a.sock").unwrap(),
@@ -100,7 +104,22 @@ mod tests {
             since: Timestamp::default(),
             fingerprint: None,
             remarks: Vec::new(),
-        })
+        }
+    }
+
+    #[test]
+    fn who_begins_to_listen_hears_nothing_of_what_is_known_and_all_that_changes() {
+        let mut teller = InstancesTeller::default();
+        let view = InstancesView { reports: vec![reported(2, Health::Healthy)], ..InstancesView::default() };
+        assert_eq!(teller.begin(&view), []);
+        assert_eq!(teller.retell(&report(2, Health::Healthy)), []);
+        let gone = teller.retell(&report(2, Health::Gone));
+        let [(Rank::Instances, gone)] = &gone[..] else { panic!("{gone:?}") };
+        let told = ("process blue".to_owned(), "goodbye: nothing is routed to you any more");
+        assert_eq!((gone.to.to_string(), &*gone.message), told);
+        assert_eq!(gone.generation, Some(Generation::new(2)));
+        teller.retell(&InstancesNews::Left(reported(2, Health::Gone)));
+        assert_eq!(teller.retell(&report(2, Health::Healthy)).len(), 2, "it has left, and begins anew");
     }
 
     #[test]

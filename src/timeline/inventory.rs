@@ -51,3 +51,50 @@ fn of(offer: &Offer, message: &str, health: Option<String>) -> Line {
         .of_allocation(&offer.allocation)
         .of_generation(offer.generation)
 }
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::vocabulary::{
+        AllocationId, Generation, Health, PluginKey, PluginName, PluginType, Timestamp,
+    };
+
+    use super::*;
+
+    fn offer(health: Health) -> Offer {
+        Offer {
+            plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
+            allocation: AllocationId::new("blue").unwrap(),
+            generation: Generation::new(2),
+            health,
+            since: Timestamp::default(),
+            fingerprint: None,
+            restarting: false,
+            remarks: vec![],
+        }
+    }
+
+    #[test]
+    fn the_first_inventory_is_counted_and_each_change_is_told_of_its_plugin() {
+        let told = |news: InventoryNews| {
+            let lines = InventoryTeller.retell(&news);
+            let [(Rank::Inventory, line)] = &lines[..] else { panic!("{lines:?}") };
+            let about = line.plugin.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("{} → {}: {} ({about})", line.from, line.to, line.message)
+        };
+        let healthy = offer(Health::Healthy);
+        let summary = FirstSummary { healthy: vec![healthy.plugin.clone()], ..FirstSummary::default() };
+        let news = [
+            InventoryNews::First(vec![], FirstSummary::default()),
+            InventoryNews::First(vec![healthy.clone()], summary),
+            InventoryNews::Changed(offer(Health::Unhealthy { reason: "no pool".to_owned() })),
+            InventoryNews::Removed(healthy),
+        ];
+        let expected = [
+            "inventory → everyone: first inventory: no plugin yet ()",
+            "inventory → everyone: first inventory: 1 healthy, 0 unhealthy, 0 undetected, 0 without an answer ()",
+            "inventory → everyone: this node offers it, unhealthy: no pool (csi-node/zfs)",
+            "inventory → everyone: this node offers it no more (csi-node/zfs)",
+        ];
+        assert_eq!(news.map(told), expected);
+    }
+}

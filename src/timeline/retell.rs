@@ -36,3 +36,31 @@ pub(super) fn missing(missed: u64) -> Line {
         format!("{missed} lines are missing here: too much was said at once"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::shell::Notice;
+
+    use super::super::notices::NoticesTeller;
+    use super::*;
+
+    #[test]
+    fn a_snapshot_a_change_and_a_gap_are_each_told_in_their_own_way_r6() {
+        let mut teller = NoticesTeller;
+        let failed = Notice::WriteFailed { actor: "registry".to_owned(), error: "no space".to_owned() };
+        let items = [
+            FeedItem::Snapshot { number: 0, view: vec![failed.clone()] },
+            FeedItem::Change { number: 1, news: failed },
+            FeedItem::Lagged { missed: 7 },
+        ];
+        let told = items.iter().flat_map(|item| retell(&mut teller, item));
+        let told: Vec<_> = told
+            .map(|(rank, line)| (rank, format!("{} → {}: {}", line.from, line.to, line.message)))
+            .collect();
+        let expected = [
+            (Rank::First, "registry → everyone: could not write: no space"),
+            (Rank::First, "timeline → you: 7 lines are missing here: too much was said at once"),
+        ];
+        assert_eq!(told, expected.map(|(rank, line)| (rank, line.to_owned())));
+    }
+}
