@@ -191,10 +191,12 @@ mod tests {
     use std::time::Duration;
 
     use callboard_actors::vocabulary::{
-        AllocationId, Generation, PluginName, PluginType, Registration, RegistrationNumber, SocketPath,
+        AllocationId, Generation, Identity, NodeInfo, PluginCapability, PluginName, PluginType, Registration,
+        RegistrationNumber, Role, SocketPath, TaskName,
     };
 
     use super::*;
+    use crate::agent::TaskPhase;
 
     fn key(name: &str) -> PluginKey {
         PluginKey::new(PluginType::CsiNode, PluginName::new(name).expect("a good name"))
@@ -250,6 +252,7 @@ mod tests {
         assert_eq!(zfs.standby_allocations, ["d", "b"]);
         assert_eq!(zfs.provisional_allocations, ["c", "a"]);
         assert_eq!((&*zfs.health, zfs.generation, &*zfs.provider), ("starting", 9, "zfs.example"));
+        assert_eq!(zfs.reason, "", "its instance is about to begin");
     }
 
     #[test]
@@ -268,6 +271,106 @@ mod tests {
         let [zfs] = &plugins[..] else { panic!("one plugin") };
         assert_eq!((&*zfs.health, &*zfs.reason), ("unhealthy", "no pool"));
         assert_eq!((zfs.since_unix_ms, &zfs.remarks[..]), (50_000, &["odd".to_owned()][..]));
+    }
+
+    #[test]
+    fn an_allocation_shows_its_process_and_its_books_and_the_reason_of_its_trouble_log_05() {
+        let id = |name: &str| AllocationId::new(name).expect("a good name");
+        let task = |name: &str, pid| TaskReport {
+            allocation: id(name),
+            plugin: PluginName::new("zfs").expect("a good name"),
+            role: Role::Monolith,
+            phase: TaskPhase::Running,
+            since: at(1),
+            pid,
+            restarts: 2,
+            last_event: "process runs".to_owned(),
+        };
+        let book = |name: &str, phase, health| AllocationStatus {
+            allocation: id(name),
+            task: TaskName::new("plugin").expect("a good name"),
+            plugin: PluginName::new("zfs").expect("a good name"),
+            role: Role::Monolith,
+            socket: SocketPath::new("/s.sock").expect("a good path"),
+            phase,
+            health,
+            since: at(1),
+            last_event: "cannot connect: no such file".to_owned(),
+        };
+        let unhealthy = Health::Unhealthy { reason: "no pool".to_owned() };
+        let books = vec![
+            book("b", AllocationPhase::Registered, unhealthy),
+            book("c", AllocationPhase::Probing, Health::Starting),
+        ];
+        let tasks = vec![task("c", None), task("b", Some(7)), task("a", None)];
+        let views = Views { tasks, allocations: AllocationsView { allocations: books }, ..Views::default() };
+        let whole = |name: &str, pid| wire::AllocationStatus {
+            name: name.to_owned(),
+            plugin: "zfs".to_owned(),
+            role: "monolith".to_owned(),
+            task_state: "running".to_owned(),
+            pid,
+            restarts: 2,
+            last_event: "process runs".to_owned(),
+            ..wire::AllocationStatus::default()
+        };
+        let with = |status, [state, health, reason]: [&str; 3]| wire::AllocationStatus {
+            state: state.to_owned(),
+            health: health.to_owned(),
+            socket: "/s.sock".to_owned(),
+            reason: reason.to_owned(),
+            ..status
+        };
+        let expected = [
+            with(whole("c", 0), ["probing", "starting", "cannot connect: no such file"]),
+            with(whole("b", 7), ["registered", "unhealthy", "no pool"]),
+            whole("a", 0),
+        ];
+        assert_eq!(allocations(&views), expected, "in the order of the configuration");
+    }
+
+    #[test]
+    fn a_plugin_shows_who_it_said_it_is_also_from_the_books_hlt_08() {
+        let entry = entry("zfs", "a", 1, Standing::Confirmed);
+        let fingerprint = Arc::new(CsiFingerprint {
+            identity: Identity {
+                provider: "zfs.example".into(),
+                version: "3".into(),
+                manifest: BTreeMap::new(),
+            },
+            plugin: vec![PluginCapability::ControllerService],
+            controller: None,
+            node: None,
+            expansion: vec![],
+            node_info: Some(NodeInfo { node_id: "n1".to_owned(), max_volumes: Some(8), topology: None }),
+        });
+        let offer = Offer {
+            plugin: key("zfs"),
+            allocation: entry.registration.allocation.clone(),
+            generation: Generation::new(9),
+            health: Health::Healthy,
+            since: at(60),
+            fingerprint: Some(fingerprint),
+            restarting: false,
+            remarks: vec!["odd".to_owned()],
+        };
+        let inventory = InventoryView { offers: vec![offer], first: None };
+        let expected = wire::PluginStatus {
+            r#type: "csi-node".to_owned(),
+            name: "zfs".to_owned(),
+            health: "healthy".to_owned(),
+            since_unix_ms: 60_000,
+            generation: 9,
+            remarks: vec!["odd".to_owned()],
+            provider: "zfs.example".to_owned(),
+            version: "3".to_owned(),
+            plugin_capabilities: vec!["CONTROLLER_SERVICE".to_owned()],
+            requires_controller: true,
+            node_id: "n1".to_owned(),
+            max_volumes: 8,
+            ..wire::PluginStatus::default()
+        };
+        assert_eq!(plugins(&Views { inventory, ..Views::default() }), [expected]);
     }
 
     #[test]

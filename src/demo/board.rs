@@ -208,7 +208,7 @@ fn described(half: &PluginStatus) -> String {
 
 #[cfg(test)]
 mod tests {
-    use callboard_proto::admin::v1::{Lagged, PluginLeft, TaskEvent};
+    use callboard_proto::admin::v1::{Lagged, PluginLeft, TaskEvent, TaskExit};
 
     use super::*;
 
@@ -281,10 +281,114 @@ mod tests {
         };
         assert!(told(|_| {}));
         assert!(!told(|task| task.events.swap(0, 1)), "another order");
+        assert!(!told(|task| task.events.truncate(1)), "not all are shown");
         assert!(!told(|task| task.events[1].count = 2), "told twice");
         assert!(!told(|task| task.events_told = 3), "told and not shown");
         assert!(!told(|task| task.events_missed = 1), "missing");
         assert!(!Board::default().has_told("web", &[]).holds, "no such task");
+    }
+
+    #[test]
+    fn who_is_not_back_does_not_stand_by_and_who_is_not_healthy_does_not_serve() {
+        let known = |health: &str, unconfirmed: &[&str]| {
+            let mut board = board();
+            for plugin_type in HALVES {
+                let mut known = half(plugin_type, "green", &["blue", "red"], 3);
+                known.health = health.to_owned();
+                known.provisional_allocations = unconfirmed.iter().map(ToString::to_string).collect();
+                board.hear(News::PluginChanged(known));
+            }
+            board
+        };
+        let restored = known("healthy", &["red"]);
+        let seen = "green active, healthy, standby blue, red, not confirmed: red";
+        assert_eq!(restored.serves_confirmed("hostpath", "green", &["blue"]), Look::new(true, seen));
+        let wrong: [(&str, &[&str]); 3] = [("green", &["blue", "red"]), ("green", &[]), ("blue", &["blue"])];
+        for (active, standby) in wrong {
+            assert!(!restored.serves_confirmed("hostpath", active, standby).holds, "{active} {standby:?}");
+        }
+        assert!(!restored.serves("hostpath", "green", &["blue", "red"]).holds, "one is not back");
+        assert!(!restored.awaits("hostpath", &["red"]).holds, "somebody is active");
+        let confirmed = known("healthy", &[]);
+        assert!(confirmed.serves("hostpath", "green", &["blue", "red"]).holds);
+        assert!(!confirmed.serves("hostpath", "blue", &["blue", "red"]).holds);
+        let unhealthy = known("unhealthy", &[]);
+        assert!(!unhealthy.serves("hostpath", "green", &["blue", "red"]).holds);
+        assert!(!unhealthy.serves_confirmed("hostpath", "green", &["blue", "red"]).holds);
+    }
+
+    #[test]
+    fn why_a_plugin_is_not_healthy_and_that_nobody_is_active_is_described() {
+        let mut board = Board::default();
+        assert_eq!(board.describe("hostpath"), "unknown");
+        let reason = "Probe: refused".to_owned();
+        let controller = PluginStatus {
+            health: "unhealthy".to_owned(),
+            reason,
+            ..half("csi-controller", "green", &[], 3)
+        };
+        board.hear(News::PluginChanged(controller));
+        board.hear(News::PluginChanged(half("csi-node", "", &[], 0)));
+        let seen = "controller: green active, unhealthy (Probe: refused); node: nobody active";
+        assert_eq!(board.describe("hostpath"), seen);
+    }
+
+    #[test]
+    fn processes_are_those_of_allocations_drivers_and_tasks_that_run() {
+        let mut board = board();
+        let allocation = |name: &str, pid, restarts| AllocationStatus {
+            name: name.to_owned(),
+            pid,
+            restarts,
+            task_state: "running".to_owned(),
+            state: "registered".to_owned(),
+            ..AllocationStatus::default()
+        };
+        board.hear(News::AllocationChanged(allocation("green", 12, 3)));
+        board.hear(News::AllocationChanged(allocation("red", 0, 0)));
+        let driver = |name: &str, pid| DriverStatus { name: name.to_owned(), pid, ..DriverStatus::default() };
+        board.hear(News::DriverChanged(driver("exec", 21)));
+        board.hear(News::DriverChanged(driver("idle", 0)));
+        let task = |name: &str, text: &str| TaskStatus {
+            name: name.to_owned(),
+            events: vec![TaskEvent { text: text.to_owned(), ..TaskEvent::default() }],
+            ..TaskStatus::default()
+        };
+        board.hear(News::TaskChanged(task("web", "started, process 31")));
+        board.hear(News::TaskChanged(task("job", "waits for its driver")));
+        let processes = [("blue", 11), ("green", 12), ("driver exec", 21), ("task web", 31)];
+        assert_eq!(board.processes(), processes.map(|(name, pid)| (name.to_owned(), pid)));
+        assert_eq!((board.restarts("green"), board.restarts("nobody")), (3, 0));
+        assert_eq!((board.pid("green"), board.pid("red")), (Some(12), None));
+        let known = [board.allocation("green"), board.allocation("nobody")];
+        assert_eq!(known, [("running", "registered"), ("", "")]);
+        assert_eq!([board.task_process("web"), board.task_process("job")], [Some(31), None]);
+        assert_eq!(board.driver("exec"), Some(&driver("exec", 21)));
+        board.hear(News::DriverLeft("exec".to_owned()));
+        board.hear(News::TaskLeft("web".to_owned()));
+        assert_eq!((board.driver("exec"), board.task_process("web")), (None, None));
+    }
+
+    #[test]
+    fn a_task_has_exited_only_when_it_ended_by_itself_with_this_code() {
+        let looks = |state: &str, how: &str, code| {
+            let exit = TaskExit { how: how.to_owned(), code, ..TaskExit::default() };
+            let (name, state) = ("job".to_owned(), state.to_owned());
+            let mut board = Board::default();
+            board.hear(News::TaskChanged(TaskStatus {
+                name,
+                state,
+                exit: Some(exit),
+                ..TaskStatus::default()
+            }));
+            (board.task_is("job", "ended").holds, board.has_exited("job", 3))
+        };
+        assert_eq!(looks("ended", "exited", 3), (true, Look::new(true, "job is ended; exited 3")));
+        assert_eq!(looks("ended", "exited", 0), (true, Look::new(false, "job is ended; exited 0")));
+        assert_eq!(looks("ended", "signal", 3), (true, Look::new(false, "job is ended; signal 3")));
+        assert_eq!(looks("running", "exited", 3), (false, Look::new(false, "job is running; exited 3")));
+        let nothing = Board::default().has_exited("job", 3);
+        assert_eq!(nothing, Look::new(false, "there is no task job; no exit is known"));
     }
 
     #[test]

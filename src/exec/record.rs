@@ -134,3 +134,36 @@ pub(super) struct DriverState {
     pub(super) place: PathBuf,
     pub(super) record: TaskRecord,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_shows_its_command_and_no_secret() {
+        let secret = || "secret".to_owned();
+        let order = TaskOrder {
+            command: "backup".to_owned(),
+            arguments: vec![secret()],
+            environment: BTreeMap::from([(secret(), secret())]),
+            ..TaskOrder::default()
+        };
+        assert_eq!(format!("{order:?}"), "TaskOrder { command: \"backup\", .. }");
+    }
+
+    #[test]
+    fn how_a_task_ended_is_said_in_words_evt_05() {
+        let ends = [
+            (EndStatus::Code(3), "exited with code 3"),
+            (EndStatus::Signal(9), "exited by signal 9 (SIGKILL)"),
+            (EndStatus::Signal(64), "exited by signal 64"),
+            (
+                EndStatus::Unknown("the machine was started anew".to_owned()),
+                "exited, status unknown: the machine was started anew",
+            ),
+        ];
+        for (end, told) in ends {
+            assert_eq!(end.told(), told);
+        }
+    }
+}

@@ -99,3 +99,74 @@ pub fn with_default(primary: Spec, expression: &str) -> Spec {
 pub fn literal(expression: &str) -> Spec {
     spec(Part::Literal(Literal { value: expression.to_owned() }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use callboard_actors::hclspec::{ItemLimits, Schema, Spec as Read, Type, Value};
+
+    use super::*;
+
+    #[test]
+    fn a_host_reads_each_kind_of_schema_as_it_was_meant_d113() {
+        let text = || optional("a", "string");
+        let spec = object([
+            ("array", array([required("b", "number"), literal("\"none\"")])),
+            ("block", block("c", true, text())),
+            ("attributes", block_attributes("d", "bool", true)),
+            ("list", block_list("e", 1, 2, text())),
+            ("set", block_set("f", 3, 0, text())),
+            ("map", block_map("g", ["x", "y"], text())),
+            ("default", with_default(optional("h", "list(string)"), "null")),
+        ]);
+        let nested =
+            || Box::new(Read::Attribute { name: "a".to_owned(), kind: Type::String, is_required: false });
+        let attribute =
+            |name: &str, kind, is_required| Read::Attribute { name: name.to_owned(), kind, is_required };
+        let list = Type::List(Box::new(Type::String));
+        let none = Read::Literal(Value::String("none".to_owned()));
+        let expected = [
+            ("array", Read::Array(vec![attribute("b", Type::Number, true), none])),
+            ("block", Read::Block { name: "c".to_owned(), is_required: true, nested: nested() }),
+            (
+                "attributes",
+                Read::BlockAttributes { name: "d".to_owned(), element: Type::Bool, is_required: true },
+            ),
+            (
+                "list",
+                Read::BlockList {
+                    name: "e".to_owned(),
+                    items: ItemLimits { least: 1, most: Some(2) },
+                    nested: nested(),
+                },
+            ),
+            (
+                "set",
+                Read::BlockSet {
+                    name: "f".to_owned(),
+                    items: ItemLimits { least: 3, most: None },
+                    nested: nested(),
+                },
+            ),
+            (
+                "map",
+                Read::BlockMap {
+                    name: "g".to_owned(),
+                    labels: vec!["x".to_owned(), "y".to_owned()],
+                    nested: nested(),
+                },
+            ),
+            (
+                "default",
+                Read::Default {
+                    primary: Box::new(attribute("h", list, false)),
+                    fallback: Box::new(Read::Literal(Value::Null)),
+                },
+            ),
+        ];
+        let expected: BTreeMap<_, _> =
+            expected.into_iter().map(|(name, read)| (name.to_owned(), read)).collect();
+        assert_eq!(Schema::from_wire(&spec).unwrap().root(), &Read::Object(expected));
+    }
+}

@@ -100,3 +100,68 @@ impl Journal {
         self.last - self.kept.len() as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::driver::EventPosition;
+
+    use super::*;
+
+    fn event(message: &str) -> DriverTaskEvent {
+        DriverTaskEvent { message: message.to_owned(), ..DriverTaskEvent::default() }
+    }
+
+    fn journal(kept_max: usize, messages: &[&str]) -> Journal {
+        let mut journal = Journal::new("s".to_owned(), kept_max);
+        messages.iter().for_each(|message| journal.keep(event(message)));
+        journal
+    }
+
+    /// What one reads who stands here, each with its place.
+    fn read(journal: &Journal, cursor: u64) -> Vec<String> {
+        let told = |event: DriverTaskEvent| {
+            let [stream, sequence] =
+                [STREAM_ANNOTATION, SEQUENCE_ANNOTATION].map(|name| &event.annotations[name]);
+            format!("{stream}:{sequence} {}", event.message)
+        };
+        journal.after(cursor).map(told).collect()
+    }
+
+    #[test]
+    fn a_full_journal_forgets_the_oldest_and_its_numbers_say_so_evt_04() {
+        let journal = journal(2, &["a", "b", "c", "d", "e"]);
+        assert_eq!(
+            (journal.stream(), journal.last(), journal.kept_max(), journal.forgotten()),
+            ("s", 5, 2, 3)
+        );
+        assert_eq!(journal.kept().map(|event| &*event.message).collect::<Vec<_>>(), ["d", "e"]);
+        for cursor in [0, 3] {
+            assert_eq!(read(&journal, cursor), ["s:4 d", "s:5 e"]);
+        }
+        assert_eq!(read(&journal, 4), ["s:5 e"]);
+        assert_eq!(read(&journal, 5), [""; 0]);
+        let behind = [(0, 0), (0, 2), (3, 2), (4, 1)].map(|(at, count)| journal.cursor_behind(at, count));
+        assert_eq!(behind, [0, 5, 5, 5]);
+        assert_eq!(Journal::new("s".to_owned(), 0).kept_max(), 1, "the last event is always kept");
+    }
+
+    #[test]
+    fn a_position_counts_in_its_own_stream_only_and_never_lies_ahead_evt_02() {
+        let journal = journal(9, &["a", "b", "c"]);
+        let after = |stream, sequence| EventsFrom::After(EventPosition::new(stream, sequence).unwrap());
+        let begins =
+            [EventsFrom::Now, EventsFrom::Beginning, after("s", 2), after("s", 99), after("another", 2)];
+        assert_eq!(begins.map(|from| journal.cursor(&from)), [3, 0, 2, 3, 0]);
+    }
+
+    #[test]
+    fn what_an_earlier_process_kept_goes_on_with_its_numbers_and_another_stream_says_nothing_again_evt_02() {
+        let mut journal = journal(9, &["gone"]);
+        journal.restore(7, event("a"));
+        journal.restore(8, event("b"));
+        assert_eq!((journal.last(), read(&journal, 7)), (8, vec!["s:8 b".to_owned()]));
+        journal.rename("t".to_owned());
+        journal.keep(event("c"));
+        assert_eq!((journal.stream(), read(&journal, 0)), ("t", vec!["t:9 c".to_owned()]));
+    }
+}
