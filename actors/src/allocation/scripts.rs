@@ -423,6 +423,10 @@ impl Runner for Stage {
                 self.answer(&kind, &value, &mut told);
             }
             "pass" => self.pass(duration(args.next_pos().ok_or("how long?")?), &mut told),
+            "view" => {
+                let status = self.machine.as_ref().ok_or("a workload comes first")?.view();
+                writeln!(told, "{} for {:?}", status.phase.as_str(), self.now.since(status.since))?;
+            }
             "tally" => {
                 for (word, count) in std::mem::take(&mut self.tally) {
                     writeln!(told, "{word}: {count}")?;
