@@ -13,11 +13,16 @@ use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_instance_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instance/scripts"), 15, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instance/scripts"), 15, || Play {
+        stage: None,
+        first: None,
+    });
 }
 
 struct Play {
     stage: Option<Stage<Instance>>,
+    /// The key of the first call that came back.
+    first: Option<CallKey>,
 }
 
 impl Runner for Play {
@@ -43,13 +48,14 @@ impl Runner for Play {
             "whole" => {
                 let (name, version) = (args.take_key("name"), args.take_key("version"));
                 while let Ok((key, call)) = stage.take_call(|_| true) {
+                    self.first.get_or_insert(key);
                     let outcome = whole(call, name.unwrap_or("zfs.example"), version.unwrap_or("1"));
                     stage.give((key, call), Ok(Ok(outcome)));
                 }
             }
             // An outcome of an earlier try.
             "late" => {
-                let key = CallKey { generation: Generation::new(3), attempt: Attempt::new(1) };
+                let key = self.first.ok_or("nothing came back yet")?;
                 let call = InstanceCall::Dial;
                 stage.give((key, call), read_outcome(call, &mut args)?);
             }
@@ -167,6 +173,7 @@ fn read_outcome(call: InstanceCall, args: &mut ArgumentConsumer<'_>) -> Result<O
             InstanceCall::Ask(Rpc::ControllerCapabilities) => Answer::ControllerCapabilities(vec![]),
             _ => Answer::NodeCapabilities(vec![]),
         }),
+        "stages" => answered(Answer::NodeCapabilities(vec![NodeCapability::StageUnstageVolume])),
         "node" => answered(node_info()),
         "absent" => failed(Cause::Absent),
         "refused" => failed(Cause::Refused),
@@ -204,8 +211,9 @@ fn tell_report(report: &InstanceReport, now: Timestamp) -> String {
     if let Some(fingerprint) = &report.fingerprint {
         let Identity { provider, version, .. } = &fingerprint.identity;
         let node = fingerprint.node_info.as_ref().map_or("no node id", |info| &info.node_id);
+        let stages = if fingerprint.node.iter().flatten().next().is_some() { ", stages" } else { "" };
         let controller = if fingerprint.controller.is_some() { ", controller" } else { "" };
-        told.push_str(&format!(" {provider} {version}, {node}{controller}"));
+        told.push_str(&format!(" {provider} {version}, {node}{stages}{controller}"));
     }
     for remark in &report.remarks {
         told.push_str(&format!("; remark: {remark}"));

@@ -39,7 +39,7 @@ impl Runner for Play {
             "pass" => stage.pass(span(&mut args)?),
             "stop" => stage.stop(),
             "crash" => stage.crash(),
-            "view" => return Ok(tell_view(&stage.machine.view())),
+            "view" => return Ok(tell_view(&stage.machine.view(), stage.now)),
             "snapshot" | "registry" | "registry-gone" => {
                 let call = stage.take_call(|call| matches!(call, InstancesCall::Follow { .. }))?;
                 let followed = match command.name.as_str() {
@@ -291,8 +291,9 @@ fn tell_plugins(plugins: &[PluginKey]) -> Vec<String> {
     plugins.iter().map(ToString::to_string).collect()
 }
 
-fn tell_view(view: &InstancesView) -> String {
-    let mut told: Vec<String> = view.reports.iter().map(tell_report).collect();
+fn tell_view(view: &InstancesView, now: Timestamp) -> String {
+    let told = |report: &InstanceReport| format!("{} for {:?}", tell_report(report), now.since(report.since));
+    let mut told: Vec<String> = view.reports.iter().map(told).collect();
     told.push(format!("expected {:?}, settled {}", tell_plugins(&view.expected), view.settled));
     told.join("\n")
 }
