@@ -118,6 +118,11 @@ mod tests {
     use crate::process::{Executable, ProcessSpec};
 
     #[test]
+    fn rows_lie_by_the_names_of_their_processes() {
+        assert_eq!(key(&ProcessName::new("driver-exec").unwrap()), b"driver-exec");
+    }
+
+    #[test]
     fn a_record_comes_back_from_its_row_as_it_was() {
         let mut spec = ProcessSpec::new(Executable::at("/bin/true"));
         let tag = ProcessTag::new([5; 16]);

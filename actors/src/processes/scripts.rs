@@ -187,6 +187,7 @@ fn news(
             let error = LaunchError::NotBindable { name: name.clone() };
             ProcessNews::Over(Box::new(Over::NotStarted(error)))
         }
+        "unsettled" => ProcessNews::Over(Box::new(Over::Unsettled)),
         "detached" => ProcessNews::Over(Box::new(Over::Detached(Positions { output: 1, errors: 2 }))),
         unknown => return Err(format!("no such news: {unknown}").into()),
     })
