@@ -170,9 +170,10 @@ impl Drivers {
 
     pub(super) fn restart_due(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         match self.posts.get(driver).map(|post| post.child) {
-            Some(Child::Pausing) if self.stop.is_none() => self.start_child(driver, effects),
+            // Nobody pauses any more once the host stops.
+            Some(Child::Pausing) => self.start_child(driver, effects),
             // It came again already, or is to end.
-            Some(Child::Pausing | Child::Running(_) | Child::Stopping(_) | Child::GivenUp) | None => {}
+            Some(Child::Running(_) | Child::Stopping(_) | Child::GivenUp) | None => {}
         }
     }
 

@@ -14,7 +14,7 @@ use crate::driver::client::DriverClient;
 use crate::driver::{DriverHealth, DriverReport, DriverSpec, DriverStage, Errand, Folded, TaskKey};
 use crate::eventor::{EventorNews, TaskEventSink, task_events};
 use crate::process::{Executable, ProcessSpec};
-use crate::shell::{CallLost, Effect, Ending, StopMode};
+use crate::shell::{CallLost, Effect, Ending, Machine as _, StopMode};
 use crate::stage::{Fault, Stage, number, play_all, span, word};
 use crate::vocabulary::*;
 
@@ -52,6 +52,11 @@ impl Runner for Play {
             "pass" => stage.pass(span(&mut args)?),
             "stop" => stage.stop(),
             "detach" => stage.detach(),
+            "view" => {
+                let view = stage.machine.view();
+                let names: Vec<_> = view.reports.iter().map(|report| report.name.as_str()).collect();
+                return Ok(names.join(" "));
+            }
             "crash" => stage.crash_to(KEPT.with_borrow(DriversImage::clone)),
             // The children with these lives have ended, all at once.
             "ended" => {
@@ -347,6 +352,7 @@ fn tell_report(report: &DriverReport, now: Timestamp) -> String {
 
 fn tell_answer(answer: &DriversAnswer, now: Timestamp) -> String {
     match answer {
+        DriversAnswer::AddDriver(Err(error)) if error.is_transient() => format!("{error} (try again)"),
         DriversAnswer::AddDriver(answer) => said(answer),
         DriversAnswer::RemoveDriver(Ok(Removed::Ended { ending })) => format!("removed, {ending}"),
         DriversAnswer::RemoveDriver(Ok(Removed::NothingRan)) => "removed, nothing ran".to_owned(),
