@@ -109,3 +109,20 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::super::{Fault, Problem};
+    use super::*;
+
+    #[test]
+    fn a_faulty_answer_is_the_source_of_its_error_log_05() {
+        let failed = |cause| CallError::new("GetPluginInfo", "/run/p.sock", Duration::from_secs(5), cause);
+        let fault = Fault { rule: "C030", field: "name", problem: Problem::Empty };
+        let error = failed(Cause::Fault(fault.clone()));
+        assert_eq!(error.source().map(ToString::to_string), Some(fault.to_string()));
+        assert!(failed(Cause::Refused).source().is_none());
+    }
+}

@@ -220,3 +220,52 @@ impl<M: Machine> Effects<M> {
         self.list.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rings when its time has come.
+    #[derive(Debug)]
+    struct Bell;
+
+    impl Machine for Bell {
+        const KIND: &'static str = "bell";
+        type Config = ();
+        type Image = ();
+        type Ask = Never;
+        type Answer = Never;
+        type Call = Never;
+        type Outcome = Never;
+        type Timer = u8;
+        type Change = Never;
+        type News = &'static str;
+        type View = ();
+
+        fn restore((): &(), (): (), _: Moment) -> Self {
+            Self
+        }
+
+        fn step(&mut self, _: Moment, _: &Input<Self>, effects: &mut Effects<Self>) {
+            effects.publish("ding");
+            effects.cancel_timer(7);
+        }
+
+        fn view(&self) {}
+    }
+
+    #[test]
+    fn effects_are_kept_in_their_order_until_they_are_taken_or_forgotten() {
+        let moment = Moment { now: Timestamp::default(), random: 0 };
+        let mut effects = Effects::default();
+        Bell::restore(&(), (), moment).step(moment, &Input::Resumed, &mut effects);
+        effects.extend(vec![Effect::Publish("dong")]);
+        let told = [Effect::Publish("ding"), Effect::CancelTimer(7), Effect::<Bell>::Publish("dong")];
+        assert_eq!(format!("{:?}", effects.as_slice()), format!("{told:?}"));
+        effects.clear();
+        assert!(effects.as_slice().is_empty());
+        effects.stop();
+        assert_eq!(effects.drain().count(), 1);
+        assert_eq!(effects.drain().count(), 0);
+    }
+}
