@@ -139,6 +139,7 @@ mod tests {
             expected.push(number);
             expected.sort_unstable_by(|a, b| b.cmp(a));
             assert_eq!(numbers(&members), expected);
+            assert_eq!(matches!(members, Members::Few(_)), expected.len() <= FEW_MAX);
         }
         for number in (0..100).map(|step| step * 61 % 100) {
             let allocation = AllocationId::new(format!("a{number}")).unwrap();

@@ -304,6 +304,10 @@ mod tests {
         let keys = [PluginType::CsiNode, PluginType::CsiController].into_iter().flat_map(|plugin_type| {
             names.map(|name| PluginKey::new(plugin_type, PluginName::new(name).unwrap()))
         });
+        let letters =
+            |name: &str| first_letters(&PluginKey::new(PluginType::CsiNode, PluginName::new(name).unwrap()));
+        assert!(letters("a") < letters("ab") && letters("ab") < letters("b"), "most are told apart by these");
+        assert_eq!(letters("a-very-long-name-2"), letters("a-very-long-name-10"));
         let active = |plugin: PluginKey| Active {
             generation: Generation::new(1),
             registration: Arc::new(Registration {
