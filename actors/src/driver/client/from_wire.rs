@@ -43,10 +43,8 @@ fn sorted(map: HashMap<String, String>) -> BTreeMap<String, String> {
 }
 
 fn cut(mut text: String, bytes: usize) -> String {
-    if text.len() > bytes {
-        let end = (0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-    }
+    let end = (0..=text.len().min(bytes)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.truncate(end);
     text
 }
 
@@ -377,13 +375,16 @@ mod tests {
             annotations: marks.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
             ..Default::default()
         };
-        let position = |marks: &[(&str, &str)]| match event(told(marks), Some(&"s".into())) {
+        let stream: Arc<str> = "s".into();
+        let position = |marks: &[(&str, &str)]| match event(told(marks), Some(&stream)) {
             Ok(TaskEventItem::Event { position, event }) => Ok((position, event.annotations.len())),
             Ok(TaskEventItem::Gap { .. }) => unreachable!("an event is no gap"),
             Err(fault) => Err(fault),
         };
         let whole = [(STREAM_ANNOTATION, "s"), (SEQUENCE_ANNOTATION, "7"), ("other", "x")];
         assert_eq!(position(&whole), Ok((EventPosition::new("s", 7).ok(), 1)));
+        let shared = position(&whole).unwrap().0.unwrap().stream;
+        assert!(Arc::ptr_eq(&shared, &stream), "a name that is known is not written anew");
         let elsewhere = [(STREAM_ANNOTATION, "other"), (SEQUENCE_ANNOTATION, "7")];
         assert_eq!(position(&elsewhere), Ok((EventPosition::new("other", 7).ok(), 0)));
         assert_eq!(position(&whole[2..]), Ok((None, 1)));
