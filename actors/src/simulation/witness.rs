@@ -44,6 +44,16 @@ impl fmt::Display for Violation {
     }
 }
 
+/// A law was broken, and what was tried ends with that.
+pub(super) fn cry(law: Law, what: impl Into<String>) -> Result<(), Violation> {
+    Err(Violation { law, what: what.into() })
+}
+
+/// Ends what was tried if a law was broken.
+pub(super) fn found(broken: Option<&Violation>) -> Result<(), Violation> {
+    broken.cloned().map_or(Ok(()), Err)
+}
+
 /// Whether a law was broken. What comes after the first one may only follow from it, and is left out.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict(Option<Violation>);

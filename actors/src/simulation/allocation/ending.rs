@@ -1,7 +1,7 @@
 //! What the supervisor of an allocation and those around it come to when nothing goes wrong any more.
 
 use super::super::law::Law;
-use super::super::witness::Violation;
+use super::super::witness::{Violation, cry};
 use super::world::AllocationWorld;
 use crate::allocation::{AllocationPhase, Task};
 use crate::shell::{Machine, StopMode};
@@ -24,25 +24,25 @@ impl AllocationWorld {
         if self.supervisor.has_ended() {
             return Ok(());
         }
-        cry(Law::S4, "told to stop, it goes on".to_owned())
+        cry(Law::S4, "told to stop, it goes on")
     }
 
     fn check_left(&self) -> Result<(), Violation> {
         self.must_have_ended()?;
         if self.neighbours.has_directory && !self.is_disturbed {
-            return cry(Law::A4, "it has left, and its files are there".to_owned());
+            return cry(Law::A4, "it has left, and its files are there");
         }
         // The next start of the host drops what nobody confirms.
         let is_left_to_next = self.stopped.is_some() && self.is_disturbed;
         if self.neighbours.registered.is_some() && !is_left_to_next {
-            return cry(Law::A4, "it has left, and is registered".to_owned());
+            return cry(Law::A4, "it has left, and is registered");
         }
         Ok(())
     }
 
     fn check_calm(&self, task: Task) -> Result<(), Violation> {
         let Some(machine) = self.supervisor.machine() else {
-            return cry(Law::Shell4, "the supervisor does not live".to_owned());
+            return cry(Law::Shell4, "the supervisor does not live");
         };
         let registered = &self.neighbours.registered;
         let status = machine.view();
@@ -60,15 +60,10 @@ impl AllocationWorld {
                 cry(Law::A3, format!("a plugin that is ready is {shown}, and registered as {registered:?}"))
             }
             Task::Exited if registered.is_some() => {
-                cry(Law::A4, "a task has ended, and its plugin is registered".to_owned())
+                cry(Law::A4, "a task has ended, and its plugin is registered")
             }
             // What an earlier run left is left alone.
             Task::NotStarted | Task::Exited | Task::Leaving => Ok(()),
         }
     }
-}
-
-/// A law was broken.
-pub(super) fn cry(law: Law, what: String) -> Result<(), Violation> {
-    Err(Violation { law, what })
 }

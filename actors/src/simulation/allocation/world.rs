@@ -9,8 +9,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::Violation;
-use super::ending::cry;
+use super::super::witness::{Violation, cry, found};
 use super::event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 use super::laws::AllocationLaws;
 use super::neighbours::{Neighbours, Returned};
@@ -143,7 +142,7 @@ impl AllocationWorld {
             self.neighbours.forget_caller();
             self.unanswered.clear();
         }
-        self.supervisor.witness.verdict.broken().cloned().map_or(Ok(()), Err)
+        found(self.supervisor.witness.verdict.broken())
     }
 
     fn take_in(&mut self, left: Left<Allocation>) -> Result<(), Violation> {

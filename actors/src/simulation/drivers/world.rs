@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::law::Law;
 use super::super::search::{Play, World};
-use super::super::witness::Violation;
+use super::super::witness::{Violation, cry, found};
 use super::depot::{Conduct, Depot, DepotOptions, DriversTampers};
 use super::event::{DriversBounds, DriversEvent, Order};
 use crate::driver::{DriverSpec, TaskKey};
@@ -136,8 +136,7 @@ impl DriversWorld {
         }
         self.depot.set_off.clear();
         if let Some(asker) = self.hear_answers() {
-            let what = format!("question {asker} was answered twice");
-            return Err(Violation { law: Law::Shell7, what });
+            return cry(Law::Shell7, format!("question {asker} was answered twice"));
         }
         if self.depot.has_ended {
             self.unanswered.clear();
@@ -145,7 +144,7 @@ impl DriversWorld {
         if !self.left.journal.1 {
             self.depot.handlers_read(&driver());
         }
-        self.depot.broken().cloned().map_or(Ok(()), Err)
+        found(self.depot.broken())
     }
 
     /// Everything that is on its way arrives, and every call comes back well. False if there was nothing.
@@ -202,7 +201,6 @@ impl DriversWorld {
     fn check_end(&mut self) -> Result<(), Violation> {
         self.depot.check_calm();
         self.hear()?;
-        let cry = |law, what: String| Err(Violation { law, what });
         if !self.unanswered.is_empty() {
             let askers: Vec<_> = self.unanswered.keys().collect();
             return cry(Law::Shell7, format!("questions {askers:?} were never answered"));
@@ -231,7 +229,7 @@ impl DriversWorld {
             let what = format!("it was removed: its process runs {is_running}, its actors are {kinds:?}");
             return cry(Law::S4, what);
         } else if self.depot.has_handlers(&driver) && !self.is_awaited {
-            return cry(Law::S4, "it was removed, and a handler waits for what never comes".to_owned());
+            return cry(Law::S4, "it was removed, and a handler waits for what never comes");
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
-use super::super::witness::Violation;
+use super::super::witness::{Violation, cry, found};
 use super::company::Behaviour;
 use super::house::{Errand, House, Tampers};
 use crate::instance::Instance;
@@ -156,20 +156,18 @@ impl InstancesWorld {
         self.house.set_out.clear();
         for (asker, answer) in std::mem::take(&mut self.house.answered) {
             if asker > 100 && !self.unanswered.remove(&asker) {
-                let what = format!("question {asker} was answered twice");
-                return Err(Violation { law: Law::Shell7, what });
+                return cry(Law::Shell7, format!("question {asker} was answered twice"));
             }
             let _: Option<Rc<InstancesAnswer>> = answer;
         }
         if self.house.has_ended {
             self.unanswered.clear();
         }
-        self.house.broken().cloned().map_or(Ok(()), Err)
+        found(self.house.broken())
     }
 
     /// What every plugin comes to when nothing goes wrong any more.
     fn check_end(&self) -> Result<(), Violation> {
-        let cry = |law, what: String| Err(Violation { law, what });
         if !self.unanswered.is_empty() {
             return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
         }
@@ -183,7 +181,7 @@ impl InstancesWorld {
         }
         let lives = self.house.children.len();
         let Some(machine) = self.house.parent.machine() else {
-            return cry(Law::Shell4, "the supervisor of the instances does not live".to_owned());
+            return cry(Law::Shell4, "the supervisor of the instances does not live");
         };
         let view = crate::shell::Machine::view(machine);
         let reports = view.reports;

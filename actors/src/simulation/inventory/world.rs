@@ -9,7 +9,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::Violation;
+use super::super::witness::{Violation, cry, found};
 use super::event::{InventoryBounds, InventoryEvent, Word, plugin};
 use super::laws::InventoryLaws;
 use crate::drivers::DriverSummary;
@@ -38,7 +38,6 @@ pub struct InventoryWorld {
     drivers: Option<(u64, Timestamp)>,
     askers: u64,
     unanswered: BTreeSet<u64>,
-    is_armed: bool,
     is_stopping: bool,
 }
 
@@ -61,7 +60,6 @@ impl InventoryWorld {
             drivers: None,
             askers: 0,
             unanswered: BTreeSet::new(),
-            is_armed: false,
             is_stopping: false,
         };
         // Nothing that could be broken has happened before its first step.
@@ -190,22 +188,21 @@ impl InventoryWorld {
 
     fn hear(&mut self) -> Result<(), Violation> {
         if self.inventory.is_loading() {
-            (self.follow, self.drivers, self.is_armed) = (None, None, false);
+            (self.follow, self.drivers) = (None, None);
         }
         let left = self.inventory.leaving(self.moment());
         left.into_iter().try_for_each(|left| self.take_in(left))?;
         if self.inventory.has_ended() {
             self.unanswered.clear();
         }
-        self.inventory.witness.verdict.broken().cloned().map_or(Ok(()), Err)
+        found(self.inventory.witness.verdict.broken())
     }
 
     fn take_in(&mut self, left: Left<Inventory>) -> Result<(), Violation> {
         match left {
             Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
                 if !self.unanswered.remove(&asker) {
-                    let what = format!("question {asker} was answered twice");
-                    return Err(Violation { law: Law::Shell7, what });
+                    return cry(Law::Shell7, format!("question {asker} was answered twice"));
                 }
             }
             Left::Call { number, call: InventoryCall::Follow { afresh }, .. } => {
@@ -225,20 +222,19 @@ impl InventoryWorld {
 
     /// What an inventory comes to when nothing happens any more.
     fn check_end(&self) -> Result<(), Violation> {
-        let cry = |law, what: String| Err(Violation { law, what });
         if !self.unanswered.is_empty() {
             return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
         }
         if self.is_stopping {
-            let what = || "told to stop, it goes on".to_owned();
-            return if self.inventory.has_ended() { Ok(()) } else { cry(Law::S4, what()) };
+            let has_ended = self.inventory.has_ended();
+            return if has_ended { Ok(()) } else { cry(Law::S4, "told to stop, it goes on") };
         }
         let Some(machine) = self.inventory.machine() else {
-            return cry(Law::Shell4, "the inventory does not live".to_owned());
+            return cry(Law::Shell4, "the inventory does not live");
         };
         let view = machine.view();
         if view.first.is_none() {
-            return cry(Law::N1, "the first fingerprints were never told".to_owned());
+            return cry(Law::N1, "the first fingerprints were never told");
         }
         let serves = |report: &&InstanceReport| report.health != Health::Gone;
         let due: Vec<Offer> = self.reports.iter().flatten().filter(serves).map(Offer::of).collect();
@@ -274,7 +270,7 @@ impl World for InventoryWorld {
         maybe(self.left.asks > 0, InventoryEvent::Take);
         maybe(self.left.asks > 0, InventoryEvent::AwaitFirst);
         maybe(self.left.pauses > 0 && self.due().is_some(), InventoryEvent::Pass);
-        maybe(self.left.crashes > 0 && !self.is_armed, InventoryEvent::Crash);
+        maybe(self.left.crashes > 0 && !self.inventory.is_fuse_lit(), InventoryEvent::Crash);
         maybe(self.left.stops, InventoryEvent::Stop);
         events
     }
@@ -318,7 +314,6 @@ impl Play for InventoryWorld {
             }
             InventoryEvent::Crash => {
                 self.left.crashes -= 1;
-                self.is_armed = true;
                 self.inventory.light_fuse();
             }
             InventoryEvent::Stop => {

@@ -1,7 +1,7 @@
 //! What the owner of the processes and its processes come to when nothing goes wrong any more.
 
 use super::super::law::Law;
-use super::super::witness::Violation;
+use super::super::witness::{Violation, cry};
 use super::world::ProcessesWorld;
 use crate::process::{ProcessPhase, ProcessTag};
 use crate::shell::{Machine, StopMode};
@@ -20,19 +20,19 @@ impl ProcessesWorld {
 
     fn check_stopped(&self, mode: StopMode) -> Result<(), Violation> {
         if !self.owner.has_ended() {
-            return cry(Law::S4, "told to stop, it goes on".to_owned());
+            return cry(Law::S4, "told to stop, it goes on");
         }
         let is_left = mode == StopMode::Detach && self.left.survives;
         let is_in_order = |tag| is_left && self.owner.books.holds(tag);
         if self.ground.running().all(is_in_order) {
             return Ok(());
         }
-        cry(Law::S4, "it has ended, and a process runs that should not, or that no record finds".to_owned())
+        cry(Law::S4, "it has ended, and a process runs that should not, or that no record finds")
     }
 
     fn check_calm(&self) -> Result<(), Violation> {
         let Some(machine) = self.owner.machine() else {
-            return cry(Law::Shell4, "the owner of the processes does not live".to_owned());
+            return cry(Law::Shell4, "the owner of the processes does not live");
         };
         let reports = machine.view().reports;
         let owns =
@@ -47,11 +47,6 @@ impl ProcessesWorld {
         if self.owner.books.read().iter().all(|record| is_kept(record.tag)) {
             return Ok(());
         }
-        cry(Law::Prc9, "a record is left of a process that is over".to_owned())
+        cry(Law::Prc9, "a record is left of a process that is over")
     }
-}
-
-/// A law was broken.
-pub(super) fn cry(law: Law, what: String) -> Result<(), Violation> {
-    Err(Violation { law, what })
 }

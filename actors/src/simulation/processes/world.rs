@@ -9,9 +9,8 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::Violation;
+use super::super::witness::{Violation, cry, found};
 use super::disk::ProcessesDisk;
-use super::ending::cry;
 use super::event::{ProcessesBounds, ProcessesEvent};
 use super::ground::Ground;
 use super::laws::ProcessesLaws;
@@ -42,7 +41,6 @@ pub struct ProcessesWorld {
     await_endings: Option<u64>,
     askers: u64,
     pub(super) unanswered: BTreeSet<u64>,
-    is_armed: bool,
     pub(super) stopped: Option<StopMode>,
 }
 
@@ -61,7 +59,6 @@ impl ProcessesWorld {
             await_endings: None,
             askers: NOBODY,
             unanswered: BTreeSet::new(),
-            is_armed: false,
             stopped: None,
         };
         world.load();
@@ -82,7 +79,7 @@ impl ProcessesWorld {
 
     fn load(&mut self) {
         self.lives += 1;
-        (self.sweep, self.await_endings, self.is_armed) = (None, None, false);
+        (self.sweep, self.await_endings) = (None, None);
         let image = self.owner.books.read();
         self.owner.loaded(self.moment(), image);
     }
@@ -159,14 +156,14 @@ impl ProcessesWorld {
         }
         for tag in self.owner.books.take_retired() {
             if self.ground.runs(tag) {
-                return cry(Law::Prc9, "a record is gone, and its process runs".to_owned());
+                return cry(Law::Prc9, "a record is gone, and its process runs");
             }
         }
         if self.owner.has_ended() {
             self.unanswered.clear();
         }
         let laws = self.owner.witness.verdict.broken();
-        laws.or_else(|| self.ground.verdict.broken()).cloned().map_or(Ok(()), Err)
+        found(laws.or_else(|| self.ground.verdict.broken()))
     }
 
     fn take_in(&mut self, left: Left<Processes>) -> Result<(), Violation> {
@@ -195,7 +192,7 @@ impl ProcessesWorld {
             ProcessesCall::Release => self.ground.release(),
             ProcessesCall::Start { life, config } => {
                 if config.spec.is_some() && !self.owner.books.holds(config.record.tag) {
-                    return cry(Law::Prc9, "a process is started whose intent is not on disk".to_owned());
+                    return cry(Law::Prc9, "a process is started whose intent is not on disk");
                 }
                 self.ground.start(life, *config);
             }
@@ -238,7 +235,7 @@ impl World for ProcessesWorld {
         maybe(self.left.orders > 0, ProcessesEvent::End);
         maybe(self.left.orders > 0, ProcessesEvent::Recall);
         maybe(self.left.pauses > 0 && self.due().is_some(), ProcessesEvent::Pass);
-        maybe(self.left.crashes > 0 && !self.is_armed, ProcessesEvent::Crash);
+        maybe(self.left.crashes > 0 && !self.owner.is_fuse_lit(), ProcessesEvent::Crash);
         events.extend(self.left.stops.iter().map(|mode| ProcessesEvent::Stop(*mode)));
         events
     }
@@ -301,7 +298,6 @@ impl Play for ProcessesWorld {
             }
             ProcessesEvent::Crash => {
                 left.crashes -= 1;
-                self.is_armed = true;
                 self.owner.light_fuse();
             }
             ProcessesEvent::Kill(reached) => {

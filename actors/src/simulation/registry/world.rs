@@ -9,7 +9,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{Verdict, Violation};
+use super::super::witness::{Verdict, Violation, cry, found};
 use super::disk::{Outcome, RegistryDisk};
 use super::event::{RegistryBounds, RegistryEvent, name};
 use super::laws::RegistryLaws;
@@ -265,7 +265,7 @@ impl Play for RegistryWorld {
             }
         }
         self.hear();
-        self.verdict.broken().cloned().map_or(Ok(()), Err)
+        found(self.verdict.broken())
     }
 
     /// When nothing more happens but what must, everyone has an answer.
@@ -283,14 +283,12 @@ impl Play for RegistryWorld {
             self.take(&next)?;
         }
         if !self.unanswered.is_empty() {
-            let what = format!("questions {:?} were never answered", self.unanswered);
-            return Err(Violation { law: Law::Shell7, what });
+            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
         }
         let entries = self.registry.machine().map(|machine| machine.view().entries).unwrap_or_default();
         match entries.iter().find(|entry| entry.standing == Standing::Provisional) {
             Some(entry) => {
-                let what = format!("the grace is over, and {} is kept", entry.registration.allocation);
-                Err(Violation { law: Law::R8, what })
+                cry(Law::R8, format!("the grace is over, and {} is kept", entry.registration.allocation))
             }
             None => Ok(()),
         }

@@ -6,7 +6,7 @@ use super::super::instances::{Behaviour, Errand, House, SetOut};
 use super::super::law::Law;
 use super::super::registry::Outcome;
 use super::super::search::Play;
-use super::super::witness::Violation;
+use super::super::witness::{Violation, found};
 use super::company::{Company, Curtain, Signal};
 use super::event::{Event, Happening};
 use crate::instances::{AwaitRetired, CheckNow, Dispense};
@@ -231,7 +231,7 @@ impl Company {
     }
 
     fn result(&self) -> Result<(), Violation> {
-        self.verdict.broken().cloned().map_or(Ok(()), Err)
+        found(self.verdict.broken())
     }
 }
 
