@@ -49,6 +49,9 @@ pub(super) fn cry(law: Law, what: impl Into<String>) -> Result<(), Violation> {
     Err(Violation { law, what: what.into() })
 }
 
+/// What is said of an answer to a question that has its answer.
+pub(super) const NOBODY_WAITS: &str = "a question is answered that nobody waits for any more";
+
 /// Ends what was tried if a law was broken.
 pub(super) fn found(broken: Option<&Violation>) -> Result<(), Violation> {
     broken.cloned().map_or(Ok(()), Err)

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use callboard_actors::inventory::{Inventory, InventoryNews, InventoryTimer};
+use callboard_actors::inventory::{Inventory, InventoryAnswer, InventoryNews, InventoryTimer};
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::simulation::{InventoryBounds, InventoryWorld, Law, Mishears, Spoil, Spoils, Tamper};
 
@@ -63,6 +63,22 @@ fn an_inventory_that_names_one_twice_in_its_first_summary_breaks_n2() {
         }
         effects
     });
+}
+
+#[test]
+fn an_inventory_that_answers_a_question_twice_breaks_shell_7() {
+    let bounds = InventoryBounds { asks: 1, ..SMALL };
+    let stammers: Spoil<Inventory> = |_, mut effects| {
+        let again = effects.iter().find_map(|effect| match effect {
+            Effect::Reply(id, InventoryAnswer::TakeInventory(view)) => {
+                Some(Effect::Reply(*id, InventoryAnswer::TakeInventory(view.clone())))
+            }
+            _ => None,
+        });
+        effects.extend(again);
+        effects
+    };
+    found_out(Law::Shell7, bounds, Spoils(stammers));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use callboard_actors::process::{Executable, ProcessSpec};
-use callboard_actors::processes::{Processes, ProcessesCall, ProcessesChange};
+use callboard_actors::processes::{Processes, ProcessesAnswer, ProcessesCall, ProcessesChange};
 use callboard_actors::shell::{Effect, StopMode};
 use callboard_actors::simulation::{Law, Misreads, ProcessesBounds, ProcessesWorld, Spoil, Spoils, Tamper};
 
@@ -76,6 +76,21 @@ fn an_owner_that_launches_anew_what_it_has_to_look_for_breaks_prc_03() {
 #[test]
 fn an_owner_that_forgets_what_an_earlier_run_left_breaks_prc_09() {
     found_out(Law::Prc9, KILLED, Misreads(|_| Vec::new()));
+}
+
+#[test]
+fn an_owner_that_answers_a_question_twice_breaks_shell_7() {
+    let bounds = ProcessesBounds { orders: 1, ..ProcessesBounds::NONE };
+    spoiled(Law::Shell7, bounds, |_, mut effects| {
+        let again = effects.iter().find_map(|effect| match effect {
+            Effect::Reply(id, ProcessesAnswer::RecallProcess(answer)) => {
+                Some(Effect::Reply(*id, ProcessesAnswer::RecallProcess(answer.clone())))
+            }
+            _ => None,
+        });
+        effects.extend(again);
+        effects
+    });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{Violation, cry, found};
+use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
 use super::event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 use super::laws::AllocationLaws;
 use super::neighbours::{Neighbours, Returned};
@@ -158,7 +158,8 @@ impl AllocationWorld {
             }
             Left::News(_, AllocationNews::Changed(status)) => self.health = status.health,
             Left::Call { number, call, .. } => self.neighbours.called(number, call),
-            Left::Answer(None, _) | Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
+            Left::Answer(None, _) => return cry(Law::Shell7, NOBODY_WAITS),
+            Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
         }
         Ok(())
     }

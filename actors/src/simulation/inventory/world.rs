@@ -9,7 +9,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{Violation, cry, found};
+use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
 use super::event::{InventoryBounds, InventoryEvent, Word, plugin};
 use super::laws::InventoryLaws;
 use crate::drivers::DriverSummary;
@@ -215,7 +215,8 @@ impl InventoryWorld {
             Left::Call { number, call: InventoryCall::AwaitDrivers { within }, .. } => {
                 self.drivers = Some((number, self.now + within));
             }
-            Left::Answer(None, _) | Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
+            Left::Answer(None, _) => return cry(Law::Shell7, NOBODY_WAITS),
+            Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
         }
         Ok(())
     }

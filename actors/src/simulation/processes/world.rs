@@ -9,7 +9,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{Violation, cry, found};
+use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
 use super::disk::ProcessesDisk;
 use super::event::{ProcessesBounds, ProcessesEvent};
 use super::ground::Ground;
@@ -174,7 +174,8 @@ impl ProcessesWorld {
                 }
             }
             Left::Call { number, call, .. } => return self.called(number, call),
-            Left::Answer(None, _) | Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
+            Left::Answer(None, _) => return cry(Law::Shell7, NOBODY_WAITS),
+            Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{Verdict, Violation, cry, found};
+use super::super::witness::{NOBODY_WAITS, Verdict, Violation, cry, found};
 use super::disk::{Outcome, RegistryDisk};
 use super::event::{RegistryBounds, RegistryEvent, name};
 use super::laws::RegistryLaws;
@@ -126,7 +126,8 @@ impl RegistryWorld {
                 }
                 Left::Ended(_) => self.unanswered.clear(),
                 Left::Snapshot(..) => self.registry.books.was_told(),
-                Left::Answer(None, _) | Left::News(..) | Left::Call { .. } => {}
+                Left::Answer(None, _) => self.verdict.cry(Law::Shell7, || NOBODY_WAITS.to_owned()),
+                Left::News(..) | Left::Call { .. } => {}
             }
         }
         let has_ended = self.registry.has_ended();

@@ -14,7 +14,7 @@ use super::super::law::Law;
 use super::super::registry::{RegistryDisk, RegistryLaws};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::Verdict;
+use super::super::witness::{NOBODY_WAITS, Verdict};
 use super::chance::mixed;
 use super::drivers::{Wishes, depot};
 use super::event::Happening;
@@ -31,8 +31,6 @@ pub(super) type InventoryActor = StandIn<Inventory, NoBooks, InventoryLaws>;
 
 /// How many news may wait for the instances; one more and they begin anew with a snapshot.
 const INBOX_MAX: usize = 1_024;
-/// Askers of the registry are even, of the instances odd.
-const INVENTORY_ASKER: u64 = 0;
 
 /// Whether a host runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,11 +216,12 @@ impl Company {
 
     pub(super) fn ask_inventory<Q: Message<Inventory>>(&mut self, message: Q) {
         if self.curtain == Curtain::Up {
-            self.inventory.ask(self.moment(), INVENTORY_ASKER, message.into_ask());
+            let asker = self.next_asker();
+            self.inventory.ask(self.moment(), asker, message.into_ask());
         }
     }
 
-    /// A number for whoever asks next.
+    /// A number for whoever asks next: odd ones are not of the registry.
     pub(super) fn next_asker(&mut self) -> u64 {
         self.askers += 2;
         self.unanswered.insert(self.askers + 1);
@@ -230,7 +229,7 @@ impl Company {
     }
 
     pub(super) fn answered(&mut self, asker: u64) {
-        if asker != INVENTORY_ASKER && !self.unanswered.remove(&asker) {
+        if !self.unanswered.remove(&asker) {
             self.cry(Law::Shell7, format!("question {asker} was answered twice"));
         }
     }
@@ -289,7 +288,8 @@ impl Company {
                     self.signals.push(Signal::Ready(Happening::Checked(true)));
                 }
                 Left::Ended(_) => self.unanswered.clear(),
-                Left::Answer(None, _) | Left::News(..) => {}
+                Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+                Left::News(..) => {}
             }
         }
     }
@@ -347,18 +347,25 @@ impl Company {
         self.inventory.take_left(&mut left);
         for left in left {
             self.note(|| format!("inventory: {left:?}"));
-            if let Left::Call { number, call, .. } = left {
-                let InventoryCall::Follow { afresh } = call else {
-                    unreachable!("without drivers nobody is asked for them")
-                };
-                self.inventory_follow = Some(number);
-                if afresh {
-                    self.inventory_inbox.clear();
-                    self.inventory_is_owed = true;
-                    self.house.subscribe(self.moment());
-                    self.hear_house();
-                }
+            match left {
+                Left::Answer(Some(asker), _) | Left::Refused(asker, _) => self.answered(asker),
+                Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+                Left::Call { number, call, .. } => self.inventory_calls(number, &call),
+                Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
             }
+        }
+    }
+
+    fn inventory_calls(&mut self, number: u64, call: &InventoryCall) {
+        let InventoryCall::Follow { afresh } = *call else {
+            unreachable!("without drivers nobody is asked for them")
+        };
+        self.inventory_follow = Some(number);
+        if afresh {
+            self.inventory_inbox.clear();
+            self.inventory_is_owed = true;
+            self.house.subscribe(self.moment());
+            self.hear_house();
         }
     }
 }

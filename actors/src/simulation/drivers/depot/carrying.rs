@@ -1,5 +1,6 @@
 //! Carrying: what leaves the owner, a driver or an eventor is done, or set on its way.
 
+use super::super::super::witness::NOBODY_WAITS;
 use super::*;
 
 impl Depot {
@@ -35,10 +36,15 @@ impl Depot {
                         self.kill_all();
                         self.check_end();
                     }
-                    Left::Answer(None, _) | Left::News(..) | Left::Snapshot(..) => {}
+                    Left::Answer(None, _) => self.answered_nobody(),
+                    Left::News(..) | Left::Snapshot(..) => {}
                 }
             }
         }
+    }
+
+    fn answered_nobody(&mut self) {
+        self.cry(Law::Shell7, NOBODY_WAITS.to_owned());
     }
 
     fn call(&mut self, moment: Moment, number: u64, call: DriversCall) {
@@ -175,6 +181,7 @@ impl Depot {
                 }
                 Left::Call { number, call, .. } => self.driver_calls(moment, life, number, &call),
                 Left::Ended(ending) => self.end_child(life, ending),
+                Left::Answer(None, _) => self.answered_nobody(),
                 Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) => {}
             }
         }
@@ -214,6 +221,7 @@ impl Depot {
                 }
                 Left::Call { number, call, .. } => self.eventor_calls(moment, (life, &driver), number, call),
                 Left::Ended(ending) => self.end_child(life, ending),
+                Left::Answer(None, _) => self.answered_nobody(),
                 Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) => {}
             }
         }

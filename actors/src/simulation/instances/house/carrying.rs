@@ -1,5 +1,7 @@
 //! Carrying: what leaves the parent or a child is done, or set on its way.
 
+use super::super::super::law::Law;
+use super::super::super::witness::NOBODY_WAITS;
 use super::*;
 
 impl House {
@@ -28,10 +30,14 @@ impl House {
                         self.has_ended = true;
                         self.kill_all();
                     }
-                    Left::Answer(None, _) => {}
+                    Left::Answer(None, _) => self.answered_nobody(),
                 }
             }
         }
+    }
+
+    fn answered_nobody(&mut self) {
+        self.parent.witness.verdict.cry(Law::Shell7, || NOBODY_WAITS.to_owned());
     }
 
     fn call(&mut self, moment: Moment, number: u64, call: InstancesCall) {
@@ -121,6 +127,7 @@ impl House {
                 }
                 Left::Refused(asker, _) if asker >= LOOKS => self.looked(moment, asker - LOOKS, None),
                 Left::Ended(ending) => self.end_child(life, ending),
+                Left::Answer(None, _) => self.answered_nobody(),
                 Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) | Left::Call { .. } => {}
             }
         }
