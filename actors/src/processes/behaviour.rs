@@ -270,6 +270,8 @@ impl Processes {
         match timer {
             ProcessesTimer::Save => self.save(effects),
             ProcessesTimer::Restart(name) => self.start(name, effects),
+            // What the host lets go of has its record and no entry any more: it would be taken for something unknown.
+            ProcessesTimer::Sweep if self.stopping.is_some() => {}
             ProcessesTimer::Sweep => self.sweep(effects),
             ProcessesTimer::Patience => {
                 // What has not ended keeps its record, and the next run of the host goes on with it.

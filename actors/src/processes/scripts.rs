@@ -19,7 +19,7 @@ use crate::vocabulary::{Attempt, Moment, Timestamp};
 
 #[test]
 fn every_story_of_the_owner_of_the_processes_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/processes/scripts"), 13, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/processes/scripts"), 14, || Play { stage: None });
 }
 
 #[test]

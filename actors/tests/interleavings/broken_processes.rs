@@ -79,6 +79,18 @@ fn an_owner_that_forgets_what_an_earlier_run_left_breaks_prc_09() {
 }
 
 #[test]
+fn an_owner_that_sweeps_away_what_its_records_hold_breaks_prc_09() {
+    spoiled(Law::Prc9, KILLED, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: ProcessesCall::Sweep { known }, .. } = effect {
+                known.clear();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
 fn an_owner_that_answers_a_question_twice_breaks_shell_7() {
     let bounds = ProcessesBounds { orders: 1, ..ProcessesBounds::NONE };
     spoiled(Law::Shell7, bounds, |_, mut effects| {

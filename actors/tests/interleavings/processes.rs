@@ -41,3 +41,10 @@ fn every_order_of_crashes_failed_writes_and_a_stop_keeps_records_and_processes_t
     let stops = ProcessesBounds { orders: 1, exits: 1, stops: EITHER, ..LAUNCHED };
     holds("the owner of the processes stops", stops, ProcessesBounds { launches: 2, ..stops });
 }
+
+#[test]
+fn every_order_of_failed_sweeps_and_a_stop_sweeps_away_nothing_that_a_record_holds_prc_09_s3() {
+    let swept = ProcessesBounds { found: 2, faults: 1, pauses: 1, stops: &[StopMode::Detach], ..NONE };
+    let more = ProcessesBounds { exits: 1, stops: EITHER, ..swept };
+    holds("a sweep fails and the host stops", swept, more);
+}

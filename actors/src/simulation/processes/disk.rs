@@ -18,6 +18,11 @@ pub(super) struct ProcessesDisk {
 }
 
 impl ProcessesDisk {
+    /// An earlier run of the host left a record.
+    pub(super) fn leave(&mut self, record: ProcessRecord) {
+        self.rows.insert(record.name.clone(), record);
+    }
+
     /// How many writes wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()

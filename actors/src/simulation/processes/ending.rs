@@ -2,9 +2,10 @@
 
 use super::super::law::Law;
 use super::super::witness::{Violation, cry};
-use super::world::ProcessesWorld;
+use super::world::{ProcessesWorld, options};
 use crate::process::{ProcessPhase, ProcessTag};
 use crate::shell::{Machine, StopMode};
+use crate::vocabulary::Timestamp;
 
 impl ProcessesWorld {
     /// What everything comes to when nothing goes wrong any more.
@@ -13,16 +14,18 @@ impl ProcessesWorld {
             return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
         }
         match self.stopped {
-            Some(mode) => self.check_stopped(mode),
+            Some((mode, since)) => self.check_stopped(mode, since),
             None => self.check_calm(),
         }
     }
 
-    fn check_stopped(&self, mode: StopMode) -> Result<(), Violation> {
+    fn check_stopped(&self, mode: StopMode, since: Timestamp) -> Result<(), Violation> {
         if !self.owner.has_ended() {
             return cry(Law::S4, "told to stop, it goes on");
         }
-        let is_left = mode == StopMode::Detach && self.left.survives;
+        // What does not end in time is left to the next run of the host, by its record.
+        let is_late = self.now.since(since) >= options().stop_margin;
+        let is_left = is_late || mode == StopMode::Detach && self.left.survives;
         let is_in_order = |tag| is_left && self.owner.books.holds(tag);
         if self.ground.running().all(is_in_order) {
             return Ok(());

@@ -8,6 +8,8 @@ use crate::vocabulary::Attempt;
 /// How much may happen, of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessesBounds {
+    /// How many processes run already, each ready and with its record: an earlier run of the host left them.
+    pub found: u8,
     /// How often somebody wants the process launched.
     pub launches: u8,
     /// How often somebody wants it ended, or wants to know what became of it.
@@ -35,6 +37,7 @@ pub struct ProcessesBounds {
 impl ProcessesBounds {
     /// Nothing happens.
     pub const NONE: Self = Self {
+        found: 0,
         launches: 0,
         orders: 0,
         faults: 0,

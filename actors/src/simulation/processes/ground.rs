@@ -7,7 +7,7 @@ use super::super::law::Law;
 use super::super::witness::Verdict;
 use crate::process::{
     EndedBy, Exit, Identity, LaunchError, Lifetime, Over, ProcessConfig, ProcessEnding, ProcessName,
-    ProcessNews, ProcessTag, Why,
+    ProcessNews, ProcessRecord, ProcessTag, Why,
 };
 use crate::processes::ChildEnded;
 use crate::shell::{Ending, StopMode};
@@ -54,6 +54,12 @@ pub(super) struct Ground {
 }
 
 impl Ground {
+    /// An earlier run of the host left a process.
+    pub(super) fn leave(&mut self, record: &ProcessRecord) {
+        let running = Running { name: record.name.clone(), lifetime: record.lifetime };
+        self.running.insert(record.tag, running);
+    }
+
     // === What is ordered ===
 
     pub(super) fn start(&mut self, life: Attempt, config: ProcessConfig) {
@@ -184,7 +190,7 @@ impl Ground {
     /// It looks for a process that an earlier owner left.
     fn look(&mut self, actor: &mut Actor) {
         let record = &actor.config.record;
-        if actor.stop.is_some() {
+        if actor.stop == Some(StopMode::Detach) {
             return actor.over(Over::Unsettled);
         }
         if self.runs(record.tag) && record.is_ready {
@@ -287,6 +293,6 @@ impl Actor {
     }
 }
 
-fn identity() -> Identity {
+pub(super) fn identity() -> Identity {
     Identity { pid: 10, started_ticks: 100, boot_id: "boot".to_owned(), executable: None }
 }

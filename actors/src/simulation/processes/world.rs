@@ -12,9 +12,9 @@ use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
 use super::disk::ProcessesDisk;
 use super::event::{ProcessesBounds, ProcessesEvent};
-use super::ground::Ground;
+use super::ground::{Ground, identity};
 use super::laws::ProcessesLaws;
-use crate::process::{Executable, Lifetime, ProcessName, ProcessSpec, ProcessTag};
+use crate::process::{Executable, Lifetime, ProcessName, ProcessRecord, ProcessSpec, ProcessTag};
 use crate::processes::{
     LaunchProcess, ProcessReported, Processes, ProcessesCall, ProcessesOptions, ProcessesOutcome,
     RecallProcess, StopProcess,
@@ -33,7 +33,7 @@ pub struct ProcessesWorld {
     pub(super) owner: Owner,
     tamper: Option<Rc<dyn Tamper<Processes>>>,
     pub(super) ground: Ground,
-    now: Timestamp,
+    pub(super) now: Timestamp,
     pub(super) left: ProcessesBounds,
     /// How many lives the owner has had; each begins with other random numbers.
     lives: u64,
@@ -41,17 +41,24 @@ pub struct ProcessesWorld {
     await_endings: Option<u64>,
     askers: u64,
     pub(super) unanswered: BTreeSet<u64>,
-    pub(super) stopped: Option<StopMode>,
+    /// In which way the host ends, and since when.
+    pub(super) stopped: Option<(StopMode, Timestamp)>,
 }
 
 impl ProcessesWorld {
     /// A world in which so much may happen, with a fault in the owner if one is given.
     #[must_use]
     pub fn new(bounds: ProcessesBounds, tamper: Option<Rc<dyn Tamper<Processes>>>) -> Self {
+        let (mut disk, mut ground) = (ProcessesDisk::default(), Ground::default());
+        for number in 0..bounds.found {
+            let record = left_behind(number);
+            ground.leave(&record);
+            disk.leave(record);
+        }
         let mut world = Self {
-            owner: owner(ProcessesDisk::default(), tamper.clone()),
+            owner: owner(disk, tamper.clone()),
             tamper,
-            ground: Ground::default(),
+            ground,
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
             lives: 0,
@@ -113,15 +120,20 @@ impl ProcessesWorld {
         self.owner.returned(self.moment(), call, Ok(outcome));
     }
 
-    fn sweep(&mut self, is_done: bool) {
-        let Some((call, known)) = self.sweep.take() else { return };
+    fn sweep(&mut self, is_done: bool) -> Result<(), Violation> {
+        let Some((call, known)) = self.sweep.take() else { return Ok(()) };
         let swept = if is_done {
+            let is_recorded = |tag| !known.contains(&tag) && self.owner.books.holds(tag);
+            if self.ground.running().any(is_recorded) {
+                return cry(Law::Prc9, "a process whose record is on disk is swept away");
+            }
             self.ground.sweep(&known);
             Ok(Vec::new())
         } else {
             Err("the processes cannot be looked at".to_owned())
         };
         self.returned(call, ProcessesOutcome::Swept(swept));
+        Ok(())
     }
 
     fn settle_disk(&mut self, is_written: bool) {
@@ -278,7 +290,7 @@ impl Play for ProcessesWorld {
             }
             ProcessesEvent::Sweep(is_done) => {
                 left.faults -= u8::from(!is_done);
-                self.sweep(is_done);
+                self.sweep(is_done)?;
             }
             ProcessesEvent::Exit(place) => {
                 left.exits -= 1;
@@ -307,7 +319,7 @@ impl Play for ProcessesWorld {
             }
             ProcessesEvent::Stop(mode) => {
                 left.stops = &[];
-                self.stopped = Some(mode);
+                self.stopped = Some((mode, self.now));
                 self.owner.request_stop(self.moment(), mode);
             }
         }
@@ -343,11 +355,28 @@ impl Play for ProcessesWorld {
     }
 }
 
+pub(super) fn options() -> ProcessesOptions {
+    ProcessesOptions::new([0; 16])
+}
+
 fn owner(disk: ProcessesDisk, tamper: Option<Rc<dyn Tamper<Processes>>>) -> Owner {
-    let options = ProcessesOptions::new([0; 16]);
-    StandIn::begin(options, disk, ProcessesLaws::default(), Rules::default()).tampered_with(tamper)
+    StandIn::begin(options(), disk, ProcessesLaws::default(), Rules::default()).tampered_with(tamper)
 }
 
 fn name() -> ProcessName {
-    ProcessName::new("driver-exec").expect("it is a name")
+    numbered(0)
+}
+
+fn numbered(number: u8) -> ProcessName {
+    ProcessName::new(format!("driver-{number}")).expect("it is a name")
+}
+
+/// The record of a process that an earlier run left.
+fn left_behind(number: u8) -> ProcessRecord {
+    let tag = ProcessTag::new([number; 16]);
+    let mut spec = ProcessSpec::new(Executable::at("/bin/plugin"));
+    spec.lifetime = Lifetime::Surviving;
+    let begun = Timestamp::from_epoch(Duration::from_secs(900));
+    let record = ProcessRecord::intent(numbered(number), tag, &spec, begun);
+    ProcessRecord { identity: Some(identity()), is_ready: true, ..record }
 }
