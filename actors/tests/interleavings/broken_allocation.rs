@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use callboard_actors::allocation::{
     Allocation, AllocationAnswer, AllocationCall, AllocationNews, AllocationOutcome, AllocationTimer,
+    TaskEventKind,
 };
 use callboard_actors::csi::Rpc;
 use callboard_actors::registry::Register;
@@ -133,6 +134,20 @@ fn a_supervisor_that_keeps_the_cause_to_itself_breaks_a2() {
         for effect in &mut effects {
             if let Effect::Publish(AllocationNews::RestartRequested { reason }) = effect {
                 *reason = "it was not ready in time".to_owned();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_calls_a_socket_refused_that_is_only_late_breaks_a2() {
+    spoiled(Law::A2, TROUBLED, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(AllocationNews::Task(event)) = effect
+                && event.kind == TaskEventKind::NotReadyInTime
+            {
+                event.kind = TaskEventKind::SocketRefused;
             }
         }
         effects

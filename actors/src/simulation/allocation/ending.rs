@@ -62,6 +62,9 @@ impl AllocationWorld {
             Task::Exited if registered.is_some() => {
                 cry(Law::A4, "a task has ended, and its plugin is registered")
             }
+            Task::NotStarted | Task::Exited if status.phase != AllocationPhase::Prepared => {
+                cry(Law::A3, format!("a task that does not run is shown as {}", status.phase.as_str()))
+            }
             // What an earlier run left is left alone.
             Task::NotStarted | Task::Exited | Task::Leaving => Ok(()),
         }

@@ -11,7 +11,7 @@ use super::super::witness::{Verdict, Witness};
 use crate::allocation::{
     Allocation, AllocationAsk, AllocationCall, AllocationConfig, AllocationOutcome, Task, TaskEventKind,
 };
-use crate::csi::{Answer, Readiness};
+use crate::csi::{Answer, Class, Readiness};
 use crate::instances::AwaitRetiredError;
 use crate::registry::Deregistered;
 use crate::shell::{AskError, CallLost, Effect, Input, StopMode};
@@ -46,6 +46,8 @@ pub(super) struct Course {
     pub(super) began: Timestamp,
     /// What kept it from being ready, as last heard.
     pub(super) cause: Option<String>,
+    /// Since when the file system has refused its socket, without a pause.
+    pub(super) denied_since: Option<Timestamp>,
     /// Whether it has just said that it is ready.
     pub(super) says_ready: bool,
     /// Who it is; then it is ready.
@@ -146,12 +148,12 @@ impl AllocationLaws {
 
     // === What it hears ===
 
-    fn heard(&mut self, attempt: Attempt, call: &AllocationCall, outcome: &Outcome) {
+    fn heard(&mut self, moment: Moment, attempt: Attempt, call: &AllocationCall, outcome: &Outcome) {
         match call {
             AllocationCall::FindSocket | AllocationCall::Ask(_) | AllocationCall::AskHealth => {
                 let start = self.questions.remove(&attempt);
                 if start == Some(self.starts) && self.is_looked_after() {
-                    self.course.heard(outcome);
+                    self.course.heard(moment, outcome);
                 }
             }
             AllocationCall::Register(_) | AllocationCall::Deregister(_) => {
@@ -193,8 +195,8 @@ impl AllocationLaws {
 }
 
 impl Course {
-    fn heard(&mut self, outcome: &Outcome) {
-        let cause = match outcome {
+    fn heard(&mut self, moment: Moment, outcome: &Outcome) {
+        let (cause, class) = match outcome {
             Ok(AllocationOutcome::Health(seen)) => {
                 let is_gone = |seen: &Vec<Health>| seen.iter().all(|health| *health == Health::Gone);
                 self.is_unwatched = seen.as_ref().is_ok_and(is_gone);
@@ -208,14 +210,16 @@ impl Course {
                 self.identity = Some(identity.clone());
                 return;
             }
-            Ok(AllocationOutcome::Answered(Ok(_))) => "not ready".to_owned(),
-            Ok(AllocationOutcome::Answered(Err(error))) => error.to_string(),
-            Ok(AllocationOutcome::Found(Err(cause))) => cause.to_string(),
-            Err(lost) => lost.to_string(),
+            Ok(AllocationOutcome::Answered(Ok(_))) => ("not ready".to_owned(), None),
+            Ok(AllocationOutcome::Answered(Err(error))) => (error.to_string(), Some(error.class())),
+            Ok(AllocationOutcome::Found(Err(cause))) => (cause.to_string(), Some(cause.class())),
+            Err(lost) => (lost.to_string(), None),
             Ok(_) => return,
         };
         self.says_ready = false;
         self.cause = Some(cause);
+        let is_denied = class == Some(Class::Denied);
+        self.denied_since = is_denied.then(|| self.denied_since.unwrap_or(moment.now));
     }
 }
 
@@ -266,7 +270,7 @@ impl Witness<Allocation> for AllocationLaws {
     ) {
         match input {
             Input::Asked { ask, .. } => self.told(moment, ask),
-            Input::Returned { key, call, outcome } => self.heard(key.attempt, call, outcome),
+            Input::Returned { key, call, outcome } => self.heard(moment, key.attempt, call, outcome),
             Input::StopRequested(StopMode::Stop) => self.leave(moment, true),
             Input::StopRequested(StopMode::Detach) => self.is_detached = true,
             Input::Resumed | Input::Elapsed(_) => {}

@@ -18,7 +18,7 @@ impl AllocationLaws {
             Effect::Reply(_, AllocationAnswer::MakeReady(made)) => self.prepared(input, made),
             Effect::Reply(_, AllocationAnswer::SignOff(report)) => self.signed_off(report),
             Effect::Publish(AllocationNews::Changed(status)) => self.shows(status),
-            Effect::Publish(AllocationNews::Task(event)) => self.told_of(event.kind, &event.message),
+            Effect::Publish(AllocationNews::Task(event)) => self.told_of(moment, event.kind, &event.message),
             Effect::Publish(AllocationNews::RestartRequested { reason }) => self.restarts(moment, reason),
             Effect::Stop(_) => self.ends(),
             Effect::Reply(..) | Effect::StartTimer(..) | Effect::CancelTimer(_) => {}
@@ -191,7 +191,7 @@ impl AllocationLaws {
         }
     }
 
-    fn told_of(&mut self, kind: TaskEventKind, message: &str) {
+    fn told_of(&mut self, moment: Moment, kind: TaskEventKind, message: &str) {
         match kind {
             TaskEventKind::Healthy | TaskEventKind::Unhealthy => {
                 if self.course.told.replace(kind) == Some(kind) {
@@ -203,6 +203,10 @@ impl AllocationLaws {
             }
             TaskEventKind::NotReadyInTime => self.must_name_cause(message),
             TaskEventKind::SocketRefused => {
+                let patience = self.config.options.denial_patience;
+                if self.course.denied_since.is_none_or(|since| moment.now.since(since) < patience) {
+                    self.cry(Law::A2, "a socket is called refused that was not, or not for long");
+                }
                 self.must_name_cause(message);
                 self.course.is_given_up = true;
             }

@@ -240,7 +240,7 @@ impl Play for AllocationWorld {
             }
             AllocationEvent::Return(place, reply) => {
                 left.faults = left.faults.saturating_sub(u8::from(reply != Reply::Good));
-                self.is_disturbed |= reply != Reply::Good;
+                self.is_disturbed |= reply != Reply::Good && self.is_leaving();
                 let returned = self.neighbours.reply(place, reply);
                 self.returned(returned);
             }
