@@ -512,6 +512,24 @@ impl Stage {
 }
 
 #[test]
+fn the_start_of_a_task_is_waited_for_for_a_day() {
+    let (mut stage, web) = (Stage::new(), AllocationId::new("web").unwrap());
+    stage.configure(web.clone(), &BTreeMap::new()).unwrap();
+    stage.rebuild(false, &mut String::new());
+    stage.perform_command("brought", "exec", &web, "", &mut String::new()).unwrap();
+    let is_watch = |(_, call): &(CallKey, TasksCall)| matches!(call, TasksCall::Watch { .. });
+    let (key, call) = stage.calls.iter().find(|call| is_watch(call)).cloned().expect("its events are read");
+    let input = Input::Returned { key, call, outcome: Ok(TasksOutcome::Watched(Ok(()))) };
+    let mut effects = Effects::default();
+    stage.tasks.step(stage.moment(), &input, &mut effects);
+    let patience = effects.drain().find_map(|effect| match effect {
+        Effect::Call { call: TasksCall::Start(..), deadline, .. } => Some(deadline),
+        _ => None,
+    });
+    assert_eq!(patience, Some(Duration::from_secs(24 * 60 * 60)));
+}
+
+#[test]
 fn a_driver_that_may_take_long_to_start_is_waited_for_as_long() {
     let name = DriverName::new("slow").unwrap();
     let kept = KeptDriver { start_timeout: Duration::from_secs(600), ..kept(true) };
