@@ -182,5 +182,9 @@ mod tests {
         operations.clear();
         assert!(operations.bytes.capacity() >= 100);
         assert_eq!(told(&operations), []);
+        let bytes = Vec::with_capacity(SPARE_BYTES_MAX);
+        let mut operations = Operations { laid: Vec::new(), bytes };
+        operations.clear();
+        assert!(operations.bytes.capacity() >= SPARE_BYTES_MAX, "that much may be kept");
     }
 }
