@@ -423,6 +423,15 @@ mod tests {
     }
 
     #[test]
+    fn so_many_writes_and_bytes_may_wait_and_not_one_more() {
+        let write = write_of(REGISTRY, 1, 1, 10);
+        let is_refused = |waiting, bytes| refusal_of(&write, 10, waiting, bytes).is_some();
+        assert!(!is_refused(WAITING_WRITES_MAX - 1, WAITING_BYTES_MAX - 10));
+        assert!(is_refused(WAITING_WRITES_MAX, 0));
+        assert!(is_refused(0, WAITING_BYTES_MAX - 9));
+    }
+
+    #[test]
     fn more_than_may_wait_is_refused_and_the_count_recovers() {
         let mut queue = queue();
         let fitting = WAITING_BYTES_MAX / RECORD_BYTES_MAX;
