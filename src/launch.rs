@@ -29,7 +29,9 @@ use callboard_actors::supervisor::{
 use callboard_actors::vocabulary::RestartBudget;
 use tokio::sync::{Notify, watch};
 
-use crate::host::{Host, Parts, StartError, describe_allocations, describe_drivers, describe_instances};
+use crate::host::{
+    Gates, Host, Parts, StartError, describe_allocations, describe_drivers, describe_instances,
+};
 
 /// How much longer a child may take to end than what it waits for itself.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
@@ -135,11 +137,12 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         processes: Address::vacant("processes", messages_max),
         drivers: Address::vacant("drivers", messages_max),
     };
+    let gates = Gates::default();
     let settings = Settings {
         clock: options.clock.unwrap_or_else(Clock::system),
         notices: options.notices.clone(),
         seed: options.seed,
-        journal: options.journal.clone(),
+        journal: options.journal.clone().or_else(|| Some(gates.journal())),
         drills: options.drills.clone(),
         ..Settings::default()
     };
@@ -160,6 +163,7 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         allocations: cast.allocations,
         processes: cast.processes,
         drivers: cast.drivers,
+        gates,
         ended,
     }))
 }

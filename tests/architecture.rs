@@ -289,6 +289,7 @@ const PURE: &[&str] = &[
     "src/tasks/ending.rs",
     "src/tasks/stopping.rs",
     "src/admin/compose.rs",
+    "src/timeline/gates.rs",
     "src/timeline/line.rs",
     "src/timeline/merge.rs",
     "src/timeline/retell.rs",

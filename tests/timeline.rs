@@ -6,10 +6,14 @@ mod program;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use program::{CALLBOARD, Stage, allocation};
+use program::{CALLBOARD, Stage, allocation, until_true};
 use rustix::process::Signal;
 use serde_json::Value;
+
+/// How long something may take that takes milliseconds on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Somebody who watches the timeline.
 struct Watcher {
@@ -21,8 +25,15 @@ struct Watcher {
 impl Watcher {
     /// Begins to watch, and waits until nothing is missed from here on.
     fn of(stage: &Stage) -> Self {
+        Self::with(stage, &[])
+    }
+
+    /// The same with further arguments.
+    fn with(stage: &Stage, arguments: &[&str]) -> Self {
         let mut child = Command::new(CALLBOARD)
-            .args(["watch", "--timeline", "--json", "--data-dir"])
+            .args(["watch", "--timeline", "--json"])
+            .args(arguments)
+            .arg("--data-dir")
             .arg(stage.data_dir())
             .stdout(Stdio::piped())
             .spawn()
@@ -99,6 +110,58 @@ fn a_cause_stands_before_its_consequence_from_the_start_of_a_plugin_to_its_end()
     let active = &watcher.said[watcher.place("registry", "everyone", "active: nobody → a")];
     assert_eq!((&active["plugin"], &active["allocation"]), (&"csi-node/zfs".into(), &"a".into()));
     assert!(active["generation"].is_u64(), "{active}");
+}
+
+#[test]
+fn what_waits_for_the_disk_stands_behind_its_gate_and_the_gate_behind_what_closed_it_shell_1() {
+    let stage = Stage::new(&allocation("a", "zfs", "node", &[], "start = false"));
+    let host = stage.run();
+    let mut watcher = Watcher::with(&stage, &["--gates"]);
+    assert!(host.ask(&["start", "a"]).status.success());
+    watcher.until("registry", "everyone", "active: nobody → a");
+
+    let course = [
+        ("process a", "allocation a", "ready"),
+        ("registry", "disk", "write "),
+        ("disk", "registry", "on disk"),
+        ("registry", "everyone", "active: nobody → a"),
+    ];
+    let places = course.map(|(from, to, message)| watcher.place(from, to, message));
+    assert!(places.is_sorted(), "{places:?} in {:#?}", watcher.said);
+    let [_, closes, opens, _] = places.map(|place| &watcher.said[place]);
+    assert_eq!((&closes["gate"], &opens["gate"]), (&"closes".into(), &"opens".into()));
+    assert!(closes["write"].is_u64() && closes["write"] == opens["write"], "{closes} {opens}");
+
+    let mut plain = Watcher::of(&stage);
+    assert!(host.ask(&["stop", "a"]).status.success());
+    plain.until("registry", "everyone", "active: a → nobody");
+    assert!(plain.said.iter().all(|said| said["gate"].is_null()), "nobody asked for them: {:#?}", plain.said);
+}
+
+#[test]
+fn the_picture_of_a_running_host_has_the_gate_below_what_closed_it_shell_1() {
+    let stage = Stage::new(&allocation("a", "zfs", "node", &[], "start = false"));
+    let host = stage.run();
+    let picture = stage.directory.path().join("run.mmd");
+    let mut drawing = Command::new(CALLBOARD)
+        .args(["watch", "--timeline", "--diagram"])
+        .arg(&picture)
+        .arg("--data-dir")
+        .arg(stage.data_dir())
+        .spawn()
+        .unwrap();
+    let drawn = || std::fs::read_to_string(&picture).unwrap_or_default();
+    until_true("the picture is begun", PATIENCE, || drawn().contains("sequenceDiagram"));
+    assert!(host.ask(&["start", "a"]).status.success());
+    until_true("the registration is drawn", PATIENCE, || drawn().contains("active: nobody"));
+
+    let text = drawn();
+    let course = ["Register", "write", "on disk", "active: nobody"];
+    let places = course.map(|words| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}")));
+    assert!(places.is_sorted(), "{places:?} in {text}");
+    host.signal(Signal::TERM);
+    assert_eq!(host.ended().0.code(), Some(0));
+    assert!(drawing.wait().unwrap().success());
 }
 
 #[test]

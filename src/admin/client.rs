@@ -112,12 +112,12 @@ impl AdminClient {
         Ok(Told { socket: self.socket.clone(), stream: self.answered(answer)? })
     }
 
-    /// Who says what to whom, from now on.
+    /// Who says what to whom, from now on; with gates also when an actor begins to wait for the disk, and when that is over.
     ///
     /// # Errors
     /// As all that is asked of a host.
-    pub async fn timeline(&mut self) -> Result<Told<wire::Said>, AdminError> {
-        let answer = self.client.timeline(wire::TimelineRequest {});
+    pub async fn timeline(&mut self, gates: bool) -> Result<Told<wire::Said>, AdminError> {
+        let answer = self.client.timeline(wire::TimelineRequest { gates });
         let answer = within(QUICK, answer).await;
         Ok(Told { socket: self.socket.clone(), stream: self.answered(answer)? })
     }

@@ -226,10 +226,10 @@ impl wire::admin_server::Admin for Service {
 
     async fn timeline(
         &self,
-        _request: Request<wire::TimelineRequest>,
+        request: Request<wire::TimelineRequest>,
     ) -> Result<Response<Self::TimelineStream>, Status> {
         let Sources { host, agent, tasks, .. } = &*self.sources;
-        let lines = timeline::follow(host.clone(), agent, tasks);
+        let lines = timeline::follow(host.clone(), agent, tasks, request.into_inner().gates);
         Ok(Response::new(Box::pin(ReceiverStream::new(lines).map(Ok))))
     }
 }

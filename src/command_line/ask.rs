@@ -61,6 +61,10 @@ pub(super) struct WatchArgs {
     #[arg(long)]
     timeline: bool,
 
+    /// Show also when an actor begins to wait for the disk, and when that is over; a diagram always does
+    #[arg(long, requires = "timeline")]
+    gates: bool,
+
     /// Draw what is said as a sequence diagram instead, into a file that ends in .svg or .mmd (Mermaid) and grows with it
     #[arg(long, value_name = "FILE", value_parser = drawing, requires = "timeline")]
     diagram: Option<Drawing>,
@@ -135,14 +139,14 @@ pub(super) fn tree(args: &PlainArgs) -> ExitCode {
 
 /// `callboard watch`
 pub(super) fn watch(args: &WatchArgs) -> ExitCode {
-    let WatchArgs { plain, timeline, diagram } = args;
+    let WatchArgs { plain, timeline, gates, diagram } = args;
     if let Some(drawing) = diagram {
         return ask(plain, async |client: AdminClient| draw_timeline(client, drawing).await);
     }
     ask(plain, async |client: AdminClient| match (*timeline, plain.json) {
         (false, is_json) => watch_status(client, is_json).await,
-        (true, false) => watch_timeline(client).await,
-        (true, true) => watch_timeline_in_json(client).await,
+        (true, false) => watch_timeline(client, *gates).await,
+        (true, true) => watch_timeline_in_json(client, *gates).await,
     })
 }
 
@@ -162,11 +166,11 @@ async fn watch_status(mut client: AdminClient, is_json: bool) -> Result<(), AskE
     Ok(())
 }
 
-async fn watch_timeline(mut client: AdminClient) -> Result<(), AskError> {
+async fn watch_timeline(mut client: AdminClient, gates: bool) -> Result<(), AskError> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began_at_unix_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
     let mut page = Page::new(Palette::of_stdout(), began_at_unix_ms);
-    let mut told = client.timeline().await?;
+    let mut told = client.timeline(gates).await?;
     loop {
         let text = tokio::select! {
             biased;
@@ -191,19 +195,19 @@ async fn watch_timeline(mut client: AdminClient) -> Result<(), AskError> {
 /// Draws what is said, anew after each line, so that the file is whole whenever this is ended. Of a long run the end is drawn.
 async fn draw_timeline(mut client: AdminClient, drawing: &Drawing) -> Result<(), AskError> {
     let mut picture = Picture { title: "a running host".to_owned(), marks: Vec::new() };
-    let mut told = client.timeline().await?;
+    let mut told = client.timeline(true).await?;
     let mut drawer = Drawer::default();
     while let Some(said) = told.next().await? {
-        picture.marks.extend(drawer.drawn(&said));
-        let too_many = picture.marks.len().saturating_sub(MARKS_MAX);
-        picture.marks.drain(..too_many);
+        drawer.draw(&said);
+        drawer.keep(MARKS_MAX);
+        picture.marks = drawer.marks().to_vec();
         drawing.draw(&picture).map_err(AskError::Drawing)?;
     }
     Ok(())
 }
 
-async fn watch_timeline_in_json(mut client: AdminClient) -> Result<(), AskError> {
-    let mut told = client.timeline().await?;
+async fn watch_timeline_in_json(mut client: AdminClient, gates: bool) -> Result<(), AskError> {
+    let mut told = client.timeline(gates).await?;
     while let Some(said) = told.next().await? {
         if print(&format!("{}\n", json::said(&said)))? == Reader::HasLeft {
             break;

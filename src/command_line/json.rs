@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use callboard_proto::admin::v1 as wire;
 use serde_json::{Value, json};
-use wire::Fate;
 use wire::watch_response::News;
+use wire::{Fate, Gate};
 
 fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
@@ -191,5 +191,12 @@ pub(super) fn said(said: &wire::Said) -> Value {
             Fate::Alive => Some("alive"),
             Fate::Troubled => Some("troubled"),
         },
+        "gate": match said.gate() {
+            Gate::Unspecified => None,
+            Gate::Closes => Some("closes"),
+            Gate::Opens => Some("opens"),
+            Gate::Falls => Some("falls"),
+        },
+        "write": (said.write > 0).then_some(said.write),
     })
 }

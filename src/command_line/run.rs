@@ -210,8 +210,12 @@ fn start_agent(config: Config, host: &Host, address: &Address<Agent>, keeper: &K
     let home = ProcessHome { binder, log_dir: config.data_dir.join("logs") };
     let Config { allocations, restart, .. } = config;
     let options = AgentOptions { allocations, restart, environment: usual_environment() };
-    let settings = Settings { notices: host.notices().clone(), ..Settings::default() };
-    agent::start(address, options, books, home, settings)
+    agent::start(address, options, books, home, settings(host))
+}
+
+/// The surroundings of the actors that this program adds to its host.
+fn settings(host: &Host) -> Settings {
+    Settings { notices: host.notices().clone(), journal: Some(host.gates().journal()), ..Settings::default() }
 }
 
 /// The file of this program, which is a plugin too.
@@ -229,10 +233,9 @@ struct Driven {
 
 impl Driven {
     fn start(config: &Config, host: &Host, tasks: Address<Tasks>) -> Self {
-        let settings = || Settings { notices: host.notices().clone(), ..Settings::default() };
         let catalog = Address::vacant("catalog", IN_FLIGHT_MAX);
         let options = catalog_options(config);
-        let catalog_running = catalog::start(&catalog, host.processes().clone(), options, settings());
+        let catalog_running = catalog::start(&catalog, host.processes().clone(), options, settings(host));
         let plugins = Plugins::new(config, catalog, own_program());
         let runners = HostRunners::new(host.drivers().clone(), plugins, config.data_dir.clone());
         let options = TasksOptions {
@@ -241,7 +244,7 @@ impl Driven {
             restart: config.restart,
         };
         let store = TasksStore::new(host.database());
-        let running = tasks::start(&tasks, options, runners, store, settings());
+        let running = tasks::start(&tasks, options, runners, store, settings(host));
         Self { tasks, running, catalog: catalog_running }
     }
 

@@ -79,7 +79,7 @@ pub(super) struct Wire {
 impl Wire {
     async fn open(mut client: AdminClient) -> Result<Self, DemoError> {
         let watch = client.watch().await.map_err(asked("watch the host"))?;
-        let timeline = client.timeline().await.map_err(asked("follow the timeline of the host"))?;
+        let timeline = client.timeline(false).await.map_err(asked("follow the timeline of the host"))?;
         Ok(Self { watch, timeline })
     }
 }

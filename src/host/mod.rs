@@ -17,6 +17,7 @@
 
 mod builder;
 mod error;
+mod gates;
 mod thread;
 mod tree;
 
@@ -39,6 +40,7 @@ use tokio::sync::watch;
 
 pub use builder::HostBuilder;
 pub use error::StartError;
+pub(crate) use gates::{Gate, GateTurn, Gates};
 pub use thread::HostThread;
 pub(crate) use tree::{describe_allocations, describe_drivers, describe_instances};
 
@@ -61,6 +63,7 @@ pub(crate) struct Parts {
     pub(crate) allocations: Address<Allocations>,
     pub(crate) processes: Address<Processes>,
     pub(crate) drivers: Address<Drivers>,
+    pub(crate) gates: Gates,
     pub(crate) ended: watch::Receiver<Option<Ending>>,
 }
 
@@ -116,6 +119,11 @@ impl Host {
     #[must_use]
     pub fn notices(&self) -> &Notices {
         &self.parts.notices
+    }
+
+    /// Which of its actors wait for the disk.
+    pub(crate) fn gates(&self) -> &Gates {
+        &self.parts.gates
     }
 
     /// Which run of the host on its data directory this is.

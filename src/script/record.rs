@@ -143,11 +143,11 @@ impl Pages {
                 let lines = self.teller.tell(*news);
                 lines.into_iter().for_each(|line| self.draw_line(line));
             }
-            JournalEntry::Writing { write } => self.marks.push(Mark::GateCloses { actor, write: *write }),
-            JournalEntry::OnDisk { through } => {
+            JournalEntry::Writing { write, .. } => self.marks.push(Mark::GateCloses { actor, write: *write }),
+            JournalEntry::OnDisk { through, .. } => {
                 self.marks.push(Mark::GateOpens { actor, through: *through });
             }
-            JournalEntry::WriteFailed { error } => {
+            JournalEntry::WriteFailed { error, .. } => {
                 self.marks.push(Mark::GatesFall { actor: actor.clone() });
                 self.sign(actor, Sign::Trouble, format!("not written: {error}"));
             }

@@ -8,13 +8,15 @@ use callboard_actors::drivers::Drivers;
 use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
 use callboard_actors::registry::Registry;
-use callboard_actors::shell::{Address, Clock, Machine, Notice, Subscription};
+use callboard_actors::shell::{Address, Clock, FeedItem, Machine, Notice, Subscription};
 use callboard_proto::admin::v1::Said;
-use tokio::sync::mpsc;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, mpsc};
 
 use super::agent::AgentTeller;
 use super::allocations::AllocationsTeller;
 use super::drivers::DriversTeller;
+use super::gates::{WaitingGates, told};
 use super::instances::InstancesTeller;
 use super::inventory::InventoryTeller;
 use super::line::{Line, Voice};
@@ -24,7 +26,7 @@ use super::registry::RegistryTeller;
 use super::retell::{Retell, missing, retell};
 use super::tasks::TasksTeller;
 use crate::agent::Agent;
-use crate::host::Host;
+use crate::host::{Gate, Host};
 use crate::tasks::Tasks;
 
 /// How many items of one feed may wait.
@@ -34,15 +36,21 @@ const LINES_CAPACITY: usize = 1_024;
 /// How soon to subscribe again to an actor that does not run just now.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Begins a timeline of a host, of the agent that runs its processes and of its tasks, here and now. It ends with the host, or
-/// when nobody reads it any more.
+/// Begins a timeline of a host, of the agent that runs its processes and of its tasks, here and now, with the gates of its
+/// actors or without. It ends with the host, or when nobody reads it any more.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
 #[must_use]
-pub(crate) fn follow(host: Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> mpsc::Receiver<Said> {
+pub(crate) fn follow(
+    host: Host,
+    agent: &Address<Agent>,
+    tasks: &Address<Tasks>,
+    with_gates: bool,
+) -> mpsc::Receiver<Said> {
     let (sender, receiver) = mpsc::channel(LINES_CAPACITY);
     let mut readers = Readers::new(&host, agent, tasks);
+    readers.gates = with_gates.then(|| host.gates().follow());
     tokio::spawn(async move {
         let mut telling = Telling { sender, clock: Clock::system(), number: 0, missed: 0 };
         telling.tell(vec![Line::new(Voice::Timeline, Voice::You, "this is what is said from now on")]);
@@ -74,6 +82,9 @@ struct Readers {
     drivers: Reader<Drivers, DriversTeller>,
     notices: Subscription<Notice, Vec<Notice>>,
     noticed: VecDeque<(Rank, Line)>,
+    gates: Option<broadcast::Receiver<Gate>>,
+    /// The lines of gates whose actors tell nothing here.
+    silent: VecDeque<(Rank, Line)>,
 }
 
 impl Readers {
@@ -88,6 +99,8 @@ impl Readers {
             drivers: Reader::new(host.drivers()),
             notices: host.notices().subscribe(),
             noticed: VecDeque::new(),
+            gates: None,
+            silent: VecDeque::new(),
         }
     }
 
@@ -103,6 +116,7 @@ impl Readers {
             () = self.tasks.heard() => {}
             () = self.drivers.heard() => {}
             Some(item) = self.notices.next() => self.noticed.extend(retell(&mut NoticesTeller, &item)),
+            Some(gate) = next_gate(&mut self.gates) => self.take_gate(gate),
         }
     }
 
@@ -117,11 +131,41 @@ impl Readers {
         while let Some(item) = self.notices.try_next() {
             self.noticed.extend(retell(&mut NoticesTeller, &item));
         }
+        // What became of a gate is told before the news that follow, so these are all there for what was taken above.
+        while let Some(gate) = gate_now(&mut self.gates) {
+            self.take_gate(gate);
+        }
+        self.agent.retell();
+        self.allocations.retell();
+        self.registry.retell();
+        self.instances.retell();
+        self.inventory.retell();
+        self.tasks.retell();
+        self.drivers.retell();
+    }
+
+    /// Gives a gate to whoever reads the news of its actor. What was missed of gates is told in their place.
+    fn take_gate(&mut self, gate: Result<Gate, u64>) {
+        let gate = match gate {
+            Ok(gate) => gate,
+            Err(missed) => return self.silent.push_back((Rank::First, missing(missed))),
+        };
+        match gate.actor.as_str() {
+            "agent" => self.agent.gates.push(gate),
+            "allocations" => self.allocations.gates.push(gate),
+            "registry" => self.registry.gates.push(gate),
+            "instances" => self.instances.gates.push(gate),
+            "inventory" => self.inventory.gates.push(gate),
+            "tasks" => self.tasks.gates.push(gate),
+            "drivers" => self.drivers.gates.push(gate),
+            _ => self.silent.push_back(told(&gate)),
+        }
     }
 
     fn merged(&mut self) -> Vec<Line> {
         merge(vec![
             std::mem::take(&mut self.noticed),
+            std::mem::take(&mut self.silent),
             std::mem::take(&mut self.agent.lines),
             std::mem::take(&mut self.allocations.lines),
             std::mem::take(&mut self.registry.lines),
@@ -133,10 +177,36 @@ impl Readers {
     }
 }
 
+/// The next of what becomes of gates, or how much of it was missed; never anything if nobody asked for gates.
+async fn next_gate(gates: &mut Option<broadcast::Receiver<Gate>>) -> Option<Result<Gate, u64>> {
+    match gates.as_mut()?.recv().await {
+        Ok(gate) => Some(Ok(gate)),
+        Err(RecvError::Lagged(missed)) => Some(Err(missed)),
+        Err(RecvError::Closed) => {
+            *gates = None;
+            None
+        }
+    }
+}
+
+/// The same, if there is one now.
+fn gate_now(gates: &mut Option<broadcast::Receiver<Gate>>) -> Option<Result<Gate, u64>> {
+    match gates.as_mut()?.try_recv() {
+        Ok(gate) => Some(Ok(gate)),
+        Err(TryRecvError::Lagged(missed)) => Some(Err(missed)),
+        Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+    }
+}
+
 /// The reading end of one feed.
 struct Reader<M: Machine, R> {
     address: Address<M>,
     subscription: Option<Subscription<M::News, M::View>>,
+    /// What was read and not retold yet.
+    items: VecDeque<FeedItem<M::News, M::View>>,
+    /// The number of the last news that was retold.
+    last: u64,
+    gates: WaitingGates,
     teller: R,
     lines: VecDeque<(Rank, Line)>,
 }
@@ -149,7 +219,15 @@ where
     /// Subscribes at once, so that nothing is missed from here on.
     fn new(address: &Address<M>) -> Self {
         let subscription = address.subscribe(FEED_CAPACITY).ok();
-        Self { address: address.clone(), subscription, teller: R::default(), lines: VecDeque::new() }
+        Self {
+            address: address.clone(),
+            subscription,
+            items: VecDeque::new(),
+            last: 0,
+            gates: WaitingGates::default(),
+            teller: R::default(),
+            lines: VecDeque::new(),
+        }
     }
 
     /// Waits for an item. Giving up this future loses nothing.
@@ -157,10 +235,13 @@ where
         loop {
             if let Some(subscription) = &mut self.subscription {
                 if let Some(item) = subscription.next().await {
-                    self.lines.extend(retell(&mut self.teller, &item));
+                    self.items.push_back(item);
                     return;
                 }
+                // Whoever comes next counts its news from the beginning.
                 self.subscription = None;
+                self.last = 0;
+                self.lines.extend(self.gates.all());
             }
             tokio::time::sleep(PAUSE).await;
             self.subscription = self.address.subscribe(FEED_CAPACITY).ok();
@@ -170,9 +251,19 @@ where
     /// Takes what is there now.
     fn take(&mut self) {
         let Some(subscription) = &mut self.subscription else { return };
-        while let Some(item) = subscription.try_next() {
+        self.items.extend(std::iter::from_fn(|| subscription.try_next()));
+    }
+
+    /// Retells what was taken, with each gate in its place.
+    fn retell(&mut self) {
+        for item in self.items.drain(..) {
+            if let FeedItem::Snapshot { number, .. } | FeedItem::Change { number, .. } = &item {
+                self.lines.extend(self.gates.before(*number));
+                self.last = *number;
+            }
             self.lines.extend(retell(&mut self.teller, &item));
         }
+        self.lines.extend(self.gates.before(self.last + 1));
     }
 }
 

@@ -79,6 +79,8 @@ pub(crate) struct Line {
     pub(crate) generation: Option<Generation>,
     /// What has become of whom.
     pub(crate) fate: Option<(Voice, wire::Fate)>,
+    /// What has become of a gate, and for which write.
+    pub(crate) gate: Option<(wire::Gate, u64)>,
 }
 
 impl Line {
@@ -93,6 +95,7 @@ impl Line {
             allocation: None,
             generation: None,
             fate: None,
+            gate: None,
         }
     }
 
@@ -124,6 +127,13 @@ impl Line {
         self
     }
 
+    /// The same line, about a gate that waits for a write.
+    #[must_use]
+    pub(crate) const fn of_gate(mut self, gate: wire::Gate, write: u64) -> Self {
+        self.gate = Some((gate, write));
+        self
+    }
+
     /// The line as it travels: the `number`th of its stream, heard of at this instant.
     #[must_use]
     pub(crate) fn said(self, number: u64, at: Timestamp) -> wire::Said {
@@ -131,6 +141,7 @@ impl Line {
             Some((of, fate)) => (of.to_string(), fate),
             None => (String::new(), wire::Fate::Unspecified),
         };
+        let (gate, write) = self.gate.unwrap_or((wire::Gate::Unspecified, 0));
         wire::Said {
             number,
             at_unix_ms: u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX),
@@ -142,6 +153,8 @@ impl Line {
             generation: self.generation.unwrap_or_default().get(),
             whose_fate,
             fate: fate.into(),
+            gate: gate.into(),
+            write,
         }
     }
 }

@@ -8,7 +8,8 @@
 //!  inventory    feed ──► retold ─┤
 //!  tasks        feed ──► retold ─┤
 //!  drivers      feed ──► retold ─┤
-//!  notices      feed ──► retold ─┘
+//!  notices      feed ──► retold ─┤
+//!  gates     journal ──► between ┘   the news of their actor, if they are asked for
 //! ```
 //!
 //! Each actor's own news keep their order. News of different actors that are there at the same time are put in the order in
@@ -16,6 +17,7 @@
 //!
 //! Whoever reads is never waited for: one who is too slow misses lines and is told how many (R6).
 
+mod gates;
 mod line;
 mod merge;
 mod retell;

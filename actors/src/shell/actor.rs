@@ -289,7 +289,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             Ok(Written::Failed(error)) => Some(error),
             Err(panic) => Some(format!("the store crashed: {}", panic_message(&*panic))),
         };
-        self.note(|| JournalEntry::Writing { write: ticket.sequence });
+        self.note(|| JournalEntry::Writing { write: ticket.sequence, published: self.published });
         self.outbox.close_gate(ticket.sequence);
         failed
     }

@@ -18,16 +18,22 @@ pub enum JournalEntry<'a> {
     Writing {
         /// The number of the write, among those of this actor.
         write: u64,
+        /// How many news it had published before.
+        published: u64,
     },
     /// Its writes up to this one are on disk, and what waited behind them may leave.
     OnDisk {
         /// The number of the last of them.
         through: u64,
+        /// How many news it had published before.
+        published: u64,
     },
     /// Its writes are lost, and what waited behind them is refused.
     WriteFailed {
         /// What the store said.
         error: &'a str,
+        /// How many news it had published before.
+        published: u64,
     },
     /// News leave it; their type is [`Machine::News`](super::Machine::News) of its machine.
     Published {

@@ -67,7 +67,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     /// Answers everyone who waited behind a write that failed.
     fn refuse(&mut self, behind: Vec<Item<M>>, error: &str) {
         let actor = self.door.name.clone();
-        self.note(|| JournalEntry::WriteFailed { error });
+        self.note(|| JournalEntry::WriteFailed { error, published: self.published });
         self.settings.notices.post(Notice::WriteFailed { actor: actor.clone(), error: error.to_owned() });
         for item in behind {
             match item {
