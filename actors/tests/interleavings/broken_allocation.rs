@@ -1,6 +1,5 @@
 //! Supervisors of allocations that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,20 +13,15 @@ use callboard_actors::shell::{Effect, Ending, Input, Machine};
 use callboard_actors::simulation::{AllocationBounds, AllocationWorld, Law, Spoil, Spoils, Tamper};
 use callboard_actors::vocabulary::{PluginKey, Timestamp};
 
-use crate::{is_found_out, without};
+use crate::{tampered_is_found_out, without};
 
 const STARTED: AllocationBounds = AllocationBounds { orders: 1, pauses: 1, ..AllocationBounds::NONE };
 const TROUBLED: AllocationBounds = AllocationBounds { faults: 1, pauses: 2, ..STARTED };
 const EXITED: AllocationBounds = AllocationBounds { orders: 2, ..AllocationBounds::NONE };
 const LEAVING: AllocationBounds = AllocationBounds { leaves: true, ..STARTED };
 
-fn found_out(law: Law, bounds: AllocationBounds, tamper: impl Tamper<Allocation> + 'static) {
-    let broken = AllocationWorld::new(bounds, Some(Rc::new(tamper)));
-    is_found_out(law, &broken, &AllocationWorld::new(bounds, None));
-}
-
 fn spoiled(law: Law, bounds: AllocationBounds, spoil: Spoil<Allocation>) {
-    found_out(law, bounds, Spoils(spoil));
+    tampered_is_found_out(law, bounds, AllocationWorld::new, Spoils(spoil));
 }
 
 /// Puts another call in the place of each that is found.
@@ -156,7 +150,7 @@ fn a_supervisor_that_calls_a_socket_refused_that_is_only_late_breaks_a2() {
 
 #[test]
 fn a_supervisor_that_takes_a_socket_for_a_plugin_that_is_ready_breaks_a3() {
-    found_out(Law::A3, STARTED, TakesSocketsForReady);
+    tampered_is_found_out(Law::A3, STARTED, AllocationWorld::new, TakesSocketsForReady);
 }
 
 #[test]

@@ -1,22 +1,15 @@
 //! Inventories that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
-use std::rc::Rc;
-
 use callboard_actors::inventory::{Inventory, InventoryAnswer, InventoryNews, InventoryTimer};
 use callboard_actors::shell::{Effect, Input};
-use callboard_actors::simulation::{InventoryBounds, InventoryWorld, Law, Mishears, Spoil, Spoils, Tamper};
+use callboard_actors::simulation::{InventoryBounds, InventoryWorld, Law, Mishears, Spoil, Spoils};
 
-use crate::{is_found_out, without};
+use crate::{tampered_is_found_out, without};
 
 const SMALL: InventoryBounds = InventoryBounds { words: 4, pauses: 2, ..InventoryBounds::NONE };
 
-fn found_out(law: Law, bounds: InventoryBounds, tamper: impl Tamper<Inventory> + 'static) {
-    let broken = InventoryWorld::new(bounds, Some(Rc::new(tamper)));
-    is_found_out(law, &broken, &InventoryWorld::new(bounds, None));
-}
-
 fn spoiled(law: Law, spoil: Spoil<Inventory>) {
-    found_out(law, SMALL, Spoils(spoil));
+    tampered_is_found_out(law, SMALL, InventoryWorld::new, Spoils(spoil));
 }
 
 #[test]
@@ -38,7 +31,7 @@ fn an_inventory_that_does_not_hear_the_end_of_the_first_wait_breaks_n1() {
         let is_end = matches!(input, Input::Elapsed(InventoryTimer::FirstWait | InventoryTimer::AskDrivers));
         (!is_end).then_some(input)
     });
-    found_out(Law::N1, bounds, deaf);
+    tampered_is_found_out(Law::N1, bounds, InventoryWorld::new, deaf);
 }
 
 #[test]
@@ -78,7 +71,7 @@ fn an_inventory_that_answers_a_question_twice_breaks_shell_7() {
         effects.extend(again);
         effects
     };
-    found_out(Law::Shell7, bounds, Spoils(stammers));
+    tampered_is_found_out(Law::Shell7, bounds, InventoryWorld::new, Spoils(stammers));
 }
 
 #[test]

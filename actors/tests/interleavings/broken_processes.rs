@@ -1,25 +1,19 @@
 //! Owners of processes that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use callboard_actors::process::{Executable, ProcessSpec};
 use callboard_actors::processes::{Processes, ProcessesAnswer, ProcessesCall, ProcessesChange};
 use callboard_actors::shell::{Effect, StopMode};
-use callboard_actors::simulation::{Law, Misreads, ProcessesBounds, ProcessesWorld, Spoil, Spoils, Tamper};
+use callboard_actors::simulation::{Law, Misreads, ProcessesBounds, ProcessesWorld, Spoil, Spoils};
 
-use crate::{is_found_out, without};
+use crate::{tampered_is_found_out, without};
 
 const LAUNCHED: ProcessesBounds = ProcessesBounds { launches: 1, ..ProcessesBounds::NONE };
 const KILLED: ProcessesBounds = ProcessesBounds { launches: 2, kills: 1, ..ProcessesBounds::NONE };
 
-fn found_out(law: Law, bounds: ProcessesBounds, tamper: impl Tamper<Processes> + 'static) {
-    let broken = ProcessesWorld::new(bounds, Some(Rc::new(tamper)));
-    is_found_out(law, &broken, &ProcessesWorld::new(bounds, None));
-}
-
 fn spoiled(law: Law, bounds: ProcessesBounds, spoil: Spoil<Processes>) {
-    found_out(law, bounds, Spoils(spoil));
+    tampered_is_found_out(law, bounds, ProcessesWorld::new, Spoils(spoil));
 }
 
 const fn keeps(effect: &Effect<Processes>) -> bool {
@@ -75,7 +69,7 @@ fn an_owner_that_launches_anew_what_it_has_to_look_for_breaks_prc_03() {
 
 #[test]
 fn an_owner_that_forgets_what_an_earlier_run_left_breaks_prc_09() {
-    found_out(Law::Prc9, KILLED, Misreads(|_| Vec::new()));
+    tampered_is_found_out(Law::Prc9, KILLED, ProcessesWorld::new, Misreads(|_| Vec::new()));
 }
 
 #[test]

@@ -1,30 +1,23 @@
 //! Registries that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
 
-use std::rc::Rc;
-
 use callboard_actors::registry::{
     Image, Registered, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, StoredChange,
 };
 use callboard_actors::shell::{Effect, Input};
-use callboard_actors::simulation::{Law, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils, Tamper};
+use callboard_actors::simulation::{Law, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils};
 use callboard_actors::vocabulary::{Generation, RegistrationNumber, RunNumber};
 
-use crate::{is_found_out, without};
+use crate::{tampered_is_found_out, without};
 
 const SMALL: RegistryBounds = RegistryBounds { allocations: 2, orders_each: 2, ..RegistryBounds::NONE };
 const RESTARTED: RegistryBounds = RegistryBounds { restarts: 1, ..SMALL };
 
-fn found_out(law: Law, bounds: RegistryBounds, tamper: impl Tamper<Registry> + 'static) {
-    let broken = RegistryWorld::new(bounds, Some(Rc::new(tamper)));
-    is_found_out(law, &broken, &RegistryWorld::new(bounds, None));
-}
-
 fn spoiled(law: Law, bounds: RegistryBounds, spoil: Spoil<Registry>) {
-    found_out(law, bounds, Spoils(spoil));
+    tampered_is_found_out(law, bounds, RegistryWorld::new, Spoils(spoil));
 }
 
 fn misread(law: Law, bounds: RegistryBounds, misread: fn(Image) -> Image) {
-    found_out(law, bounds, Misreads(misread));
+    tampered_is_found_out(law, bounds, RegistryWorld::new, Misreads(misread));
 }
 
 const fn is_goodbye(input: &Input<Registry>) -> bool {

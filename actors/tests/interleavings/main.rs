@@ -16,9 +16,11 @@ mod inventory;
 mod processes;
 mod registry;
 
+use std::rc::Rc;
 use std::time::Instant;
 
-use callboard_actors::simulation::{Law, World, play, search};
+use callboard_actors::shell::Machine;
+use callboard_actors::simulation::{Law, Tamper, World, play, search};
 
 /// Where a search that has become too large is given up, in states.
 const STATES_MAX: u64 = 20_000_000;
@@ -57,4 +59,17 @@ fn is_found_out<W: World>(law: Law, broken: &W, sound: &W) {
     assert_eq!(found.violation.law, law, "{found}");
     assert_eq!(play(broken, &found.history).expect("it shows again").1.law, law);
     assert!(play(sound, &found.history).is_none(), "the sound machines break it too");
+}
+
+/// What is put between a machine and its world, if anything.
+type Fault<M> = Option<Rc<dyn Tamper<M>>>;
+
+/// The search finds the fault that is put into a machine of this world.
+fn tampered_is_found_out<M: Machine, B: Copy, W: World>(
+    law: Law,
+    bounds: B,
+    world: fn(B, Fault<M>) -> W,
+    tamper: impl Tamper<M> + 'static,
+) {
+    is_found_out(law, &world(bounds, Some(Rc::new(tamper))), &world(bounds, None));
 }
