@@ -62,6 +62,17 @@ fn a_registry_that_drops_updates_is_found_out_and_its_history_is_short_and_shows
 }
 
 #[test]
+fn a_registry_that_denies_whom_it_holds_is_found_out_and_its_history_is_short_and_shows_it_again() {
+    let tampers = Tampers::deny_registrations;
+    let found = simulate_tampered(&SMALL, tampers(), &mut Unwatched)
+        .expect_err("a broken registry was not found out");
+    assert_eq!(found.violation.law, Law::R1, "{found}");
+    assert!(found.history.len() <= 6, "{found}");
+    assert_eq!(replay(&SMALL, tampers(), &found.history).expect("it shows again").law, Law::R1);
+    assert_eq!(replay(&SMALL, Tampers::default(), &found.history), None, "the sound registry breaks it too");
+}
+
+#[test]
 fn an_eventor_that_hides_gaps_is_found_out_and_its_history_is_short_and_shows_it_again() {
     let simulation = Simulation { messages: 50_000, ..SMALL };
     let found = simulate_tampered(&simulation, Tampers::hide_gaps(), &mut Unwatched)

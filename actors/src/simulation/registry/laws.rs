@@ -9,8 +9,8 @@ use super::disk::{Rows, has_had};
 use super::model::{Model, Sentence};
 use super::reading::{Picture, Reading};
 use crate::registry::{
-    CheckOutcome, Description, Entry, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions,
-    RegistryTimer, RegistryView, Standing, WaitError,
+    CheckOutcome, Entry, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions, RegistryTimer,
+    RegistryView, Standing, WaitError,
 };
 use crate::shell::{AskId, Effect, Input, Machine};
 use crate::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
@@ -107,7 +107,7 @@ impl RegistryLaws {
                 self.wait(moment, id, &question.plugin, asked_at + question.within, reading);
             }
             RegistryAsk::List(_) | RegistryAsk::Describe(_) | RegistryAsk::RegistrationOf(_) => {
-                self.check_question(id, reading);
+                self.check_question(id, ask, reading);
                 self.check_tales(tales, Law::R9, false, reading);
             }
         }
@@ -136,42 +136,11 @@ impl RegistryLaws {
         }
     }
 
-    fn check_question(&mut self, id: AskId, reading: &Reading<'_>) {
-        let is_so = match reading.answer_to(id) {
-            Some(RegistryAnswer::List(entries)) => {
-                entries.len() == self.model.count && entries.is_sorted_by_key(|entry| entry.number)
-            }
-            Some(RegistryAnswer::Describe(description)) => self.describes(description),
-            Some(RegistryAnswer::RegistrationOf(_)) => true,
-            Some(
-                RegistryAnswer::Register(_)
-                | RegistryAnswer::Deregister(_)
-                | RegistryAnswer::WaitForPlugin(_),
-            )
-            | None => false,
-        };
-        if !is_so {
-            self.verdict
-                .cry(Law::R1, || format!("{:?} is not what a plain list says", reading.answer_to(id)));
+    fn check_question(&mut self, id: AskId, ask: &RegistryAsk, reading: &Reading<'_>) {
+        let answer = reading.answer_to(id);
+        if !answer.is_some_and(|answer| self.model.answers(ask, answer)) {
+            self.verdict.cry(Law::R1, || format!("{answer:?} is not what a plain list says to {ask:?}"));
         }
-    }
-
-    fn describes(&self, description: &Description) -> bool {
-        let board = self.model.boards.get(&description.plugin);
-        let active = board.and_then(|board| board.active.as_ref());
-        let of = |is_confirmed: bool| {
-            let held = board.into_iter().flat_map(|board| board.held.iter().rev());
-            held.filter(move |held| held.is_confirmed == is_confirmed).map(|held| held.number)
-        };
-        let is_same_active = match (active, &description.active) {
-            (None, None) => true,
-            (Some(active), Some(said)) => active.generation == said.generation,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        let number = |entry: &Entry| entry.number;
-        is_same_active
-            && of(true).skip(usize::from(active.is_some())).eq(description.standby.iter().map(number))
-            && of(false).eq(description.provisional.iter().map(number))
     }
 
     // === Waiting (R7) ===

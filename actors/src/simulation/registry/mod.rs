@@ -4,6 +4,7 @@ mod disk;
 mod event;
 mod laws;
 mod model;
+mod questions;
 mod reading;
 mod world;
 

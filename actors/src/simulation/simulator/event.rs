@@ -26,6 +26,8 @@ pub enum Happening {
     Deregister(u32),
     /// Somebody asks about a plugin.
     Describe(u32),
+    /// Somebody asks whether, and how, a plugin's allocation is registered.
+    RegistrationOf(u32, u32),
     /// Somebody asks for all registrations.
     List,
     /// Somebody waits for a plugin, for so many milliseconds.
@@ -156,6 +158,7 @@ impl fmt::Display for Happening {
             Self::Register(who, kind) => write!(f, "register a{who} kind={kind}"),
             Self::Deregister(who) => write!(f, "deregister a{who}"),
             Self::Describe(plugin) => write!(f, "describe {}", plugin_text(*plugin)),
+            Self::RegistrationOf(plugin, who) => write!(f, "registration a{who} {}", plugin_text(*plugin)),
             Self::List => f.write_str("list"),
             Self::Wait(plugin, millis) => write!(f, "wait {} {millis}ms", plugin_text(*plugin)),
             Self::Dispense(plugin) => write!(f, "dispense {}", plugin_text(*plugin)),

@@ -270,7 +270,8 @@ impl Plan {
     fn question(&mut self, company: &Company) -> Happening {
         let plugin = u32::try_from(self.chance.below(company.cast.halves().into())).unwrap_or(0);
         match self.chance.below(100) {
-            0..=39 => Happening::Describe(plugin),
+            0..=29 => Happening::Describe(plugin),
+            30..=39 => self.whereabouts(plugin, company),
             40..=59 => Happening::Wait(plugin, u32::try_from(self.chance.below(5_000)).unwrap_or(0)),
             60..=84 => Happening::Dispense(plugin),
             85..=94 => Happening::Check(plugin),
@@ -280,6 +281,14 @@ impl Plan {
             }
             _ => Happening::Describe(plugin),
         }
+    }
+
+    /// Mostly of one that serves the plugin, or did.
+    fn whereabouts(&mut self, plugin: u32, company: &Company) -> Happening {
+        let who = u32::try_from(self.chance.below(company.cast.allocations().into())).unwrap_or(0);
+        let served = company.cast.served_by(who);
+        let meant = served.first().filter(|_| !self.chance.once_in(8));
+        Happening::RegistrationOf(meant.map_or(plugin, |meant| company.cast.number_of(meant)), who)
     }
 
     /// How a plugin meets a call. Each way of meeting it badly is a fault of its own.

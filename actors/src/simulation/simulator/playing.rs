@@ -11,7 +11,7 @@ use super::company::{Company, Curtain, Signal};
 use super::event::{Event, Happening};
 use crate::instances::{AwaitRetired, CheckNow, Dispense};
 use crate::inventory::{InventoryOutcome, TakeInventory};
-use crate::registry::{CheckOutcome, Describe, List, WaitForPlugin};
+use crate::registry::{CheckOutcome, Describe, List, RegistrationOf, WaitForPlugin};
 use crate::shell::{Machine, StopMode};
 use crate::vocabulary::{Attempt, Timestamp};
 
@@ -38,6 +38,10 @@ impl Company {
             Happening::Register(who, kind) => self.ask_registry(self.cast.registering(who, kind)),
             Happening::Deregister(who) => self.ask_registry(self.cast.deregistering(who)),
             Happening::Describe(plugin) => self.ask_registry(Describe { plugin: self.cast.plugin(plugin) }),
+            Happening::RegistrationOf(plugin, who) => {
+                let (plugin, allocation) = (self.cast.plugin(plugin), self.cast.allocation(who));
+                self.ask_registry(RegistrationOf { plugin, allocation });
+            }
             Happening::List => self.ask_registry(List),
             Happening::Wait(plugin, millis) => self.wait(plugin, Duration::from_millis(millis.into())),
             Happening::Dispense(plugin) => self.dispense(plugin),

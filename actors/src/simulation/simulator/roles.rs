@@ -53,7 +53,7 @@ impl Cast {
     }
 
     /// What an allocation serves.
-    fn served_by(&self, number: u32) -> Vec<PluginKey> {
+    pub(super) fn served_by(&self, number: u32) -> Vec<PluginKey> {
         let pair = number % (self.halves() / 2) * 2;
         let turn = number / (self.halves() / 2);
         match turn {

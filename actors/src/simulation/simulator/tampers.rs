@@ -7,7 +7,7 @@ use super::super::drivers::DriversTampers;
 use super::super::tamper::{Spoils, Tamper};
 use crate::driver::TaskEventItem;
 use crate::eventor::EventorCall;
-use crate::registry::{Registry, RegistryNews};
+use crate::registry::{Registry, RegistryAnswer, RegistryNews};
 use crate::shell::Effect;
 
 /// The faults that are put into the machines of a company.
@@ -25,6 +25,20 @@ impl Tampers {
     pub fn drop_updates() -> Self {
         let told = Spoils(|_, mut effects| {
             effects.retain(|effect| !matches!(effect, Effect::Publish(RegistryNews::Updated(_))));
+            effects
+        });
+        Self { registry: Some(Rc::new(told)), ..Self::default() }
+    }
+
+    /// A registry that knows nobody whom it is asked for, for a simulation that must fail.
+    #[must_use]
+    pub fn deny_registrations() -> Self {
+        let told = Spoils(|_, mut effects| {
+            for effect in &mut effects {
+                if let Effect::Reply(_, RegistryAnswer::RegistrationOf(entry)) = effect {
+                    *entry = None;
+                }
+            }
             effects
         });
         Self { registry: Some(Rc::new(told)), ..Self::default() }

@@ -115,6 +115,9 @@ impl Teller {
                 line(format!("deregister a{who} {}", plugins.join(" ")))
             }
             Happening::Describe(plugin) => line(format!("describe {}", plugin_text(plugin))),
+            Happening::RegistrationOf(plugin, who) => {
+                line(format!("registration a{who} {}", plugin_text(plugin)))
+            }
             Happening::List => line("list".to_owned()),
             Happening::Wait(plugin, millis) => {
                 line(format!("wait {} within={}ms", plugin_text(plugin), millis.max(1)))
