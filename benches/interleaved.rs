@@ -9,6 +9,7 @@ mod support;
 use std::time::Instant;
 
 use actix::{Actor, Addr};
+use actix_rt::Arbiter;
 use callboard_actors::registry::Register;
 use callboard_actors::vocabulary::PluginKey;
 use tempfile::TempDir;
@@ -19,7 +20,7 @@ use support::clients::{Desk, among, apart, departure, registration, timed_loop};
 use support::curve::{Curve, Point, Rows, Stretch, nanos};
 use support::disk::{BareRedb, directory};
 use support::figures::{Goal, Samples, judge};
-use support::rig::{Actives, Held, Rig, held_plugin, row_of_registry};
+use support::rig::{Actives, Held, Rig, RigElsewhere, held_plugin, row_of_registry};
 
 /// How many messages are in flight along the first axis.
 const IN_FLIGHT: [u64; 6] = [1, 8, 64, 256, 512, 1_000];
@@ -44,6 +45,7 @@ async fn measure(pace: Pace) {
     let mut verdicts = Vec::new();
     if is_wanted("memory") {
         verdicts.extend(bench.in_flight_in_memory().await);
+        verdicts.extend(bench.across_threads_in_memory().await);
         verdicts.extend(bench.held_in_memory().await);
         bench.plugins_in_memory().await;
     }
@@ -130,6 +132,25 @@ impl Bench {
             verdicts.push(("p99.9 of the same", points[0].p999(), Goal::AtMost(20.0)));
         }
         verdicts
+    }
+
+    /// The same by clients on another thread than the actor, as a host program asks a host that has a thread of its own.
+    async fn across_threads_in_memory(&mut self) -> Vec<Verdict> {
+        let arbiter = Arbiter::new();
+        let rig = RigElsewhere::on(&arbiter, Held::apart(HELD_ELSEWHERE)).await;
+        let bare = Bare::start_in_arbiter(&arbiter.handle(), |_| Bare);
+        let mut stages: Vec<_> =
+            self.axis(IN_FLIGHT).into_iter().map(|n| (n, self.pairs_in_memory(n).div_ceil(4))).collect();
+        let points = self
+            .draw(("register-across", "memory", "in flight"), &mut stages, async |in_flight, pairs| {
+                let clients = apart(in_flight as usize);
+                (timed_loop(&rig.registry, &clients, *pairs).await, timed_loop(&bare, &clients, *pairs).await)
+            })
+            .await;
+        rig.end().await;
+        arbiter.stop();
+        let what = "median round trip in memory from another thread, over a bare one";
+        vec![(what, points[0].median(), Goal::AtMost(1.5))]
     }
 
     async fn held_in_memory(&mut self) -> Vec<Verdict> {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use actix_rt::Arbiter;
 use callboard_actors::persister::{Options, Persister};
 use callboard_actors::registry::{
     CheckOutcome, DurableStore, IdentityCheck, MemoryStore, Registry, RegistryNews, RegistryOptions,
@@ -15,6 +16,7 @@ use callboard_actors::shell::{
 };
 use callboard_actors::vocabulary::Registration;
 use futures_util::future::{LocalBoxFuture, join_all};
+use tokio::sync::oneshot;
 
 use super::clients::{Desk, apart, closed_loop, plugin, registration};
 use super::disk::{directory, first_row};
@@ -39,6 +41,37 @@ impl IdentityCheck for NobodyAnswers {
 pub(crate) struct Reading {
     changes: Rc<Cell<u64>>,
     missed: Rc<Cell<u64>>,
+}
+
+/// A registry in memory without a subscriber, on a thread of its own.
+pub(crate) struct RigElsewhere {
+    pub(crate) registry: Address<Registry>,
+    end: oneshot::Sender<()>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl RigElsewhere {
+    pub(crate) async fn on(arbiter: &Arbiter, held: Held) -> Self {
+        let ((begun, registry), (end, is_to_end), (tell, ended)) =
+            (oneshot::channel(), oneshot::channel(), oneshot::channel());
+        let run = move || async move {
+            let rig = Rig::in_memory_with(held, false).await;
+            let _ = begun.send(rig.registry.clone());
+            // Whoever has lost interest wants it to end as well.
+            let _ = is_to_end.await;
+            rig.end().await;
+            let _ = tell.send(());
+        };
+        arbiter.spawn_fn(move || {
+            actix_rt::spawn(run());
+        });
+        Self { registry: registry.await.expect("the registry begins"), end, ended }
+    }
+
+    pub(crate) async fn end(self) {
+        let _ = self.end.send(());
+        self.ended.await.expect("the registry ends");
+    }
 }
 
 /// What a registry holds before anything is measured.
