@@ -83,7 +83,7 @@ impl Task {
         let (next, note) = match &run.state {
             RunState::Intended => {
                 self.unsure_until = moment.now + UNSURE;
-                (Next::Settle, format!("{} was to be started when the host ended; asking its driver", run.id))
+                (Next::Settle, format!("whether {} was started is not known; asking its driver", run.id))
             }
             RunState::Started(_) => (Next::Recover, format!("recovering {}", run.id)),
             RunState::Over(_) => (Next::Clear, format!("{} is over; its driver is to forget it", run.id)),
