@@ -25,6 +25,9 @@ fn every_order_of_bad_and_missing_answers_ends_registered_or_told_of_a2_a3() {
     let answers = AllocationBounds { orders: 1, faults: 2, pauses: 2, ..NONE };
     let more = AllocationBounds { orders: 2, ..answers };
     holds("a plugin answers badly", answers, more);
+    // Three refusals are the fewest that last long enough.
+    let refused = AllocationBounds { faults: 3, ..answers };
+    holds("a socket is refused", refused, AllocationBounds { leaves: true, ..refused });
 }
 
 #[test]

@@ -149,6 +149,21 @@ fn a_supervisor_that_calls_a_socket_refused_that_is_only_late_breaks_a2() {
 }
 
 #[test]
+fn a_supervisor_that_does_not_say_who_refused_its_socket_breaks_a2() {
+    let refused = AllocationBounds { faults: 3, ..TROUBLED };
+    spoiled(Law::A2, refused, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(AllocationNews::Task(event)) = effect
+                && event.kind == TaskEventKind::SocketRefused
+            {
+                event.message = "the socket is refused".to_owned();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
 fn a_supervisor_that_takes_a_socket_for_a_plugin_that_is_ready_breaks_a3() {
     tampered_is_found_out(Law::A3, STARTED, AllocationWorld::new, TakesSocketsForReady);
 }

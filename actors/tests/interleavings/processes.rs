@@ -26,7 +26,7 @@ fn every_order_of_launches_ends_and_exits_leaves_one_process_or_none_prc_03_prc_
 #[test]
 fn every_order_of_a_killed_host_leaves_nothing_unowned_and_nothing_twice_prc_09() {
     let killed = ProcessesBounds { launches: 2, kills: 1, exits: 1, ..NONE };
-    holds("a host is killed at a launch", killed, ProcessesBounds { kills: 2, ..killed });
+    holds("a host is killed at a launch", killed, ProcessesBounds { kills: 2, faults: 1, ..killed });
     let bound = ProcessesBounds { survives: false, ..killed };
     holds("a host is killed, its process is bound", bound, ProcessesBounds { kills: 2, ..bound });
 }
