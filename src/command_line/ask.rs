@@ -13,7 +13,6 @@ use super::target::{TargetArgs, TargetError};
 use super::{json, show, told};
 use crate::admin::{AdminClient, AdminError};
 use crate::output::{Palette, Reader, print};
-use crate::picture::Picture;
 use crate::timeline::{Drawer, Page};
 
 /// How many lines of a running host are drawn at most.
@@ -194,14 +193,12 @@ async fn watch_timeline(mut client: AdminClient, gates: bool) -> Result<(), AskE
 
 /// Draws what is said, anew after each line, so that the file is whole whenever this is ended. Of a long run the end is drawn.
 async fn draw_timeline(mut client: AdminClient, drawing: &Drawing) -> Result<(), AskError> {
-    let mut picture = Picture { title: "a running host".to_owned(), marks: Vec::new() };
     let mut told = client.timeline(true).await?;
-    let mut drawer = Drawer::default();
+    let mut drawer = Drawer::new("a running host");
     while let Some(said) = told.next().await? {
         drawer.draw(&said);
         drawer.keep(MARKS_MAX);
-        picture.marks = drawer.marks().to_vec();
-        drawing.draw(&picture).map_err(AskError::Drawing)?;
+        drawing.draw(drawer.picture()).map_err(AskError::Drawing)?;
     }
     Ok(())
 }

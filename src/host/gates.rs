@@ -24,7 +24,7 @@ pub(crate) enum GateTurn {
     Closes(u64),
     /// All open up to this write, which is on disk.
     Opens(u64),
-    /// All of the actor fall: a write failed.
+    /// They fall: a write failed, or the actor ended before it was on disk.
     Falls,
 }
 
@@ -61,10 +61,11 @@ fn turn(entry: &JournalEntry<'_>) -> Option<(GateTurn, u64)> {
     match entry {
         JournalEntry::Writing { write, published } => Some((GateTurn::Closes(*write), *published)),
         JournalEntry::OnDisk { through, published } => Some((GateTurn::Opens(*through), *published)),
-        JournalEntry::WriteFailed { published, .. } => Some((GateTurn::Falls, *published)),
+        JournalEntry::WriteFailed { published, .. }
+        | JournalEntry::Ended { is_waiting: true, published, .. } => Some((GateTurn::Falls, *published)),
         JournalEntry::Built { .. }
         | JournalEntry::Published { .. }
         | JournalEntry::Crashed { .. }
-        | JournalEntry::Ended { .. } => None,
+        | JournalEntry::Ended { is_waiting: false, .. } => None,
     }
 }

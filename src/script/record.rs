@@ -154,7 +154,7 @@ impl Pages {
             JournalEntry::Crashed { message } => self.sign(actor, Sign::Crash, format!("crashed: {message}")),
             JournalEntry::Built { is_rebuilt: true } => self.sign(actor, Sign::Restart, "rebuilt".to_owned()),
             JournalEntry::Built { is_rebuilt: false } => {}
-            JournalEntry::Ended { ending } => self.draw_end(actor, ending),
+            JournalEntry::Ended { ending, .. } => self.draw_end(actor, ending),
         }
     }
 

@@ -22,8 +22,8 @@ pub(super) fn entry(entry: &JournalEntry<'_>) -> Option<String> {
         JournalEntry::Crashed { message } => Some(format!("crashed: {message}")),
         JournalEntry::WriteFailed { error, .. } => Some(format!("could not write: {error}")),
         JournalEntry::Built { is_rebuilt: true } => Some("was rebuilt from what is on disk".to_owned()),
-        JournalEntry::Ended { ending: Ending::Normal } => None,
-        JournalEntry::Ended { ending } => Some(format!("ended: {}", self::ending(ending))),
+        JournalEntry::Ended { ending: Ending::Normal, .. } => None,
+        JournalEntry::Ended { ending, .. } => Some(format!("ended: {}", self::ending(ending))),
         JournalEntry::Built { is_rebuilt: false }
         | JournalEntry::Writing { .. }
         | JournalEntry::OnDisk { .. } => None,

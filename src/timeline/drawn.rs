@@ -1,38 +1,53 @@
 //! Lines of the timeline as marks of a picture.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use callboard_proto::admin::v1::{Fate, Gate, Said};
 
-use crate::picture::{Arrow, Mark, Sign};
+use crate::picture::{Arrow, Mark, Picture, Sign};
 
 /// Draws lines, one after the other, below those that were drawn before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Drawer {
-    marks: Vec<Mark>,
+    picture: Picture,
     /// Who is gone at the moment.
     lost: BTreeSet<String>,
-    /// Where the first of the latest gates of each actor closed, and whether all of them are open again.
-    gates: BTreeMap<String, (usize, bool)>,
+    /// The gates of each actor.
+    gates: BTreeMap<String, Gates>,
     /// When the last line was heard of.
     at_unix_ms: Option<u64>,
 }
 
-/// So long nothing is said before it is worth a line of its own, in milliseconds.
+/// The gates of one actor, by their places among the marks.
+#[derive(Debug, Default)]
+struct Gates {
+    /// The writes and the places of those that are closed, oldest first.
+    closed: VecDeque<(u64, usize)>,
+    /// The place of the first of those that opened last, and when they did.
+    opened: Option<(usize, u64)>,
+}
+
+/// So long nothing is said before it is worth a line of its own, in milliseconds. What is told so long after a gate has opened
+/// did not wait behind it.
 const PAUSE_MIN_MS: u64 = 1_000;
 
 impl Drawer {
+    /// Nothing yet, under a title.
+    pub(crate) fn new(title: impl Into<String>) -> Self {
+        let picture = Picture { title: title.into(), marks: Vec::new() };
+        Self { picture, lost: BTreeSet::new(), gates: BTreeMap::new(), at_unix_ms: None }
+    }
+
     /// What is drawn so far.
-    pub(crate) fn marks(&self) -> &[Mark] {
-        &self.marks
+    pub(crate) const fn picture(&self) -> &Picture {
+        &self.picture
     }
 
     /// Forgets the oldest marks, so that no more than so many are left.
     pub(crate) fn keep(&mut self, count: usize) {
-        let too_many = self.marks.len().saturating_sub(count);
-        self.marks.drain(..too_many);
-        self.gates.retain(|_, (place, _)| *place >= too_many);
-        self.gates.values_mut().for_each(|(place, _)| *place -= too_many);
+        let too_many = self.picture.marks.len().saturating_sub(count);
+        self.picture.marks.drain(..too_many);
+        self.gates.values_mut().for_each(|gates| gates.move_up(too_many));
     }
 
     /// Draws a line. Whoever is lost is drawn so until it lives again.
@@ -40,24 +55,42 @@ impl Drawer {
         let since = said.at_unix_ms.saturating_sub(self.at_unix_ms.unwrap_or(said.at_unix_ms));
         self.at_unix_ms = Some(said.at_unix_ms);
         if since >= PAUSE_MIN_MS {
-            self.marks.push(Mark::Pause(format!("{}.{} s later", since / 1_000, since % 1_000 / 100)));
-            // What is said now was not said before that.
-            self.gates.retain(|_, (_, is_open)| !*is_open);
+            let text = format!("{}.{} s later", since / 1_000, since % 1_000 / 100);
+            self.picture.marks.push(Mark::Pause(text));
         }
-        if let Some(gate) = gate(said) {
-            return self.draw_gate(gate);
+        if said.from == "timeline" {
+            // Lines are missing here, perhaps those of gates.
+            self.gates.clear();
+        }
+        match gate(said) {
+            Some(gate) => self.draw_gate(gate, said.at_unix_ms),
+            None => self.draw_words(said),
+        }
+    }
+
+    fn draw_words(&mut self, said: &Said) {
+        if let Some(gates) = self.gates.get_mut(&said.from)
+            && said.to != "everyone"
+        {
+            // What it hears from now on may be an answer to this.
+            gates.opened = None;
         }
         let mark = mark(said);
-        match self.gates.get(&said.to) {
-            Some((place, true)) if matches!(mark, Mark::Message { .. }) => self.insert(*place, mark),
-            Some(_) | None => self.marks.push(mark),
+        let opened = self.gates.get(&said.to).and_then(|gates| gates.opened);
+        match opened {
+            Some((place, at))
+                if matches!(mark, Mark::Message { .. }) && said.at_unix_ms < at + PAUSE_MIN_MS =>
+            {
+                self.insert(place, mark);
+            }
+            Some(_) | None => self.picture.marks.push(mark),
         }
         let (fate, of) = (said.fate(), &said.whose_fate);
         if fate == Fate::Lost {
             self.lost.insert(of.clone());
         }
         if fate == Fate::Alive && self.lost.remove(of) {
-            self.marks.push(Mark::Sign {
+            self.picture.marks.push(Mark::Sign {
                 actor: of.clone(),
                 text: "lives again".to_owned(),
                 about: String::new(),
@@ -66,36 +99,58 @@ impl Drawer {
         }
     }
 
-    fn draw_gate(&mut self, gate: Mark) {
+    fn draw_gate(&mut self, gate: Mark, at_unix_ms: u64) {
+        let place = self.picture.marks.len();
         match &gate {
-            Mark::GateCloses { actor, .. } if !matches!(self.gates.get(actor), Some((_, false))) => {
-                self.gates.insert(actor.clone(), (self.marks.len(), false));
+            Mark::GateCloses { actor, write } => {
+                self.gates.entry(actor.clone()).or_default().close(*write, place);
             }
             Mark::GateOpens { actor, through } => {
-                let behind = self.marks.iter().rev().find_map(|mark| match mark {
-                    Mark::GateCloses { actor: other, write } if other == actor => Some(*write),
-                    _ => None,
-                });
-                if let Some((_, is_open)) = self.gates.get_mut(actor) {
-                    *is_open = behind.is_none_or(|last| last <= *through);
-                }
+                self.gates.entry(actor.clone()).or_default().open(*through, at_unix_ms);
             }
             Mark::GatesFall { actor } => {
                 self.gates.remove(actor);
             }
-            Mark::GateCloses { .. }
-            | Mark::Chapter(_)
-            | Mark::Pause(_)
-            | Mark::Message { .. }
-            | Mark::Sign { .. } => {}
+            Mark::Chapter(_) | Mark::Pause(_) | Mark::Message { .. } | Mark::Sign { .. } => {}
         }
-        self.marks.push(gate);
+        self.picture.marks.push(gate);
     }
 
     /// Draws what was said to an actor above the gate that it closed over it: it tells of that only when the gate is open.
     fn insert(&mut self, place: usize, mark: Mark) {
-        self.marks.insert(place, mark);
-        self.gates.values_mut().filter(|(other, _)| *other >= place).for_each(|(other, _)| *other += 1);
+        self.picture.marks.insert(place, mark);
+        self.gates.values_mut().for_each(|gates| gates.move_down(place));
+    }
+}
+
+impl Gates {
+    fn close(&mut self, write: u64, place: usize) {
+        if self.closed.back().is_some_and(|(last, _)| write <= *last) {
+            // Another life of the actor, which counts from the beginning.
+            self.closed.clear();
+        }
+        self.closed.push_back((write, place));
+    }
+
+    fn open(&mut self, through: u64, at_unix_ms: u64) {
+        let count = self.closed.iter().take_while(|(write, _)| *write <= through).count();
+        let first = self.closed.drain(..count).next();
+        self.opened = first.map(|(_, place)| (place, at_unix_ms));
+    }
+
+    /// So many marks above all others are gone.
+    fn move_up(&mut self, count: usize) {
+        let moved = |place: usize| place.checked_sub(count);
+        self.closed =
+            self.closed.drain(..).filter_map(|(write, place)| Some((write, moved(place)?))).collect();
+        self.opened = self.opened.and_then(|(place, at)| Some((moved(place)?, at)));
+    }
+
+    /// There is one mark more at this place.
+    fn move_down(&mut self, at: usize) {
+        let places = self.closed.iter_mut().map(|(_, place)| place);
+        let places = places.chain(self.opened.as_mut().map(|(place, _)| place));
+        places.filter(|place| **place >= at).for_each(|place| *place += 1);
     }
 }
 
@@ -156,9 +211,9 @@ mod tests {
 
     /// The marks for these lines.
     fn drawn<'a>(lines: impl IntoIterator<Item = &'a Said>) -> Vec<Mark> {
-        let mut drawer = Drawer::default();
+        let mut drawer = Drawer::new("");
         lines.into_iter().for_each(|line| drawer.draw(line));
-        drawer.marks
+        drawer.picture.marks
     }
 
     #[test]
@@ -214,42 +269,83 @@ mod tests {
             closes("registry", 7),
             closes("tasks", 1),
             closes("registry", 8),
+            closes("registry", 9),
             opens("registry", 7),
-            said("b", "registry", "early"),
-            opens("registry", 8),
             said("a", "registry", "Register a"),
             said("registry", "everyone", "active: a"),
-            opens("tasks", 1),
-            said("b", "registry", "Register b"),
-            said("you", "tasks", "run"),
-            closes("registry", 9),
             opens("registry", 9),
+            said("b", "registry", "Register b"),
+            said("registry", "everyone", "active: b"),
+            said("c", "registry", "Register c"),
+            opens("tasks", 1),
+            said("you", "tasks", "run"),
+            closes("registry", 10),
+            opens("registry", 10),
             said("a", "registry", "Deregister a"),
         ];
         let expected = [
             "zero",
             "Register a",
-            "Register b",
             "registry closes 7",
             "run",
             "tasks closes 1",
+            "Register b",
+            "Register c",
             "registry closes 8",
+            "registry closes 9",
             "registry opens 7",
-            "early",
-            "registry opens 8",
             "active: a",
+            "registry opens 9",
+            "active: b",
             "tasks opens 1",
             "Deregister a",
-            "registry closes 9",
-            "registry opens 9",
+            "registry closes 10",
+            "registry opens 10",
         ];
         assert_eq!(short(&drawn(&lines)), expected);
     }
 
     #[test]
+    fn an_answer_stays_below_its_question_though_a_gate_opened_before() {
+        let lines = [
+            closes("tasks", 1),
+            opens("tasks", 1),
+            said("tasks", "everyone", "news"),
+            said("tasks", "driver a", "recover web"),
+            said("driver a", "tasks", "web runs"),
+        ];
+        assert_eq!(
+            short(&drawn(&lines)),
+            ["tasks closes 1", "tasks opens 1", "news", "recover web", "web runs"]
+        );
+    }
+
+    #[test]
     fn what_is_said_after_a_write_has_failed_stays_below_it_shell_2() {
-        let lines = [closes("registry", 7), falls("registry"), said("a", "registry", "Register a")];
-        assert_eq!(short(&drawn(&lines)), ["registry closes 7", "registry falls", "Register a"]);
+        let lines = [
+            closes("registry", 7),
+            falls("registry"),
+            opens("registry", 7),
+            said("a", "registry", "Register a"),
+        ];
+        let expected = ["registry closes 7", "registry falls", "registry opens 7", "Register a"];
+        assert_eq!(short(&drawn(&lines)), expected);
+    }
+
+    #[test]
+    fn nothing_is_drawn_above_a_gap_or_a_former_life_of_its_actor() {
+        let gap = said("timeline", "you", "3 lines are missing");
+        let lines = [closes("registry", 7), gap, opens("registry", 8), said("a", "registry", "Register a")];
+        let expected = ["registry closes 7", "3 lines are missing", "registry opens 8", "Register a"];
+        assert_eq!(short(&drawn(&lines)), expected);
+        let lines = [
+            closes("registry", 7),
+            closes("registry", 1),
+            opens("registry", 1),
+            said("a", "registry", "Register a"),
+        ];
+        let expected = ["registry closes 7", "Register a", "registry closes 1", "registry opens 1"];
+        assert_eq!(short(&drawn(&lines)), expected);
     }
 
     #[test]
@@ -258,6 +354,14 @@ mod tests {
         let is_open = [closes("registry", 7), opens("registry", 7), later.clone()];
         let expected = ["registry closes 7", "registry opens 7", "1.5 s later", "Register a"];
         assert_eq!(short(&drawn(&is_open)), expected);
+        let hears = Said { at_unix_ms: 700, ..said("a", "registry", "late") };
+        let talks = Said { at_unix_ms: 1_400, ..said("a", "b", "something else") };
+        let lines =
+            [Said { at_unix_ms: 1, ..closes("registry", 7) }, Said { at_unix_ms: 2, ..opens("registry", 7) }];
+        let [first, second] = lines;
+        let lines = [first, second, hears.clone(), talks, Said { at_unix_ms: 1_500, ..hears }];
+        let expected = ["late", "registry closes 7", "registry opens 7", "something else", "late"];
+        assert_eq!(short(&drawn(&lines)), expected, "a second after the gate opened");
         let is_slow = [closes("registry", 7), Said { at_unix_ms: 1_500, ..opens("registry", 7) }, later];
         let expected = ["Register a", "registry closes 7", "1.5 s later", "registry opens 7"];
         assert_eq!(short(&drawn(&is_slow)), expected);
@@ -265,18 +369,23 @@ mod tests {
 
     #[test]
     fn of_a_long_run_the_end_is_kept_and_everything_stands_in_its_place_there() {
-        let mut drawer = Drawer::default();
-        for line in [said("a", "b", "one"), closes("registry", 7), opens("registry", 7)] {
+        let mut drawer = Drawer::new("a run");
+        let told = |drawer: &Drawer| short(&drawer.picture().marks);
+        for line in [said("a", "b", "one"), closes("tasks", 1), closes("registry", 7), opens("registry", 7)] {
             drawer.draw(&line);
         }
+        drawer.keep(4);
+        assert_eq!(told(&drawer), ["one", "tasks closes 1", "registry closes 7", "registry opens 7"]);
         drawer.keep(3);
-        assert_eq!(short(drawer.marks()), ["one", "registry closes 7", "registry opens 7"]);
-        drawer.keep(2);
         drawer.draw(&said("a", "registry", "Register a"));
-        assert_eq!(short(drawer.marks()), ["Register a", "registry closes 7", "registry opens 7"]);
+        let expected = ["tasks closes 1", "Register a", "registry closes 7", "registry opens 7"];
+        assert_eq!(told(&drawer), expected);
         drawer.keep(1);
+        drawer.draw(&opens("tasks", 1));
         drawer.draw(&said("b", "registry", "Register b"));
-        assert_eq!(short(drawer.marks()), ["registry opens 7", "Register b"]);
+        drawer.draw(&said("you", "tasks", "run"));
+        assert_eq!(told(&drawer), ["registry opens 7", "tasks opens 1", "Register b", "run"]);
+        assert_eq!(drawer.picture().title, "a run");
     }
 
     #[test]

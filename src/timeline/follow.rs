@@ -12,6 +12,7 @@ use callboard_actors::shell::{Address, Clock, FeedItem, Machine, Notice, Subscri
 use callboard_proto::admin::v1::Said;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc};
+use tokio::time::Instant;
 
 use super::agent::AgentTeller;
 use super::allocations::AllocationsTeller;
@@ -150,15 +151,19 @@ impl Readers {
             Ok(gate) => gate,
             Err(missed) => return self.silent.push_back((Rank::First, missing(missed))),
         };
-        match gate.actor.as_str() {
-            "agent" => self.agent.gates.push(gate),
-            "allocations" => self.allocations.gates.push(gate),
-            "registry" => self.registry.gates.push(gate),
-            "instances" => self.instances.gates.push(gate),
-            "inventory" => self.inventory.gates.push(gate),
-            "tasks" => self.tasks.gates.push(gate),
-            "drivers" => self.drivers.gates.push(gate),
-            _ => self.silent.push_back(told(&gate)),
+        let Self { agent, allocations, registry, instances, inventory, tasks, drivers, silent, .. } = self;
+        let readers = [
+            (agent.address.name(), &mut agent.gates),
+            (allocations.address.name(), &mut allocations.gates),
+            (registry.address.name(), &mut registry.gates),
+            (instances.address.name(), &mut instances.gates),
+            (inventory.address.name(), &mut inventory.gates),
+            (tasks.address.name(), &mut tasks.gates),
+            (drivers.address.name(), &mut drivers.gates),
+        ];
+        match readers.into_iter().find(|(name, _)| *name == gate.actor) {
+            Some((_, gates)) => gates.push(gate),
+            None => silent.push_back(told(&gate)),
         }
     }
 
@@ -202,6 +207,8 @@ fn gate_now(gates: &mut Option<broadcast::Receiver<Gate>>) -> Option<Result<Gate
 struct Reader<M: Machine, R> {
     address: Address<M>,
     subscription: Option<Subscription<M::News, M::View>>,
+    /// When to subscribe again, if that is due.
+    again_at: Option<Instant>,
     /// What was read and not retold yet.
     items: VecDeque<FeedItem<M::News, M::View>>,
     /// The number of the last news that was retold.
@@ -222,6 +229,7 @@ where
         Self {
             address: address.clone(),
             subscription,
+            again_at: None,
             items: VecDeque::new(),
             last: 0,
             gates: WaitingGates::default(),
@@ -241,9 +249,11 @@ where
                 // Whoever comes next counts its news from the beginning.
                 self.subscription = None;
                 self.last = 0;
-                self.lines.extend(self.gates.all());
             }
-            tokio::time::sleep(PAUSE).await;
+            // However often others are heard meanwhile.
+            let again_at = *self.again_at.get_or_insert_with(|| Instant::now() + PAUSE);
+            tokio::time::sleep_until(again_at).await;
+            self.again_at = None;
             self.subscription = self.address.subscribe(FEED_CAPACITY).ok();
         }
     }
@@ -263,7 +273,11 @@ where
             }
             self.lines.extend(retell(&mut self.teller, &item));
         }
-        self.lines.extend(self.gates.before(self.last + 1));
+        self.lines.extend(match &self.subscription {
+            Some(_) => self.gates.before(self.last + 1),
+            // No news will tell where they stand.
+            None => self.gates.all(),
+        });
     }
 }
 

@@ -39,7 +39,8 @@ pub(super) fn told(gate: &Gate) -> (Rank, Line) {
         GateTurn::Opens(through) => {
             Line::new(Voice::Disk, actor(), "on disk").of_gate(wire::Gate::Opens, through)
         }
-        GateTurn::Falls => Line::new(Voice::Disk, actor(), "not written").of_gate(wire::Gate::Falls, 0),
+        GateTurn::Falls => Line::new(Voice::Disk, actor(), "not on disk, and what waited is refused")
+            .of_gate(wire::Gate::Falls, 0),
     };
     (if gate.actor == "registry" { Rank::Registry } else { Rank::First }, line)
 }
@@ -70,7 +71,10 @@ mod tests {
         assert_eq!(words(&waiting.before(2)), Vec::<String>::new());
         assert_eq!(words(&waiting.before(3)), ["registry → disk: write 7"]);
         assert_eq!(words(&waiting.before(5)), ["disk → registry: on disk"]);
-        assert_eq!(words(&waiting.all()), ["registry → disk: write 8", "disk → registry: not written"]);
+        assert_eq!(
+            words(&waiting.all()),
+            ["registry → disk: write 8", "disk → registry: not on disk, and what waited is refused"]
+        );
         assert_eq!(words(&waiting.all()), Vec::<String>::new());
     }
 

@@ -49,6 +49,10 @@ pub enum JournalEntry<'a> {
     Ended {
         /// In which way.
         ending: &'a Ending,
+        /// Whether a write was still on its way, so that what waited behind it never leaves.
+        is_waiting: bool,
+        /// How many news it had published before.
+        published: u64,
     },
 }
 

@@ -186,7 +186,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     }
 
     pub(super) fn end(&mut self, ending: Ending, context: &mut Context<Self>) {
-        self.note(|| JournalEntry::Ended { ending: &ending });
+        let (is_waiting, published) = (self.outbox.is_waiting(), self.published);
+        self.note(|| JournalEntry::Ended { ending: &ending, is_waiting, published });
         self.abandon_life(AfterSettling::Load);
         self.phase = Phase::Ended;
         self.ending.set(ending);
