@@ -272,18 +272,26 @@ mod tests {
     use super::*;
     use crate::vocabulary::{PluginName, PluginType, SocketPath};
 
+    fn key(plugin_type: PluginType, name: &str) -> PluginKey {
+        PluginKey::new(plugin_type, PluginName::new(name).unwrap())
+    }
+
+    fn registration(plugin: PluginKey) -> Arc<Registration> {
+        Arc::new(Registration {
+            plugin,
+            allocation: AllocationId::new("a1").unwrap(),
+            socket: SocketPath::new("/run/csi.sock").unwrap(),
+            provider: None,
+            version: None,
+            options: Arc::default(),
+        })
+    }
+
     #[test]
     fn registries_that_are_equal_look_equal() {
         let stored = |(number, name): (u64, &str)| Stored {
             number: RegistrationNumber::new(number),
-            registration: Arc::new(Registration {
-                plugin: PluginKey::new(PluginType::CsiNode, PluginName::new(name).unwrap()),
-                allocation: AllocationId::new("a1").unwrap(),
-                socket: SocketPath::new("/run/csi.sock").unwrap(),
-                provider: None,
-                version: None,
-                options: Arc::default(),
-            }),
+            registration: registration(key(PluginType::CsiNode, name)),
             since: Timestamp::default(),
             confirmed_in: RunNumber::default(),
             activation: None,
@@ -301,23 +309,15 @@ mod tests {
     #[test]
     fn what_is_active_is_shown_in_the_order_of_its_plugins_whatever_their_names_share_r6() {
         let names = ["zfs", "a", "ab", "a-very-long-name-2", "a-very-long-name-10", "ä", "a-very-long-name"];
-        let keys = [PluginType::CsiNode, PluginType::CsiController].into_iter().flat_map(|plugin_type| {
-            names.map(|name| PluginKey::new(plugin_type, PluginName::new(name).unwrap()))
-        });
-        let letters =
-            |name: &str| first_letters(&PluginKey::new(PluginType::CsiNode, PluginName::new(name).unwrap()));
+        let keys = [PluginType::CsiNode, PluginType::CsiController]
+            .into_iter()
+            .flat_map(|plugin_type| names.map(|name| key(plugin_type, name)));
+        let letters = |name: &str| first_letters(&key(PluginType::CsiNode, name));
         assert!(letters("a") < letters("ab") && letters("ab") < letters("b"), "most are told apart by these");
         assert_eq!(letters("a-very-long-name-2"), letters("a-very-long-name-10"));
         let active = |plugin: PluginKey| Active {
             generation: Generation::new(1),
-            registration: Arc::new(Registration {
-                plugin,
-                allocation: AllocationId::new("a1").unwrap(),
-                socket: SocketPath::new("/run/csi.sock").unwrap(),
-                provider: None,
-                version: None,
-                options: Arc::default(),
-            }),
+            registration: registration(plugin),
             since: Timestamp::default(),
         };
         let all: Vec<(PluginKey, Active)> = keys.map(|key| (key.clone(), active(key))).collect();
