@@ -121,14 +121,21 @@ impl Readers {
         }
     }
 
+    /// Those that read the news of an actor, in the order in which they speak where nothing else decides.
+    fn all(&mut self) -> [&mut dyn Reads; 7] {
+        [
+            &mut self.agent,
+            &mut self.allocations,
+            &mut self.registry,
+            &mut self.instances,
+            &mut self.inventory,
+            &mut self.tasks,
+            &mut self.drivers,
+        ]
+    }
+
     fn take_all(&mut self) {
-        self.agent.take();
-        self.allocations.take();
-        self.registry.take();
-        self.instances.take();
-        self.inventory.take();
-        self.tasks.take();
-        self.drivers.take();
+        self.all().into_iter().for_each(Reads::take);
         while let Some(item) = self.notices.try_next() {
             self.noticed.extend(retell(&mut NoticesTeller, &item));
         }
@@ -136,13 +143,7 @@ impl Readers {
         while let Some(gate) = gate_now(&mut self.gates) {
             self.take_gate(gate);
         }
-        self.agent.retell();
-        self.allocations.retell();
-        self.registry.retell();
-        self.instances.retell();
-        self.inventory.retell();
-        self.tasks.retell();
-        self.drivers.retell();
+        self.all().into_iter().for_each(Reads::retell);
     }
 
     /// Gives a gate to whoever reads the news of its actor. What was missed of gates is told in their place.
@@ -151,34 +152,17 @@ impl Readers {
             Ok(gate) => gate,
             Err(missed) => return self.silent.push_back((Rank::First, missing(missed))),
         };
-        let Self { agent, allocations, registry, instances, inventory, tasks, drivers, silent, .. } = self;
-        let readers = [
-            (agent.address.name(), &mut agent.gates),
-            (allocations.address.name(), &mut allocations.gates),
-            (registry.address.name(), &mut registry.gates),
-            (instances.address.name(), &mut instances.gates),
-            (inventory.address.name(), &mut inventory.gates),
-            (tasks.address.name(), &mut tasks.gates),
-            (drivers.address.name(), &mut drivers.gates),
-        ];
-        match readers.into_iter().find(|(name, _)| *name == gate.actor) {
-            Some((_, gates)) => gates.push(gate),
-            None => silent.push_back(told(&gate)),
+        if let Some(reader) = self.all().into_iter().find(|reader| reader.name() == gate.actor) {
+            reader.gates().push(gate);
+        } else {
+            self.silent.push_back(told(&gate));
         }
     }
 
     fn merged(&mut self) -> Vec<Line> {
-        merge(vec![
-            std::mem::take(&mut self.noticed),
-            std::mem::take(&mut self.silent),
-            std::mem::take(&mut self.agent.lines),
-            std::mem::take(&mut self.allocations.lines),
-            std::mem::take(&mut self.registry.lines),
-            std::mem::take(&mut self.instances.lines),
-            std::mem::take(&mut self.inventory.lines),
-            std::mem::take(&mut self.tasks.lines),
-            std::mem::take(&mut self.drivers.lines),
-        ])
+        let mut queues = vec![std::mem::take(&mut self.noticed), std::mem::take(&mut self.silent)];
+        queues.extend(self.all().into_iter().map(Reads::lines));
+        merge(queues)
     }
 }
 
@@ -257,14 +241,44 @@ where
             self.subscription = self.address.subscribe(FEED_CAPACITY).ok();
         }
     }
+}
+
+/// A reading end, whoever speaks at the other.
+trait Reads {
+    /// The name of the actor.
+    fn name(&self) -> &str;
+
+    /// What became of its gates and is not retold yet.
+    fn gates(&mut self) -> &mut WaitingGates;
 
     /// Takes what is there now.
+    fn take(&mut self);
+
+    /// Retells what was taken, with each gate in its place.
+    fn retell(&mut self);
+
+    /// Gives away what was retold.
+    fn lines(&mut self) -> VecDeque<(Rank, Line)>;
+}
+
+impl<M, R> Reads for Reader<M, R>
+where
+    M: Machine,
+    R: Retell<News = M::News, View = M::View> + Default,
+{
+    fn name(&self) -> &str {
+        self.address.name()
+    }
+
+    fn gates(&mut self) -> &mut WaitingGates {
+        &mut self.gates
+    }
+
     fn take(&mut self) {
         let Some(subscription) = &mut self.subscription else { return };
         self.items.extend(std::iter::from_fn(|| subscription.try_next()));
     }
 
-    /// Retells what was taken, with each gate in its place.
     fn retell(&mut self) {
         for item in self.items.drain(..) {
             if let FeedItem::Snapshot { number, .. } | FeedItem::Change { number, .. } = &item {
@@ -278,6 +292,10 @@ where
             // No news will tell where they stand.
             None => self.gates.all(),
         });
+    }
+
+    fn lines(&mut self) -> VecDeque<(Rank, Line)> {
+        std::mem::take(&mut self.lines)
     }
 }
 
