@@ -350,21 +350,18 @@ mod tests {
 
     #[test]
     fn what_is_said_much_later_is_not_drawn_above_an_open_gate() {
-        let later = Said { at_unix_ms: 1_500, ..said("a", "registry", "Register a") };
-        let is_open = [closes("registry", 7), opens("registry", 7), later.clone()];
-        let expected = ["registry closes 7", "registry opens 7", "1.5 s later", "Register a"];
-        assert_eq!(short(&drawn(&is_open)), expected);
-        let hears = Said { at_unix_ms: 700, ..said("a", "registry", "late") };
-        let talks = Said { at_unix_ms: 1_400, ..said("a", "b", "something else") };
-        let lines =
-            [Said { at_unix_ms: 1, ..closes("registry", 7) }, Said { at_unix_ms: 2, ..opens("registry", 7) }];
-        let [first, second] = lines;
-        let lines = [first, second, hears.clone(), talks, Said { at_unix_ms: 1_500, ..hears }];
-        let expected = ["late", "registry closes 7", "registry opens 7", "something else", "late"];
-        assert_eq!(short(&drawn(&lines)), expected, "a second after the gate opened");
-        let is_slow = [closes("registry", 7), Said { at_unix_ms: 1_500, ..opens("registry", 7) }, later];
-        let expected = ["Register a", "registry closes 7", "1.5 s later", "registry opens 7"];
-        assert_eq!(short(&drawn(&is_slow)), expected);
+        let at = |at_unix_ms, said: Said| Said { at_unix_ms, ..said };
+        let drawn = |lines: &[Said]| short(&drawn(lines));
+        let (closed, opened) = (at(1, closes("registry", 7)), at(2, opens("registry", 7)));
+        let later = at(1_500, said("a", "registry", "Register a"));
+        let expected = ["registry closes 7", "registry opens 7", "1.4 s later", "Register a"];
+        assert_eq!(drawn(&[closed.clone(), opened.clone(), later.clone()]), expected);
+        let meanwhile = [at(700, said("a", "registry", "soon")), at(1_400, said("a", "b", "something else"))];
+        let expected = ["soon", "registry closes 7", "registry opens 7", "something else", "Register a"];
+        let lines = [&[closed.clone(), opened][..], &meanwhile, std::slice::from_ref(&later)].concat();
+        assert_eq!(drawn(&lines), expected, "a second after the gate opened");
+        let expected = ["Register a", "registry closes 7", "1.4 s later", "registry opens 7"];
+        assert_eq!(drawn(&[closed, at(1_500, opens("registry", 7)), later]), expected);
     }
 
     #[test]
