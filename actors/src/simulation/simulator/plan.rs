@@ -3,16 +3,21 @@
 //! Whatever can happen of itself is planned at some later instant, and what was planned for an earlier one happens first: so
 //! messages overtake each other as they would between threads, answers come late, and hosts die at any instant.
 
+mod agenda;
+
+mod breakage;
 mod drivers;
+mod questions;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-use super::super::instances::Behaviour;
+use self::agenda::{Once, Planned, once_of};
+use self::drivers::DriverTurn;
 use super::super::registry::Outcome;
 use super::chance::Chance;
-use super::company::{Company, Curtain, Signal};
+use super::company::{Company, Signal};
 use super::event::{DriverDoing, Event, Happening};
 use super::faults::{Fault, Faults};
 use crate::vocabulary::Timestamp;
@@ -39,48 +44,6 @@ pub(super) struct Plan {
     pub(super) overtaken: u64,
 }
 
-/// Something that is planned. What exactly comes of it is decided when it happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Planned {
-    /// An allocation does something.
-    Act(u32),
-    /// Somebody asks something.
-    Question,
-    /// Something breaks.
-    Break,
-    Of(Once),
-    Report(u32),
-    Checked,
-    Answer(u32),
-    /// The host says something about a driver.
-    Order(u32),
-    /// Something happens to a task of a driver.
-    Happen(u32),
-    /// Handlers of tasks read.
-    Read(u32),
-    /// What an actor of a driver said arrives.
-    Mail(u32, DriverDoing),
-}
-
-/// What is planned once at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Once {
-    Settle,
-    Load,
-    Feed,
-    Endings,
-    InventoryFeed,
-    Wake,
-    Registry,
-    Instances,
-    Inventory,
-    Instance(u32),
-    Driver(u32, DriverDoing),
-    DriversEndings,
-    Drivers,
-    Start,
-}
-
 impl Plan {
     pub(super) fn new(seed: u64, faults: Faults, company: &Company) -> Self {
         let mut plan = Self {
@@ -99,12 +62,7 @@ impl Plan {
             let within = plan.chance.below(5_000_000);
             plan.add(now + micros(within), Planned::Act(who));
         }
-        for driver in 0..company.depot.drivers() {
-            for planned in [Planned::Order(driver), Planned::Happen(driver), Planned::Read(driver)] {
-                let within = plan.chance.below(1_000_000);
-                plan.add(now + micros(within), planned);
-            }
-        }
+        plan.begin_drivers(company);
         plan.add(now, Planned::Question);
         plan.add(now + Duration::from_secs(1), Planned::Break);
         plan
@@ -169,7 +127,7 @@ impl Plan {
         match what {
             Happening::Report(plugin) => self.add(at, Planned::Report(plugin)),
             Happening::Driver(driver, mail @ (DriverDoing::Mail | DriverDoing::EventorMail)) => {
-                self.add(at, Planned::Mail(driver, mail));
+                self.add(at, Planned::Driver(driver, DriverTurn::Mail(mail)));
             }
             Happening::Checked(_) => self.add(at + micros(20_000), Planned::Checked),
             other => {
@@ -220,22 +178,7 @@ impl Plan {
             Planned::Report(plugin) => Some(Happening::Report(plugin)),
             Planned::Checked => Some(Happening::Checked(!self.chance.once_in(3))),
             Planned::Answer(plugin) => Some(Happening::Answer(plugin, self.behaviour())),
-            Planned::Order(driver) => {
-                let pause = micros(500_000 + self.chance.below(6_000_000));
-                self.add(at + pause, Planned::Order(driver));
-                Some(Happening::Driver(driver, self.order()))
-            }
-            Planned::Happen(driver) => {
-                let pause = micros(5_000 + self.chance.below(300_000));
-                self.add(at + pause, Planned::Happen(driver));
-                Some(Happening::Driver(driver, DriverDoing::Event(self.task())))
-            }
-            Planned::Read(driver) => {
-                let pause = micros(20_000 + self.chance.below(1_500_000));
-                self.add(at + pause, Planned::Read(driver));
-                Some(Happening::Driver(driver, DriverDoing::Read))
-            }
-            Planned::Mail(driver, mail) => Some(Happening::Driver(driver, mail)),
+            Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
             Planned::Of(once) => self.of_itself(at, once, company),
         }
     }
@@ -259,54 +202,6 @@ impl Plan {
         }
     }
 
-    /// What an allocation says: it comes, changes, comes again, goes, or goes though it is not there.
-    fn act(&mut self, who: u32) -> Happening {
-        match self.chance.below(10) {
-            0..=5 => Happening::Register(who, u8::from(self.chance.once_in(4))),
-            _ => Happening::Deregister(who),
-        }
-    }
-
-    fn question(&mut self, company: &Company) -> Happening {
-        let plugin = u32::try_from(self.chance.below(company.cast.halves().into())).unwrap_or(0);
-        match self.chance.below(100) {
-            0..=29 => Happening::Describe(plugin),
-            30..=39 => self.whereabouts(plugin, company),
-            40..=59 => Happening::Wait(plugin, u32::try_from(self.chance.below(5_000)).unwrap_or(0)),
-            60..=84 => Happening::Dispense(plugin),
-            85..=94 => Happening::Check(plugin),
-            95..=97 => Happening::AwaitRetired(plugin),
-            _ if self.chance.once_in(u64::from(company.cast.allocations()) / 16) => {
-                if self.chance.once_in(2) { Happening::List } else { Happening::TakeInventory }
-            }
-            _ => Happening::Describe(plugin),
-        }
-    }
-
-    /// Mostly of one that serves the plugin, or did.
-    fn whereabouts(&mut self, plugin: u32, company: &Company) -> Happening {
-        let who = u32::try_from(self.chance.below(company.cast.allocations().into())).unwrap_or(0);
-        let served = company.cast.served_by(who);
-        let meant = served.first().filter(|_| !self.chance.once_in(8));
-        Happening::RegistrationOf(meant.map_or(plugin, |meant| company.cast.number_of(meant)), who)
-    }
-
-    /// How a plugin meets a call. Each way of meeting it badly is a fault of its own.
-    fn behaviour(&mut self) -> Behaviour {
-        let ways = [
-            (Fault::Hang, Behaviour::Hangs),
-            (Fault::Die, Behaviour::Dies),
-            (Fault::Lie, Behaviour::Lies),
-            (Fault::Lie, Behaviour::Mistakes),
-            (Fault::Lie, Behaviour::Babbles),
-            (Fault::NotReady, Behaviour::NotReady),
-            (Fault::Fail, Behaviour::Fails),
-            (Fault::Fail, Behaviour::Declines),
-        ];
-        let (fault, behaviour) = ways[usize::try_from(self.chance.below(8)).unwrap_or(0)];
-        if self.does(fault, 12) { behaviour } else { Behaviour::Well }
-    }
-
     fn settle(&mut self, at: Timestamp, company: &Company) -> Option<Happening> {
         let waiting = u32::try_from(company.registry.books.waiting()).unwrap_or(u32::MAX);
         if waiting == 0 {
@@ -326,67 +221,8 @@ impl Plan {
         Some(Happening::Settle(count, outcome))
     }
 
-    fn breakage(&mut self, at: Timestamp, company: &Company) -> Option<Happening> {
-        if company.curtain != Curtain::Up {
-            return None;
-        }
-        let plugin = u32::try_from(self.chance.below(company.cast.halves().into())).unwrap_or(0);
-        let waiting = u64::try_from(company.registry.books.waiting()).unwrap_or(0);
-        let drivers = company.depot.drivers();
-        let driver = u32::try_from(self.chance.below(drivers.into())).unwrap_or(0);
-        if drivers > 0 && self.does(Fault::Exit, 6) {
-            return Some(Happening::Driver(driver, DriverDoing::Exit));
-        }
-        if drivers > 0 && self.does(Fault::Stream, 2) {
-            return Some(Happening::Driver(driver, self.broken_stream()));
-        }
-        if self.does(Fault::FullDisk, 20) {
-            self.full_until = at + micros(self.chance.below(3_000_000));
-            return Some(Happening::DiskFull);
-        }
-        if self.does(Fault::Crash, 3) {
-            return Some(match self.chance.below(6 + u64::from(drivers.min(5))) {
-                0..=1 => Happening::CrashRegistry,
-                2 => Happening::CrashInstances,
-                3 => Happening::CrashInventory,
-                4 => Happening::CrashInstance(plugin),
-                5 => Happening::Fall(plugin),
-                6 => Happening::CrashDrivers,
-                7 => Happening::Driver(driver, DriverDoing::Crash),
-                8 => Happening::Driver(driver, DriverDoing::CrashEventor),
-                9 => Happening::Driver(driver, DriverDoing::Fall),
-                _ => Happening::Driver(driver, DriverDoing::FallEventor),
-            });
-        }
-        if self.does(Fault::KillHost, 30) {
-            return Some(Happening::KillHost(u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0)));
-        }
-        self.does(Fault::Shutdown, 60)
-            .then(|| if self.chance.once_in(2) { Happening::Stop } else { Happening::Detach })
-    }
-
     /// The host is gone: what was planned of its actors will find nobody.
     pub(super) fn forget_the_host(&mut self) {
         self.once.clear();
     }
-}
-
-fn once_of(what: Happening) -> Option<Once> {
-    Some(match what {
-        Happening::Settle(..) => Once::Settle,
-        Happening::Load(_) => Once::Load,
-        Happening::Feed => Once::Feed,
-        Happening::Endings => Once::Endings,
-        Happening::InventoryFeed => Once::InventoryFeed,
-        Happening::Wake => Once::Wake,
-        Happening::RegistryTimers => Once::Registry,
-        Happening::InstancesTimers => Once::Instances,
-        Happening::InventoryTimers => Once::Inventory,
-        Happening::InstanceTimers(plugin) => Once::Instance(plugin),
-        Happening::Driver(driver, doing) => Once::Driver(driver, doing),
-        Happening::DriversEndings => Once::DriversEndings,
-        Happening::DriversTimers => Once::Drivers,
-        Happening::Start => Once::Start,
-        _ => return None,
-    })
 }

@@ -1,0 +1,65 @@
+//! What can be planned, and which of it only once at a time.
+
+use super::super::event::{DriverDoing, Happening};
+use super::drivers::DriverTurn;
+
+/// Something that is planned. What exactly comes of it is decided when it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Planned {
+    /// An allocation does something.
+    Act(u32),
+    /// Somebody asks something.
+    Question,
+    /// Something breaks.
+    Break,
+    /// What is planned only once at a time.
+    Of(Once),
+    /// A report of a plugin's instance arrives.
+    Report(u32),
+    /// An identity check comes back.
+    Checked,
+    /// A plugin meets a call.
+    Answer(u32),
+    /// Something of the driver of this number.
+    Driver(u32, DriverTurn),
+}
+
+/// What is planned once at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Once {
+    Settle,
+    Load,
+    Feed,
+    Endings,
+    InventoryFeed,
+    Wake,
+    Registry,
+    Instances,
+    Inventory,
+    Instance(u32),
+    Driver(u32, DriverDoing),
+    DriversEndings,
+    Drivers,
+    Start,
+}
+
+/// As which of these it is planned, if it is planned once at a time.
+pub(super) const fn once_of(what: Happening) -> Option<Once> {
+    Some(match what {
+        Happening::Settle(..) => Once::Settle,
+        Happening::Load(_) => Once::Load,
+        Happening::Feed => Once::Feed,
+        Happening::Endings => Once::Endings,
+        Happening::InventoryFeed => Once::InventoryFeed,
+        Happening::Wake => Once::Wake,
+        Happening::RegistryTimers => Once::Registry,
+        Happening::InstancesTimers => Once::Instances,
+        Happening::InventoryTimers => Once::Inventory,
+        Happening::InstanceTimers(plugin) => Once::Instance(plugin),
+        Happening::Driver(driver, doing) => Once::Driver(driver, doing),
+        Happening::DriversEndings => Once::DriversEndings,
+        Happening::DriversTimers => Once::Drivers,
+        Happening::Start => Once::Start,
+        _ => return None,
+    })
+}

@@ -1,0 +1,64 @@
+//! What breaks, and how plugins meet their calls.
+
+use super::super::super::instances::Behaviour;
+use super::super::company::{Company, Curtain};
+use super::super::event::{DriverDoing, Happening};
+use super::super::faults::Fault;
+use super::{Plan, micros};
+use crate::vocabulary::Timestamp;
+
+impl Plan {
+    /// How a plugin meets a call. Each way of meeting it badly is a fault of its own.
+    pub(super) fn behaviour(&mut self) -> Behaviour {
+        let ways = [
+            (Fault::Hang, Behaviour::Hangs),
+            (Fault::Die, Behaviour::Dies),
+            (Fault::Lie, Behaviour::Lies),
+            (Fault::Lie, Behaviour::Mistakes),
+            (Fault::Lie, Behaviour::Babbles),
+            (Fault::NotReady, Behaviour::NotReady),
+            (Fault::Fail, Behaviour::Fails),
+            (Fault::Fail, Behaviour::Declines),
+        ];
+        let (fault, behaviour) = ways[usize::try_from(self.chance.below(8)).unwrap_or(0)];
+        if self.does(fault, 12) { behaviour } else { Behaviour::Well }
+    }
+
+    pub(super) fn breakage(&mut self, at: Timestamp, company: &Company) -> Option<Happening> {
+        if company.curtain != Curtain::Up {
+            return None;
+        }
+        let plugin = u32::try_from(self.chance.below(company.cast.halves().into())).unwrap_or(0);
+        let waiting = u64::try_from(company.registry.books.waiting()).unwrap_or(0);
+        let drivers = company.depot.drivers();
+        let driver = u32::try_from(self.chance.below(drivers.into())).unwrap_or(0);
+        if drivers > 0
+            && let Some(doing) = self.driver_breaks()
+        {
+            return Some(Happening::Driver(driver, doing));
+        }
+        if self.does(Fault::FullDisk, 20) {
+            self.full_until = at + micros(self.chance.below(3_000_000));
+            return Some(Happening::DiskFull);
+        }
+        if self.does(Fault::Crash, 3) {
+            return Some(match self.chance.below(6 + u64::from(drivers.min(5))) {
+                0..=1 => Happening::CrashRegistry,
+                2 => Happening::CrashInstances,
+                3 => Happening::CrashInventory,
+                4 => Happening::CrashInstance(plugin),
+                5 => Happening::Fall(plugin),
+                6 => Happening::CrashDrivers,
+                7 => Happening::Driver(driver, DriverDoing::Crash),
+                8 => Happening::Driver(driver, DriverDoing::CrashEventor),
+                9 => Happening::Driver(driver, DriverDoing::Fall),
+                _ => Happening::Driver(driver, DriverDoing::FallEventor),
+            });
+        }
+        if self.does(Fault::KillHost, 30) {
+            return Some(Happening::KillHost(u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0)));
+        }
+        self.does(Fault::Shutdown, 60)
+            .then(|| if self.chance.once_in(2) { Happening::Stop } else { Happening::Detach })
+    }
+}

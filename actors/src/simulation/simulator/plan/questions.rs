@@ -1,0 +1,39 @@
+//! What allocations and others say, and when nothing is wrong with that.
+
+use super::super::company::Company;
+use super::super::event::Happening;
+use super::Plan;
+
+impl Plan {
+    /// What an allocation says: it comes, changes, comes again, goes, or goes though it is not there.
+    pub(super) fn act(&mut self, who: u32) -> Happening {
+        match self.chance.below(10) {
+            0..=5 => Happening::Register(who, u8::from(self.chance.once_in(4))),
+            _ => Happening::Deregister(who),
+        }
+    }
+
+    pub(super) fn question(&mut self, company: &Company) -> Happening {
+        let plugin = u32::try_from(self.chance.below(company.cast.halves().into())).unwrap_or(0);
+        match self.chance.below(100) {
+            0..=29 => Happening::Describe(plugin),
+            30..=39 => self.whereabouts(plugin, company),
+            40..=59 => Happening::Wait(plugin, u32::try_from(self.chance.below(5_000)).unwrap_or(0)),
+            60..=84 => Happening::Dispense(plugin),
+            85..=94 => Happening::Check(plugin),
+            95..=97 => Happening::AwaitRetired(plugin),
+            _ if self.chance.once_in(u64::from(company.cast.allocations()) / 16) => {
+                if self.chance.once_in(2) { Happening::List } else { Happening::TakeInventory }
+            }
+            _ => Happening::Describe(plugin),
+        }
+    }
+
+    /// Mostly of one that serves the plugin, or did.
+    fn whereabouts(&mut self, plugin: u32, company: &Company) -> Happening {
+        let who = u32::try_from(self.chance.below(company.cast.allocations().into())).unwrap_or(0);
+        let served = company.cast.served_by(who);
+        let meant = served.first().filter(|_| !self.chance.once_in(8));
+        Happening::RegistrationOf(meant.map_or(plugin, |meant| company.cast.number_of(meant)), who)
+    }
+}
