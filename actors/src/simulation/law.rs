@@ -72,6 +72,7 @@ laws! {
     Evt1 = "EVT-01": "a slow handler is told exactly how many events it missed",
     Evt2 = "EVT-02": "each event of a task comes once and in order, or a gap is told in its place",
     Evt3 = "EVT-03": "what is subscribed to is subscribed to again after every end",
+    S3 = "S3": "a stop ends in time, and detaching leaves what outlives its host",
     S4 = "S4": "after the end nothing is left",
     R9 = "R9": "what is refused changes nothing",
 }

@@ -19,6 +19,8 @@ mod tamper;
 
 mod stand_in;
 
+mod writes;
+
 mod search;
 
 mod registry;
@@ -46,7 +48,7 @@ pub use instances::{
 pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryWorld, Word};
 pub use law::Law;
 pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWorld};
-pub use registry::{Outcome, RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
+pub use registry::{RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
 pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
 pub use simulator::{
     DriverDoing, Event, Fault, Faults, Happening, Saying, Simulation, Summary, Tampers, Told, UnknownFault,
@@ -55,3 +57,4 @@ pub use simulator::{
 pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
 pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
 pub use witness::{Verdict, Violation, Witness};
+pub use writes::Outcome;

@@ -49,9 +49,36 @@ fn an_owner_that_retires_a_record_when_its_process_is_ready_breaks_prc_09() {
 }
 
 #[test]
-fn an_owner_that_retires_no_record_breaks_prc_09() {
-    spoiled(Law::Prc9, ProcessesBounds { exits: 1, ..LAUNCHED }, |_, effects| {
+fn an_owner_that_retires_no_record_breaks_shell_1() {
+    spoiled(Law::Shell1, ProcessesBounds { exits: 1, ..LAUNCHED }, |_, effects| {
         without(effects, |effect| matches!(effect, Effect::Persist(ProcessesChange::Forget(_))))
+    });
+}
+
+#[test]
+fn an_owner_that_tells_that_a_process_is_ready_before_it_is_written_breaks_shell_1() {
+    spoiled(Law::Shell1, LAUNCHED, |_, mut effects| {
+        let is_ready = |effect: &Effect<Processes>| match effect {
+            Effect::Persist(ProcessesChange::Keep(records)) => records.iter().any(|record| record.is_ready),
+            _ => false,
+        };
+        effects.sort_by_key(is_ready);
+        effects
+    });
+}
+
+#[test]
+fn an_owner_that_starts_two_actors_for_a_process_breaks_prc_04() {
+    spoiled(Law::Prc4, LAUNCHED, |_, mut effects| {
+        let again = effects.iter().find_map(|effect| match effect {
+            Effect::Call { key, deadline, call: ProcessesCall::Start { life, config } } => {
+                let call = ProcessesCall::Start { life: life.next(), config: config.clone() };
+                Some(Effect::Call { key: *key, deadline: *deadline, call })
+            }
+            _ => None,
+        });
+        effects.extend(again);
+        effects
     });
 }
 
@@ -68,8 +95,8 @@ fn an_owner_that_launches_anew_what_it_has_to_look_for_breaks_prc_03() {
 }
 
 #[test]
-fn an_owner_that_forgets_what_an_earlier_run_left_breaks_prc_09() {
-    tampered_is_found_out(Law::Prc9, KILLED, ProcessesWorld::new, Misreads(|_| Vec::new()));
+fn an_owner_that_forgets_what_an_earlier_run_left_breaks_shell_2() {
+    tampered_is_found_out(Law::Shell2, KILLED, ProcessesWorld::new, Misreads(|_| Vec::new()));
 }
 
 #[test]
@@ -106,6 +133,19 @@ fn an_owner_that_leaves_its_processes_running_when_it_stops_breaks_s4() {
         for effect in &mut effects {
             if let Effect::Call { call: ProcessesCall::Stop { mode, .. }, .. } = effect {
                 *mode = StopMode::Detach;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_owner_that_ends_its_processes_when_it_lets_go_of_them_breaks_s3() {
+    let bounds = ProcessesBounds { stops: &[StopMode::Detach], ..LAUNCHED };
+    spoiled(Law::S3, bounds, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: ProcessesCall::Stop { mode, .. }, .. } = effect {
+                *mode = StopMode::Stop;
             }
         }
         effects

@@ -1,5 +1,5 @@
-//! The owner of the processes with its disk and the actors of one process: every order of launches, ends, exits, falls, failed and
-//! unfinished writes, crashes, killed hosts, time and the wish to stop.
+//! The owner of the processes with its disk and the actors of one or two processes: every order of launches, ends, exits, falls,
+//! writes that fail, are refused or are there all the same, crashes, killed hosts, time and the wish to stop.
 
 use callboard_actors::shell::StopMode;
 use callboard_actors::simulation::{ProcessesBounds, ProcessesWorld};
@@ -32,7 +32,8 @@ fn every_order_of_a_killed_host_leaves_nothing_unowned_and_nothing_twice_prc_09(
 }
 
 #[test]
-fn every_order_of_crashes_failed_writes_and_a_stop_keeps_records_and_processes_together_prc_09_s4() {
+fn every_order_of_crashes_failed_writes_and_a_stop_keeps_records_and_processes_together_prc_09_s4_shell_1_shell_2()
+ {
     let crashes = ProcessesBounds { exits: 1, crashes: 1, ..LAUNCHED };
     holds("the owner crashes", crashes, ProcessesBounds { launches: 2, ..crashes });
     let failures = ProcessesBounds { exits: 1, failures: 1, pauses: 1, ..LAUNCHED };
@@ -40,6 +41,17 @@ fn every_order_of_crashes_failed_writes_and_a_stop_keeps_records_and_processes_t
     holds("writes of processes fail", failures, more);
     let stops = ProcessesBounds { orders: 1, exits: 1, stops: EITHER, ..LAUNCHED };
     holds("the owner of the processes stops", stops, ProcessesBounds { launches: 2, ..stops });
+}
+
+#[test]
+fn every_order_of_two_processes_launched_at_once_keeps_them_apart_prc_03_prc_04() {
+    let two = ProcessesBounds { names: 2, launches: 2, ..NONE };
+    let more = ProcessesBounds { exits: 1, orders: 1, ..two };
+    holds("two processes are launched", two, more);
+    let killed = ProcessesBounds { kills: 1, ..two };
+    holds("a host of two processes is killed", killed, ProcessesBounds { faults: 1, ..killed });
+    let failures = ProcessesBounds { failures: 1, ..two };
+    holds("writes of two processes fail", failures, ProcessesBounds { pauses: 1, ..failures });
 }
 
 #[test]

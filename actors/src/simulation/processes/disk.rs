@@ -1,18 +1,32 @@
 //! The records of processes on a disk that settles, fails and is cut off when it is told to.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::super::stand_in::{Books, Settlement};
+use super::super::writes::{Outcome, Writes};
 use crate::process::{ProcessName, ProcessRecord, ProcessTag};
 use crate::processes::{Processes, ProcessesChange};
 use crate::shell::{Ticket, Written};
+
+/// How far the record of a launch has come on disk, at the furthest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// It is to be launched.
+    Intended,
+    /// It was started, and this is what proves it.
+    Spawned,
+    /// It was ready.
+    Ready,
+    /// The record is gone.
+    Gone,
+}
 
 /// The disk of one data directory; it outlives its hosts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProcessesDisk {
     rows: BTreeMap<ProcessName, ProcessRecord>,
-    waiting: VecDeque<(Ticket, ProcessesChange)>,
-    failed_epoch: Option<u64>,
+    stages: BTreeMap<ProcessTag, Stage>,
+    writes: Writes<ProcessesChange>,
     /// The launches whose records went from the disk.
     retired: Vec<ProcessTag>,
 }
@@ -20,22 +34,34 @@ pub(super) struct ProcessesDisk {
 impl ProcessesDisk {
     /// An earlier run of the host left a record.
     pub(super) fn leave(&mut self, record: ProcessRecord) {
-        self.rows.insert(record.name.clone(), record);
+        self.keep(record);
     }
 
     /// How many writes wait.
     pub(super) fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.writes.waiting()
     }
 
     /// What a machine is built from.
-    pub(super) fn read(&self) -> Vec<ProcessRecord> {
-        self.rows.values().cloned().collect()
+    pub(super) fn read(&mut self) -> Vec<ProcessRecord> {
+        let rows = &self.rows;
+        self.stages.retain(|tag, _| rows.values().any(|record| record.tag == *tag));
+        self.records().cloned().collect()
+    }
+
+    /// The records, by name.
+    pub(super) fn records(&self) -> impl Iterator<Item = &ProcessRecord> {
+        self.rows.values()
     }
 
     /// Whether the record of this launch is on disk.
     pub(super) fn holds(&self, tag: ProcessTag) -> bool {
-        self.rows.values().any(|record| record.tag == tag)
+        self.stages.get(&tag).is_some_and(|stage| *stage != Stage::Gone)
+    }
+
+    /// Whether the record of this launch has come so far on disk since its owner was built.
+    pub(super) fn has_come(&self, tag: ProcessTag, stage: Stage) -> bool {
+        self.stages.get(&tag).is_some_and(|reached| *reached >= stage)
     }
 
     /// The launches whose records went since this was last asked.
@@ -43,52 +69,59 @@ impl ProcessesDisk {
         std::mem::take(&mut self.retired)
     }
 
-    /// Everything that waits is on disk, or nothing of it.
-    pub(super) fn settle(&mut self, is_written: bool) -> Option<Settlement> {
-        let (first, _) = self.waiting.front()?;
-        let (epoch, mut through) = (first.epoch, first.sequence);
-        while self.waiting.front().is_some_and(|(ticket, _)| ticket.epoch == epoch) {
-            let Some((ticket, change)) = self.waiting.pop_front() else { break };
-            through = ticket.sequence;
-            if is_written {
-                self.apply(change);
-            }
-        }
-        if !is_written {
-            self.failed_epoch = self.failed_epoch.max(Some(epoch));
-        }
-        Some(Settlement { epoch, through, is_written })
+    /// One more of the next writes is refused at once.
+    pub(super) const fn refuse_next(&mut self) {
+        self.writes.refuse_next();
+    }
+
+    /// Settles so many of the waiting writes as one commit.
+    pub(super) fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
+        let mut on_disk = Vec::new();
+        let settled = self.writes.settle(count, outcome, |change| on_disk.push(change));
+        on_disk.into_iter().for_each(|change| self.apply(change));
+        settled
     }
 
     /// The host is gone, and so many of the waiting writes had reached the disk.
     pub(super) fn begin_run(&mut self, reached: usize) {
-        let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_iter().take(reached).for_each(|(_, change)| self.apply(change));
-        self.failed_epoch = None;
+        let mut on_disk = Vec::new();
+        self.writes.begin_run(reached, |change| on_disk.push(change));
+        on_disk.into_iter().for_each(|change| self.apply(change));
     }
 
     fn apply(&mut self, change: ProcessesChange) {
         match change {
-            ProcessesChange::Keep(records) => {
-                for record in records {
-                    let tag = record.tag;
-                    let before = self.rows.insert(record.name.clone(), record);
-                    self.retired.extend(before.map(|before| before.tag).filter(|before| *before != tag));
-                }
-            }
+            ProcessesChange::Keep(records) => records.into_iter().for_each(|record| self.keep(record)),
             ProcessesChange::Forget(name) => {
-                self.retired.extend(self.rows.remove(&name).map(|record| record.tag));
+                let gone = self.rows.remove(&name).map(|record| record.tag);
+                gone.into_iter().for_each(|tag| self.retire(tag));
             }
         }
+    }
+
+    fn keep(&mut self, record: ProcessRecord) {
+        let (tag, stage) = (record.tag, stage_of(&record));
+        self.stages.insert(tag, stage);
+        let before = self.rows.insert(record.name.clone(), record).map(|before| before.tag);
+        before.into_iter().filter(|before| *before != tag).for_each(|before| self.retire(before));
+    }
+
+    fn retire(&mut self, tag: ProcessTag) {
+        self.stages.insert(tag, Stage::Gone);
+        self.retired.push(tag);
+    }
+}
+
+const fn stage_of(record: &ProcessRecord) -> Stage {
+    match (&record.identity, record.is_ready) {
+        (_, true) => Stage::Ready,
+        (Some(_), false) => Stage::Spawned,
+        (None, false) => Stage::Intended,
     }
 }
 
 impl Books<Processes> for ProcessesDisk {
     fn write(&mut self, ticket: Ticket, change: ProcessesChange) -> Written {
-        // After a failure its owner is about to hear of it.
-        if self.failed_epoch < Some(ticket.epoch) {
-            self.waiting.push_back((ticket, change));
-        }
-        Written::Later
+        self.writes.take(ticket, change)
     }
 }

@@ -1,55 +1,60 @@
 //! What the owner of the processes and its processes come to when nothing goes wrong any more.
 
 use super::super::law::Law;
-use super::super::witness::{Violation, cry};
-use super::world::{ProcessesWorld, options};
-use crate::process::{ProcessPhase, ProcessTag};
+use super::estate::{Estate, options};
+use crate::process::{Lifetime, ProcessPhase};
 use crate::shell::{Machine, StopMode};
 use crate::vocabulary::Timestamp;
 
-impl ProcessesWorld {
-    /// What everything comes to when nothing goes wrong any more.
-    pub(super) fn check_end(&self) -> Result<(), Violation> {
-        if !self.unanswered.is_empty() {
-            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
-        }
-        match self.stopped {
-            Some((mode, since)) => self.check_stopped(mode, since),
+impl Estate {
+    /// All is calm: the host has ended in order, or everything that runs is owned and has its record.
+    pub(in super::super) fn check_end(&mut self, now: Timestamp) {
+        let found = match self.stopped {
+            Some((mode, since)) => self.check_stopped(now, mode, since),
             None => self.check_calm(),
+        };
+        if let Err((law, what)) = found {
+            self.verdict.cry(law, || what);
         }
     }
 
-    fn check_stopped(&self, mode: StopMode, since: Timestamp) -> Result<(), Violation> {
+    fn check_stopped(&self, now: Timestamp, mode: StopMode, since: Timestamp) -> Result<(), (Law, String)> {
         if !self.owner.has_ended() {
-            return cry(Law::S4, "told to stop, it goes on");
+            return Err((Law::S3, "told to stop, the owner of the processes goes on".to_owned()));
         }
         // What does not end in time is left to the next run of the host, by its record.
-        let is_late = self.now.since(since) >= options().stop_margin;
-        let is_left = is_late || mode == StopMode::Detach && self.left.survives;
-        let is_in_order = |tag| is_left && self.owner.books.holds(tag);
-        if self.ground.running().all(is_in_order) {
+        let is_late = now.since(since) >= options().stop_margin;
+        let is_in_order = |(tag, lifetime)| {
+            let is_left = mode == StopMode::Detach && lifetime == Lifetime::Surviving;
+            (is_late || is_left) && self.owner.books.holds(tag)
+        };
+        if self.ground.lifetimes().all(is_in_order) {
             return Ok(());
         }
-        cry(Law::S4, "it has ended, and a process runs that should not, or that no record finds")
+        Err((Law::S4, "it has ended, and a process runs that should not, or that no record finds".to_owned()))
     }
 
-    fn check_calm(&self) -> Result<(), Violation> {
+    fn check_calm(&self) -> Result<(), (Law, String)> {
         let Some(machine) = self.owner.machine() else {
-            return cry(Law::Shell4, "the owner of the processes does not live");
+            return Err((Law::Shell4, "the owner of the processes does not live".to_owned()));
         };
         let reports = machine.view().reports;
         let owns =
             |tag| reports.iter().any(|report| report.tag == tag && report.phase == ProcessPhase::Ready);
         if !self.ground.running().all(owns) {
-            return cry(Law::Prc9, format!("a process runs that nobody owns; known are {reports:?}"));
+            return Err((Law::Prc9, format!("a process runs that nobody owns; known are {reports:?}")));
         }
         if let Some(report) = reports.iter().find(|report| !self.ground.runs(report.tag)) {
-            return cry(Law::Prc9, format!("nothing of {} runs, and it is kept: {report:?}", report.name));
+            let what = format!("nothing of {} runs, and it is kept: {report:?}", report.name);
+            return Err((Law::Prc9, what));
         }
-        let is_kept = |tag: ProcessTag| reports.iter().any(|report| report.tag == tag);
-        if self.owner.books.read().iter().all(|record| is_kept(record.tag)) {
-            return Ok(());
+        let records = || self.owner.books.records();
+        if !records().all(|record| reports.iter().any(|report| report.tag == record.tag)) {
+            return Err((Law::Prc9, "a record is left of a process that is over".to_owned()));
         }
-        cry(Law::Prc9, "a record is left of a process that is over")
+        if !self.ground.running().all(|tag| self.owner.books.holds(tag)) {
+            return Err((Law::Prc9, "a process runs that has no record".to_owned()));
+        }
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::super::writes::Outcome;
 use crate::shell::StopMode;
 use crate::vocabulary::Attempt;
 
@@ -10,9 +11,11 @@ use crate::vocabulary::Attempt;
 pub struct ProcessesBounds {
     /// How many processes run already, each ready and with its record: an earlier run of the host left them.
     pub found: u8,
-    /// How often somebody wants the process launched.
+    /// How many names processes are launched under.
+    pub names: u8,
+    /// How often somebody wants a process launched.
     pub launches: u8,
-    /// How often somebody wants it ended, or wants to know what became of it.
+    /// How often somebody wants one ended, or wants to know what became of it.
     pub orders: u8,
     /// How often a launch or a sweep fails.
     pub faults: u8,
@@ -20,7 +23,7 @@ pub struct ProcessesBounds {
     pub exits: u8,
     /// How often the actor of a process falls.
     pub falls: u8,
-    /// How many commits fail.
+    /// How many commits fail, whether or not they took effect, and how many writes are refused at once.
     pub failures: u8,
     /// How many steps crash.
     pub crashes: u8,
@@ -28,7 +31,7 @@ pub struct ProcessesBounds {
     pub kills: u8,
     /// How often time passes until something is due.
     pub pauses: u8,
-    /// Whether the process outlives its host.
+    /// Whether processes outlive their host.
     pub survives: bool,
     /// In which ways the host may end, once.
     pub stops: &'static [StopMode],
@@ -38,6 +41,7 @@ impl ProcessesBounds {
     /// Nothing happens.
     pub const NONE: Self = Self {
         found: 0,
+        names: 1,
         launches: 0,
         orders: 0,
         faults: 0,
@@ -55,12 +59,12 @@ impl ProcessesBounds {
 /// What can happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessesEvent {
-    /// Somebody wants the process launched.
-    Launch,
+    /// Somebody wants the process of this number launched.
+    Launch(u8),
     /// Somebody wants it ended.
-    End,
+    End(u8),
     /// Somebody wants to know what became of it.
-    Recall,
+    Recall(u8),
     /// The actor of a process goes one step on, or what it is at fails.
     Act(Attempt, bool),
     /// A word of an actor arrives.
@@ -73,8 +77,10 @@ pub enum ProcessesEvent {
     Exit(usize),
     /// The actor of a process falls.
     Fall(Attempt),
-    /// What waits is on disk, or nothing of it.
-    Settle(bool),
+    /// So many of the waiting writes settle in this way.
+    Settle(u8, Outcome),
+    /// The next write will be refused at once.
+    RefuseNext,
     /// The records are read.
     Load,
     /// Time passes until something is due.
@@ -91,9 +97,9 @@ pub enum ProcessesEvent {
 impl fmt::Display for ProcessesEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Launch => f.write_str("launch"),
-            Self::End => f.write_str("end"),
-            Self::Recall => f.write_str("recall"),
+            Self::Launch(number) => write!(f, "launch driver-{number}"),
+            Self::End(number) => write!(f, "end driver-{number}"),
+            Self::Recall(number) => write!(f, "recall driver-{number}"),
             Self::Act(life, false) => write!(f, "act life={life}"),
             Self::Act(life, true) => write!(f, "fail life={life}"),
             Self::Deliver(life) => write!(f, "deliver life={life}"),
@@ -102,8 +108,10 @@ impl fmt::Display for ProcessesEvent {
             Self::Sweep(false) => f.write_str("sweep fails"),
             Self::Exit(place) => write!(f, "exit process={place}"),
             Self::Fall(life) => write!(f, "fall life={life}"),
-            Self::Settle(true) => f.write_str("settle"),
-            Self::Settle(false) => f.write_str("settle fails"),
+            Self::Settle(count, Outcome::Written) => write!(f, "settle {count}"),
+            Self::Settle(count, Outcome::Failed) => write!(f, "settle {count} fails"),
+            Self::Settle(count, Outcome::FailedButWritten) => write!(f, "settle {count} fails-but-is-there"),
+            Self::RefuseNext => f.write_str("refuse-next"),
             Self::Load => f.write_str("load"),
             Self::Pass => f.write_str("pass-until-due"),
             Self::Crash => f.write_str("crash-next processes"),

@@ -50,6 +50,8 @@ struct Actor {
 pub(super) struct Ground {
     running: BTreeMap<ProcessTag, Running>,
     actors: BTreeMap<Attempt, Actor>,
+    /// Whether the host ends and leaves in place what outlives it.
+    pub(super) is_let_go: bool,
     pub(super) verdict: Verdict,
 }
 
@@ -63,6 +65,10 @@ impl Ground {
     // === What is ordered ===
 
     pub(super) fn start(&mut self, life: Attempt, config: ProcessConfig) {
+        let name = &config.record.name;
+        if self.actors.values().any(|actor| actor.is_of(name) && actor.at != At::Over) {
+            self.verdict.cry(Law::Prc4, || format!("a second actor of {name} is started beside the first"));
+        }
         let actor = Actor {
             config,
             at: At::Begun,
@@ -103,6 +109,7 @@ impl Ground {
     /// The host is killed: what is bound to it ends with it, and whatever else runs goes on.
     pub(super) fn next_run(&mut self) {
         self.actors.clear();
+        self.is_let_go = false;
         self.running.retain(|_, process| process.lifetime == Lifetime::Surviving);
     }
 
@@ -113,16 +120,18 @@ impl Ground {
         self.running.keys().copied()
     }
 
+    /// The processes that run, and how long each goes on.
+    pub(super) fn lifetimes(&self) -> impl Iterator<Item = (ProcessTag, Lifetime)> + '_ {
+        self.running.iter().map(|(tag, process)| (*tag, process.lifetime))
+    }
+
     pub(super) fn runs(&self, tag: ProcessTag) -> bool {
         self.running.contains_key(&tag)
     }
 
     /// A process ends by itself.
-    pub(super) fn exit(&mut self, place: usize) {
-        let tag = self.running().nth(place);
-        if let Some(tag) = tag {
-            self.running.remove(&tag);
-        }
+    pub(super) fn exit(&mut self, tag: ProcessTag) {
+        self.running.remove(&tag);
     }
 
     /// The actors that have something to do.
@@ -156,17 +165,20 @@ impl Ground {
         }
     }
 
-    /// An actor goes one step on. What it is at fails if it `fails`.
-    pub(super) fn act(&mut self, life: Attempt, fails: bool) {
-        let Some(mut actor) = self.actors.remove(&life) else { return };
-        match actor.at {
+    /// An actor goes one step on. What it is at fails if it `fails`. Gives the launch that began with that.
+    pub(super) fn act(&mut self, life: Attempt, fails: bool) -> Option<ProcessTag> {
+        let mut actor = self.actors.remove(&life)?;
+        let before = actor.at;
+        match before {
             At::Begun if actor.config.spec.is_some() => self.spawn(&mut actor, fails),
             At::Begun => self.look(&mut actor),
             At::Spawned => self.get_ready(&mut actor, fails),
             At::Watching => self.watch(&mut actor),
             At::Over => {}
         }
+        let born = (before == At::Begun && actor.at == At::Spawned).then_some(actor.config.record.tag);
         self.actors.insert(life, actor);
+        born
     }
 
     fn spawn(&mut self, actor: &mut Actor, fails: bool) {
@@ -229,6 +241,10 @@ impl Ground {
         if is_left && !actor.is_to_end {
             return actor.over(Over::Detached(record.positions));
         }
+        if self.is_let_go && record.lifetime == Lifetime::Surviving && !actor.is_to_end {
+            let name = &record.name;
+            self.verdict.cry(Law::S3, || format!("the host lets go of {name}, and it is ended"));
+        }
         self.running.remove(&record.tag);
         actor.said.push_back(ProcessNews::Stopping);
         actor.ended(Why::Asked);
@@ -267,6 +283,10 @@ impl Ground {
 }
 
 impl Actor {
+    fn is_of(&self, name: &ProcessName) -> bool {
+        self.config.record.name == *name
+    }
+
     fn is_gone(&self) -> bool {
         self.at == At::Over && self.said.is_empty()
     }

@@ -5,10 +5,12 @@ mod ground;
 
 mod laws;
 
-mod event;
-mod world;
+mod estate;
 
 mod ending;
+
+mod event;
+mod world;
 
 pub use event::{ProcessesBounds, ProcessesEvent};
 pub use laws::ProcessesLaws;

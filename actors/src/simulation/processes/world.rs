@@ -1,4 +1,4 @@
-//! The owner of the processes, its disk, one process and its actors: small enough to try every order.
+//! The owner of the processes, its disk, one or two processes and their actors: small enough to try every order.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -7,42 +7,27 @@ use std::time::Duration;
 
 use super::super::law::Law;
 use super::super::search::{Play, World};
-use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
+use super::super::witness::{Verdict, Violation, cry, found};
+use super::super::writes::Outcome;
 use super::disk::ProcessesDisk;
+use super::estate::Estate;
 use super::event::{ProcessesBounds, ProcessesEvent};
 use super::ground::{Ground, identity};
-use super::laws::ProcessesLaws;
 use crate::process::{Executable, Lifetime, ProcessName, ProcessRecord, ProcessSpec, ProcessTag};
-use crate::processes::{
-    LaunchProcess, ProcessReported, Processes, ProcessesCall, ProcessesOptions, ProcessesOutcome,
-    RecallProcess, StopProcess,
-};
-use crate::shell::{Message, StopMode};
-use crate::vocabulary::{Attempt, Moment, Timestamp};
-
-type Owner = StandIn<Processes, ProcessesDisk, ProcessesLaws>;
-
-/// Whose answers nobody waits for: actors that tell how their processes do.
-const NOBODY: u64 = 0;
+use crate::processes::{LaunchProcess, Processes, RecallProcess, StopProcess};
+use crate::shell::Message;
+use crate::vocabulary::Timestamp;
 
 /// The world, with what may still happen.
 #[derive(Debug, Clone)]
 pub struct ProcessesWorld {
-    pub(super) owner: Owner,
-    tamper: Option<Rc<dyn Tamper<Processes>>>,
-    pub(super) ground: Ground,
-    pub(super) now: Timestamp,
-    pub(super) left: ProcessesBounds,
-    /// How many lives the owner has had; each begins with other random numbers.
-    lives: u64,
-    sweep: Option<(u64, Vec<ProcessTag>)>,
-    await_endings: Option<u64>,
+    estate: Estate,
+    now: Timestamp,
+    left: ProcessesBounds,
     askers: u64,
-    pub(super) unanswered: BTreeSet<u64>,
-    /// In which way the host ends, and since when.
-    pub(super) stopped: Option<(StopMode, Timestamp)>,
+    unanswered: BTreeSet<u64>,
+    verdict: Verdict,
 }
 
 impl ProcessesWorld {
@@ -56,26 +41,15 @@ impl ProcessesWorld {
             disk.leave(record);
         }
         let mut world = Self {
-            owner: owner(disk, tamper.clone()),
-            tamper,
-            ground,
+            estate: Estate::new(disk, ground, tamper),
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
-            lives: 0,
-            sweep: None,
-            await_endings: None,
-            askers: NOBODY,
+            askers: 0,
             unanswered: BTreeSet::new(),
-            stopped: None,
+            verdict: Verdict::NONE,
         };
-        world.load();
-        // Nothing that could be broken has happened before its first step.
-        let _ = world.hear();
+        world.estate.load(world.now);
         world
-    }
-
-    const fn moment(&self) -> Moment {
-        Moment { now: self.now, random: self.lives << 36 }
     }
 
     fn spec(&self) -> Arc<ProcessSpec> {
@@ -84,171 +58,94 @@ impl ProcessesWorld {
         Arc::new(spec)
     }
 
-    fn load(&mut self) {
-        self.lives += 1;
-        (self.sweep, self.await_endings) = (None, None);
-        let image = self.owner.books.read();
-        self.owner.loaded(self.moment(), image);
-    }
-
-    fn kill(&mut self, reached: usize) {
-        let mut disk = self.owner.books.clone();
-        disk.begin_run(reached);
-        let verdict = self.owner.witness.clone();
-        self.owner = owner(disk, self.tamper.clone());
-        self.owner.witness = verdict;
-        self.ground.next_run();
-        self.unanswered.clear();
-        self.stopped = None;
-        self.load();
-    }
-
     fn ask<Q: Message<Processes>>(&mut self, message: Q) {
         self.askers += 1;
         self.unanswered.insert(self.askers);
-        self.owner.ask(self.moment(), self.askers, message.into_ask());
-    }
-
-    fn deliver(&mut self, life: Attempt) {
-        if let Some((name, news)) = self.ground.take_word(life) {
-            let word = ProcessReported { life, name, news };
-            self.owner.ask(self.moment(), NOBODY, word.into_ask());
-        }
-    }
-
-    fn returned(&mut self, call: u64, outcome: ProcessesOutcome) {
-        self.owner.returned(self.moment(), call, Ok(outcome));
-    }
-
-    fn sweep(&mut self, is_done: bool) -> Result<(), Violation> {
-        let Some((call, known)) = self.sweep.take() else { return Ok(()) };
-        let swept = if is_done {
-            let is_recorded = |tag| !known.contains(&tag) && self.owner.books.holds(tag);
-            if self.ground.running().any(is_recorded) {
-                return cry(Law::Prc9, "a process whose record is on disk is swept away");
-            }
-            self.ground.sweep(&known);
-            Ok(Vec::new())
-        } else {
-            Err("the processes cannot be looked at".to_owned())
-        };
-        self.returned(call, ProcessesOutcome::Swept(swept));
-        Ok(())
-    }
-
-    fn settle_disk(&mut self, is_written: bool) {
-        if let Some(settlement) = self.owner.books.settle(is_written) {
-            self.owner.settled(self.moment(), settlement);
-        }
-    }
-
-    /// When something is due next.
-    fn due(&self) -> Option<Timestamp> {
-        self.owner.next_timer().into_iter().chain(self.owner.pauses_until()).min()
+        self.estate.ask(self.now, self.askers, message);
     }
 
     fn pass(&mut self) {
-        self.now = self.due().unwrap_or(self.now).max(self.now);
-        if self.owner.pauses_until().is_some_and(|until| until <= self.now) {
-            self.owner.wake();
-        }
-        self.owner.timers_due(self.moment());
+        self.now = self.estate.due().unwrap_or(self.now).max(self.now);
+        self.estate.time_passes(self.now);
     }
-
-    // === What leaves ===
 
     fn hear(&mut self) -> Result<(), Violation> {
-        let mut left = Vec::new();
-        loop {
-            self.owner.take_left(&mut left);
-            if left.is_empty() {
-                break;
-            }
-            left.drain(..).try_for_each(|left| self.take_in(left))?;
-        }
-        for tag in self.owner.books.take_retired() {
-            if self.ground.runs(tag) {
-                return cry(Law::Prc9, "a record is gone, and its process runs");
+        for asker in std::mem::take(&mut self.estate.answered) {
+            if !self.unanswered.remove(&asker) {
+                self.verdict.cry(Law::Shell7, || format!("question {asker} was answered twice"));
             }
         }
-        if self.owner.has_ended() {
+        if self.estate.owner.has_ended() {
             self.unanswered.clear();
         }
-        let laws = self.owner.witness.verdict.broken();
-        found(laws.or_else(|| self.ground.verdict.broken()))
+        self.verdict.heard_of(self.estate.broken());
+        found(self.verdict.broken())
     }
 
-    fn take_in(&mut self, left: Left<Processes>) -> Result<(), Violation> {
-        match left {
-            Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
-                if asker != NOBODY && !self.unanswered.remove(&asker) {
-                    return cry(Law::Shell7, format!("question {asker} was answered twice"));
-                }
-            }
-            Left::Call { number, call, .. } => return self.called(number, call),
-            Left::Answer(None, _) => return cry(Law::Shell7, NOBODY_WAITS),
-            Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
+    fn orders(&self, events: &mut Vec<ProcessesEvent>) {
+        if self.left.launches > 0 {
+            events.extend((0..self.left.names).map(ProcessesEvent::Launch));
         }
-        Ok(())
+        if self.left.orders > 0 {
+            events.extend((0..self.left.names).map(ProcessesEvent::End));
+            events.extend((0..self.left.names).map(ProcessesEvent::Recall));
+        }
     }
 
-    fn called(&mut self, number: u64, call: ProcessesCall) -> Result<(), Violation> {
-        match call {
-            ProcessesCall::Sweep { known } => {
-                self.sweep = Some((number, known));
-                return Ok(());
-            }
-            ProcessesCall::AwaitEndings => {
-                self.await_endings = Some(number);
-                return Ok(());
-            }
-            ProcessesCall::Release => self.ground.release(),
-            ProcessesCall::Start { life, config } => {
-                if config.spec.is_some() && !self.owner.books.holds(config.record.tag) {
-                    return cry(Law::Prc9, "a process is started whose intent is not on disk");
-                }
-                self.ground.start(life, *config);
-            }
-            ProcessesCall::End { life, .. } => self.ground.end(life),
-            ProcessesCall::Stop { life, mode } => self.ground.stop(life, mode),
+    fn writes(&self, events: &mut Vec<ProcessesEvent>) {
+        let waiting = u8::try_from(self.estate.waiting()).unwrap_or(u8::MAX);
+        if waiting > 0 {
+            events.push(ProcessesEvent::Settle(waiting, Outcome::Written));
         }
-        self.returned(number, ProcessesOutcome::Done);
-        Ok(())
+        // Without a failure or an end of the host it makes no difference whether two commits or one write the same.
+        if waiting > 1 && (self.left.failures > 0 || self.left.kills > 0) {
+            events.push(ProcessesEvent::Settle(1, Outcome::Written));
+        }
+        if self.left.failures > 0 {
+            let failed = |count| {
+                [Outcome::Failed, Outcome::FailedButWritten]
+                    .map(|outcome| ProcessesEvent::Settle(count, outcome))
+            };
+            if waiting > 0 {
+                events.extend(failed(1));
+            }
+            if waiting > 1 {
+                events.extend(failed(waiting));
+            }
+            events.push(ProcessesEvent::RefuseNext);
+        }
+        if self.left.kills > 0 {
+            events.extend((0..=usize::from(waiting)).map(ProcessesEvent::Kill));
+        }
     }
 }
 
 impl World for ProcessesWorld {
     fn events(&self) -> Vec<ProcessesEvent> {
-        if self.owner.has_ended() {
+        let Estate { owner, ground, .. } = &self.estate;
+        if owner.has_ended() {
             return Vec::new();
         }
-        let mut events: Vec<_> = self.ground.busy().map(|life| ProcessesEvent::Act(life, false)).collect();
-        events.extend(self.ground.speaking().map(ProcessesEvent::Deliver));
+        let mut events: Vec<_> = ground.busy().map(|life| ProcessesEvent::Act(life, false)).collect();
+        events.extend(ground.speaking().map(ProcessesEvent::Deliver));
         if self.left.faults > 0 {
-            events.extend(self.ground.launching().map(|life| ProcessesEvent::Act(life, true)));
+            events.extend(ground.launching().map(|life| ProcessesEvent::Act(life, true)));
         }
         if self.left.exits > 0 {
-            events.extend((0..self.ground.running().count()).map(ProcessesEvent::Exit));
+            events.extend((0..ground.running().count()).map(ProcessesEvent::Exit));
         }
         if self.left.falls > 0 {
-            events.extend(self.ground.standing().map(ProcessesEvent::Fall));
+            events.extend(ground.standing().map(ProcessesEvent::Fall));
         }
-        let waiting = self.owner.books.waiting();
-        if self.left.kills > 0 {
-            events.extend((0..=waiting).map(ProcessesEvent::Kill));
-        }
+        self.writes(&mut events);
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
-        maybe(self.await_endings.is_some() && self.ground.has_endings(), ProcessesEvent::Endings);
-        maybe(self.sweep.is_some(), ProcessesEvent::Sweep(true));
-        maybe(self.sweep.is_some() && self.left.faults > 0, ProcessesEvent::Sweep(false));
-        maybe(waiting > 0, ProcessesEvent::Settle(true));
-        maybe(waiting > 0 && self.left.failures > 0, ProcessesEvent::Settle(false));
-        maybe(self.owner.is_loading(), ProcessesEvent::Load);
-        maybe(self.left.launches > 0, ProcessesEvent::Launch);
-        maybe(self.left.orders > 0, ProcessesEvent::End);
-        maybe(self.left.orders > 0, ProcessesEvent::Recall);
-        maybe(self.left.pauses > 0 && self.due().is_some(), ProcessesEvent::Pass);
-        maybe(self.left.crashes > 0 && !self.owner.is_fuse_lit(), ProcessesEvent::Crash);
+        maybe(self.estate.has_endings(), ProcessesEvent::Endings);
+        maybe(self.estate.is_sweeping(), ProcessesEvent::Sweep(true));
+        maybe(self.estate.is_sweeping() && self.left.faults > 0, ProcessesEvent::Sweep(false));
+        maybe(owner.is_loading(), ProcessesEvent::Load);
+        maybe(self.left.pauses > 0 && self.estate.due().is_some(), ProcessesEvent::Pass);
+        maybe(self.left.crashes > 0 && !owner.is_fuse_lit(), ProcessesEvent::Crash);
+        self.orders(&mut events);
         events.extend(self.left.stops.iter().map(|mode| ProcessesEvent::Stop(*mode)));
         events
     }
@@ -262,65 +159,66 @@ impl Play for ProcessesWorld {
     }
 
     fn take(&mut self, event: &ProcessesEvent) -> Result<(), Violation> {
-        let left = &mut self.left;
+        let (left, now) = (&mut self.left, self.now);
         match *event {
-            ProcessesEvent::Launch => {
+            ProcessesEvent::Launch(number) => {
                 left.launches -= 1;
-                let (name, spec) = (name(), self.spec());
-                self.ask(LaunchProcess { name, spec });
+                let spec = self.spec();
+                self.ask(LaunchProcess { name: numbered(number), spec });
             }
-            ProcessesEvent::End => {
+            ProcessesEvent::End(number) => {
                 left.orders -= 1;
-                self.ask(StopProcess { name: name(), tag: None, grace: Duration::from_secs(5) });
+                self.ask(StopProcess { name: numbered(number), tag: None, grace: Duration::from_secs(5) });
             }
-            ProcessesEvent::Recall => {
+            ProcessesEvent::Recall(number) => {
                 left.orders -= 1;
-                self.ask(RecallProcess { name: name() });
+                self.ask(RecallProcess { name: numbered(number) });
             }
             ProcessesEvent::Act(life, fails) => {
                 left.faults -= u8::from(fails);
-                self.ground.act(life, fails);
+                self.estate.act(life, fails);
             }
-            ProcessesEvent::Deliver(life) => self.deliver(life),
-            ProcessesEvent::Endings => {
-                if let Some(call) = self.await_endings.take() {
-                    let ended = self.ground.take_endings();
-                    self.returned(call, ProcessesOutcome::Ended(ended));
-                }
-            }
+            ProcessesEvent::Deliver(life) => self.estate.deliver(now, life),
+            ProcessesEvent::Endings => self.estate.deliver_endings(now),
             ProcessesEvent::Sweep(is_done) => {
                 left.faults -= u8::from(!is_done);
-                self.sweep(is_done)?;
+                self.estate.sweep(now, is_done);
             }
             ProcessesEvent::Exit(place) => {
                 left.exits -= 1;
-                self.ground.exit(place);
+                let tag = self.estate.ground.running().nth(place);
+                tag.into_iter().for_each(|tag| self.estate.ground.exit(tag));
             }
             ProcessesEvent::Fall(life) => {
                 left.falls -= 1;
-                self.ground.fall(life);
+                self.estate.ground.fall(life);
             }
-            ProcessesEvent::Settle(is_written) => {
-                left.failures -= u8::from(!is_written);
-                self.settle_disk(is_written);
+            ProcessesEvent::Settle(count, outcome) => {
+                left.failures -= u8::from(outcome != Outcome::Written);
+                self.estate.settle(now, usize::from(count), outcome);
             }
-            ProcessesEvent::Load => self.load(),
+            ProcessesEvent::RefuseNext => {
+                left.failures -= 1;
+                self.estate.owner.books.refuse_next();
+            }
+            ProcessesEvent::Load => self.estate.load(now),
             ProcessesEvent::Pass => {
                 left.pauses = left.pauses.saturating_sub(1);
                 self.pass();
             }
             ProcessesEvent::Crash => {
                 left.crashes -= 1;
-                self.owner.light_fuse();
+                self.estate.owner.light_fuse();
             }
             ProcessesEvent::Kill(reached) => {
                 left.kills -= 1;
-                self.kill(reached);
+                self.unanswered.clear();
+                self.estate.next_run(reached);
+                self.estate.load(now);
             }
             ProcessesEvent::Stop(mode) => {
                 left.stops = &[];
-                self.stopped = Some((mode, self.now));
-                self.owner.request_stop(self.moment(), mode);
+                self.estate.request_stop(now, mode);
             }
         }
         self.hear()
@@ -328,22 +226,22 @@ impl Play for ProcessesWorld {
 
     fn settle(&mut self) -> Result<(), Violation> {
         let mut calm = 0;
-        while calm < 12 && !self.owner.has_ended() {
-            let busy = self.ground.busy().next();
-            let speaking = self.ground.speaking().next();
-            let event = if self.owner.books.waiting() > 0 {
-                ProcessesEvent::Settle(true)
-            } else if self.owner.is_loading() {
+        while calm < 12 && !self.estate.owner.has_ended() {
+            let busy = self.estate.ground.busy().next();
+            let speaking = self.estate.ground.speaking().next();
+            let event = if self.estate.waiting() > 0 {
+                ProcessesEvent::Settle(u8::MAX, Outcome::Written)
+            } else if self.estate.owner.is_loading() {
                 ProcessesEvent::Load
             } else if let Some(life) = speaking {
                 ProcessesEvent::Deliver(life)
             } else if let Some(life) = busy {
                 ProcessesEvent::Act(life, false)
-            } else if self.await_endings.is_some() && self.ground.has_endings() {
+            } else if self.estate.has_endings() {
                 ProcessesEvent::Endings
-            } else if self.sweep.is_some() {
+            } else if self.estate.is_sweeping() {
                 ProcessesEvent::Sweep(true)
-            } else if self.due().is_some() {
+            } else if self.estate.due().is_some() {
                 calm += 1;
                 ProcessesEvent::Pass
             } else {
@@ -351,20 +249,12 @@ impl Play for ProcessesWorld {
             };
             self.take(&event)?;
         }
-        self.check_end()
+        if !self.unanswered.is_empty() {
+            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
+        }
+        self.estate.check_end(self.now);
+        found(self.estate.broken())
     }
-}
-
-pub(super) fn options() -> ProcessesOptions {
-    ProcessesOptions::new([0; 16])
-}
-
-fn owner(disk: ProcessesDisk, tamper: Option<Rc<dyn Tamper<Processes>>>) -> Owner {
-    StandIn::begin(options(), disk, ProcessesLaws::default(), Rules::default()).tampered_with(tamper)
-}
-
-fn name() -> ProcessName {
-    numbered(0)
 }
 
 fn numbered(number: u8) -> ProcessName {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::disk::Outcome;
+use super::super::writes::Outcome;
 
 /// How much may happen, of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@ mod questions;
 mod reading;
 mod world;
 
-pub use disk::{Outcome, RegistryDisk, Rows};
+pub use disk::{RegistryDisk, Rows};
 pub use event::{RegistryBounds, RegistryEvent};
 pub use laws::RegistryLaws;
 pub use world::RegistryWorld;

@@ -10,7 +10,8 @@ use super::super::search::{Play, World};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Verdict, Violation, cry, found};
-use super::disk::{Outcome, RegistryDisk};
+use super::super::writes::Outcome;
+use super::disk::RegistryDisk;
 use super::event::{RegistryBounds, RegistryEvent, name};
 use super::laws::RegistryLaws;
 use crate::registry::{

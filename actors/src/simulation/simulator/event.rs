@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::super::drivers::{Conduct, Order};
 use super::super::instances::Behaviour;
-use super::super::registry::Outcome;
+use super::super::writes::Outcome;
 use crate::vocabulary::Timestamp;
 
 /// One thing that happens, and when. Plugins and allocations are named by number, so that an event means the same when others

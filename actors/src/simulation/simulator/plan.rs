@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use self::agenda::{Once, Planned, once_of};
 use self::drivers::DriverTurn;
-use super::super::registry::Outcome;
+use super::super::writes::Outcome;
 use super::chance::Chance;
 use super::company::{Company, Signal};
 use super::event::{DriverDoing, Event, Happening};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::super::instances::{Behaviour, Errand, House, SetOut};
 use super::super::law::Law;
-use super::super::registry::Outcome;
 use super::super::search::Play;
 use super::super::witness::{Violation, found};
+use super::super::writes::Outcome;
 use super::company::{Company, Curtain, Signal};
 use super::event::{Event, Happening};
 use crate::instances::{AwaitRetired, CheckNow, Dispense};

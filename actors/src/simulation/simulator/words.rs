@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::drivers::{Conduct, Order};
-use super::super::registry::Outcome;
+use super::super::writes::Outcome;
 use super::Simulation;
 use super::drivers::is_unnumbered;
 use super::event::{DriverDoing, Event, Happening, plugin_text};
