@@ -1,6 +1,6 @@
 //! The gates of a running host: which of its actors waits for the disk, and when that is over.
 
-use callboard_actors::shell::{Journal, JournalEntry};
+use callboard_actors::shell::{Journal, JournalEntry, JournalLine};
 use tokio::sync::broadcast;
 
 /// How much of this may wait for the one who reads.
@@ -47,8 +47,8 @@ impl Gates {
     /// The journal from which this learns of them.
     pub(crate) fn journal(&self) -> Journal {
         let sender = self.0.clone();
-        Journal::new(move |actor, entry| {
-            let Some((turn, published)) = turn(&entry) else { return };
+        Journal::new(move |JournalLine { actor, published, entry }| {
+            let Some(turn) = turn(&entry) else { return };
             if sender.receiver_count() > 0 {
                 // Whoever read may have left just now.
                 let _ = sender.send(Gate { actor: actor.to_owned(), published, turn });
@@ -57,12 +57,13 @@ impl Gates {
     }
 }
 
-fn turn(entry: &JournalEntry<'_>) -> Option<(GateTurn, u64)> {
+fn turn(entry: &JournalEntry<'_>) -> Option<GateTurn> {
     match entry {
-        JournalEntry::Writing { write, published } => Some((GateTurn::Closes(*write), *published)),
-        JournalEntry::OnDisk { through, published } => Some((GateTurn::Opens(*through), *published)),
-        JournalEntry::WriteFailed { published, .. }
-        | JournalEntry::Ended { is_waiting: true, published, .. } => Some((GateTurn::Falls, *published)),
+        JournalEntry::Writing { write } => Some(GateTurn::Closes(*write)),
+        JournalEntry::OnDisk { through } => Some(GateTurn::Opens(*through)),
+        JournalEntry::WriteFailed { .. } | JournalEntry::Ended { is_waiting: true, .. } => {
+            Some(GateTurn::Falls)
+        }
         JournalEntry::Built { .. }
         | JournalEntry::Published { .. }
         | JournalEntry::Crashed { .. }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_actors::registry::RegistryView;
-use callboard_actors::shell::{Journal, JournalEntry};
+use callboard_actors::shell::{Journal, JournalEntry, JournalLine};
 use callboard_actors::vocabulary::AllocationId;
 use tokio::time::Instant;
 
@@ -70,7 +70,7 @@ impl Record {
     /// The journal in which the actors of a host write.
     pub(super) fn journal(&self) -> Journal {
         let record = self.clone();
-        Journal::new(move |actor, entry| record.pages().note(actor, &entry))
+        Journal::new(move |JournalLine { actor, entry, .. }| record.pages().note(actor, &entry))
     }
 
     /// Notes something that a voice says.
@@ -143,11 +143,11 @@ impl Pages {
                 let lines = self.teller.tell(*news);
                 lines.into_iter().for_each(|line| self.draw_line(line));
             }
-            JournalEntry::Writing { write, .. } => self.marks.push(Mark::GateCloses { actor, write: *write }),
-            JournalEntry::OnDisk { through, .. } => {
+            JournalEntry::Writing { write } => self.marks.push(Mark::GateCloses { actor, write: *write }),
+            JournalEntry::OnDisk { through } => {
                 self.marks.push(Mark::GateOpens { actor, through: *through });
             }
-            JournalEntry::WriteFailed { error, .. } => {
+            JournalEntry::WriteFailed { error } => {
                 self.marks.push(Mark::GatesFall { actor: actor.clone() });
                 self.sign(actor, Sign::Trouble, format!("not written: {error}"));
             }

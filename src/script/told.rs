@@ -20,7 +20,7 @@ pub(super) fn entry(entry: &JournalEntry<'_>) -> Option<String> {
     match entry {
         JournalEntry::Published { news } => self::news(*news),
         JournalEntry::Crashed { message } => Some(format!("crashed: {message}")),
-        JournalEntry::WriteFailed { error, .. } => Some(format!("could not write: {error}")),
+        JournalEntry::WriteFailed { error } => Some(format!("could not write: {error}")),
         JournalEntry::Built { is_rebuilt: true } => Some("was rebuilt from what is on disk".to_owned()),
         JournalEntry::Ended { ending: Ending::Normal, .. } => None,
         JournalEntry::Ended { ending, .. } => Some(format!("ended: {}", self::ending(ending))),

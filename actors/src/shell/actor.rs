@@ -11,7 +11,7 @@ use super::address::{Address, Asker, Door, Drill, Letter};
 use super::calls::{Calls, Returned, panic_message};
 use super::doing::Doing;
 use super::feed::FeedSender;
-use super::journal::JournalEntry;
+use super::journal::{JournalEntry, JournalLine};
 use super::machine::{AskId, Effect, Effects, Input, Machine, StopMode};
 use super::notice::DeadLetterCause;
 use super::outbox::{Item, Outbox};
@@ -289,7 +289,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             Ok(Written::Failed(error)) => Some(error),
             Err(panic) => Some(format!("the store crashed: {}", panic_message(&*panic))),
         };
-        self.note(|| JournalEntry::Writing { write: ticket.sequence, published: self.published });
+        self.note(|| JournalEntry::Writing { write: ticket.sequence });
         self.outbox.close_gate(ticket.sequence);
         failed
     }
@@ -297,7 +297,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     /// Notes what happens in the journal, if one is kept.
     pub(super) fn note<'a>(&self, entry: impl FnOnce() -> JournalEntry<'a>) {
         if let Some(journal) = &self.settings.journal {
-            journal.note(&self.door.name, entry());
+            let published = self.published;
+            journal.note(JournalLine { actor: &self.door.name, published, entry: entry() });
         }
     }
 

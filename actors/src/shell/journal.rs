@@ -6,6 +6,17 @@ use std::sync::Arc;
 
 use super::spawn::Ending;
 
+/// A line of the journal.
+#[derive(Debug)]
+pub struct JournalLine<'a> {
+    /// The name of an actor.
+    pub actor: &'a str,
+    /// How many news it had published by then.
+    pub published: u64,
+    /// What happened to it.
+    pub entry: JournalEntry<'a>,
+}
+
 /// One thing that happened to an actor.
 #[derive(Debug)]
 pub enum JournalEntry<'a> {
@@ -18,22 +29,16 @@ pub enum JournalEntry<'a> {
     Writing {
         /// The number of the write, among those of this actor.
         write: u64,
-        /// How many news it had published before.
-        published: u64,
     },
     /// Its writes up to this one are on disk, and what waited behind them may leave.
     OnDisk {
         /// The number of the last of them.
         through: u64,
-        /// How many news it had published before.
-        published: u64,
     },
     /// Its writes are lost, and what waited behind them is refused.
     WriteFailed {
         /// What the store said.
         error: &'a str,
-        /// How many news it had published before.
-        published: u64,
     },
     /// News leave it; their type is [`Machine::News`](super::Machine::News) of its machine.
     Published {
@@ -51,12 +56,10 @@ pub enum JournalEntry<'a> {
         ending: &'a Ending,
         /// Whether a write was still on its way, so that what waited behind it never leaves.
         is_waiting: bool,
-        /// How many news it had published before.
-        published: u64,
     },
 }
 
-type Note = dyn Fn(&str, JournalEntry<'_>) + Send + Sync;
+type Note = dyn Fn(JournalLine<'_>) + Send + Sync;
 
 /// Writes down what happens to the actors that have it among their [`Settings`](super::Settings). Clones write into the same
 /// journal.
@@ -64,13 +67,13 @@ type Note = dyn Fn(&str, JournalEntry<'_>) + Send + Sync;
 pub struct Journal(Arc<Note>);
 
 impl Journal {
-    /// A journal that hears the name of an actor and what happens to it, while it happens. It must not wait.
-    pub fn new(note: impl Fn(&str, JournalEntry<'_>) + Send + Sync + 'static) -> Self {
+    /// A journal that hears what happens to actors, while it happens. It must not wait.
+    pub fn new(note: impl Fn(JournalLine<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(note))
     }
 
-    pub(super) fn note(&self, actor: &str, entry: JournalEntry<'_>) {
-        (self.0)(actor, entry);
+    pub(super) fn note(&self, line: JournalLine<'_>) {
+        (self.0)(line);
     }
 }
 

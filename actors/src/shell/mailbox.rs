@@ -60,7 +60,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Settled> for Shell<M, D, S> {
         }
         match settled.outcome {
             Ok(()) => {
-                self.note(|| JournalEntry::OnDisk { through: settled.through, published: self.published });
+                self.note(|| JournalEntry::OnDisk { through: settled.through });
                 self.outbox.settle(settled.through);
             }
             // Later writes of an epoch fail with its first one, and that has been dealt with.

@@ -81,7 +81,7 @@ pub use doing::{Doing, NoDoing};
 pub use drills::Drills;
 pub use feed::{FeedItem, Subscription};
 pub use follow::{Followed, Follower};
-pub use journal::{Journal, JournalEntry};
+pub use journal::{Journal, JournalEntry, JournalLine};
 pub use ledger::{Database, Ledger};
 pub use machine::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, Never, StopMode};
 pub use notice::{DeadLetterCause, Notice, Notices};

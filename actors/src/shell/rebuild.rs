@@ -67,7 +67,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     /// Answers everyone who waited behind a write that failed.
     fn refuse(&mut self, behind: Vec<Item<M>>, error: &str) {
         let actor = self.door.name.clone();
-        self.note(|| JournalEntry::WriteFailed { error, published: self.published });
+        self.note(|| JournalEntry::WriteFailed { error });
         self.settings.notices.post(Notice::WriteFailed { actor: actor.clone(), error: error.to_owned() });
         for item in behind {
             match item {
@@ -186,8 +186,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     }
 
     pub(super) fn end(&mut self, ending: Ending, context: &mut Context<Self>) {
-        let (is_waiting, published) = (self.outbox.is_waiting(), self.published);
-        self.note(|| JournalEntry::Ended { ending: &ending, is_waiting, published });
+        let is_waiting = self.outbox.is_waiting();
+        self.note(|| JournalEntry::Ended { ending: &ending, is_waiting });
         self.abandon_life(AfterSettling::Load);
         self.phase = Phase::Ended;
         self.ending.set(ending);
