@@ -2,11 +2,12 @@
 
 use std::io;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use callboard_proto::admin::v1 as wire;
 use clap::Args;
 use serde_json::json;
+use tokio::time::{Instant, sleep_until};
 
 use super::drawing::{Drawing, drawing};
 use super::target::{TargetArgs, TargetError};
@@ -17,6 +18,8 @@ use crate::timeline::{Drawer, Page};
 
 /// How many lines of a running host are drawn at most.
 const MARKS_MAX: usize = 500;
+/// How long a line may wait until it stands in the picture, with those that come meanwhile.
+const DRAWN_WITHIN: Duration = Duration::from_millis(100);
 
 /// What can be said to a command without a name.
 #[derive(Debug, Args)]
@@ -191,16 +194,40 @@ async fn watch_timeline(mut client: AdminClient, gates: bool) -> Result<(), AskE
     Ok(())
 }
 
-/// Draws what is said, anew after each line, so that the file is whole whenever this is ended. Of a long run the end is drawn.
+/// Draws what is said, anew soon after something was, so that the file is whole whenever this is ended. Of a long run the end is
+/// drawn.
 async fn draw_timeline(mut client: AdminClient, drawing: &Drawing) -> Result<(), AskError> {
     let mut told = client.timeline(true).await?;
     let mut drawer = Drawer::new("a running host");
-    while let Some(said) = told.next().await? {
-        drawer.draw(&said);
-        drawer.keep(MARKS_MAX);
-        drawing.draw(drawer.picture()).map_err(AskError::Drawing)?;
+    let mut due = None;
+    loop {
+        let said = tokio::select! {
+            biased;
+            () = at(due) => None,
+            said = told.next() => Some(said),
+        };
+        if let Some(Ok(Some(said))) = said {
+            drawer.draw(&said);
+            drawer.keep(MARKS_MAX);
+            due = due.or_else(|| Some(Instant::now() + DRAWN_WITHIN));
+            continue;
+        }
+        // It is time to draw what was said, or nothing more comes.
+        if due.take().is_some() {
+            drawing.draw(drawer.picture()).map_err(AskError::Drawing)?;
+        }
+        if let Some(ended) = said {
+            return ended.map(|_| ()).map_err(AskError::from);
+        }
     }
-    Ok(())
+}
+
+/// Waits until then, or for ever.
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn watch_timeline_in_json(mut client: AdminClient, gates: bool) -> Result<(), AskError> {
