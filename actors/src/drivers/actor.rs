@@ -1,11 +1,10 @@
 //! What the owner of the drivers does: it holds their actors and those of their eventors.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
+use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use tokio::sync::{Mutex, mpsc};
 
 use super::messages::{DriverReported, DriversNews, EventorSaid};
 use super::state::{
@@ -16,7 +15,8 @@ use crate::driver::{
 };
 use crate::eventor::{self, Attend, Eventor, EventorOptions, Forget, RecentOf, TaskEventSink, Watch};
 use crate::shell::{
-    Address, Doing, Running, Settings, StopMode, Store, Ticket, Written, start as start_machine,
+    Address, AskError, Child, Children, Doing, Running, Settings, StopMode, Store, Ticket, Written,
+    start as start_machine,
 };
 use crate::vocabulary::{Attempt, DriverName};
 
@@ -34,16 +34,13 @@ pub fn start(
     memory: DriversMemory,
     settings: Settings,
 ) -> Running {
-    let (ended, endings) = mpsc::unbounded_channel();
     let hands = Hands {
         address: address.clone(),
         processes,
         generations: memory.generations.clone(),
         eventor: options.eventor,
-        children: Rc::default(),
+        children: Children::default(),
         settings: settings.clone(),
-        ended,
-        endings: Rc::new(Mutex::new(endings)),
     };
     let settings = Settings { calls_running_max: ORDERS_MAX, calls_waiting_max: ORDERS_MAX, ..settings };
     start_machine(address, options, hands, memory, settings)
@@ -69,43 +66,36 @@ impl Store<Drivers> for DriversMemory {
     }
 }
 
-enum Child {
+/// Where a child is talked to.
+enum ChildAddress {
     Driver(Address<Driver>),
     Eventor(Address<Eventor>),
 }
-
-struct Held {
-    child: Child,
-    running: Running,
-}
-
-/// The actors that have not ended, by their life.
-type Children = Rc<RefCell<HashMap<Attempt, Held>>>;
 
 struct Hands {
     address: Address<Drivers>,
     processes: Rc<dyn ProcessOwner>,
     generations: Generations,
     eventor: EventorOptions,
-    children: Children,
+    children: Children<ChildAddress, ChildEnded>,
     settings: Settings,
-    ended: mpsc::UnboundedSender<ChildEnded>,
-    endings: Rc<Mutex<mpsc::UnboundedReceiver<ChildEnded>>>,
 }
 
 impl Doing<Drivers> for Hands {
     fn call(&mut self, call: DriversCall) -> LocalBoxFuture<'static, DriversOutcome> {
         match call {
-            DriversCall::AwaitEndings => return self.await_endings(),
+            DriversCall::AwaitEndings => {
+                return self.children.endings().map(DriversOutcome::Ended).boxed_local();
+            }
             DriversCall::AskTroubles(life, _, _) => return self.ask_troubles(life),
             DriversCall::AskRecent(life, task, _) => return self.ask_recent(life, task),
-            DriversCall::Sweep => self.kill_all(),
+            DriversCall::Sweep => self.children.kill_all(),
             DriversCall::StartDriver(life, config) => self.start_driver(life, *config),
             DriversCall::StartEventor(life, driver) => self.start_eventor(life, driver),
-            DriversCall::Stop(life, mode) => self.with(life, |held| held.running.request_stop(mode)),
-            DriversCall::Kill(life) => self.with(life, |held| held.running.kill()),
-            DriversCall::RestartNow(life) => self.with(life, |held| {
-                if let Child::Driver(address) = &held.child {
+            DriversCall::Stop(life, mode) => self.with(life, |child| child.running.request_stop(mode)),
+            DriversCall::Kill(life) => self.with(life, |child| child.running.kill()),
+            DriversCall::RestartNow(life) => self.with(life, |child| {
+                if let ChildAddress::Driver(address) = &child.address {
                     // One that has ended already is heard of by its ending.
                     let _ = address.notify(RestartNow);
                 }
@@ -153,7 +143,7 @@ impl Hands {
         let processes = Rc::clone(&self.processes);
         let generations = self.generations.clone();
         let running = driver::start(&address, config, processes, generations, told, self.settings.clone());
-        self.hold(life, driver, ChildKind::Driver, Held { child: Child::Driver(address), running });
+        self.hold(life, driver, ChildKind::Driver, (ChildAddress::Driver(address), running));
     }
 
     fn start_eventor(&mut self, life: Attempt, driver: DriverName) {
@@ -163,29 +153,27 @@ impl Hands {
             let _ = parent.notify(EventorSaid { driver: name.clone(), life, news: Clone::clone(news) });
         };
         let running = eventor::start(&address, self.eventor, told, self.settings.clone());
-        self.hold(life, driver, ChildKind::Eventor, Held { child: Child::Eventor(address), running });
+        self.hold(life, driver, ChildKind::Eventor, (ChildAddress::Eventor(address), running));
     }
 
-    fn hold(&mut self, life: Attempt, driver: DriverName, kind: ChildKind, held: Held) {
-        let (ended, ending, children) = (self.ended.clone(), held.running.ended(), Rc::clone(&self.children));
-        self.children.borrow_mut().insert(life, held);
-        actix_rt::spawn(async move {
-            let ending = ending.await;
-            children.borrow_mut().remove(&life);
-            // Nobody listens any more when the owner has ended.
-            let _ = ended.send(ChildEnded { driver, kind, life, ending });
-        });
+    fn hold(
+        &self,
+        life: Attempt,
+        driver: DriverName,
+        kind: ChildKind,
+        (address, running): (ChildAddress, Running),
+    ) {
+        let tell = move |ending| ChildEnded { driver, kind, life, ending };
+        self.children.hold(life, address, running, tell);
     }
 
-    fn with(&self, life: Attempt, order: impl FnOnce(&Held)) {
-        if let Some(held) = self.children.borrow().get(&life) {
-            order(held);
-        }
+    fn with(&self, life: Attempt, order: impl FnOnce(&Child<ChildAddress>)) {
+        self.children.with(life, order);
     }
 
     fn with_eventor(&self, life: Attempt, order: impl FnOnce(&Address<Eventor>)) {
-        self.with(life, |held| {
-            if let Child::Eventor(address) = &held.child {
+        self.with(life, |child| {
+            if let ChildAddress::Eventor(address) = &child.address {
                 order(address);
             }
         });
@@ -201,57 +189,38 @@ impl Hands {
     }
 
     fn ask_troubles(&self, life: Attempt) -> LocalBoxFuture<'static, DriversOutcome> {
-        let asked = match self.children.borrow().get(&life).map(|held| &held.child) {
-            Some(Child::Driver(address)) => Some(address.ask(DescribeTroubles)),
-            Some(Child::Eventor(_)) | None => None,
-        };
-        Box::pin(async move {
-            let told = match asked {
-                Some(asked) => asked.await.unwrap_or_default(),
-                None => Vec::<Folded>::new(),
-            };
-            DriversOutcome::Told(told)
-        })
+        let asked = self.children.with(life, |child| match &child.address {
+            ChildAddress::Driver(address) => Some(address.ask(DescribeTroubles)),
+            ChildAddress::Eventor(_) => None,
+        });
+        told(asked.flatten())
     }
 
     fn ask_recent(&self, life: Attempt, task: TaskKey) -> LocalBoxFuture<'static, DriversOutcome> {
-        let asked = match self.children.borrow().get(&life).map(|held| &held.child) {
-            Some(Child::Eventor(address)) => Some(address.ask(RecentOf { task })),
-            Some(Child::Driver(_)) | None => None,
-        };
-        Box::pin(async move {
-            let told = match asked {
-                Some(asked) => asked.await.unwrap_or_default(),
-                None => Vec::<Folded>::new(),
-            };
-            DriversOutcome::Told(told)
-        })
-    }
-
-    fn await_endings(&self) -> LocalBoxFuture<'static, DriversOutcome> {
-        let endings = Rc::clone(&self.endings);
-        Box::pin(async move {
-            let mut endings = endings.lock().await;
-            let mut all = Vec::new();
-            all.extend(endings.recv().await);
-            all.extend(std::iter::from_fn(|| endings.try_recv().ok()));
-            DriversOutcome::Ended(all)
-        })
-    }
-
-    fn kill_all(&self) {
-        for held in self.children.borrow().values() {
-            held.running.kill();
-        }
+        let asked = self.children.with(life, |child| match &child.address {
+            ChildAddress::Eventor(address) => Some(address.ask(RecentOf { task })),
+            ChildAddress::Driver(_) => None,
+        });
+        told(asked.flatten())
     }
 }
 
+/// What a child answers, or nothing if it is not there any more.
+fn told(
+    asked: Option<impl Future<Output = Result<Vec<Folded>, AskError>> + 'static>,
+) -> LocalBoxFuture<'static, DriversOutcome> {
+    Box::pin(async move {
+        let told = match asked {
+            Some(asked) => asked.await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        DriversOutcome::Told(told)
+    })
+}
+
 impl Drop for Hands {
-    /// No child outlives its owner, however that ends (S4).
+    /// However the owner ends, what its children hold goes on: they hear of it before they are ended.
     fn drop(&mut self) {
-        for held in self.children.borrow().values() {
-            held.running.request_stop(StopMode::Detach);
-            held.running.kill();
-        }
+        let () = self.children.look(|_, child| child.running.request_stop(StopMode::Detach));
     }
 }

@@ -1,18 +1,15 @@
 //! What the supervisor of the instances does: it holds their actors.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
-
+use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use tokio::sync::{Mutex, mpsc};
 
 use super::messages::{InstanceReported, InstancesNews};
 use super::state::{ChildEnded, Instances, InstancesCall, InstancesOptions, InstancesOutcome, RegistryItem};
 use crate::instance::{self, Half, Instance, InstanceConfig, LookNow, Retire};
 use crate::registry::{Registry, RegistryNews};
 use crate::shell::{
-    Address, AskError, Doing, FeedItem, Follower, Machine, NoStore, Running, Settings, start as start_machine,
+    Address, AskError, Children, Doing, FeedItem, Follower, Machine, NoStore, Running, Settings,
+    start as start_machine,
 };
 use crate::vocabulary::Attempt;
 
@@ -30,14 +27,11 @@ pub fn start(
     options: InstancesOptions,
     settings: Settings,
 ) -> Running {
-    let (ended, endings) = mpsc::unbounded_channel();
     let hands = Hands {
         address: address.clone(),
         registry: Follower::new(registry),
-        children: Rc::default(),
+        children: Children::default(),
         settings: settings.clone(),
-        ended,
-        endings: Rc::new(Mutex::new(endings)),
     };
     // A look that hangs may keep nobody's instance from being started.
     let calls_running_max = settings.calls_running_max.max(options.waiting_max.saturating_add(64));
@@ -45,47 +39,33 @@ pub fn start(
     start_machine(address, options, hands, NoStore, settings)
 }
 
-/// The actor of one instance.
-struct Held {
-    address: Address<Instance>,
-    running: Running,
-}
-
-/// The actors that have not ended, by the life of their instance.
-type Children = Rc<RefCell<HashMap<Attempt, Held>>>;
-
 struct Hands {
     address: Address<Instances>,
     registry: Follower<Registry>,
-    children: Children,
+    children: Children<Address<Instance>, ChildEnded>,
     settings: Settings,
-    ended: mpsc::UnboundedSender<ChildEnded>,
-    endings: Rc<Mutex<mpsc::UnboundedReceiver<ChildEnded>>>,
 }
 
 impl Doing<Instances> for Hands {
     fn call(&mut self, call: InstancesCall) -> LocalBoxFuture<'static, InstancesOutcome> {
         match call {
             InstancesCall::Follow { afresh } => return self.follow(afresh),
-            InstancesCall::AwaitEndings => return self.await_endings(),
+            InstancesCall::AwaitEndings => {
+                return self.children.endings().map(InstancesOutcome::Ended).boxed_local();
+            }
             InstancesCall::Look { life, .. } => return self.look(life),
             InstancesCall::Describe => {
-                let children = self.children.borrow();
-                let vitals = children.iter().map(|(life, held)| (*life, held.address.vitals()));
-                return ready(InstancesOutcome::Described(vitals.collect()));
+                let vitals = self.children.look(|life, child| (life, child.address.vitals()));
+                return ready(InstancesOutcome::Described(vitals));
             }
-            InstancesCall::Sweep => self.kill_all(),
+            InstancesCall::Sweep => self.children.kill_all(),
             InstancesCall::Start { life, config } => self.start(life, *config),
             InstancesCall::Retire { life } => {
-                if let Some(held) = self.children.borrow().get(&life) {
-                    // One that has ended already is heard of by its ending.
-                    let _ = held.address.notify(Retire);
-                }
+                // One that has ended already is heard of by its ending.
+                let _ = self.children.with(life, |child| child.address.notify(Retire));
             }
             InstancesCall::Kill { life } => {
-                if let Some(held) = self.children.borrow().get(&life) {
-                    held.running.kill();
-                }
+                self.children.with(life, |child| child.running.kill());
             }
         }
         ready(InstancesOutcome::Done)
@@ -123,48 +103,17 @@ impl Hands {
             let _ = parent.notify(InstanceReported { life, report: Clone::clone(report) });
         };
         let running = instance::start(&address, config, told, self.settings.clone());
-        let (ended, ending, children) = (self.ended.clone(), running.ended(), Rc::clone(&self.children));
-        self.children.borrow_mut().insert(life, Held { address, running });
-        actix_rt::spawn(async move {
-            let ending = ending.await;
-            children.borrow_mut().remove(&life);
-            // Nobody listens any more when the supervisor has ended.
-            let _ = ended.send(ChildEnded { plugin, life, ending });
-        });
-    }
-
-    fn await_endings(&self) -> LocalBoxFuture<'static, InstancesOutcome> {
-        let endings = Rc::clone(&self.endings);
-        Box::pin(async move {
-            let mut endings = endings.lock().await;
-            let mut all = Vec::new();
-            all.extend(endings.recv().await);
-            all.extend(std::iter::from_fn(|| endings.try_recv().ok()));
-            InstancesOutcome::Ended(all)
-        })
+        self.children.hold(life, address, running, move |ending| ChildEnded { plugin, life, ending });
     }
 
     fn look(&self, life: Attempt) -> LocalBoxFuture<'static, InstancesOutcome> {
-        let asked = self.children.borrow().get(&life).map(|held| held.address.ask(LookNow));
+        let asked = self.children.with(life, |child| child.address.ask(LookNow));
         Box::pin(async move {
             InstancesOutcome::Looked(match asked {
                 Some(asked) => asked.await,
                 None => Err(AskError::NotRunning { actor: Instance::KIND.to_owned() }),
             })
         })
-    }
-
-    fn kill_all(&self) {
-        for held in self.children.borrow().values() {
-            held.running.kill();
-        }
-    }
-}
-
-impl Drop for Hands {
-    /// No instance outlives its supervisor, however that ends (S4).
-    fn drop(&mut self) {
-        self.kill_all();
     }
 }
 

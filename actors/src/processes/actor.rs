@@ -1,18 +1,14 @@
 //! What the owner of the processes does: it holds their actors.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
-
+use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use tokio::sync::{Mutex, mpsc};
 
 use super::messages::{ProcessReported, ProcessesNews};
 use super::state::{ChildEnded, Processes, ProcessesCall, ProcessesOptions, ProcessesOutcome};
 use crate::process::{
     self, EndProcess, EndedBy, Exit, Process, ProcessConfig, ProcessEnding, ProcessTag, Surroundings,
 };
-use crate::shell::{Address, Doing, Running, Settings, Store, start as start_machine};
+use crate::shell::{Address, Children, Doing, Running, Settings, Store, start as start_machine};
 use crate::vocabulary::Attempt;
 
 /// How many messages may be in flight to one process actor. Only its owner talks to it, and bounds what it says.
@@ -31,54 +27,35 @@ pub fn start(
     store: impl Store<Processes>,
     settings: Settings,
 ) -> Running {
-    let (ended, endings) = mpsc::unbounded_channel();
-    let hands = Hands {
-        address: address.clone(),
-        surroundings,
-        children: Rc::default(),
-        settings: settings.clone(),
-        ended,
-        endings: Rc::new(Mutex::new(endings)),
-    };
+    let children = Children::default();
+    let hands = Hands { address: address.clone(), surroundings, children, settings: settings.clone() };
     let settings = Settings { calls_running_max: ORDERS_MAX, calls_waiting_max: ORDERS_MAX, ..settings };
     start_machine(address, options, hands, store, settings)
 }
 
-/// The actor of one process.
-struct Held {
-    address: Address<Process>,
-    running: Running,
-}
-
-/// The actors that have not ended, by their life.
-type Children = Rc<RefCell<HashMap<Attempt, Held>>>;
-
 struct Hands {
     address: Address<Processes>,
     surroundings: Surroundings,
-    children: Children,
+    /// None of them outlives this. Its process does if it is ready: its record finds it.
+    children: Children<Address<Process>, ChildEnded>,
     settings: Settings,
-    ended: mpsc::UnboundedSender<ChildEnded>,
-    endings: Rc<Mutex<mpsc::UnboundedReceiver<ChildEnded>>>,
 }
 
 impl Doing<Processes> for Hands {
     fn call(&mut self, call: ProcessesCall) -> LocalBoxFuture<'static, ProcessesOutcome> {
         match call {
-            ProcessesCall::Release => self.release(),
+            ProcessesCall::Release => self.children.kill_all(),
             ProcessesCall::Sweep { known } => return self.sweep(known),
-            ProcessesCall::AwaitEndings => return self.await_endings(),
+            ProcessesCall::AwaitEndings => {
+                return self.children.endings().map(ProcessesOutcome::Ended).boxed_local();
+            }
             ProcessesCall::Start { life, config } => self.start(life, *config),
             ProcessesCall::End { life, grace } => {
-                if let Some(held) = self.children.borrow().get(&life) {
-                    // One that has ended already is heard of by its last word.
-                    let _ = held.address.notify(EndProcess { grace });
-                }
+                // One that has ended already is heard of by its last word.
+                let _ = self.children.with(life, |child| child.address.notify(EndProcess { grace }));
             }
             ProcessesCall::Stop { life, mode } => {
-                if let Some(held) = self.children.borrow().get(&life) {
-                    held.running.request_stop(mode);
-                }
+                self.children.with(life, |child| child.running.request_stop(mode));
             }
         }
         Box::pin(std::future::ready(ProcessesOutcome::Done))
@@ -146,43 +123,12 @@ impl Hands {
         };
         let surroundings = self.surroundings.clone();
         let running = process::start(&address, config, surroundings, told, self.settings.clone());
-        let (ended, ending, children) = (self.ended.clone(), running.ended(), Rc::clone(&self.children));
-        self.children.borrow_mut().insert(life, Held { address, running });
-        actix_rt::spawn(async move {
-            let ending = ending.await;
-            children.borrow_mut().remove(&life);
-            // Nobody listens any more when the owner has ended.
-            let _ = ended.send(ChildEnded { name, life, ending });
-        });
+        self.children.hold(life, address, running, move |ending| ChildEnded { name, life, ending });
     }
 
     fn sweep(&self, known: Vec<ProcessTag>) -> LocalBoxFuture<'static, ProcessesOutcome> {
         let surroundings = self.surroundings.clone();
         Box::pin(async move { ProcessesOutcome::Swept(process::sweep(&surroundings, known).await) })
-    }
-
-    fn await_endings(&self) -> LocalBoxFuture<'static, ProcessesOutcome> {
-        let endings = Rc::clone(&self.endings);
-        Box::pin(async move {
-            let mut endings = endings.lock().await;
-            let mut all = Vec::new();
-            all.extend(endings.recv().await);
-            all.extend(std::iter::from_fn(|| endings.try_recv().ok()));
-            ProcessesOutcome::Ended(all)
-        })
-    }
-
-    fn release(&self) {
-        for held in self.children.borrow().values() {
-            held.running.kill();
-        }
-    }
-}
-
-impl Drop for Hands {
-    /// No process actor outlives its owner (S4). Its process does if it is ready: its record finds it.
-    fn drop(&mut self) {
-        self.release();
     }
 }
 

@@ -53,6 +53,7 @@
 mod actor;
 mod address;
 mod calls;
+mod children;
 mod clock;
 mod conversation;
 mod doing;
@@ -73,6 +74,7 @@ mod store;
 mod timers;
 
 pub(crate) use calls::panic_message;
+pub(crate) use children::{Child, Children};
 
 pub use address::{Address, AskError, Asking, Drill, Vitals};
 pub use clock::Clock;
