@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use goldenscript::{ArgumentConsumer, Runner};
+use goldenscript::{ArgumentConsumer, Command, Context, Runner};
 
 use crate::shell::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Moment, Timestamp};
@@ -29,6 +29,7 @@ pub(crate) struct Stage<M: Machine> {
     calls: Vec<(CallKey, M::Call)>,
     asked: u64,
     told: String,
+    kept: fn() -> M::Image,
 }
 
 impl<M: Machine> Stage<M>
@@ -40,12 +41,26 @@ where
         Self::begin_from(config, M::Image::default(), tell)
     }
 
+    /// The same, with something that outlives a crash.
+    pub(crate) fn keeping(self, kept: fn() -> M::Image) -> Self {
+        Self { kept, ..self }
+    }
+
     /// Builds the machine from what is on disk, and lets it begin.
     pub(crate) fn begin_from(config: M::Config, image: M::Image, tell: Tell<M>) -> Self {
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
         let machine = M::restore(&config, image, Moment { now, random: 0 });
-        let mut stage =
-            Self { machine, now, config, tell, timers: vec![], calls: vec![], asked: 0, told: String::new() };
+        let mut stage = Self {
+            machine,
+            now,
+            config,
+            tell,
+            timers: vec![],
+            calls: vec![],
+            asked: 0,
+            told: String::new(),
+            kept: M::Image::default,
+        };
         stage.step(&Input::Resumed);
         stage
     }
@@ -103,15 +118,10 @@ where
         self.step(&Input::Returned { key, call, outcome });
     }
 
-    /// Builds the machine anew, as after a crash.
-    pub(crate) fn crash(&mut self) {
-        self.crash_to(M::Image::default());
-    }
-
     /// Builds the machine anew, as after a crash, with what outlives it.
-    pub(crate) fn crash_to(&mut self, image: M::Image) {
+    pub(crate) fn crash(&mut self) {
         let moment = Moment { now: self.now, random: 1 << 20 };
-        self.machine = M::restore(&self.config, image, moment);
+        self.machine = M::restore(&self.config, (self.kept)(), moment);
         self.timers.clear();
         self.calls.clear();
         self.step(&Input::Resumed);
@@ -125,9 +135,60 @@ where
         self.step(&Input::StopRequested(StopMode::Detach));
     }
 
-    /// Everything told since this was last taken.
-    pub(crate) fn take_told(&mut self) -> String {
-        std::mem::take(&mut self.told)
+    /// Keeps to itself what was told by this verb so far.
+    pub(crate) fn forget_told(&mut self) {
+        self.told.clear();
+    }
+
+    /// Tells something that is no effect.
+    pub(crate) fn tell(&mut self, text: &str) {
+        self.told.push_str(text);
+    }
+}
+
+/// Reads how a stage begins.
+pub(crate) type Open<M> = fn(&mut ArgumentConsumer<'_>) -> Result<Stage<M>, Fault>;
+
+/// Plays a script. What is said to every machine in the same words is said here: `begin`, `pass`, `stop`, `detach` and `crash`.
+/// Whatever else there is to say is the machine's own.
+pub(crate) struct Player<M: Machine, V> {
+    stage: Option<Stage<M>>,
+    open: Open<M>,
+    say: V,
+}
+
+impl<M: Machine, V> Player<M, V>
+where
+    V: FnMut(&mut Stage<M>, &str, &mut ArgumentConsumer<'_>) -> Result<(), Fault>,
+{
+    pub(crate) fn new(open: Open<M>, say: V) -> Self {
+        Self { stage: None, open, say }
+    }
+}
+
+impl<M: Machine, V> Runner for Player<M, V>
+where
+    M::Image: Default,
+    V: FnMut(&mut Stage<M>, &str, &mut ArgumentConsumer<'_>) -> Result<(), Fault>,
+{
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
+        let mut args = command.consume_args();
+        if command.name == "begin" {
+            self.stage = Some((self.open)(&mut args)?);
+        }
+        let stage = self.stage.as_mut().ok_or("it has not begun")?;
+        match command.name.as_str() {
+            "begin" => {}
+            "pass" => stage.pass(span(&mut args)?),
+            "stop" => stage.stop(),
+            "detach" => stage.detach(),
+            "crash" => stage.crash(),
+            verb => (self.say)(stage, verb, &mut args)?,
+        }
+        args.reject_next()?;
+        Ok(std::mem::take(&mut stage.told))
     }
 }
 

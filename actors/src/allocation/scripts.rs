@@ -18,18 +18,12 @@ use crate::csi::{Answer, CallError, Cause, Denial, Fault, Problem, Readiness, Rp
 use crate::instances::AwaitRetiredError;
 use crate::registry::{Deregistered, RegisterError, Registered};
 use crate::shell::{AskError, AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
+use crate::stage::{number, play_all};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_an_allocation_goes_as_it_is_told() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/allocation/scripts");
-    let mut stories: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    stories.sort();
-    assert!(stories.len() >= 15, "the stories are gone: {folder}");
-    for story in stories {
-        println!("{}", story.display());
-        goldenscript::run(&mut Stage::new(), &story).unwrap();
-    }
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/allocation/scripts"), 15, Stage::new);
 }
 
 const START: Duration = Duration::from_secs(1_000);
@@ -311,10 +305,6 @@ fn tell_news(news: &AllocationNews) -> String {
         AllocationNews::Task(event) => format!("event {:?}: {}", event.kind, event.message),
         AllocationNews::RestartRequested { .. } => "restart requested".to_owned(),
     }
-}
-
-fn number(id: AskId) -> String {
-    format!("{id:?}").trim_start_matches("AskId(").trim_end_matches(')').to_owned()
 }
 
 fn duration(text: &str) -> Duration {

@@ -14,18 +14,12 @@ use super::messages::*;
 use super::state::*;
 use crate::allocation::{AllocationNews, Layout};
 use crate::shell::{AskError, AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
+use crate::stage::{number, play_all};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_owner_goes_as_it_is_told() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/allocations/scripts");
-    let mut stories: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    stories.sort();
-    assert!(stories.len() >= 8, "the stories are gone: {folder}");
-    for story in stories {
-        println!("{}", story.display());
-        goldenscript::run(&mut Stage::new(), &story).unwrap();
-    }
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/allocations/scripts"), 8, Stage::new);
 }
 
 const START: Duration = Duration::from_secs(1_000);
@@ -206,10 +200,6 @@ fn again(ask: &AllocationsAsk) -> AllocationsAsk {
         AllocationsAsk::DescribeAllocations(ask) => AllocationsAsk::DescribeAllocations(*ask),
         AllocationsAsk::AllocationReported(ask) => AllocationsAsk::AllocationReported(ask.clone()),
     }
-}
-
-fn number(id: AskId) -> String {
-    format!("{id:?}").trim_start_matches("AskId(").trim_end_matches(')').to_owned()
 }
 
 fn tell_call(call: &AllocationsCall) -> String {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use callboard_proto::hclspec as wire;
-use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::options::*;
@@ -15,87 +15,74 @@ use super::refusal::*;
 use super::state::*;
 use crate::process::{Executable, ExecutableError, LaunchError, ProcessName};
 use crate::shell::{CallLost, Effect};
-use crate::stage::{Fault, Stage, number, play_all, word};
+use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_catalog_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/scripts"), 17, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/scripts"), 17, || Player::new(begin, say));
 }
 
-struct Play {
-    stage: Option<Stage<Catalog>>,
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Catalog>, Fault> {
+    Ok(Stage::begin(Arc::new(read_options(args)?), tell))
 }
 
-impl Runner for Play {
-    type Command = Command;
-
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
-        let mut args = command.consume_args();
-        if command.name == "begin" {
-            self.stage = Some(Stage::begin(Arc::new(read_options(&mut args)?), tell));
+fn say(stage: &mut Stage<Catalog>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        "swept" => give(stage, |call| *call == CatalogCall::Sweep, Ok(CatalogOutcome::Swept))?,
+        "files" => {
+            let entries = std::iter::from_fn(|| args.next_pos().map(read_entry)).collect();
+            give(stage, is_read, Ok(CatalogOutcome::Directory(Ok(entries))))?;
         }
-        let stage = self.stage.as_mut().ok_or("it has not begun")?;
-        match command.name.as_str() {
-            "begin" => {}
-            "swept" => give(stage, |call| *call == CatalogCall::Sweep, Ok(CatalogOutcome::Swept))?,
-            "files" => {
-                let entries = std::iter::from_fn(|| args.next_pos().map(read_entry)).collect();
-                give(stage, is_read, Ok(CatalogOutcome::Directory(Ok(entries))))?;
-            }
-            "unreadable" => {
-                let (directory, message) = (PathBuf::from("/plugins"), "Permission denied".to_owned());
-                let error = DirectoryError::System { directory, message };
-                give(stage, is_read, Ok(CatalogOutcome::Directory(Err(error))))?;
-            }
-            "crowded" => {
-                let error = DirectoryError::TooMany { directory: PathBuf::from("/plugins"), most: 512 };
-                give(stage, is_read, Ok(CatalogOutcome::Directory(Err(error))))?;
-            }
-            "unheard" => {
-                let limit = CatalogLimits::default().directory_deadline;
-                give(stage, is_read, Err(CallLost::DeadlineExceeded(limit)))?;
-            }
-            "tells" => {
-                let file = word(&mut args, "file")?;
-                let told = read_told(&mut args)?;
-                give(stage, is_probe(&file), Ok(CatalogOutcome::Probed(Ok(Box::new(told)))))?;
-            }
-            "fails" => {
-                let file = word(&mut args, "file")?;
-                let outcome = read_failure(&file, &word(&mut args, "failure")?)?;
-                give(stage, is_probe(&file), outcome)?;
-            }
-            // What comes of a call that is not waited for any more.
-            "late" => {
-                let file = word(&mut args, "file")?;
-                let (key, call) = stage.take_call(is_probe(&file))?;
-                stage.crash();
-                if args.take_key("while") == Some("reading") {
-                    give(stage, |call| *call == CatalogCall::Sweep, Ok(CatalogOutcome::Swept))?;
-                }
-                stage.take_told();
-                stage.give((key, call), Err(CallLost::Crashed("late".to_owned())));
-            }
-            "scan" => stage.ask(CatalogAsk::ScanPlugins(ScanPlugins)),
-            "list" => stage.ask(CatalogAsk::ListPlugins(ListPlugins)),
-            "resolve" => {
-                let plugin = read_plugin(&word(&mut args, "plugin")?)?;
-                stage.ask(CatalogAsk::ResolvePlugin(ResolvePlugin { plugin }));
-            }
-            "file" => {
-                let anew = args.take_key("anew").is_some();
-                let file = word(&mut args, "file")?;
-                let plugin = read_plugin(&word(&mut args, "plugin")?)?;
-                stage.ask(CatalogAsk::ResolveFile(ResolveFile { plugin, file, anew }));
-            }
-            "stop" => stage.stop(),
-            "crash" => stage.crash(),
-            unknown => return Err(format!("no such verb: {unknown}").into()),
+        "unreadable" => {
+            let (directory, message) = (PathBuf::from("/plugins"), "Permission denied".to_owned());
+            let error = DirectoryError::System { directory, message };
+            give(stage, is_read, Ok(CatalogOutcome::Directory(Err(error))))?;
         }
-        args.reject_next()?;
-        Ok(stage.take_told())
+        "crowded" => {
+            let error = DirectoryError::TooMany { directory: PathBuf::from("/plugins"), most: 512 };
+            give(stage, is_read, Ok(CatalogOutcome::Directory(Err(error))))?;
+        }
+        "unheard" => {
+            let limit = CatalogLimits::default().directory_deadline;
+            give(stage, is_read, Err(CallLost::DeadlineExceeded(limit)))?;
+        }
+        "tells" => {
+            let file = word(args, "file")?;
+            let told = read_told(args)?;
+            give(stage, is_probe(&file), Ok(CatalogOutcome::Probed(Ok(Box::new(told)))))?;
+        }
+        "fails" => {
+            let file = word(args, "file")?;
+            let outcome = read_failure(&file, &word(args, "failure")?)?;
+            give(stage, is_probe(&file), outcome)?;
+        }
+        // What comes of a call that is not waited for any more.
+        "late" => {
+            let file = word(args, "file")?;
+            let (key, call) = stage.take_call(is_probe(&file))?;
+            stage.crash();
+            if args.take_key("while") == Some("reading") {
+                give(stage, |call| *call == CatalogCall::Sweep, Ok(CatalogOutcome::Swept))?;
+            }
+            stage.forget_told();
+            stage.give((key, call), Err(CallLost::Crashed("late".to_owned())));
+        }
+        "scan" => stage.ask(CatalogAsk::ScanPlugins(ScanPlugins)),
+        "list" => stage.ask(CatalogAsk::ListPlugins(ListPlugins)),
+        "resolve" => {
+            let plugin = read_plugin(&word(args, "plugin")?)?;
+            stage.ask(CatalogAsk::ResolvePlugin(ResolvePlugin { plugin }));
+        }
+        "file" => {
+            let anew = args.take_key("anew").is_some();
+            let file = word(args, "file")?;
+            let plugin = read_plugin(&word(args, "plugin")?)?;
+            stage.ask(CatalogAsk::ResolveFile(ResolveFile { plugin, file, anew }));
+        }
+        unknown => return Err(format!("no such verb: {unknown}").into()),
     }
+    Ok(())
 }
 
 fn give(

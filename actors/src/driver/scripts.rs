@@ -3,7 +3,7 @@
 //! A script says what comes back from the plugin and from the owner of the processes; below stands, in order, what the driver
 //! does.
 
-use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use goldenscript::ArgumentConsumer;
 
 use super::messages::{DescribeTroubles, DriverAnswer, DriverAsk, RestartNow};
 use super::report::*;
@@ -12,65 +12,50 @@ use super::state::*;
 use crate::goplugin::{Handshake, HandshakeTerms, PluginEndpoint};
 use crate::process::{Executable, Launched, Lifetime, ProcessSpec, ProcessTag};
 use crate::processes::Recalled;
-use crate::shell::{CallKey, CallLost, Effect, Input, StopMode};
-use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::shell::{CallKey, CallLost, Effect};
+use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_driver_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 21, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver/scripts"), 21, || Player::new(begin, say));
 }
 
-struct Play {
-    stage: Option<Stage<Driver>>,
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Driver>, Fault> {
+    Ok(Stage::begin(read_config(args)?, tell))
 }
 
-impl Runner for Play {
-    type Command = Command;
-
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
-        let mut args = command.consume_args();
-        if command.name == "begin" {
-            self.stage = Some(Stage::begin(read_config(&mut args)?, tell));
+fn say(stage: &mut Stage<Driver>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        "restart" => stage.ask(DriverAsk::RestartNow(RestartNow)),
+        "troubles" => stage.ask(DriverAsk::DescribeTroubles(DescribeTroubles)),
+        // Everything that goes well, from where it stands to the first fingerprint.
+        "climb" => climb(stage)?,
+        "gives" => {
+            let outcome = read_outcome(args)?;
+            let call = stage.take_call(is_step)?;
+            stage.give(call, outcome);
         }
-        let stage = self.stage.as_mut().ok_or("it has not begun")?;
-        match command.name.as_str() {
-            "begin" => {}
-            "pass" => stage.pass(span(&mut args)?),
-            "restart" => stage.ask(DriverAsk::RestartNow(RestartNow)),
-            "troubles" => stage.ask(DriverAsk::DescribeTroubles(DescribeTroubles)),
-            "stop" => stage.stop(),
-            "detach" => stage.step(&Input::StopRequested(StopMode::Detach)),
-            "crash" => stage.crash(),
-            // Everything that goes well, from where it stands to the first fingerprint.
-            "climb" => climb(stage)?,
-            "gives" => {
-                let outcome = read_outcome(&mut args)?;
-                let call = stage.take_call(is_step)?;
-                stage.give(call, outcome);
-            }
-            // The same, but of a try before this one.
-            "late" => {
-                let outcome = read_outcome(&mut args)?;
-                let (key, call) = stage.take_call(is_step)?;
-                stage.give((CallKey { attempt: Attempt::default(), ..key }, call), outcome);
-            }
-            // The end of the launch with this number.
-            "ended" => {
-                let launch: u8 = word(&mut args, "launch")?.parse()?;
-                let how = args.next_pos().unwrap_or("exit code 1").to_owned();
-                let call = stage.take_call(|call| *call == DriverCall::AwaitEnd(tag(launch)))?;
-                stage.give(call, Ok(Ok(Reached::Ended(how))));
-            }
-            "wait-lost" => {
-                let call = stage.take_call(|call| matches!(call, DriverCall::AwaitEnd(_)))?;
-                stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
-            }
-            unknown => return Err(format!("no such verb: {unknown}").into()),
+        // The same, but of a try before this one.
+        "late" => {
+            let outcome = read_outcome(args)?;
+            let (key, call) = stage.take_call(is_step)?;
+            stage.give((CallKey { attempt: Attempt::default(), ..key }, call), outcome);
         }
-        args.reject_next()?;
-        Ok(stage.take_told())
+        // The end of the launch with this number.
+        "ended" => {
+            let launch: u8 = word(args, "launch")?.parse()?;
+            let how = args.next_pos().unwrap_or("exit code 1").to_owned();
+            let call = stage.take_call(|call| *call == DriverCall::AwaitEnd(tag(launch)))?;
+            stage.give(call, Ok(Ok(Reached::Ended(how))));
+        }
+        "wait-lost" => {
+            let call = stage.take_call(|call| matches!(call, DriverCall::AwaitEnd(_)))?;
+            stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
+        }
+        unknown => return Err(format!("no such verb: {unknown}").into()),
     }
+    Ok(())
 }
 
 fn is_step(call: &DriverCall) -> bool {

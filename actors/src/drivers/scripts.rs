@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::state::*;
@@ -15,7 +15,7 @@ use crate::driver::{DriverHealth, DriverReport, DriverSpec, DriverStage, Errand,
 use crate::eventor::{EventorNews, TaskEventSink, task_events};
 use crate::process::{Executable, ProcessSpec};
 use crate::shell::{CallLost, Effect, Ending, Machine as _, StopMode};
-use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
 use crate::vocabulary::*;
 
 #[test]
@@ -23,7 +23,7 @@ fn every_story_of_the_owner_of_the_drivers_goes_as_it_is_told() {
     play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/drivers/scripts"), 20, || {
         SINKS.take();
         KEPT.take();
-        Play { stage: None }
+        Player::new(begin, say)
     });
 }
 
@@ -34,65 +34,50 @@ thread_local! {
     static KEPT: RefCell<DriversImage> = RefCell::default();
 }
 
-struct Play {
-    stage: Option<Stage<Drivers>>,
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Drivers>, Fault> {
+    Ok(Stage::begin(read_options(args)?, tell).keeping(|| KEPT.with_borrow(DriversImage::clone)))
 }
 
-impl Runner for Play {
-    type Command = Command;
-
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
-        let mut args = command.consume_args();
-        if command.name == "begin" {
-            self.stage = Some(Stage::begin(read_options(&mut args)?, tell));
+fn say(stage: &mut Stage<Drivers>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        "view" => {
+            let view = stage.machine.view();
+            let names: Vec<_> = view.reports.iter().map(|report| report.name.as_str()).collect();
+            stage.tell(&names.join(" "));
         }
-        let stage = self.stage.as_mut().ok_or("it has not begun")?;
-        match command.name.as_str() {
-            "begin" => {}
-            "pass" => stage.pass(span(&mut args)?),
-            "stop" => stage.stop(),
-            "detach" => stage.detach(),
-            "view" => {
-                let view = stage.machine.view();
-                let names: Vec<_> = view.reports.iter().map(|report| report.name.as_str()).collect();
-                return Ok(names.join(" "));
-            }
-            "crash" => stage.crash_to(KEPT.with_borrow(DriversImage::clone)),
-            // The children with these lives have ended, all at once.
-            "ended" => {
-                let ended = read_endings(&mut args)?;
-                let call = stage.take_call(|call| matches!(call, DriversCall::AwaitEndings))?;
-                stage.give(call, Ok(DriversOutcome::Ended(ended)));
-            }
-            "not-started" => {
-                let life = life(&mut args)?;
-                let call =
-                    stage.take_call(|call| matches!(call, DriversCall::StartDriver(at, _) if *at == life))?;
-                stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
-            }
-            // A child answers what it was asked, or does not.
-            "told" => {
-                let entry = |text: String| Folded { text, first: stage.now, last: stage.now, count: 1 };
-                let mut told = Vec::new();
-                while let Some(text) = args.next_pos() {
-                    told.push(entry(text.to_owned()));
-                }
-                let told = DriversOutcome::Told(told);
-                let call = stage.take_call(is_question)?;
-                stage.give(call, Ok(told));
-            }
-            "untold" => {
-                let call = stage.take_call(is_question)?;
-                stage.give(call, Err(CallLost::Busy(9)));
-            }
-            _ => {
-                let ask = read_ask(&command.name, &mut args, stage.now)?;
-                stage.ask(ask);
-            }
+        // The children with these lives have ended, all at once.
+        "ended" => {
+            let ended = read_endings(args)?;
+            let call = stage.take_call(|call| matches!(call, DriversCall::AwaitEndings))?;
+            stage.give(call, Ok(DriversOutcome::Ended(ended)));
         }
-        args.reject_next()?;
-        Ok(stage.take_told())
+        "not-started" => {
+            let life = life(args)?;
+            let call =
+                stage.take_call(|call| matches!(call, DriversCall::StartDriver(at, _) if *at == life))?;
+            stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
+        }
+        // A child answers what it was asked, or does not.
+        "told" => {
+            let entry = |text: String| Folded { text, first: stage.now, last: stage.now, count: 1 };
+            let mut told = Vec::new();
+            while let Some(text) = args.next_pos() {
+                told.push(entry(text.to_owned()));
+            }
+            let told = DriversOutcome::Told(told);
+            let call = stage.take_call(is_question)?;
+            stage.give(call, Ok(told));
+        }
+        "untold" => {
+            let call = stage.take_call(is_question)?;
+            stage.give(call, Err(CallLost::Busy(9)));
+        }
+        _ => {
+            let ask = read_ask(verb, args, stage.now)?;
+            stage.ask(ask);
+        }
     }
+    Ok(())
 }
 
 fn is_question(call: &DriversCall) -> bool {

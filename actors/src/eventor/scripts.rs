@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use goldenscript::ArgumentConsumer;
 
 use super::handler::{TaskEventSink, task_events};
 use super::messages::*;
@@ -15,12 +15,12 @@ use super::state::*;
 use crate::driver::client::{Asked, DriverClient, DriverError, DriverRpc, EventBatch};
 use crate::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
 use crate::shell::{CallLost, Effect};
-use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_eventor_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/eventor/scripts"), 15, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/eventor/scripts"), 15, || Player::new(begin, say));
 }
 
 thread_local! {
@@ -28,66 +28,52 @@ thread_local! {
     static SINKS: RefCell<Vec<(String, TaskEventSink)>> = const { RefCell::new(Vec::new()) };
 }
 
-struct Play {
-    stage: Option<Stage<Eventor>>,
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Eventor>, Fault> {
+    let strangers_max = args.take_key("strangers").unwrap_or("1024").parse()?;
+    let journal_items = args.take_key("journal").unwrap_or("1000").parse()?;
+    let mut options = EventorOptions { strangers_max, journal_items, ..EventorOptions::default() };
+    options.backoff.jitter_percent = 0;
+    Ok(Stage::begin(options, tell))
 }
 
-impl Runner for Play {
-    type Command = Command;
-
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
-        let mut args = command.consume_args();
-        if command.name == "begin" {
-            let strangers_max = args.take_key("strangers").unwrap_or("1024").parse()?;
-            let journal_items = args.take_key("journal").unwrap_or("1000").parse()?;
-            let mut options = EventorOptions { strangers_max, journal_items, ..EventorOptions::default() };
-            options.backoff.jitter_percent = 0;
-            self.stage = Some(Stage::begin(options, tell));
+fn say(stage: &mut Stage<Eventor>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        "finished" => {
+            let call = stage.take_call(|call| matches!(call, EventorCall::Finish(_)))?;
+            stage.give(call, Ok(EventorOutcome::Done));
         }
-        let stage = self.stage.as_mut().ok_or("it has not begun")?;
-        match command.name.as_str() {
-            "begin" => {}
-            "pass" => stage.pass(span(&mut args)?),
-            "stop" => stage.stop(),
-            "finished" => {
-                let call = stage.take_call(|call| matches!(call, EventorCall::Finish(_)))?;
-                stage.give(call, Ok(EventorOutcome::Done));
-            }
-            "crash" => stage.crash(),
-            "attend" => {
-                let generation = Generation::new(word(&mut args, "generation")?.parse()?);
-                let client = DriverClient::gone(DriverName::new("exec")?, generation);
-                stage.ask(EventorAsk::Attend(Attend { client }));
-            }
-            "watch" => stage.ask(EventorAsk::Watch(read_watch(&mut args)?)),
-            "forget" => {
-                let task = task(&word(&mut args, "task")?)?;
-                stage.ask(EventorAsk::Forget(Forget { task }));
-            }
-            "recent" => {
-                let task = task(&word(&mut args, "task")?)?;
-                stage.ask(EventorAsk::RecentOf(RecentOf { task }));
-            }
-            // The call for the next events is lost, or comes back with nothing.
-            "quiet" | "crashed" | "busy" | "closed" => {
-                let call = stage.take_call(is_reading)?;
-                let outcome = match command.name.as_str() {
-                    "quiet" => Err(CallLost::DeadlineExceeded(std::time::Duration::from_secs(3_600))),
-                    "crashed" => Err(CallLost::Crashed("boom".to_owned())),
-                    "busy" => Err(CallLost::Busy(9)),
-                    _ => Ok(EventorOutcome::Done),
-                };
-                stage.give(call, outcome);
-            }
-            verb => {
-                let outcome = read_outcome(verb, &mut args)?;
-                let call = stage.take_call(is_reading)?;
-                stage.give(call, Ok(EventorOutcome::Heard(outcome)));
-            }
+        "attend" => {
+            let generation = Generation::new(word(args, "generation")?.parse()?);
+            let client = DriverClient::gone(DriverName::new("exec")?, generation);
+            stage.ask(EventorAsk::Attend(Attend { client }));
         }
-        args.reject_next()?;
-        Ok(stage.take_told())
+        "watch" => stage.ask(EventorAsk::Watch(read_watch(args)?)),
+        "forget" => {
+            let task = task(&word(args, "task")?)?;
+            stage.ask(EventorAsk::Forget(Forget { task }));
+        }
+        "recent" => {
+            let task = task(&word(args, "task")?)?;
+            stage.ask(EventorAsk::RecentOf(RecentOf { task }));
+        }
+        // The call for the next events is lost, or comes back with nothing.
+        "quiet" | "crashed" | "busy" | "closed" => {
+            let call = stage.take_call(is_reading)?;
+            let outcome = match verb {
+                "quiet" => Err(CallLost::DeadlineExceeded(std::time::Duration::from_secs(3_600))),
+                "crashed" => Err(CallLost::Crashed("boom".to_owned())),
+                "busy" => Err(CallLost::Busy(9)),
+                _ => Ok(EventorOutcome::Done),
+            };
+            stage.give(call, outcome);
+        }
+        verb => {
+            let outcome = read_outcome(verb, args)?;
+            let call = stage.take_call(is_reading)?;
+            stage.give(call, Ok(EventorOutcome::Heard(outcome)));
+        }
     }
+    Ok(())
 }
 
 fn is_reading(call: &EventorCall) -> bool {

@@ -2,78 +2,68 @@
 //!
 //! A script says what comes back from the plugin and what time passes; below stands, in order, what the instance does.
 
-use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use goldenscript::ArgumentConsumer;
 
 use super::messages::{InstanceAnswer, InstanceAsk, InstanceReport, LookNow, Retire};
 use super::state::{Half, Instance, InstanceCall, InstanceConfig, InstanceLimits, InstanceTimer, Reached};
 use crate::csi::{Answer, CallError, Cause, Code, Readiness, Rpc, Step};
 use crate::shell::{CallKey, CallLost, Effect};
-use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_instance_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instance/scripts"), 15, || Play {
-        stage: None,
-        first: None,
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instance/scripts"), 15, || {
+        // The key of the first call that came back.
+        let mut first = None;
+        Player::new(begin, move |stage, verb, args| say(stage, verb, args, &mut first))
     });
 }
 
-struct Play {
-    stage: Option<Stage<Instance>>,
-    /// The key of the first call that came back.
-    first: Option<CallKey>,
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Instance>, Fault> {
+    Ok(Stage::begin(read_config(args)?, tell))
 }
 
-impl Runner for Play {
-    type Command = Command;
-
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
-        let mut args = command.consume_args();
-        if command.name == "begin" {
-            self.stage = Some(Stage::begin(read_config(&mut args)?, tell));
+fn say(
+    stage: &mut Stage<Instance>,
+    verb: &str,
+    args: &mut ArgumentConsumer<'_>,
+    first: &mut Option<CallKey>,
+) -> Result<(), Fault> {
+    match verb {
+        "look" => {
+            let times: usize = args.take_key("times").unwrap_or("1").parse()?;
+            (0..times).for_each(|_| stage.ask(InstanceAsk::LookNow(LookNow)));
         }
-        let stage = self.stage.as_mut().ok_or("it has not begun")?;
-        match command.name.as_str() {
-            "begin" => {}
-            "pass" => stage.pass(span(&mut args)?),
-            "look" => {
-                let times: usize = args.take_key("times").unwrap_or("1").parse()?;
-                (0..times).for_each(|_| stage.ask(InstanceAsk::LookNow(LookNow)));
+        "retire" => stage.ask(InstanceAsk::Retire(Retire)),
+        // Everything that a healthy plugin answers, from the first call to the last.
+        "whole" => {
+            let (name, version) = (args.take_key("name"), args.take_key("version"));
+            while let Ok((key, call)) = stage.take_call(|_| true) {
+                first.get_or_insert(key);
+                let outcome = whole(call, name.unwrap_or("zfs.example"), version.unwrap_or("1"));
+                stage.give((key, call), Ok(Ok(outcome)));
             }
-            "retire" => stage.ask(InstanceAsk::Retire(Retire)),
-            "stop" => stage.stop(),
-            "crash" => stage.crash(),
-            // Everything that a healthy plugin answers, from the first call to the last.
-            "whole" => {
-                let (name, version) = (args.take_key("name"), args.take_key("version"));
-                while let Ok((key, call)) = stage.take_call(|_| true) {
-                    self.first.get_or_insert(key);
-                    let outcome = whole(call, name.unwrap_or("zfs.example"), version.unwrap_or("1"));
-                    stage.give((key, call), Ok(Ok(outcome)));
-                }
-            }
-            // An outcome of an earlier try.
-            "late" => {
-                let key = self.first.ok_or("nothing came back yet")?;
-                let call = InstanceCall::Dial;
-                stage.give((key, call), read_outcome(call, &mut args)?);
-            }
-            // An outcome of the generation before.
-            "stray" => {
-                let (key, call) = stage.take_call(|_| true)?;
-                let stray = CallKey { generation: Generation::new(2), ..key };
-                stage.give((stray, call), read_outcome(call, &mut args)?);
-            }
-            "gives" => {
-                let (key, call) = stage.take_call(|_| true)?;
-                stage.give((key, call), read_outcome(call, &mut args)?);
-            }
-            unknown => return Err(format!("no such verb: {unknown}").into()),
         }
-        args.reject_next()?;
-        Ok(stage.take_told())
+        // An outcome of an earlier try.
+        "late" => {
+            let key = first.ok_or("nothing came back yet")?;
+            let call = InstanceCall::Dial;
+            stage.give((key, call), read_outcome(call, args)?);
+        }
+        // An outcome of the generation before.
+        "stray" => {
+            let (key, call) = stage.take_call(|_| true)?;
+            let stray = CallKey { generation: Generation::new(2), ..key };
+            stage.give((stray, call), read_outcome(call, args)?);
+        }
+        "gives" => {
+            let (key, call) = stage.take_call(|_| true)?;
+            stage.give((key, call), read_outcome(call, args)?);
+        }
+        unknown => return Err(format!("no such verb: {unknown}").into()),
     }
+    Ok(())
 }
 
 fn socket() -> SocketPath {

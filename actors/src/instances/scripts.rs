@@ -7,84 +7,70 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::state::*;
 use crate::registry::{Active, Departure, Entry, RegistryNews, RegistryView, Standing};
 use crate::shell::{AskError, CallKey, CallLost, Effect, Ending, FeedItem, Machine, Vitals};
-use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_instances_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instances/scripts"), 12, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instances/scripts"), 12, || Player::new(begin, say));
 }
 
-struct Play {
-    stage: Option<Stage<Instances>>,
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Instances>, Fault> {
+    Ok(Stage::begin(read_options(args)?, tell))
 }
 
-impl Runner for Play {
-    type Command = Command;
-
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
-        let mut args = command.consume_args();
-        if command.name == "begin" {
-            self.stage = Some(Stage::begin(read_options(&mut args)?, tell));
+fn say(stage: &mut Stage<Instances>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        "view" => stage.tell(&tell_view(&stage.machine.view(), stage.now)),
+        "snapshot" | "registry" | "registry-gone" => {
+            let call = stage.take_call(|call| matches!(call, InstancesCall::Follow { .. }))?;
+            let followed = match verb {
+                "snapshot" => Ok(vec![read_snapshot(args)?]),
+                "registry" => Ok(read_news(args)?),
+                _ => Err(AskError::NotRunning { actor: "registry".to_owned() }),
+            };
+            stage.give(call, Ok(InstancesOutcome::Followed(followed)));
         }
-        let stage = self.stage.as_mut().ok_or("it has not begun")?;
-        match command.name.as_str() {
-            "begin" => {}
-            "pass" => stage.pass(span(&mut args)?),
-            "stop" => stage.stop(),
-            "crash" => stage.crash(),
-            "view" => return Ok(tell_view(&stage.machine.view(), stage.now)),
-            "snapshot" | "registry" | "registry-gone" => {
-                let call = stage.take_call(|call| matches!(call, InstancesCall::Follow { .. }))?;
-                let followed = match command.name.as_str() {
-                    "snapshot" => Ok(vec![read_snapshot(&mut args)?]),
-                    "registry" => Ok(read_news(&mut args)?),
-                    _ => Err(AskError::NotRunning { actor: "registry".to_owned() }),
-                };
-                stage.give(call, Ok(InstancesOutcome::Followed(followed)));
-            }
-            // What an earlier try of following brings.
-            "late-snapshot" => {
-                let (key, call) = stage.take_call(|call| matches!(call, InstancesCall::Follow { .. }))?;
-                let followed = Ok(vec![read_snapshot(&mut args)?]);
-                let earlier = CallKey { attempt: Attempt::default(), ..key };
-                stage.give((earlier, call), Ok(InstancesOutcome::Followed(followed)));
-            }
-            "reports" => {
-                let report = read_report(stage, &mut args)?;
-                stage.ask(InstancesAsk::InstanceReported(report));
-            }
-            "ended" => {
-                let ended = read_ended(&mut args)?;
-                let call = stage.take_call(|call| matches!(call, InstancesCall::AwaitEndings))?;
-                stage.give(call, Ok(InstancesOutcome::Ended(vec![ended])));
-            }
-            "looked" => {
-                let call = stage.take_call(|call| matches!(call, InstancesCall::Look { .. }))?;
-                let error = AskError::NotRunning { actor: "instance".to_owned() };
-                stage.give(call, Ok(InstancesOutcome::Looked(Err(error))));
-            }
-            "not-started" => {
-                let call = stage.take_call(|call| matches!(call, InstancesCall::Start { .. }))?;
-                stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
-            }
-            "described" => {
-                let call = stage.take_call(|call| matches!(call, InstancesCall::Describe))?;
-                let vitals = Vitals { steps: 7, ..Vitals::default() };
-                let life = Attempt::new(word(&mut args, "life")?.parse()?);
-                stage.give(call, Ok(InstancesOutcome::Described(BTreeMap::from([(life, vitals)]))));
-            }
-            _ => stage.ask(read_ask(&command.name, &mut args)?),
+        // What an earlier try of following brings.
+        "late-snapshot" => {
+            let (key, call) = stage.take_call(|call| matches!(call, InstancesCall::Follow { .. }))?;
+            let followed = Ok(vec![read_snapshot(args)?]);
+            let earlier = CallKey { attempt: Attempt::default(), ..key };
+            stage.give((earlier, call), Ok(InstancesOutcome::Followed(followed)));
         }
-        args.reject_next()?;
-        Ok(stage.take_told())
+        "reports" => {
+            let report = read_report(stage, args)?;
+            stage.ask(InstancesAsk::InstanceReported(report));
+        }
+        "ended" => {
+            let ended = read_ended(args)?;
+            let call = stage.take_call(|call| matches!(call, InstancesCall::AwaitEndings))?;
+            stage.give(call, Ok(InstancesOutcome::Ended(vec![ended])));
+        }
+        "looked" => {
+            let call = stage.take_call(|call| matches!(call, InstancesCall::Look { .. }))?;
+            let error = AskError::NotRunning { actor: "instance".to_owned() };
+            stage.give(call, Ok(InstancesOutcome::Looked(Err(error))));
+        }
+        "not-started" => {
+            let call = stage.take_call(|call| matches!(call, InstancesCall::Start { .. }))?;
+            stage.give(call, Err(CallLost::Crashed("boom".to_owned())));
+        }
+        "described" => {
+            let call = stage.take_call(|call| matches!(call, InstancesCall::Describe))?;
+            let vitals = Vitals { steps: 7, ..Vitals::default() };
+            let life = Attempt::new(word(args, "life")?.parse()?);
+            stage.give(call, Ok(InstancesOutcome::Described(BTreeMap::from([(life, vitals)]))));
+        }
+        _ => stage.ask(read_ask(verb, args)?),
     }
+    Ok(())
 }
 
 // === Reading ===

@@ -4,69 +4,55 @@
 
 use std::collections::BTreeMap;
 
-use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::state::*;
 use crate::drivers::DriverSummary;
 use crate::instances::{InstanceReport, InstancesNews, InstancesView};
 use crate::shell::{AskError, CallKey, Effect, FeedItem};
-use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::stage::{Fault, Player, Stage, number, play_all, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_inventory_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 16, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inventory/scripts"), 16, || Player::new(begin, say));
 }
 
-struct Play {
-    stage: Option<Stage<Inventory>>,
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Inventory>, Fault> {
+    let waiting_max = args.take_key("waiting").unwrap_or("4096").parse()?;
+    let awaits_drivers = args.take_key("drivers") == Some("awaited");
+    let options = InventoryOptions { waiting_max, awaits_drivers, ..InventoryOptions::default() };
+    Ok(Stage::begin(options, tell))
 }
 
-impl Runner for Play {
-    type Command = Command;
-
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
-        let mut args = command.consume_args();
-        if command.name == "begin" {
-            let waiting_max = args.take_key("waiting").unwrap_or("4096").parse()?;
-            let awaits_drivers = args.take_key("drivers") == Some("awaited");
-            let options = InventoryOptions { waiting_max, awaits_drivers, ..InventoryOptions::default() };
-            self.stage = Some(Stage::begin(options, tell));
+fn say(stage: &mut Stage<Inventory>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        "take" => stage.ask(InventoryAsk::TakeInventory(TakeInventory)),
+        "await-first" => stage.ask(InventoryAsk::AwaitFirst(AwaitFirst)),
+        "gone" => {
+            let call = stage.take_call(is_following)?;
+            let gone = AskError::NotRunning { actor: "instances".to_owned() };
+            stage.give(call, Ok(InventoryOutcome::Heard(Err(gone))));
         }
-        let stage = self.stage.as_mut().ok_or("it has not begun")?;
-        match command.name.as_str() {
-            "begin" => {}
-            "pass" => stage.pass(span(&mut args)?),
-            "stop" => stage.stop(),
-            "crash" => stage.crash(),
-            "take" => stage.ask(InventoryAsk::TakeInventory(TakeInventory)),
-            "await-first" => stage.ask(InventoryAsk::AwaitFirst(AwaitFirst)),
-            "gone" => {
-                let call = stage.take_call(is_following)?;
-                let gone = AskError::NotRunning { actor: "instances".to_owned() };
-                stage.give(call, Ok(InventoryOutcome::Heard(Err(gone))));
-            }
-            "drivers" => {
-                let call = stage.take_call(|call| !is_following(call))?;
-                stage.give(call, Ok(InventoryOutcome::Drivers(read_drivers(&mut args)?)));
-            }
-            // What an earlier try of following brings.
-            "late-snapshot" => {
-                let item = read_item("snapshot", &mut args, stage.now)?;
-                let (key, call) = stage.take_call(is_following)?;
-                let earlier = CallKey { attempt: Attempt::default(), ..key };
-                stage.give((earlier, call), Ok(InventoryOutcome::Heard(Ok(vec![item]))));
-            }
-            verb => {
-                let item = read_item(verb, &mut args, stage.now)?;
-                let call = stage.take_call(is_following)?;
-                stage.give(call, Ok(InventoryOutcome::Heard(Ok(vec![item]))));
-            }
+        "drivers" => {
+            let call = stage.take_call(|call| !is_following(call))?;
+            stage.give(call, Ok(InventoryOutcome::Drivers(read_drivers(args)?)));
         }
-        args.reject_next()?;
-        Ok(stage.take_told())
+        // What an earlier try of following brings.
+        "late-snapshot" => {
+            let item = read_item("snapshot", args, stage.now)?;
+            let (key, call) = stage.take_call(is_following)?;
+            let earlier = CallKey { attempt: Attempt::default(), ..key };
+            stage.give((earlier, call), Ok(InventoryOutcome::Heard(Ok(vec![item]))));
+        }
+        verb => {
+            let item = read_item(verb, args, stage.now)?;
+            let call = stage.take_call(is_following)?;
+            stage.give(call, Ok(InventoryOutcome::Heard(Ok(vec![item]))));
+        }
     }
+    Ok(())
 }
 
 fn is_following(call: &InventoryCall) -> bool {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use goldenscript::ArgumentConsumer;
 
 use super::Exit;
 use super::identity::{FileId, Findings, Identity, Seen};
@@ -18,47 +18,33 @@ use super::state::{
 };
 use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, PluginEndpoint};
 use crate::shell::{CallLost, Effect};
-use crate::stage::{Fault, Stage, play_all, span, word};
+use crate::stage::{Fault, Player, Stage, play_all, span, word};
 use crate::vocabulary::Timestamp;
 
 const TAG: ProcessTag = ProcessTag::new([7; 16]);
 
 #[test]
 fn every_story_of_a_process_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/process/scripts"), 12, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/process/scripts"), 12, || Player::new(begin, say));
 }
 
-struct Play {
-    stage: Option<Stage<Process>>,
+fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Process>, Fault> {
+    Ok(Stage::begin(config(args)?, tell))
 }
 
-impl Runner for Play {
-    type Command = Command;
-
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
-        let mut args = command.consume_args();
-        if matches!(command.name.as_str(), "launch" | "recall") {
-            self.stage = Some(Stage::begin(config(&command.name, &mut args)?, tell));
+fn say(stage: &mut Stage<Process>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        "end" => stage.ask(ProcessAsk::EndProcess(EndProcess { grace: span(args)? })),
+        // What comes back from one kind of call: `back Spawn ok`.
+        "back" => {
+            let kind = word(args, "call")?;
+            let (key, call) = stage.take_call(|call| name_of(call) == kind)?;
+            let outcome = outcome(&call, args)?;
+            stage.give((key, call), outcome);
         }
-        let stage = self.stage.as_mut().ok_or("it has not begun")?;
-        match command.name.as_str() {
-            "launch" | "recall" => {}
-            "pass" => stage.pass(span(&mut args)?),
-            "end" => stage.ask(ProcessAsk::EndProcess(EndProcess { grace: span(&mut args)? })),
-            "stop" => stage.stop(),
-            "detach" => stage.detach(),
-            // What comes back from one kind of call: `back Spawn ok`.
-            "back" => {
-                let kind = word(&mut args, "call")?;
-                let (key, call) = stage.take_call(|call| name_of(call) == kind)?;
-                let outcome = outcome(&call, &mut args)?;
-                stage.give((key, call), outcome);
-            }
-            unknown => return Err(format!("no such verb: {unknown}").into()),
-        }
-        args.reject_next()?;
-        Ok(stage.take_told())
+        unknown => return Err(format!("no such verb: {unknown}").into()),
     }
+    Ok(())
 }
 
 fn identity() -> Identity {
@@ -66,7 +52,9 @@ fn identity() -> Identity {
     Identity { pid: 10, started_ticks: 100, boot_id: "boot".to_owned(), executable }
 }
 
-fn config(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<ProcessConfig, Fault> {
+/// `begin launch plugin` or `begin recall record=intent`.
+fn config(args: &mut ArgumentConsumer<'_>) -> Result<ProcessConfig, Fault> {
+    let task = word(args, "task")?;
     let mut spec = ProcessSpec::new(Executable::at("/bin/plugin"));
     spec.lifetime = Lifetime::Surviving;
     while let Some(word) = args.next_pos() {
@@ -78,7 +66,7 @@ fn config(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<ProcessConfig, 
     }
     let now = Timestamp::from_epoch(std::time::Duration::from_secs(990));
     let mut record = ProcessRecord::intent(ProcessName::new("a")?, TAG, &spec, now);
-    if verb == "launch" {
+    if task == "launch" {
         return Ok(ProcessConfig { record, spec: Some(Arc::new(spec)) });
     }
     let state = args.take_key("record").unwrap_or("ready");

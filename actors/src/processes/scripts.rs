@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use goldenscript::{ArgumentConsumer, Command, Context, Runner};
+use goldenscript::ArgumentConsumer;
 
 use super::messages::*;
 use super::state::{
@@ -14,12 +14,12 @@ use crate::process::{
     ProcessNews, ProcessRecord, ProcessSpec, ProcessTag, Why,
 };
 use crate::shell::{Effect, Ending, Machine};
-use crate::stage::{Fault, Stage, number, play_all, span, word};
+use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
 
 #[test]
 fn every_story_of_the_owner_of_the_processes_goes_as_it_is_told() {
-    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/processes/scripts"), 14, || Play { stage: None });
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/processes/scripts"), 14, || Player::new(begin, say));
 }
 
 #[test]
@@ -43,73 +43,55 @@ fn no_two_launches_share_a_tag_even_in_the_same_instant_prc_09() {
     assert_eq!(tags.len(), 3);
 }
 
-struct Play {
-    stage: Option<Stage<Processes>>,
-}
-
-impl Runner for Play {
-    type Command = Command;
-
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
-        let mut args = command.consume_args();
-        if command.name == "begin" {
-            self.stage = Some(begin(&mut args)?);
+fn say(stage: &mut Stage<Processes>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
+    match verb {
+        "launch" => {
+            let (name, argument) = (name(args)?, args.next_pos().unwrap_or_default());
+            stage.ask(ProcessesAsk::LaunchProcess(LaunchProcess { name, spec: spec(argument) }));
         }
-        let stage = self.stage.as_mut().ok_or("it has not begun")?;
-        match command.name.as_str() {
-            "begin" => {}
-            "pass" => stage.pass(span(&mut args)?),
-            "stop" => stage.stop(),
-            "detach" => stage.detach(),
-            "launch" => {
-                let (name, argument) = (name(&mut args)?, args.next_pos().unwrap_or_default());
-                stage.ask(ProcessesAsk::LaunchProcess(LaunchProcess { name, spec: spec(argument) }));
-            }
-            "recall" => stage.ask(ProcessesAsk::RecallProcess(RecallProcess { name: name(&mut args)? })),
-            "end" => {
-                let (name, grace) = (name(&mut args)?, span(&mut args)?);
-                stage.ask(ProcessesAsk::StopProcess(StopProcess { name, tag: None, grace }));
-            }
-            // Waits for the end of the present launch; `stale` makes it another one.
-            "await" => {
-                let name = name(&mut args)?;
-                let is_stale = args.take_key("stale").is_some();
-                let present = stage.machine.entries.get(&name).filter(|_| !is_stale);
-                let tag = present.map_or(ProcessTag::new([9; 16]), |entry| entry.record.tag);
-                stage.ask(ProcessesAsk::AwaitEnd(AwaitEnd { name, tag }));
-            }
-            "view" => return Ok(tell_view(&stage.machine.view())),
-            "swept" => {
-                let (key, call) = stage.take_call(|call| matches!(call, ProcessesCall::Sweep { .. }))?;
-                let outcome = match args.next_pos() {
-                    Some(fault) => Err(fault.to_owned()),
-                    None => Ok(vec![]),
-                };
-                stage.give((key, call), Ok(ProcessesOutcome::Swept(outcome)));
-            }
-            // What the present actor of a process tells; `stale` makes it an earlier one.
-            "tells" => {
-                let name = name(&mut args)?;
-                let life = if args.take_key("stale").is_some() {
-                    Attempt::new(u64::MAX)
-                } else {
-                    stage.machine.entries[&name].life
-                };
-                let news = news(stage, &name, &mut args)?;
-                stage.ask(ProcessesAsk::ProcessReported(ProcessReported { life, name, news }));
-            }
-            "crashes" => {
-                let name = name(&mut args)?;
-                let life = stage.machine.entries[&name].life;
-                let (key, call) = stage.take_call(|call| matches!(call, ProcessesCall::AwaitEndings))?;
-                let ended = ChildEnded { name, life, ending: Ending::Panicked("boom".to_owned()) };
-                stage.give((key, call), Ok(ProcessesOutcome::Ended(vec![ended])));
-            }
-            unknown => return Err(format!("no such verb: {unknown}").into()),
+        "recall" => stage.ask(ProcessesAsk::RecallProcess(RecallProcess { name: name(args)? })),
+        "end" => {
+            let (name, grace) = (name(args)?, span(args)?);
+            stage.ask(ProcessesAsk::StopProcess(StopProcess { name, tag: None, grace }));
         }
-        args.reject_next()?;
-        Ok(stage.take_told())
+        // Waits for the end of the present launch; `stale` makes it another one.
+        "await" => {
+            let name = name(args)?;
+            let is_stale = args.take_key("stale").is_some();
+            let present = stage.machine.entries.get(&name).filter(|_| !is_stale);
+            let tag = present.map_or(ProcessTag::new([9; 16]), |entry| entry.record.tag);
+            stage.ask(ProcessesAsk::AwaitEnd(AwaitEnd { name, tag }));
+        }
+        "view" => stage.tell(&tell_view(&stage.machine.view())),
+        "swept" => {
+            let (key, call) = stage.take_call(|call| matches!(call, ProcessesCall::Sweep { .. }))?;
+            let outcome = match args.next_pos() {
+                Some(fault) => Err(fault.to_owned()),
+                None => Ok(vec![]),
+            };
+            stage.give((key, call), Ok(ProcessesOutcome::Swept(outcome)));
+        }
+        // What the present actor of a process tells; `stale` makes it an earlier one.
+        "tells" => {
+            let name = name(args)?;
+            let life = if args.take_key("stale").is_some() {
+                Attempt::new(u64::MAX)
+            } else {
+                stage.machine.entries[&name].life
+            };
+            let news = news(stage, &name, args)?;
+            stage.ask(ProcessesAsk::ProcessReported(ProcessReported { life, name, news }));
+        }
+        "crashes" => {
+            let name = name(args)?;
+            let life = stage.machine.entries[&name].life;
+            let (key, call) = stage.take_call(|call| matches!(call, ProcessesCall::AwaitEndings))?;
+            let ended = ChildEnded { name, life, ending: Ending::Panicked("boom".to_owned()) };
+            stage.give((key, call), Ok(ProcessesOutcome::Ended(vec![ended])));
+        }
+        unknown => return Err(format!("no such verb: {unknown}").into()),
     }
+    Ok(())
 }
 
 /// Begins with these records on disk, each of a ready process.

@@ -4,7 +4,6 @@
 //! changes; `disk full` lets the next write fail, `crash` rebuilds the machine, `restart` begins a new run of the host.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +14,12 @@ use super::behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 use super::messages::*;
 use super::state::{CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored};
 use crate::shell::{AskId, CallKey, Effect, Effects, Input, Machine, StopMode};
+use crate::stage::{Fault, play_all, word};
 use crate::vocabulary::*;
 
 #[test]
 fn every_story_of_the_registry_goes_as_it_is_told() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/registry/scripts");
-    let mut stories: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    stories.sort();
-    assert!(stories.len() >= 12, "the stories are gone: {folder}");
-    for story in stories {
-        println!("{}", story.display());
-        goldenscript::run(&mut Stage::new(), &story).unwrap();
-    }
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/registry/scripts"), 12, Stage::new);
 }
 
 /// A registry, a disk and a clock.
@@ -166,7 +159,7 @@ impl Stage {
 impl Runner for Stage {
     type Command = Command;
 
-    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Box<dyn Error>> {
+    fn run(&mut self, command: &Command, _: &Context) -> Result<String, Fault> {
         let mut told = String::new();
         let mut args = command.consume_args();
         match command.name.as_str() {
@@ -175,23 +168,23 @@ impl Runner for Stage {
                 self.ask(RegistryAsk::Register(register), &mut told);
             }
             "deregister" => {
-                let allocation = AllocationId::new(positional(&mut args, "allocation")?)?;
+                let allocation = AllocationId::new(word(&mut args, "allocation")?)?;
                 let plugins = read_plugins(&mut args)?;
                 self.ask(RegistryAsk::Deregister(Deregister { plugins, allocation }), &mut told);
             }
             "wait" => {
-                let plugin = read_plugin(&positional(&mut args, "plugin")?)?;
-                let within = Duration::from_secs(positional(&mut args, "seconds")?.parse()?);
+                let plugin = read_plugin(&word(&mut args, "plugin")?)?;
+                let within = Duration::from_secs(word(&mut args, "seconds")?.parse()?);
                 self.ask(RegistryAsk::WaitForPlugin(WaitForPlugin { plugin, within }), &mut told);
             }
             "list" => self.ask(RegistryAsk::List(List), &mut told),
             "describe" => {
-                let plugin = read_plugin(&positional(&mut args, "plugin")?)?;
+                let plugin = read_plugin(&word(&mut args, "plugin")?)?;
                 self.ask(RegistryAsk::Describe(Describe { plugin }), &mut told);
             }
             "registration-of" => {
-                let allocation = AllocationId::new(positional(&mut args, "allocation")?)?;
-                let plugin = read_plugin(&positional(&mut args, "plugin")?)?;
+                let allocation = AllocationId::new(word(&mut args, "allocation")?)?;
+                let plugin = read_plugin(&word(&mut args, "plugin")?)?;
                 self.ask(RegistryAsk::RegistrationOf(RegistrationOf { plugin, allocation }), &mut told);
             }
             "view" => {
@@ -201,7 +194,7 @@ impl Runner for Stage {
                     .iter()
                     .for_each(|active| writeln!(told, "active: {}", tell_active(active)).unwrap());
             }
-            "pass" => self.pass(positional(&mut args, "seconds")?.parse()?, &mut told),
+            "pass" => self.pass(word(&mut args, "seconds")?.parse()?, &mut told),
             "crash" => self.rebuild(&mut told),
             "restart" => {
                 self.run = self.run.next();
@@ -214,11 +207,11 @@ impl Runner for Stage {
             }
             "disk-full" => self.is_disk_full = true,
             "proven" => {
-                let allocation = positional(&mut args, "allocation")?;
+                let allocation = word(&mut args, "allocation")?;
                 self.checked(&allocation, &CheckOutcome::Proven, &mut told);
             }
             "not-proven" => {
-                let allocation = positional(&mut args, "allocation")?;
+                let allocation = word(&mut args, "allocation")?;
                 self.checked(&allocation, &CheckOutcome::NotProven("nobody listens".into()), &mut told);
             }
             "stop" => self.step(&Input::StopRequested(StopMode::Stop), &mut told),
@@ -229,21 +222,17 @@ impl Runner for Stage {
     }
 }
 
-fn positional(args: &mut ArgumentConsumer<'_>, what: &str) -> Result<String, Box<dyn Error>> {
-    Ok(args.next_pos().ok_or_else(|| format!("the {what} is missing"))?.to_owned())
-}
-
-fn read_plugin(text: &str) -> Result<PluginKey, Box<dyn Error>> {
+fn read_plugin(text: &str) -> Result<PluginKey, Fault> {
     let (plugin_type, name) = text.split_once('/').ok_or("a plugin is written TYPE/NAME")?;
     Ok(PluginKey::new(plugin_type.parse()?, PluginName::new(name)?))
 }
 
-fn read_plugins(args: &mut ArgumentConsumer<'_>) -> Result<Vec<PluginKey>, Box<dyn Error>> {
+fn read_plugins(args: &mut ArgumentConsumer<'_>) -> Result<Vec<PluginKey>, Fault> {
     std::iter::from_fn(|| args.next_pos()).map(read_plugin).collect()
 }
 
-fn read_register(args: &mut ArgumentConsumer<'_>) -> Result<Register, Box<dyn Error>> {
-    let allocation = AllocationId::new(positional(args, "allocation")?)?;
+fn read_register(args: &mut ArgumentConsumer<'_>) -> Result<Register, Fault> {
+    let allocation = AllocationId::new(word(args, "allocation")?)?;
     let socket = args.take_key("socket").map_or_else(|| format!("/run/{allocation}.sock"), str::to_owned);
     let options: usize = args.take_key("options").unwrap_or("0").parse()?;
     let value = "x".repeat(args.take_key("value-bytes").unwrap_or("0").parse()?);
