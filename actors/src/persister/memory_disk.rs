@@ -12,6 +12,7 @@ use redb::StorageBackend;
 use rustix::io::Errno;
 
 use super::open::Options;
+use super::source::MakeBackend;
 
 const PAGE_BYTES: usize = 4_096;
 
@@ -28,6 +29,17 @@ pub enum DiskFault {
     Syncs,
 }
 
+/// What of the pages that were written and not synced has reached the disk when the power is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reached {
+    /// None of them.
+    Nothing,
+    /// All of them. So it is too when a process is killed, and the system lives on.
+    Everything,
+    /// Those that a number which follows from this one picks.
+    Chosen(u64),
+}
+
 /// A disk in memory. Clones are the same disk.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryDisk(Arc<Mutex<Images>>);
@@ -38,13 +50,37 @@ struct Images {
     durable: Vec<u8>,
     unsynced: BTreeSet<usize>,
     syncs: u64,
+    /// Writes, resizes and syncs that were tried.
+    changes: u64,
     fault: Option<DiskFault>,
+    /// What begins to fail with the change that comes after so many.
+    due: Option<(u64, DiskFault)>,
 }
 
 impl MemoryDisk {
     /// What fails from now on; `None` mends the disk.
     pub fn set_fault(&self, fault: Option<DiskFault>) {
-        self.images().fault = fault;
+        let mut images = self.images();
+        (images.fault, images.due) = (fault, None);
+    }
+
+    /// What fails once so many more writes, resizes and syncs have been tried; until then all is well.
+    pub fn set_fault_after(&self, changes: u64, fault: DiskFault) {
+        let mut images = self.images();
+        (images.fault, images.due) = (None, Some((images.changes + changes, fault)));
+    }
+
+    /// How many writes, resizes and syncs were tried.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.images().changes
+    }
+
+    /// Whether a power cut would take nothing away.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        let images = self.images();
+        images.seen == images.durable
     }
 
     /// How many syncs have succeeded.
@@ -74,16 +110,43 @@ impl MemoryDisk {
 
     /// Takes back whatever was not synced, as a power cut does. Whoever has the file open must have ended before.
     pub fn cut_power(&self) {
+        self.cut_power_when(Reached::Nothing);
+    }
+
+    /// Takes back whatever was not synced and has not reached the disk by chance. Whoever has the file open must have ended
+    /// before.
+    pub fn cut_power_when(&self, reached: Reached) {
         let mut images = self.images();
-        images.seen = images.durable.clone();
-        images.unsynced.clear();
+        let unsynced = std::mem::take(&mut images.unsynced);
+        let Images { seen, durable, .. } = &mut *images;
+        let mut place = 0;
+        let mut has_reached = || {
+            place += 1;
+            match reached {
+                Reached::Nothing => false,
+                Reached::Everything => true,
+                Reached::Chosen(number) => is_chosen(number, place),
+            }
+        };
+        if has_reached() {
+            durable.resize(seen.len(), 0);
+        }
+        for page in unsynced.into_iter().filter(|_| has_reached()) {
+            copy_page(page, seen, durable);
+        }
+        *seen = durable.clone();
     }
 
     /// Lets the database of a data directory lie on this disk. The directory then only holds the lock.
     #[must_use]
     pub fn hold(&self, data_dir: impl Into<PathBuf>) -> Options {
+        Options { backend: Some(self.backend()), ..Options::new(data_dir) }
+    }
+
+    /// Makes a backend of this disk each time the database on it is opened.
+    pub(super) fn backend(&self) -> MakeBackend {
         let disk = self.clone();
-        Options { backend: Some(Arc::new(move || Ok(Box::new(disk.clone())))), ..Options::new(data_dir) }
+        Arc::new(move || Ok(Box::new(disk.clone())))
     }
 
     fn images(&self) -> MutexGuard<'_, Images> {
@@ -100,6 +163,15 @@ enum Deed {
 }
 
 impl Images {
+    /// Counts a change that is tried, and looks whether it fails.
+    fn change(&mut self, deed: Deed) -> io::Result<()> {
+        self.changes += 1;
+        if let Some((_, fault)) = self.due.take_if(|(due, _)| *due < self.changes) {
+            self.fault = Some(fault);
+        }
+        self.check(deed)
+    }
+
     fn check(&self, deed: Deed) -> io::Result<()> {
         let error = match (self.fault, deed) {
             (Some(DiskFault::Full), Deed::Write) => Errno::NOSPC,
@@ -115,15 +187,25 @@ impl Images {
     fn sync(&mut self) {
         let Self { seen, durable, unsynced, .. } = self;
         durable.resize(seen.len(), 0);
-        for page in std::mem::take(unsynced) {
-            let start = page * PAGE_BYTES;
-            let end = (start + PAGE_BYTES).min(seen.len());
-            if start < end {
-                durable[start..end].copy_from_slice(&seen[start..end]);
-            }
-        }
+        std::mem::take(unsynced).into_iter().for_each(|page| copy_page(page, seen, durable));
         self.syncs += 1;
     }
+}
+
+/// Lets a page reach the disk; as much of it as there is.
+fn copy_page(page: usize, seen: &[u8], durable: &mut Vec<u8>) {
+    let start = page * PAGE_BYTES;
+    let end = (start + PAGE_BYTES).min(seen.len());
+    if start < end {
+        durable.resize(durable.len().max(end), 0);
+        durable[start..end].copy_from_slice(&seen[start..end]);
+    }
+}
+
+/// Whether this number picks what stands at this place. It looks like chance and is always the same.
+const fn is_chosen(number: u64, place: u64) -> bool {
+    let mixed = (number ^ place.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 63 == 1
 }
 
 /// Where this begins, each place once; nowhere if it is empty.
@@ -155,14 +237,16 @@ impl StorageBackend for MemoryDisk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut images = self.images();
-        images.check(Deed::Write)?;
-        images.seen.resize(place(len, 0)?.0, 0);
+        images.change(Deed::Write)?;
+        let (before, len) = (images.seen.len(), place(len, 0)?.0);
+        images.seen.resize(len, 0);
+        images.unsynced.extend(before / PAGE_BYTES..len.div_ceil(PAGE_BYTES));
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let mut images = self.images();
-        if let Err(error) = images.check(Deed::Sync) {
+        if let Err(error) = images.change(Deed::Sync) {
             images.unsynced.clear();
             return Err(error);
         }
@@ -172,7 +256,7 @@ impl StorageBackend for MemoryDisk {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut images = self.images();
-        images.check(Deed::Write)?;
+        images.change(Deed::Write)?;
         let (start, end) = place(offset, data.len())?;
         if images.seen.len() < end {
             images.seen.resize(end, 0);
@@ -226,5 +310,35 @@ mod tests {
             disk.set_fault(None);
             assert!(disk.write(0, b"x").is_ok() && disk.sync_data().is_ok());
         }
+    }
+
+    #[test]
+    fn of_what_was_not_synced_as_much_is_left_as_is_said() {
+        let left = |reached| {
+            let disk = MemoryDisk::default();
+            disk.set_len(16 * PAGE_BYTES as u64).unwrap();
+            disk.sync_data().unwrap();
+            assert!(disk.is_synced());
+            (0..16).for_each(|page| disk.write(page * PAGE_BYTES as u64, b"written").unwrap());
+            assert!(!disk.is_synced());
+            disk.cut_power_when(reached);
+            let images = disk.images();
+            (0..16).filter(|page| images.seen[page * PAGE_BYTES..].starts_with(b"written")).count()
+        };
+        assert_eq!((left(Reached::Nothing), left(Reached::Everything)), (0, 16));
+        let some = left(Reached::Chosen(7));
+        assert!((1..16).contains(&some) && some == left(Reached::Chosen(7)), "{some} pages are left");
+    }
+
+    #[test]
+    fn a_fault_begins_after_so_many_changes_and_not_before() {
+        let disk = MemoryDisk::default();
+        disk.write(0, b"x").unwrap();
+        disk.set_fault_after(2, DiskFault::Broken);
+        assert!(disk.write(0, b"x").is_ok() && disk.len().is_ok() && disk.sync_data().is_ok());
+        assert!(disk.write(0, b"x").is_err() && disk.len().is_err());
+        assert_eq!(disk.changes(), 4);
+        disk.set_fault(None);
+        assert!(disk.write(0, b"x").is_ok());
     }
 }
