@@ -58,10 +58,16 @@ pub use codec::{DecodeError, RECORD_BYTES_MAX, decode, decode_payload, encode};
 pub use errors::{CloseError, LoadError, OpenError, WriteError};
 pub use handle::Persister;
 pub use lock::Holder;
-pub use memory_disk::{DiskFault, MemoryDisk};
+pub use memory_disk::{DiskFault, MemoryDisk, Reached};
 pub use messages::{Damaged, Loaded, OpenLedger, Operation, Owner, Settled, Table, Write};
 pub use meta::FILE_SCHEMA;
 pub use open::Options;
 pub use quarantine::Quarantined;
 pub use record::Record;
 pub use source::MakeBackend;
+
+/// What the simulation plays with in the place of the actor and its thread.
+pub(crate) use open::open_in_memory;
+pub(crate) use operations::Operations;
+pub(crate) use queue::{BATCH_WRITES_MAX, Batch, Next, Progress, Queue};
+pub(crate) use store::Store;

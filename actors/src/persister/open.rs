@@ -22,6 +22,7 @@ use super::cause::{Cause, attempt};
 use super::errors::OpenError;
 use super::lock::{Holder, Lock, Locking, lock};
 use super::look::Overlay;
+use super::memory_disk::MemoryDisk;
 use super::meta::{self, FILE_SCHEMA, Found};
 use super::source::{MakeBackend, Source};
 use super::store::{Store, open_database, open_noting_repair};
@@ -67,6 +68,17 @@ pub(super) fn open(options: &Options) -> Result<(Store, RunNumber), OpenError> {
     create_directory(&options.data_dir)?;
     let lock = lock_directory(&options.data_dir, holder)?;
     let source = Source::new(database_path(&options.data_dir), options.backend.clone());
+    open_source(source, holder, Some(lock))
+}
+
+/// Opens the database on a disk in memory and begins a new run. No directory is needed, and no lock, since no other process can
+/// know of such a disk. For the simulation.
+pub(crate) fn open_in_memory(disk: &MemoryDisk) -> Result<(Store, RunNumber), OpenError> {
+    let source = Source::new(DATABASE_FILE.into(), Some(disk.backend()));
+    open_source(source, Holder { pid: None, since: None }, None)
+}
+
+fn open_source(source: Source, holder: Holder, lock: Option<Lock>) -> Result<(Store, RunNumber), OpenError> {
     let ending = look(&source, holder)?;
     let failed = |cause: Cause| cause.into_open_error(source.path());
     let database = open_for_real(&source, ending).map_err(failed)?;

@@ -10,8 +10,8 @@ use super::record::{self, SEAL_BYTES};
 const SPARE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Operations in their order.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Operations {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Operations {
     laid: Vec<Laid>,
     /// Key and sealed record of each, without anything between them.
     bytes: Vec<u8>,
@@ -34,11 +34,11 @@ impl Laid {
 
 /// One of them, as it is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Change<'a> {
-    pub(super) table: Table,
-    pub(super) key: &'a [u8],
+pub(crate) struct Change<'a> {
+    pub(crate) table: Table,
+    pub(crate) key: &'a [u8],
     /// The record to write, under its seal; `None` to remove it.
-    pub(super) sealed: Option<&'a [u8]>,
+    pub(crate) sealed: Option<&'a [u8]>,
 }
 
 impl Operations {
@@ -58,7 +58,7 @@ impl Operations {
     }
 
     /// Takes so many of the first out, into memory that nobody uses any more. All of them simply change places with it.
-    pub(super) fn take_first(&mut self, count: usize, mut unused: Self) -> Self {
+    pub(crate) fn take_first(&mut self, count: usize, mut unused: Self) -> Self {
         unused.clear();
         if count >= self.laid.len() {
             return std::mem::replace(self, unused);
@@ -86,7 +86,7 @@ impl Operations {
     }
 
     /// The changes, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Change<'_>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Change<'_>> {
         let mut rest = self.bytes.as_slice();
         self.laid.iter().map(move |laid| {
             let (bytes, behind) = rest.split_at(laid.bytes());

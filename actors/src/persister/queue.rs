@@ -10,7 +10,7 @@ use super::messages::{Operation, Owner, Write};
 use super::operations::Operations;
 
 /// The most writes that one commit takes.
-pub(super) const BATCH_WRITES_MAX: usize = 4_096;
+pub(crate) const BATCH_WRITES_MAX: usize = 4_096;
 
 /// A commit takes no further write once its operations have this many bytes.
 pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -23,32 +23,32 @@ pub(super) const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Which life of which ledger a write belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LedgerId {
+pub(crate) struct LedgerId {
     place: usize,
     opening: u64,
 }
 
 /// How far a commit brings one ledger in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Progress {
-    pub(super) ledger: LedgerId,
-    pub(super) epoch: u64,
-    pub(super) through: u64,
+pub(crate) struct Progress {
+    pub(crate) ledger: LedgerId,
+    pub(crate) epoch: u64,
+    pub(crate) through: u64,
 }
 
 /// The writes that share a commit, and whom it concerns.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Batch {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Batch {
     /// How many writes they are.
-    pub(super) writes: usize,
+    pub(crate) writes: usize,
     /// What all of them change.
-    pub(super) operations: Operations,
-    pub(super) progress: Vec<Progress>,
+    pub(crate) operations: Operations,
+    pub(crate) progress: Vec<Progress>,
 }
 
 /// What to do next.
 #[derive(Debug)]
-pub(super) enum Next<J> {
+pub(crate) enum Next<J> {
     /// Commit these.
     Commit(Batch),
     /// Tell this ledger that its write is not even tried.
@@ -67,14 +67,14 @@ struct Due {
     bytes: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Waiting<J> {
     Write(Due),
     Refusal(Progress, WriteError),
     Job(J),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Ledger<L> {
     owner: Owner,
     /// Grows with each `OpenLedger`, so that what a former one is still waiting for does not reach its successor.
@@ -85,8 +85,8 @@ struct Ledger<L> {
 }
 
 /// Whatever waits for the disk, in the order of its arrival. `L` is who is told, `J` is work that is no write.
-#[derive(Debug)]
-pub(super) struct Queue<L, J> {
+#[derive(Debug, Clone)]
+pub(crate) struct Queue<L, J> {
     ledgers: Vec<Ledger<L>>,
     waiting: VecDeque<Waiting<J>>,
     /// The operations of all writes that wait.
@@ -98,7 +98,7 @@ pub(super) struct Queue<L, J> {
 }
 
 impl<L, J> Queue<L, J> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             ledgers: Vec::new(),
             waiting: VecDeque::new(),
@@ -110,7 +110,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Makes `listener` the one who is told of this owner's writes from now on.
-    pub(super) fn open_ledger(&mut self, owner: Owner, listener: L) {
+    pub(crate) fn open_ledger(&mut self, owner: Owner, listener: L) {
         let place = self.place_of(owner);
         let ledger = &mut self.ledgers[place];
         ledger.opening += 1;
@@ -119,7 +119,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Takes a write in. False means that it was dropped, since its owner was told of a failure already.
-    pub(super) fn push(&mut self, write: &Write) -> bool {
+    pub(crate) fn push(&mut self, write: &Write) -> bool {
         let place = self.place_of(write.owner);
         let ledger = &mut self.ledgers[place];
         if ledger.failed.is_some_and(|failed| write.epoch <= failed) {
@@ -151,7 +151,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Takes in work that happens behind every write that came before it.
-    pub(super) fn push_job(&mut self, job: J) {
+    pub(crate) fn push_job(&mut self, job: J) {
         self.waiting.push_back(Waiting::Job(job));
     }
 
@@ -161,7 +161,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// What to do next, if anything waits. A commit takes at most so many writes.
-    pub(super) fn next(&mut self, writes_max: usize) -> Option<Next<J>> {
+    pub(crate) fn next(&mut self, writes_max: usize) -> Option<Next<J>> {
         match self.waiting.pop_front()? {
             Waiting::Write(first) => {
                 Some(Next::Commit(self.take_batch(first, writes_max.min(BATCH_WRITES_MAX))))
@@ -179,7 +179,7 @@ impl<L, J> Queue<L, J> {
 
     /// Forgets what waits and depends on a commit that failed: the later writes of the same ledgers, up to the epoch that
     /// failed. Says how many that were.
-    pub(super) fn fail(&mut self, progress: &[Progress]) -> usize {
+    pub(crate) fn fail(&mut self, progress: &[Progress]) -> usize {
         for failed in progress {
             let ledger = &mut self.ledgers[failed.ledger.place];
             if ledger.opening == failed.ledger.opening {
@@ -214,7 +214,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Who is to be told of this progress: nobody, if the ledger has another listener by now.
-    pub(super) fn listener(&self, progress: &Progress) -> Option<&L> {
+    pub(crate) fn listener(&self, progress: &Progress) -> Option<&L> {
         let ledger = &self.ledgers[progress.ledger.place];
         ledger.listener.as_ref().filter(|_| ledger.opening == progress.ledger.opening)
     }

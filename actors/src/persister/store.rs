@@ -32,7 +32,7 @@ use super::source::Source;
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
-pub(super) struct Store {
+pub(crate) struct Store {
     source: Source,
     state: State,
     lock: Option<Lock>,
@@ -46,12 +46,12 @@ enum State {
 }
 
 impl Store {
-    pub(super) const fn new(source: Source, database: Database, lock: Lock) -> Self {
-        Self { source, state: State::Open(database), lock: Some(lock) }
+    pub(super) const fn new(source: Source, database: Database, lock: Option<Lock>) -> Self {
+        Self { source, state: State::Open(database), lock }
     }
 
     /// Brings these to disk, all of them or none.
-    pub(super) fn commit(&mut self, operations: &Operations) -> Result<(), WriteError> {
+    pub(crate) fn commit(&mut self, operations: &Operations) -> Result<(), WriteError> {
         let committed = self.with_database(|database| commit::commit(database, operations));
         committed.map_err(|cause| {
             self.fail();
@@ -60,7 +60,7 @@ impl Store {
     }
 
     /// Reads a table. What is damaged is set aside, and what is old is migrated.
-    pub(super) fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
+    pub(crate) fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
         let scanned = match self.with_database(load::scan) {
             Err(Cause::Io(error)) => {
                 self.fail();
@@ -81,7 +81,7 @@ impl Store {
     }
 
     /// Closes the file and lets the next host in.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.leave(State::Closed);
         self.lock = None;
     }

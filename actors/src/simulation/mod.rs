@@ -35,9 +35,12 @@ mod processes;
 
 mod allocation;
 
+mod database;
+
 mod simulator;
 
 pub use allocation::{AllocationBounds, AllocationEvent, AllocationLaws, AllocationWorld, Receipt, Reply};
+pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};
 pub use drivers::{
     Audience, Conduct, Depot, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversTampers,
     DriversWorld, EventorLaws, Ground, Order,

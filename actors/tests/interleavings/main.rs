@@ -5,11 +5,13 @@
 
 mod allocation;
 mod broken_allocation;
+mod broken_database;
 mod broken_drivers;
 mod broken_instances;
 mod broken_inventory;
 mod broken_processes;
 mod broken_registry;
+mod database;
 mod drivers;
 mod instances;
 mod inventory;

@@ -1,0 +1,23 @@
+//! The database as one would explain it: rows, and what waits for them; and the persister that is held against this.
+//!
+//! ```text
+//!   writes ──► queue of production ──► store of production ──► disk in memory
+//!     │                │                       ▲                    ▲
+//!     ▼                ▼                     reads          faults, power cuts
+//!   plain list ─── laws P1 to P4 ─────────────'
+//! ```
+//!
+//! The queue, the store and all below it are those of production, with a real file of redb on a disk in memory. Only the actor
+//! and its thread are missing: the [`Archive`](archive::Archive) takes what comes next from the queue when it is told to.
+
+mod archive;
+mod event;
+mod faults;
+mod plain;
+mod replayed;
+mod volume;
+mod world;
+
+pub use event::{DatabaseBounds, DatabaseEvent, Trouble};
+pub use faults::PersisterFault;
+pub use world::DatabaseWorld;

@@ -1,0 +1,85 @@
+//! The plain model of a database: rows, and the commits of which nobody knows whether they took effect.
+
+use super::volume::{Lines, Place};
+
+/// What a commit does, row by row; without a record the row goes.
+pub(super) type Changes = Vec<(Place, Option<Vec<u8>>)>;
+
+/// What must lie in the database.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Plain {
+    /// What lay there when it was read last, and what was surely committed since.
+    lines: Lines,
+    /// From the first doubtful commit on.
+    unread: Vec<Commit>,
+}
+
+#[derive(Debug, Clone)]
+struct Commit {
+    changes: Changes,
+    is_certain: bool,
+}
+
+fn apply(lines: &mut Lines, changes: &Changes) {
+    for (place, record) in changes {
+        match record {
+            Some(record) => lines.insert(place.clone(), record.clone()),
+            None => lines.remove(place),
+        };
+    }
+}
+
+impl Plain {
+    /// These were brought to disk.
+    pub(super) fn committed(&mut self, changes: Changes) {
+        if self.unread.is_empty() {
+            apply(&mut self.lines, &changes);
+        } else {
+            self.unread.push(Commit { changes, is_certain: true });
+        }
+    }
+
+    /// These are on disk or not, all of them or none.
+    pub(super) fn doubted(&mut self, changes: Changes) {
+        self.unread.push(Commit { changes, is_certain: false });
+    }
+
+    /// Whether it is not known of some commit whether it took effect.
+    pub(super) const fn is_doubtful(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// A record was set aside.
+    pub(super) fn loses(&mut self, place: &Place) {
+        self.lines.remove(place);
+    }
+
+    /// What certainly lies there.
+    pub(super) const fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    /// Whether this may lie in the database. If so, it is known from now on which of the doubtful commits took effect: this is
+    /// said of each, in their order.
+    pub(super) fn is_found(&mut self, found: &Lines) -> Option<Vec<bool>> {
+        let doubtful = self.unread.iter().filter(|commit| !commit.is_certain).count();
+        if doubtful == 0 {
+            return (self.lines == *found).then(Vec::new);
+        }
+        let ways = (0..1_u32 << doubtful.min(16)).map(|way| (0..doubtful).map(move |at| way >> at & 1 == 1));
+        let took_effect = ways.map(Iterator::collect::<Vec<bool>>).find(|way| self.after(way) == *found)?;
+        self.lines = found.clone();
+        self.unread.clear();
+        Some(took_effect)
+    }
+
+    fn after(&self, took_effect: &[bool]) -> Lines {
+        let (mut lines, mut took_effect) = (self.lines.clone(), took_effect.iter());
+        for commit in &self.unread {
+            if commit.is_certain || took_effect.next() == Some(&true) {
+                apply(&mut lines, &commit.changes);
+            }
+        }
+        lines
+    }
+}

@@ -1,0 +1,90 @@
+//! A volume that can be copied: it is its history, and is played again from the beginning where it is needed.
+//!
+//! An open database cannot be copied, and one that is opened on a copy of its file is not what it was: it has begun a new run,
+//! and has forgotten which syncs failed. What comes of a deed follows from the deeds before it, so each history is played once,
+//! however many worlds share it, and all copies know what came of it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use super::volume::{Came, Deed, Medium, Reader, Volume};
+
+/// What is known of all histories that were played.
+#[derive(Debug)]
+struct Known {
+    came: HashMap<u128, Rc<Came>>,
+    /// The last one that was played, and the volume as it is behind it.
+    last: Option<(u128, Volume)>,
+    readers: &'static [Reader],
+}
+
+/// A volume with this history. Copies share what is known.
+#[derive(Clone)]
+pub(super) struct Replayed {
+    deeds: Vec<Deed>,
+    history: u128,
+    known: Rc<RefCell<Known>>,
+}
+
+impl Replayed {
+    /// An empty disk.
+    pub(super) fn new(readers: &'static [Reader]) -> Self {
+        let known = Known { came: HashMap::new(), last: None, readers };
+        Self { deeds: Vec::new(), history: 0, known: Rc::new(RefCell::new(known)) }
+    }
+}
+
+/// The history that comes of one more deed.
+fn extended(history: u128, deed: &Deed) -> u128 {
+    let hash = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        (salt, history, format!("{deed:?}")).hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    hash(0) << 64 | hash(1)
+}
+
+impl Medium for Replayed {
+    fn carry_out(&mut self, deed: Deed) -> Rc<Came> {
+        let history = extended(self.history, &deed);
+        let mut known = self.known.borrow_mut();
+        let came = match known.came.get(&history) {
+            Some(came) => Rc::clone(came),
+            None => {
+                let readers = known.readers;
+                let mut volume = match known.last.take() {
+                    Some((last, volume)) if last == self.history => volume,
+                    Some(_) | None => {
+                        let mut volume = Volume::new(readers);
+                        for deed in &self.deeds {
+                            volume.carry_out(deed.clone());
+                        }
+                        volume
+                    }
+                };
+                let came = volume.carry_out(deed.clone());
+                known.last = Some((history, volume));
+                known.came.insert(history, Rc::clone(&came));
+                came
+            }
+        };
+        drop(known);
+        self.deeds.push(deed);
+        self.history = history;
+        came
+    }
+
+    fn history(&self) -> u128 {
+        self.history
+    }
+}
+
+/// What lies on it is known from what comes of reading it, and how it came to be is no part of its state.
+impl fmt::Debug for Replayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Replayed")
+    }
+}
