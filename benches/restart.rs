@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use callboard_actors::registry::{Describe, DurableStore, RegistryOptions, start};
-use callboard_actors::shell::{Address, IN_FLIGHT_MAX, Notices, Settings, StopMode};
+use callboard_actors::shell::{Address, Database, IN_FLIGHT_MAX, Notices, Settings, StopMode};
 
 use support::Pace;
 use support::clients::{apart, closed_loop};
@@ -57,7 +57,7 @@ fn millis(took: Duration) -> f64 {
 async fn restart(place: &Path, held: u64) -> Duration {
     let begun = Instant::now();
     let persister = open(place).await;
-    let store = DurableStore::new(persister.clone(), Notices::default());
+    let store = DurableStore::new(&Database::opened(persister.clone(), Notices::default()));
     let registry = Address::vacant("registry", IN_FLIGHT_MAX);
     let running = start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
     let question = Describe { plugin: held_plugin(held - 1) };

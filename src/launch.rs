@@ -194,8 +194,8 @@ fn children(
     store: &Database,
     settings: &Settings,
 ) -> Vec<Child> {
-    let records = DurableRecords::following(store.present(), settings.notices.clone());
-    let store = DurableStore::following(store.present(), store.run(), settings.notices.clone());
+    let records = DurableRecords::new(store);
+    let store = DurableStore::new(store);
     vec![
         persister_child(options, database, tell),
         processes_child(options, cast, records, settings),

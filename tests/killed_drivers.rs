@@ -22,7 +22,7 @@ use callboard::actors::driver::Recent;
 use callboard::actors::persister::{Options, Persister};
 use callboard::actors::process::{FileId, Identity};
 use callboard::actors::processes::{DurableRecords, ProcessesChange};
-use callboard::actors::shell::{Notices, Store, Ticket};
+use callboard::actors::shell::{Database, Notices, Store, Ticket};
 use callboard::actors::vocabulary::Timestamp;
 use program::{Program, Stage, lives, until_true};
 use rustix::fs::{FlockOperation, flock};
@@ -205,7 +205,7 @@ impl Play {
     fn forge(&self, identity: Identity, whole: bool) -> bool {
         actix::System::new().block_on(async {
             let persister = Persister::open(Options::new(self.stage.data_dir())).await.unwrap();
-            let mut records = DurableRecords::new(persister.clone(), Notices::default());
+            let mut records = DurableRecords::new(&Database::opened(persister.clone(), Notices::default()));
             let mut found = records.load().await.unwrap();
             found.retain(|record| record.identity.is_some());
             for record in &mut found {

@@ -12,7 +12,7 @@ use callboard_actors::process::{Executable, Lifetime, ProcessName, ProcessSpec, 
 use callboard_actors::processes::{
     self, DurableRecords, LaunchProcess, ListProcesses, Processes, ProcessesOptions, RecallProcess, Recalled,
 };
-use callboard_actors::shell::{Address, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode};
+use callboard_actors::shell::{Address, Database, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// The directory of the host that this program is to be, if it is to be one.
@@ -39,7 +39,7 @@ impl House {
     async fn open(data_dir: &Path) -> Self {
         let persister = Persister::open(Options::new(data_dir)).await.expect("the database opens");
         let notices = Notices::default();
-        let records = DurableRecords::new(persister.clone(), notices.clone());
+        let records = DurableRecords::new(&Database::opened(persister.clone(), notices.clone()));
         let binder = Binder::program(CALLBOARD);
         let surroundings = Surroundings::new(data_dir, Some(binder), false).expect("surroundings");
         let address = Address::vacant("processes", IN_FLIGHT_MAX);

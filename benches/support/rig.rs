@@ -12,7 +12,7 @@ use callboard_actors::registry::{
     RegistryView, start,
 };
 use callboard_actors::shell::{
-    Address, FeedItem, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Store, Subscription,
+    Address, Database, FeedItem, IN_FLIGHT_MAX, Notices, Running, Settings, StopMode, Store, Subscription,
 };
 use callboard_actors::vocabulary::Registration;
 use futures_util::future::{LocalBoxFuture, join_all};
@@ -115,7 +115,7 @@ impl Rig {
 
     pub(crate) async fn on_disk_with(directory: &Path, held: Held) -> Self {
         let persister = open(directory).await;
-        let store = DurableStore::new(persister.clone(), Notices::default());
+        let store = DurableStore::new(&Database::opened(persister.clone(), Notices::default()));
         Self::start(store, Some(persister), held, true).await
     }
 

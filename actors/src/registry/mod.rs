@@ -55,4 +55,4 @@ pub use row::{COUNTER_TABLE, REGISTRATION_TABLE};
 pub use state::{
     Activation, CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange,
 };
-pub use store::{DurableStore, MemoryStore, OWNER, PresentDatabase};
+pub use store::{DurableStore, MemoryStore, OWNER};

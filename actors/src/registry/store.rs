@@ -7,65 +7,37 @@ use std::time::Duration;
 
 use actix::Recipient;
 use futures_util::future::LocalBoxFuture;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::row::{COUNTER_KEY, CounterRow, RegistrationRow, key};
 use super::state::{Image, Registry, Stored, StoredChange};
-use crate::persister::{
-    Damaged, Loaded, OpenLedger, Operation, Owner, Persister, Quarantined, Record, Settled, Write,
-};
-use crate::shell::{Notice, Notices, Store, Ticket, Written};
+use crate::persister::{Loaded, Operation, Owner, Quarantined, Record, Settled};
+use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::{RegistrationNumber, RunNumber};
 
 /// Whose writes these are.
 pub const OWNER: Owner = Owner("registry");
 
-/// The database as it is open now; `None` while it is closed to be opened again.
-pub type PresentDatabase = watch::Receiver<Option<Persister>>;
-
-/// Keeps registrations in the database.
+/// Keeps registrations in the database. Damaged records that are found on loading are posted as notices (RES-08).
 #[derive(Debug, Clone)]
 pub struct DurableStore {
-    present: PresentDatabase,
+    ledger: Ledger,
     /// The run of the host, however often the database is opened in it: a registration that was confirmed stays so.
     run: RunNumber,
-    /// The database that was loaded from last, and that is written to.
-    used: Rc<RefCell<Option<Persister>>>,
-    settled: Option<Recipient<Settled>>,
-    notices: Notices,
     begun: Instant,
 }
 
 impl DurableStore {
-    /// A store on this database, made when the run of the host begins. Damaged records that are found on loading are posted
-    /// as notices (RES-08).
+    /// A store in this database, made when the run of the host begins.
     #[must_use]
-    pub fn new(persister: Persister, notices: Notices) -> Self {
-        let run = persister.run();
-        // Nobody will ever open another one, and what was put in first can be read without its sender.
-        let (_, present) = watch::channel(Some(persister));
-        Self::following(present, run, notices)
-    }
-
-    /// A store on a database that may be closed and opened again while this run of the host goes on. Loading waits until it
-    /// is open.
-    #[must_use]
-    pub fn following(present: PresentDatabase, run: RunNumber, notices: Notices) -> Self {
-        Self { present, run, used: Rc::default(), settled: None, notices, begun: Instant::now() }
-    }
-
-    fn post(notices: &Notices, damaged: Vec<Damaged>) {
-        for Damaged { table, key, reason, .. } in damaged {
-            let key = key.iter().map(|byte| format!("{byte:02x}")).collect();
-            notices.post(Notice::Quarantined { table: table.0.to_owned(), key, reason: reason.to_string() });
-        }
+    pub fn new(database: &Database) -> Self {
+        Self { ledger: database.ledger(OWNER), run: database.run(), begun: Instant::now() }
     }
 }
 
 impl Store<Registry> for DurableStore {
     fn open(&mut self, settled: Recipient<Settled>) {
-        self.settled = Some(settled);
+        self.ledger.open(settled);
     }
 
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
@@ -78,38 +50,18 @@ impl Store<Registry> for DurableStore {
         operations.extend(
             put.into_iter().map(|stored| Operation::put(key(stored.number), &RegistrationRow(stored))),
         );
-        let Ticket { epoch, sequence } = ticket;
-        match &*self.used.borrow() {
-            Some(persister) => {
-                persister.write(Write { owner: OWNER, epoch, sequence, operations });
-                Written::Later
-            }
-            None => Written::Failed("nothing was read from the database yet".to_owned()),
-        }
+        self.ledger.write(ticket, operations)
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<Image, String>> {
-        let Self { mut present, run, used, settled, notices, begun } = self.clone();
+        let Self { ledger, run, begun } = self.clone();
         Box::pin(async move {
-            let persister = match present.wait_for(Option::is_some).await {
-                Ok(persister) => persister.clone(),
-                Err(_) => None,
-            };
-            let persister = persister.ok_or("the database is closed and will not be opened again")?;
-            if let Some(settled) = settled {
-                persister.open_ledger(OpenLedger { owner: OWNER, settled });
-            }
-            let rows = persister.load::<RegistrationRow>();
-            let counter = persister.load::<CounterRow>();
-            used.replace(Some(persister.clone()));
-            let rows = rows.await.map_err(|error| error.to_string())?;
-            let counter = counter.await.map_err(|error| error.to_string())?;
+            let opening = ledger.reopen().await?;
+            let rows = ledger.rows::<RegistrationRow>().await?;
+            let stored: Vec<Stored> = rows.into_iter().map(|(_, row)| row.0).collect();
+            let counter = ledger.load::<CounterRow>().await?;
             // Each opening has a number of its own, so this one was never used before either.
-            let opening = persister.run();
-            let safe = if is_lost(&counter, &persister).await? { opening.get() << RUN_SHIFT } else { 0 };
-            Self::post(&notices, rows.damaged);
-            Self::post(&notices, counter.damaged);
-            let stored: Vec<Stored> = rows.rows.into_iter().map(|(_, row)| row.0).collect();
+            let safe = if is_lost(&counter, &ledger).await? { opening.get() << RUN_SHIFT } else { 0 };
             let written = counter.rows.into_iter().map(|(_, row)| row.ceiling).max().unwrap_or(0);
             let ceiling = written.max(beyond(&stored)).max(safe);
             Ok(Image { ceiling, stored, run, run_age: begun.elapsed() })
@@ -118,15 +70,15 @@ impl Store<Registry> for DurableStore {
 }
 
 /// Whether there was a counter and it could not be read, now or earlier: it stays lost until a new one is written.
-async fn is_lost(counter: &Loaded<CounterRow>, persister: &Persister) -> Result<bool, String> {
+async fn is_lost(counter: &Loaded<CounterRow>, ledger: &Ledger) -> Result<bool, String> {
     if !counter.rows.is_empty() {
         return Ok(false);
     }
     if !counter.damaged.is_empty() {
         return Ok(true);
     }
-    let quarantine = persister.load::<Quarantined>().await.map_err(|error| error.to_string())?;
-    Ok(quarantine.rows.iter().any(|(_, row)| row.table == CounterRow::TABLE.0))
+    let quarantine = ledger.rows::<Quarantined>().await?;
+    Ok(quarantine.iter().any(|(_, row)| row.table == CounterRow::TABLE.0))
 }
 
 /// Should the counter's record have been lost, numbers go on from the run number shifted by this: no earlier run can have

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::notice::{Notice, Notices};
 use super::store::{Ticket, Written};
-use crate::persister::{OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
+use crate::persister::{Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
 use crate::vocabulary::RunNumber;
 
 /// The database of a host, as those who store something hold it. It may be closed and opened anew while a run of the host
@@ -45,12 +45,6 @@ impl Database {
     #[must_use]
     pub const fn run(&self) -> RunNumber {
         self.run
-    }
-
-    /// Which one is open at present; `None` while it is closed to be opened again.
-    #[must_use]
-    pub fn present(&self) -> watch::Receiver<Option<Persister>> {
-        self.present.clone()
     }
 
     /// Begins to keep the ledger of an owner. Each owner has one at a time, and its tables are its own.
@@ -117,11 +111,12 @@ impl Ledger {
         }
     }
 
-    /// Waits until the database is open, and uses it from then on; each load begins with it.
+    /// Waits until the database is open, and uses it from then on; each load begins with it. Gives the number of this opening,
+    /// which no other one has had.
     ///
     /// # Errors
     /// When it is closed for good.
-    pub async fn reopen(&self) -> Result<(), String> {
+    pub async fn reopen(&self) -> Result<RunNumber, String> {
         let mut present = self.database.present.clone();
         let persister = match present.wait_for(Option::is_some).await {
             Ok(persister) => persister.clone(),
@@ -131,8 +126,9 @@ impl Ledger {
         if let Some(settled) = self.settled.clone() {
             persister.open_ledger(OpenLedger { owner: self.owner, settled });
         }
+        let opening = persister.run();
         self.used.replace(Some(persister));
-        Ok(())
+        Ok(opening)
     }
 
     /// All sound records of a table with their keys, in the order of those, behind every write that was handed over before.
@@ -141,16 +137,24 @@ impl Ledger {
     /// # Errors
     /// When the table cannot be read, in words.
     pub async fn rows<R: Record + Send + 'static>(&self) -> Result<Vec<(Vec<u8>, R)>, String> {
+        Ok(self.load().await?.rows)
+    }
+
+    /// The same, with what was damaged.
+    ///
+    /// # Errors
+    /// When the table cannot be read, in words.
+    pub async fn load<R: Record + Send + 'static>(&self) -> Result<Loaded<R>, String> {
         let loading = match &*self.used.borrow() {
             Some(persister) => persister.load::<R>(),
             None => return Err("the database is not open yet".to_owned()),
         };
         let loaded = loading.await.map_err(|error| error.to_string())?;
-        for damaged in loaded.damaged {
+        for damaged in &loaded.damaged {
             let key = damaged.key.iter().map(|byte| format!("{byte:02x}")).collect();
             let (table, reason) = (damaged.table.0.to_owned(), damaged.reason.to_string());
             self.database.notices.post(Notice::Quarantined { table, key, reason });
         }
-        Ok(loaded.rows)
+        Ok(loaded)
     }
 }

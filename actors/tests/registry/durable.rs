@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callboard_actors::persister::{Options, Persister};
 use callboard_actors::registry::{COUNTER_TABLE, DurableStore, REGISTRATION_TABLE, Registered};
-use callboard_actors::shell::{AskError, Notice, StopMode};
+use callboard_actors::shell::{self, AskError, Notice, StopMode};
 use callboard_actors::vocabulary::Generation;
 use futures_util::FutureExt;
 use redb::{Database, ReadableTable, TableDefinition};
@@ -20,7 +20,7 @@ const ZFS: &str = "csi-node/zfs";
 struct Run {
     house: House,
     persister: Persister,
-    notices: callboard_actors::shell::Notices,
+    notices: shell::Notices,
 }
 
 impl Run {
@@ -29,8 +29,9 @@ impl Run {
     }
 
     fn on(persister: Persister) -> Self {
-        let notices = callboard_actors::shell::Notices::default();
-        let house = House::on(DurableStore::new(persister.clone(), notices.clone()));
+        let notices = shell::Notices::default();
+        let house =
+            House::on(DurableStore::new(&shell::Database::opened(persister.clone(), notices.clone())));
         Self { house, persister, notices }
     }
 

@@ -6,7 +6,7 @@ use callboard_actors::registry::{
     Deregistered, List, MemoryStore, Register, RegisterError, Registered, RegistryNews, Standing, WaitError,
     WaitForPlugin,
 };
-use callboard_actors::shell::{FeedItem, StopMode};
+use callboard_actors::shell::{Database, FeedItem, StopMode};
 use callboard_actors::vocabulary::SocketPath;
 use futures_util::FutureExt;
 
@@ -233,7 +233,7 @@ fn reg_10_crashes_and_failed_writes_do_not_prolong_the_grace() {
         let open = async || {
             let persister: Persister = disk.open(directory.path()).await.unwrap();
             let notices = callboard_actors::shell::Notices::default();
-            (House::on(DurableStore::new(persister.clone(), notices)), persister)
+            (House::on(DurableStore::new(&Database::opened(persister.clone(), notices))), persister)
         };
         let (house, persister) = open().await;
         house.register("gone", &[ZFS]).await;
