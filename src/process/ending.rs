@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use rustix::process::Signal;
+use callboard_actors::process::{EndedBy, signal_name};
 
 /// What a process left to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,35 +37,6 @@ impl fmt::Display for ProcessExit {
             },
         }
     }
-}
-
-/// The name of a signal that ends processes often enough for people to know it.
-fn signal_name(number: i32) -> Option<&'static str> {
-    const NAMES: [(Signal, &str); 11] = [
-        (Signal::HUP, "SIGHUP"),
-        (Signal::INT, "SIGINT"),
-        (Signal::QUIT, "SIGQUIT"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::KILL, "SIGKILL"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::TERM, "SIGTERM"),
-    ];
-    NAMES.iter().find(|(signal, _)| signal.as_raw() == number).map(|(_, name)| *name)
-}
-
-/// By whose hand a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndedBy {
-    /// By its own, or by somebody that we do not know.
-    Itself,
-    /// It was asked to and did so in time.
-    Request,
-    /// It was asked to, did not in time, and was killed.
-    Force,
 }
 
 /// How a process ended. It is reaped, and nothing of its process group is left.

@@ -27,8 +27,8 @@ mod log;
 mod owner;
 mod tail;
 
-pub use callboard_actors::process::{Binder, BoundError, Keeper, be_bound, keep};
-pub use ending::{EndedBy, ProcessEnding, ProcessExit};
+pub use callboard_actors::process::{Binder, BoundError, EndedBy, Keeper, be_bound, keep};
+pub use ending::{ProcessEnding, ProcessExit};
 pub use launch::{LaunchError, launch};
 pub use log::LogSpec;
 pub use owner::Process;

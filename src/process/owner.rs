@@ -5,12 +5,13 @@ use std::io;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
+use callboard_actors::process::EndedBy;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::ending::{EndedBy, ProcessEnding, ProcessExit};
+use super::ending::{ProcessEnding, ProcessExit};
 use super::tail::Tail;
 
 /// How long an ended process's output is waited for; its children may hold the pipe open for longer.

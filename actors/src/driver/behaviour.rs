@@ -14,7 +14,7 @@ use super::state::{
 use crate::process::Launched;
 use crate::processes::Recalled;
 use crate::shell::{CallKey, CallLost, Effects, Input, Machine, Never};
-use crate::vocabulary::{Attempt, BackoffState, Generation, Moment};
+use crate::vocabulary::{Attempt, BackoffState, Moment};
 
 /// How much longer the shell waits for a call than the call itself does, so that the call's own words are heard.
 pub(super) const CALL_GRACE: Duration = Duration::from_secs(2);
@@ -40,20 +40,7 @@ impl Machine for Driver {
     type View = DriverReport;
 
     fn restore(config: &DriverConfig, (): (), moment: Moment) -> Self {
-        let report = DriverReport {
-            name: config.spec.name.clone(),
-            generation: Generation::default(),
-            health: DriverHealth::NoAnswerYet,
-            reason: String::new(),
-            since: moment.now,
-            stage: DriverStage::Recalling,
-            attributes: Arc::default(),
-            capabilities: None,
-            version: None,
-            pid: None,
-            is_adopted: false,
-            launches: 0,
-        };
+        let report = DriverReport::of_nothing_yet(config.spec.name.clone(), moment.now);
         Self {
             config: config.clone(),
             phase: Phase::Climbing(Rung::Recall),

@@ -211,6 +211,24 @@ pub struct DriverReport {
 }
 
 impl DriverReport {
+    /// What is known of a driver before its first step.
+    pub(crate) fn of_nothing_yet(name: DriverName, now: Timestamp) -> Self {
+        Self {
+            name,
+            generation: Generation::default(),
+            health: DriverHealth::NoAnswerYet,
+            reason: String::new(),
+            since: now,
+            stage: DriverStage::Recalling,
+            attributes: Arc::default(),
+            capabilities: None,
+            version: None,
+            pid: None,
+            is_adopted: false,
+            launches: 0,
+        }
+    }
+
     /// Whether both say the same to whoever places work by them. Only the time, the stage, and which process it is do not
     /// count (SCL-05).
     #[must_use]

@@ -1,16 +1,14 @@
 //! The lives of the drivers: how each begins, ends, and comes again.
 
-use std::sync::Arc;
-
 use super::messages::{AddDriverError, Added, DriversAnswer, DriversNews, NoSuchDriver};
 use super::state::{Child, Drivers, DriversCall, DriversChange, DriversTimer, Post};
 use crate::driver::client::DriverClient;
 use crate::driver::{
-    DriverConfig, DriverHealth, DriverReport, DriverSpec, DriverStage, Errand, ending_deadline, process_name,
+    DriverConfig, DriverHealth, DriverReport, DriverSpec, Errand, ending_deadline, process_name,
 };
 use crate::process::{Executable, ProcessSpec};
 use crate::shell::{AskId, Effects, StopMode};
-use crate::vocabulary::{Attempt, BackoffState, DriverName, Generation, Moment, RestartHistory};
+use crate::vocabulary::{Attempt, BackoffState, DriverName, Moment, RestartHistory};
 
 impl Drivers {
     // === Orders ===
@@ -143,7 +141,7 @@ impl Drivers {
         let driver = spec.name.clone();
         // Whoever came here has been asked for its name.
         let Ok(process) = process_name(&driver) else { return };
-        let report = first_report(&driver, moment);
+        let report = DriverReport::of_nothing_yet(driver.clone(), moment.now);
         let config = DriverConfig { spec, process, errand, limits: self.options.limits };
         let post = Post {
             config,
@@ -244,22 +242,5 @@ impl Drivers {
         self.attend(driver, effects);
         self.serve_waiting(driver, effects);
         self.tell_curious(effects);
-    }
-}
-
-fn first_report(driver: &DriverName, moment: Moment) -> DriverReport {
-    DriverReport {
-        name: driver.clone(),
-        generation: Generation::default(),
-        health: DriverHealth::NoAnswerYet,
-        reason: String::new(),
-        since: moment.now,
-        stage: DriverStage::Recalling,
-        attributes: Arc::default(),
-        capabilities: None,
-        version: None,
-        pid: None,
-        is_adopted: false,
-        launches: 0,
     }
 }

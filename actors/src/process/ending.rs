@@ -43,13 +43,15 @@ impl fmt::Display for Exit {
 
 /// The name of a signal that ends processes often enough for people to know it. The numbers are those of Linux on every
 /// machine that Rust's standard library runs on but MIPS and SPARC.
-const fn signal_name(number: i32) -> Option<&'static str> {
+#[must_use]
+pub const fn signal_name(number: i32) -> Option<&'static str> {
     match number {
         1 => Some("SIGHUP"),
         2 => Some("SIGINT"),
         3 => Some("SIGQUIT"),
         4 => Some("SIGILL"),
         6 => Some("SIGABRT"),
+        7 => Some("SIGBUS"),
         8 => Some("SIGFPE"),
         9 => Some("SIGKILL"),
         11 => Some("SIGSEGV"),

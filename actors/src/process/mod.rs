@@ -79,7 +79,7 @@ mod scripts;
 pub use actor::{Surroundings, start};
 pub use bound::{Binder, BoundError, be_bound};
 pub use control_group::{ControlGroups, unified_group_of};
-pub use ending::{EndedBy, Exit, ProcessEnding};
+pub use ending::{EndedBy, Exit, ProcessEnding, signal_name};
 pub use herald::Herald;
 pub use identity::{FileId, Findings, Identity, OWNER_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge, ours};
 pub use keeper::{Keeper, keep};
