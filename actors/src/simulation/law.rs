@@ -76,7 +76,9 @@ laws! {
     Evt1 = "EVT-01": "a slow handler is told exactly how many events it missed",
     Evt2 = "EVT-02": "each event of a task comes once and in order, or a gap is told in its place",
     Evt3 = "EVT-03": "what is subscribed to is subscribed to again after every end",
-    S3 = "S3": "a stop ends in time, and detaching leaves what outlives its host",
+    S1 = "S1": "a permanent child is started again whenever it ends, a transient one unless it ended normally, a temporary one never, with those who share its fate, after its pause, until the budget is spent",
+    S2 = "S2": "children start in order and stop in reverse, never two lives of one at once, and a half-done start is undone",
+    S3 = "S3": "once it stops it starts nothing, each stop has its deadline and is told of, and detaching leaves what outlives its host",
     S4 = "S4": "after the end nothing is left",
     R9 = "R9": "what is refused changes nothing",
 }

@@ -35,6 +35,8 @@ mod processes;
 
 mod allocation;
 
+mod supervision;
+
 mod database;
 
 mod simulator;
@@ -58,6 +60,7 @@ pub use simulator::{
     Unwatched, Watch, replay, simulate, simulate_tampered,
 };
 pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
+pub use supervision::{Fate, SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld};
 pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
 pub use witness::{Verdict, Violation, Witness};
 pub use writes::Outcome;

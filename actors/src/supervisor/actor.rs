@@ -58,11 +58,15 @@ struct Slot {
     held: Rc<RefCell<Held>>,
 }
 
-/// What there is of a child now.
+/// What there is of a child now, and what a supervisor has to know of it that crashed.
 #[derive(Default)]
 struct Held {
     starting: Option<AbortHandle>,
     running: Option<Rc<Running>>,
+    /// Whether it has got ready in this life, and was not told to stop.
+    is_up: bool,
+    /// Whether it got ready in any life.
+    has_run: bool,
 }
 
 impl Doing<Supervisor> for Hands {
@@ -126,15 +130,24 @@ impl Slot {
     }
 
     fn standing(&self) -> Standing {
-        match &self.held.borrow().running {
-            None => Standing::Absent,
-            Some(running) => running.ended().now_or_never().map_or(Standing::Alive, Standing::Ended),
+        let held = self.held.borrow();
+        let has_run = held.has_run;
+        let gone = if has_run { Standing::Stopped } else { Standing::Absent };
+        let Some(running) = &held.running else { return gone };
+        match (running.ended().now_or_never(), held.is_up) {
+            (None, true) => Standing::Alive,
+            (None, false) => Standing::CutOff { has_run },
+            (Some(ending), true) => Standing::Ended(ending),
+            (Some(_), false) => gone,
         }
     }
 
     fn start(&self) -> LocalBoxFuture<'static, Result<(), String>> {
         let (handle, registration) = AbortHandle::new_pair();
-        self.held.borrow_mut().starting = Some(handle);
+        {
+            let mut held = self.held.borrow_mut();
+            (held.starting, held.is_up) = (Some(handle), false);
+        }
         let (start, ready) = (Rc::clone(&self.start), Rc::clone(&self.ready));
         let held = Rc::clone(&self.held);
         let started = async move {
@@ -142,12 +155,16 @@ impl Slot {
             let running = Rc::new(making.await?);
             // From here on a stop finds it, whether or not it gets ready.
             held.borrow_mut().running = Some(Rc::clone(&running));
-            let Some(ready) = &*ready else { return Ok(()) };
-            tokio::select! {
-                biased;
-                outcome = ready() => outcome,
-                ending = running.ended() => Err(ending_in_words(&ending)),
+            if let Some(ready) = &*ready {
+                tokio::select! {
+                    biased;
+                    outcome = ready() => outcome?,
+                    ending = running.ended() => return Err(ending_in_words(&ending)),
+                }
             }
+            let mut held = held.borrow_mut();
+            (held.is_up, held.has_run) = (true, true);
+            Ok(())
         };
         let called_back = |_aborted| Err("the start was called back".to_owned());
         Box::pin(Abortable::new(started, registration).map(move |result| result.unwrap_or_else(called_back)))
@@ -163,11 +180,17 @@ impl Slot {
 
     fn stop(&self, mode: StopMode, deadline: Duration) -> LocalBoxFuture<'static, StopOutcome> {
         let held = Rc::clone(&self.held);
-        if let Some(starting) = held.borrow_mut().starting.take() {
-            starting.abort();
-        }
-        let Some(running) = held.borrow().running.clone() else {
-            return Box::pin(std::future::ready(StopOutcome::NotStarted));
+        let (running, has_run) = {
+            let mut held = held.borrow_mut();
+            held.is_up = false;
+            if let Some(starting) = held.starting.take() {
+                starting.abort();
+            }
+            (held.running.clone(), held.has_run)
+        };
+        let Some(running) = running else {
+            let before = || StopOutcome::EndedBefore { reason: "it was stopped before".to_owned() };
+            return Box::pin(std::future::ready(if has_run { before() } else { StopOutcome::NotStarted }));
         };
         Box::pin(async move {
             let outcome = end(&running, mode, deadline).await;
@@ -253,7 +276,25 @@ mod tests {
             assert_eq!(slot.standing(), Standing::Ended(Ending::Killed));
             let outcome = slot.stop(StopMode::Stop, Duration::ZERO).await;
             assert_eq!(outcome, StopOutcome::EndedBefore { reason: "it was killed".into() });
-            assert_eq!(slot.standing(), Standing::Absent);
+            assert_eq!(slot.standing(), Standing::Stopped);
+        });
+    }
+
+    #[test]
+    fn what_a_crash_of_the_supervisor_cut_off_is_not_taken_for_what_is_up_or_ended_of_itself_s1() {
+        actix::System::new().block_on(async {
+            let slot = Slot::new(task().ready_when(std::future::pending));
+            let start = slot.start();
+            assert!(start.now_or_never().is_none(), "it does not get ready");
+            assert_eq!(slot.standing(), Standing::CutOff { has_run: false });
+            let slot = Slot::new(task());
+            assert_eq!(slot.start().await, Ok(()));
+            drop(slot.stop(StopMode::Stop, Duration::from_secs(1)));
+            assert_eq!(slot.standing(), Standing::CutOff { has_run: true });
+            let running = slot.held.borrow().running.clone().expect("it was started");
+            running.kill();
+            assert_eq!(running.ended().await, Ending::Killed);
+            assert_eq!(slot.standing(), Standing::Stopped);
         });
     }
 

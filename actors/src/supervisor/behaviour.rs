@@ -6,10 +6,10 @@ use super::messages::{
     AwaitStarted, ChildEnding, DescribeTree, RestartChild, RestartError, Shutdown, StartError, StopOutcome,
     SupervisorAnswer, SupervisorAsk, SupervisorNews, TreeNode,
 };
-use super::spec::Plan;
+use super::spec::{Plan, Restart};
 use super::state::{
-    Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, OWN_ACCORD, Outcome, Phase, Standing,
-    Supervisor, Timer, WAITERS_MAX, ending_in_words,
+    Call, Child, ChildPhase, ClosingCause, CourseNumber, CourseReason, OWN_ACCORD, Outcome, Phase,
+    STOPPED_FOR_A_RESTART, Standing, Supervisor, Timer, WAITERS_MAX, ending_in_words,
 };
 use crate::shell::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistory};
@@ -159,7 +159,7 @@ impl Supervisor {
         effects: &mut Effects<Self>,
     ) {
         match call {
-            Call::TakeStock => {
+            Call::TakeStock if matches!(self.phase, Phase::TakingStock { key: current } if current == key) => {
                 let reason = format!("it could not look after its children: {lost}");
                 self.escalate(moment, reason, effects);
             }
@@ -168,6 +168,8 @@ impl Supervisor {
             }
             Call::AwaitEnd { child } if self.is_running(child, key) => match lost {
                 CallLost::DeadlineExceeded(_) => effects.call(key, WATCH, call),
+                // It is stopped when its turn comes, watched or not.
+                CallLost::Crashed(_) | CallLost::Busy(_) if self.is_closing() => {}
                 CallLost::Crashed(_) | CallLost::Busy(_) => {
                     self.fell(moment, child, &format!("it could not be watched: {lost}"), effects);
                 }
@@ -177,9 +179,13 @@ impl Supervisor {
                 self.stopped(moment, child, key, &outcome, effects);
             }
             Call::DescribeChildren { .. } => self.described(key, None, &[], effects),
-            // They belong to a former life of the child.
-            Call::StartChild { .. } | Call::AwaitEnd { .. } => {}
+            // They belong to a former life of the child, or to what is over.
+            Call::TakeStock | Call::StartChild { .. } | Call::AwaitEnd { .. } => {}
         }
+    }
+
+    const fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Closing(_))
     }
 
     fn is_starting(&self, child: usize, key: CallKey) -> bool {
@@ -209,20 +215,26 @@ impl Supervisor {
 
     /// Notes how a child was found, and says whether it has to be started.
     fn is_missing(&mut self, child: usize, standing: &Standing, effects: &mut Effects<Self>) -> bool {
-        let (phase, is_missing) = match standing {
-            Standing::Absent => (ChildPhase::Waiting, true),
-            Standing::Alive => (ChildPhase::Running { key: self.watch(child, effects) }, false),
+        let is_temporary = self.spec_of(child).restart == Restart::Temporary;
+        let (phase, is_missing, has_run) = match standing {
+            Standing::Absent => (ChildPhase::Waiting, true, false),
+            Standing::Alive => (ChildPhase::Running { key: self.watch(child, effects) }, false, true),
+            // Whatever it was at, it begins anew.
+            Standing::CutOff { has_run } => (ChildPhase::Unseen, !(is_temporary && *has_run), *has_run),
+            Standing::Stopped if is_temporary => (ChildPhase::Ended, false, true),
+            Standing::Stopped => (ChildPhase::Waiting, true, true),
             Standing::Ended(ending) if self.spec_of(child).restart.is_due_after(ending) => {
-                (ChildPhase::Waiting, true)
+                (ChildPhase::Waiting, true, true)
             }
-            Standing::Ended(_) => (ChildPhase::Ended, false),
+            Standing::Ended(_) => (ChildPhase::Ended, false, true),
         };
         let state = &mut self.children[child];
-        state.phase = phase;
-        state.has_run = *standing != Standing::Absent;
-        if let Standing::Ended(ending) = standing {
-            state.fall = Some(ending_in_words(ending));
-        }
+        (state.phase, state.has_run) = (phase, has_run);
+        state.fall = match standing {
+            Standing::Ended(ending) => Some(ending_in_words(ending)),
+            Standing::Stopped => Some(STOPPED_FOR_A_RESTART.to_owned()),
+            Standing::Absent | Standing::Alive | Standing::CutOff { .. } => None,
+        };
         is_missing
     }
 
@@ -359,9 +371,14 @@ impl Supervisor {
                 return;
             }
             // Tidying up after a start that failed is no news.
-            StopOutcome::NotStarted | StopOutcome::EndedBefore { .. } => {}
+            StopOutcome::NotStarted => {}
+            StopOutcome::EndedBefore { reason } => {
+                self.children[child].fall.get_or_insert_with(|| reason.clone());
+            }
             StopOutcome::Stopped | StopOutcome::Killed { .. } | StopOutcome::Crashed { .. } => {
                 effects.publish(SupervisorNews::ChildStopped(ending));
+                let why = self.why_it_goes_down(child);
+                self.children[child].fall.get_or_insert_with(|| why.to_owned());
             }
         }
         self.children[child].phase = ChildPhase::Waiting;

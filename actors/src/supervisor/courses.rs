@@ -17,7 +17,8 @@ use std::time::Duration;
 use super::messages::SupervisorAnswer;
 use super::spec::{Restart, Strategy};
 use super::state::{
-    Call, ChildPhase, Course, CourseNumber, CourseReason, CourseStep, OWN_ACCORD, Phase, Supervisor, Timer,
+    A_SIBLING_FELL, Call, ChildPhase, Course, CourseNumber, CourseReason, CourseStep, OWN_ACCORD, Phase,
+    STOPPED_FOR_A_RESTART, Supervisor, Timer,
 };
 use crate::shell::{Effects, StopMode};
 use crate::vocabulary::{Generation, Moment};
@@ -41,7 +42,9 @@ impl Supervisor {
         let asked: Vec<usize> = self.awaiting_restart.iter().map(|(child, _)| *child).collect();
         let mut members: BTreeSet<usize> =
             missing.iter().flat_map(|child| self.sharing_the_fate_of(*child)).collect();
-        members.retain(|child| !matches!(self.children[*child].phase, ChildPhase::Ended));
+        // What was cut off goes down, whether or not it comes up again.
+        let is_cut_off = |child: &usize| matches!(self.children[*child].phase, ChildPhase::Unseen);
+        members.extend((0..self.children.len()).filter(is_cut_off));
         self.begin_course(moment, CourseReason::Opening, members, Duration::ZERO, effects);
         for child in asked {
             self.restart_now(moment, child, effects);
@@ -53,13 +56,14 @@ impl Supervisor {
         if matches!(self.phase, Phase::TakingStock { .. }) {
             return;
         }
-        match self.courses.iter().find(|course| course.members.contains(&child)) {
+        match self.courses.iter_mut().find(|course| course.members.contains(&child)) {
             Some(Course { step: CourseStep::Pausing, number, .. }) => {
                 let number = *number;
                 effects.cancel_timer(Timer::Pause(number));
                 self.pause_over(number, effects);
             }
-            Some(Course { step: CourseStep::Stopping { .. } | CourseStep::Starting, .. }) => {}
+            Some(Course { step: CourseStep::Stopping { pause }, .. }) => *pause = Duration::ZERO,
+            Some(Course { step: CourseStep::Starting, .. }) => {}
             None => {
                 let only = BTreeSet::from([child]);
                 self.begin_course(moment, CourseReason::Asked, only, Duration::ZERO, effects);
@@ -111,6 +115,9 @@ impl Supervisor {
                 return;
             }
             self.leave_temporary_ones(course);
+            if course.members.is_empty() {
+                return;
+            }
             if pause.is_zero() {
                 course.step = CourseStep::Starting;
             } else {
@@ -138,20 +145,31 @@ impl Supervisor {
         true
     }
 
-    /// A temporary child that a sibling's fall took down stays down, unless somebody asks for it.
-    fn leave_temporary_ones(&mut self, course: &mut Course) {
-        if course.reason != CourseReason::Fallen {
-            return;
+    /// Why a course takes a child down.
+    pub(super) fn why_it_goes_down(&self, child: usize) -> &'static str {
+        let course = self.courses.iter().find(|course| course.members.contains(&child));
+        match course.map(|course| course.reason) {
+            Some(CourseReason::Fallen) => A_SIBLING_FELL,
+            Some(CourseReason::Opening | CourseReason::Asked) | None => STOPPED_FOR_A_RESTART,
         }
-        let (temporary, others) =
-            std::mem::take(&mut course.members).into_iter().partition::<BTreeSet<_>, _>(|member| {
-                let is_wanted = self.awaiting_restart.iter().any(|(awaited, _)| awaited == member);
-                self.spec_of(*member).restart == Restart::Temporary && !is_wanted
-            });
+    }
+
+    /// A temporary child that was taken down along with others stays down, unless somebody asks for it.
+    fn leave_temporary_ones(&mut self, course: &mut Course) {
+        let (reason, members) = (course.reason, std::mem::take(&mut course.members));
+        let (temporary, others) = members.into_iter().partition::<BTreeSet<_>, _>(|member| {
+            let is_restart = match reason {
+                CourseReason::Opening => self.children[*member].has_run,
+                CourseReason::Fallen => true,
+                CourseReason::Asked => false,
+            };
+            let is_wanted = self.awaiting_restart.iter().any(|(awaited, _)| awaited == member);
+            self.spec_of(*member).restart == Restart::Temporary && is_restart && !is_wanted
+        });
         course.members = others;
         for member in temporary {
             self.children[member].phase = ChildPhase::Ended;
-            self.children[member].fall.get_or_insert_with(|| "a sibling fell".to_owned());
+            self.children[member].fall.get_or_insert_with(|| A_SIBLING_FELL.to_owned());
         }
     }
 

@@ -234,6 +234,7 @@ pub enum SupervisorNews {
 
 conversation! {
     /// What is said to a supervisor.
+    #[derive(Clone)]
     pub enum SupervisorAsk -> SupervisorAnswer for Supervisor {
         AwaitStarted => Result<(), StartError>,
         RestartChild => Result<(), RestartError>,

@@ -205,6 +205,9 @@ impl Stage {
         let mut standings = vec![Standing::Absent; self.children.len()];
         for (word, standing) in [
             ("alive", Standing::Alive),
+            ("half-started", Standing::CutOff { has_run: false }),
+            ("half-stopped", Standing::CutOff { has_run: true }),
+            ("stopped", Standing::Stopped),
             ("ended", Standing::Ended(Ending::Normal)),
             ("failed", Standing::Ended(Ending::Failed("no luck".into()))),
         ] {

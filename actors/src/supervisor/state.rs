@@ -14,8 +14,13 @@ pub(super) const WAITERS_MAX: usize = 1_024;
 /// How the supervisor stops children of its own accord: what they leave behind serves their next life.
 pub(super) const OWN_ACCORD: StopMode = StopMode::Detach;
 
+/// Why a child is down that somebody wanted started again.
+pub(super) const STOPPED_FOR_A_RESTART: &str = "it was stopped for a restart";
+/// Why a child is down that shares the fate of another one.
+pub(super) const A_SIBLING_FELL: &str = "a sibling fell";
+
 /// The supervisor as a pure machine.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Supervisor {
     pub(super) plan: Plan,
     pub(super) phase: Phase,
@@ -31,7 +36,7 @@ pub struct Supervisor {
 }
 
 /// Where the supervisor is.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Phase {
     /// It has just been built and asks which children live: after a crash of its own they may.
     TakingStock { key: CallKey },
@@ -44,7 +49,7 @@ pub(super) enum Phase {
 }
 
 /// A shutdown under way.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Closing {
     pub(super) cause: ClosingCause,
     pub(super) mode: StopMode,
@@ -62,19 +67,19 @@ pub(super) enum ClosingCause {
 }
 
 /// One child.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Child {
     pub(super) phase: ChildPhase,
     pub(super) life: Generation,
     pub(super) has_run: bool,
     pub(super) restarts: u64,
     pub(super) backoff: BackoffState,
-    /// How it fell last, until it runs again.
+    /// How it fell last, or why it was stopped, until it runs again.
     pub(super) fall: Option<String>,
 }
 
 /// Where a child is.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum ChildPhase {
     /// Nobody has looked yet whether it lives.
     Unseen,
@@ -106,7 +111,7 @@ pub(super) enum ChildPhase {
 pub struct CourseNumber(pub(super) u64);
 
 /// A group of children on its way down and up again.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Course {
     pub(super) number: CourseNumber,
     pub(super) reason: CourseReason,
@@ -138,7 +143,7 @@ pub(super) enum CourseStep {
 }
 
 /// A look at all children that is under way, and who waits for it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Describing {
     pub(super) key: CallKey,
     pub(super) askers: Vec<AskId>,
@@ -213,10 +218,17 @@ pub enum Outcome {
 /// What is found of a child when stock is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It does not run, and how it ended is settled.
+    /// It has never been up, and does not live.
     Absent,
-    /// It lives.
+    /// It is up.
     Alive,
+    /// It lives, but what was being done with it was cut off: its start, or its end.
+    CutOff {
+        /// Whether it was ever up.
+        has_run: bool,
+    },
+    /// It was up, and does not live since somebody stopped it.
+    Stopped,
     /// It ended and nobody has heard of it.
     Ended(Ending),
 }

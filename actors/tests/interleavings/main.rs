@@ -11,12 +11,14 @@ mod broken_instances;
 mod broken_inventory;
 mod broken_processes;
 mod broken_registry;
+mod broken_supervision;
 mod database;
 mod drivers;
 mod instances;
 mod inventory;
 mod processes;
 mod registry;
+mod supervision;
 
 use std::rc::Rc;
 use std::time::Instant;

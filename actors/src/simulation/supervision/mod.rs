@@ -1,0 +1,17 @@
+//! The supervisor in the simulation: its laws, and a world so small that every order is tried.
+
+mod groups;
+mod known;
+mod laws;
+mod orders;
+mod report;
+
+mod ground;
+mod nursery;
+
+mod event;
+mod world;
+
+pub use event::{Fate, SupervisionBounds, SupervisionEvent};
+pub use laws::SupervisionLaws;
+pub use world::SupervisionWorld;

@@ -1,0 +1,151 @@
+//! One supervisor with its children, and everything that is on its way between them.
+
+use std::rc::Rc;
+
+use super::super::allocation::Reply;
+use super::super::instances::NoBooks;
+use super::super::stand_in::{Left, Rules, StandIn};
+use super::super::tamper::Tamper;
+use super::super::witness::Violation;
+use super::ground::{Ground, Work};
+use super::laws::SupervisionLaws;
+use crate::shell::{Ending, StopMode};
+use crate::supervisor::{Plan, Supervisor, SupervisorAnswer, SupervisorAsk};
+use crate::vocabulary::{Moment, Timestamp};
+
+/// A supervisor and its children.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Nursery {
+    supervisor: StandIn<Supervisor, NoBooks, SupervisionLaws>,
+    pub(in super::super) ground: Ground,
+    /// How it has ended, if it has.
+    pub(in super::super) ending: Option<Ending>,
+    /// Who was answered, and what; `None` for those who were refused.
+    pub(in super::super) answered: Vec<(Option<u64>, Option<Rc<SupervisorAnswer>>)>,
+}
+
+impl Nursery {
+    pub(in super::super) fn new(plan: Plan, tamper: Option<Rc<dyn Tamper<Supervisor>>>) -> Self {
+        let ground = Ground::new(plan.children.len());
+        let laws = SupervisionLaws::new(plan.clone());
+        let supervisor = StandIn::begin(plan, NoBooks, laws, Rules::default()).tampered_with(tamper);
+        Self { supervisor, ground, ending: None, answered: Vec::new() }
+    }
+
+    // === What may be known ===
+
+    pub(in super::super) fn broken(&self) -> Option<&Violation> {
+        self.supervisor.witness.verdict.broken().or_else(|| self.ground.verdict.broken())
+    }
+
+    pub(in super::super) const fn machine(&self) -> Option<&Supervisor> {
+        self.supervisor.machine()
+    }
+
+    pub(in super::super) const fn is_fuse_lit(&self) -> bool {
+        self.supervisor.is_fuse_lit()
+    }
+
+    pub(in super::super) fn next_timer(&self) -> Option<Timestamp> {
+        self.supervisor.next_timer()
+    }
+
+    /// When the next call comes back at the latest.
+    pub(in super::super) fn next_deadline(&self) -> Option<Timestamp> {
+        self.ground.work.values().filter_map(|work| self.ground.due_of(work)).min()
+    }
+
+    /// How many calls are under way.
+    pub(in super::super) fn calls(&self) -> usize {
+        self.ground.work.len()
+    }
+
+    /// Looks whether everything is as it should be when nothing happens any more.
+    pub(in super::super) fn check_calm(&mut self) {
+        self.supervisor.witness.check_calm(&self.ground);
+    }
+
+    fn number_of(&self, place: usize) -> Option<u64> {
+        self.ground.work.keys().nth(place).copied()
+    }
+
+    /// Whether the call of this place, counted from the oldest, can come back in this way now: what is due earlier comes first.
+    pub(in super::super) fn can_return(&self, place: usize, reply: Reply) -> bool {
+        let Some(work) = self.number_of(place).and_then(|number| self.ground.work.get(&number)) else {
+            return false;
+        };
+        let waits = match (work, reply) {
+            (Work::Start { .. }, Reply::Late) | (Work::Stop { .. }, Reply::Late | Reply::Bad) => true,
+            (
+                Work::Stock(_) | Work::Watch { .. } | Work::Describe | Work::Start { .. } | Work::Stop { .. },
+                Reply::Good | Reply::Bad | Reply::Odd | Reply::Late,
+            ) => false,
+        };
+        let is_its_turn = || {
+            let due = self.ground.due_of(work);
+            due <= self.next_deadline() && self.next_timer().is_none_or(|timer| Some(timer) >= due)
+        };
+        self.ground.can_return(work, reply) && (!waits || is_its_turn())
+    }
+
+    // === What happens ===
+
+    /// A call comes back; later, if it took until its deadline. Says when that was.
+    pub(in super::super) fn returns(&mut self, moment: Moment, place: usize, reply: Reply) -> Timestamp {
+        let Some(number) = self.number_of(place) else { return moment.now };
+        let (until, outcome) = self.ground.give_back(number, reply);
+        let now = until.unwrap_or(moment.now).max(moment.now);
+        if let Some(outcome) = outcome {
+            self.supervisor.returned(Moment { now, ..moment }, number, outcome);
+        }
+        now
+    }
+
+    pub(in super::super) fn ask(&mut self, moment: Moment, asker: u64, ask: SupervisorAsk) {
+        self.supervisor.ask(moment, asker, ask);
+    }
+
+    pub(in super::super) fn request_stop(&mut self, moment: Moment, mode: StopMode) {
+        self.supervisor.request_stop(moment, mode);
+    }
+
+    pub(in super::super) fn timers_due(&mut self, moment: Moment) {
+        self.supervisor.timers_due(moment);
+    }
+
+    pub(in super::super) fn light_fuse(&mut self) {
+        self.supervisor.light_fuse();
+    }
+
+    /// Carries what has left.
+    pub(in super::super) fn hear(&mut self, moment: Moment) {
+        loop {
+            if self.supervisor.is_loading() {
+                self.ground.cut_off();
+            }
+            for left in self.supervisor.leaving(moment) {
+                self.take_in(moment, left);
+            }
+            if !self.supervisor.is_loading() {
+                return;
+            }
+        }
+    }
+
+    fn take_in(&mut self, moment: Moment, left: Left<Supervisor>) {
+        match left {
+            Left::Answer(asker, answer) => self.answered.push((asker, Some(answer))),
+            Left::Refused(asker, _) => self.answered.push((Some(asker), None)),
+            Left::Call { number, deadline, call } if self.supervisor.awaits(number) => {
+                self.ground.begin(moment.now, number, deadline, call);
+            }
+            Left::Ended(ending) => {
+                self.supervisor.witness.ended_with(&self.ground);
+                self.ground.drop_all();
+                self.ending = Some(ending);
+            }
+            // The calls of a step behind which another one crashed are given up with it.
+            Left::Call { .. } | Left::News(..) | Left::Snapshot(..) => {}
+        }
+    }
+}
