@@ -5,8 +5,15 @@ use callboard_actors::simulation::{
     Fault, Faults, Law, Simulation, Tampers, Unwatched, Watch, replay, simulate, simulate_tampered,
 };
 
-const SMALL: Simulation =
-    Simulation { seed: 1, plugins: 4, allocations: 24, drivers: 3, messages: 6_000, faults: Faults::ALL };
+const SMALL: Simulation = Simulation {
+    seed: 1,
+    plugins: 4,
+    allocations: 24,
+    drivers: 3,
+    processes: 3,
+    messages: 6_000,
+    faults: Faults::ALL,
+};
 
 /// Keeps the trace.
 #[derive(Default)]
@@ -74,7 +81,7 @@ fn a_registry_that_denies_whom_it_holds_is_found_out_and_its_history_is_short_an
 
 #[test]
 fn an_eventor_that_hides_gaps_is_found_out_and_its_history_is_short_and_shows_it_again() {
-    let simulation = Simulation { messages: 50_000, ..SMALL };
+    let simulation = Simulation { messages: 50_000, processes: 0, ..SMALL };
     let found = simulate_tampered(&simulation, Tampers::hide_gaps(), &mut Unwatched)
         .expect_err("a broken eventor was not found out");
     assert_eq!(found.violation.law, Law::Evt2, "{found}");
@@ -85,6 +92,31 @@ fn an_eventor_that_hides_gaps_is_found_out_and_its_history_is_short_and_shows_it
         replay(&simulation, Tampers::default(), &found.history),
         None,
         "the sound eventor breaks it too: {found}"
+    );
+}
+
+#[test]
+fn an_owner_that_starts_processes_unwritten_is_found_out_and_its_history_is_short_and_shows_it_again() {
+    let tampers = Tampers::launch_unwritten;
+    let found = simulate_tampered(&SMALL, tampers(), &mut Unwatched).expect_err("it was not found out");
+    assert_eq!(found.violation.law, Law::Prc9, "{found}");
+    assert!(found.history.len() <= 6, "{found}");
+    assert_eq!(replay(&SMALL, tampers(), &found.history).expect("it shows again").law, Law::Prc9);
+    assert_eq!(replay(&SMALL, Tampers::default(), &found.history), None, "the sound owner breaks it too");
+}
+
+#[test]
+fn an_owner_that_launches_beside_what_is_left_is_found_out_and_its_history_is_short_and_shows_it_again() {
+    let tampers = Tampers::launch_beside_what_is_left;
+    let simulation = Simulation { messages: 50_000, ..SMALL };
+    let found = simulate_tampered(&simulation, tampers(), &mut Unwatched).expect_err("it was not found out");
+    assert_eq!(found.violation.law, Law::Prc3, "{found}");
+    assert!(found.history.len() <= 20, "{found}");
+    assert_eq!(replay(&simulation, tampers(), &found.history).expect("it shows again").law, Law::Prc3);
+    assert_eq!(
+        replay(&simulation, Tampers::default(), &found.history),
+        None,
+        "the sound owner breaks it too"
     );
 }
 

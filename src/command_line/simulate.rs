@@ -41,6 +41,10 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "D", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     drivers: u32,
 
+    /// Under how many names other processes are launched and ended
+    #[arg(long, value_name = "W", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    processes: u32,
+
     /// How many messages each run takes
     #[arg(long, value_name = "M", default_value_t = 1_000_000)]
     messages: u64,
@@ -99,8 +103,8 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
     let mut watcher = Watcher::new(args)?;
     let mut sum = Summary::default();
     for seed in (0..args.seeds).map(|more| args.seed.wrapping_add(more)) {
-        let SimulateArgs { plugins, allocations, drivers, messages, faults, .. } = *args;
-        let simulation = Simulation { seed, plugins, allocations, drivers, messages, faults };
+        let SimulateArgs { plugins, allocations, drivers, processes, messages, faults, .. } = *args;
+        let simulation = Simulation { seed, plugins, allocations, drivers, processes, messages, faults };
         watcher.begins(seed, sum.messages);
         match simulate(&simulation, &mut watcher) {
             Ok(summary) => sum = added(sum, &summary),
@@ -202,10 +206,10 @@ fn write_script(path: &Path, simulation: &Simulation, found: &Counterexample<Eve
 
 /// The command that repeats a run.
 fn command_of(simulation: &Simulation) -> String {
-    let Simulation { seed, plugins, allocations, drivers, messages, faults } = simulation;
+    let Simulation { seed, plugins, allocations, drivers, processes, messages, faults } = simulation;
     format!(
         "callboard simulate --seed {seed} --plugins {plugins} --allocations {allocations} --drivers {drivers} \
-         --messages {messages} --faults {faults}"
+         --processes {processes} --messages {messages} --faults {faults}"
     )
 }
 

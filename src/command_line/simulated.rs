@@ -164,6 +164,8 @@ fn happened(what: &str) -> Drawn {
             Drawn::WithWhatComes(sign(&actor, "its time is up", Sign::News))
         }
         "wake" => Drawn::WithWhatComes(sign("registry", "its pause is over", Sign::News)),
+        "processes" => Drawn::WithWhatComes(sign("processes", &rest.join(" "), Sign::News)),
+        "process" => of_process(first, rest.get(1).copied().unwrap_or_default()),
         "kill" if is_plugin => Drawn::Now(sign(&plugin(first), "its instance falls", Sign::Crash)),
         "crash" if is_plugin => Drawn::Now(sign(&plugin(first), "its instance crashes next", Sign::Crash)),
         "crash" => Drawn::Now(sign(first, "its next step crashes", Sign::Crash)),
@@ -171,6 +173,20 @@ fn happened(what: &str) -> Drawn {
         "stop" => Drawn::Now(Mark::Chapter("the host is told to stop".to_owned())),
         "start" => Drawn::Now(Mark::Chapter("a host starts".to_owned())),
         _ => happens(OUTSIDE, Sign::News),
+    }
+}
+
+/// How something is drawn that happens to a process, to its actor, or is said of it.
+fn of_process(name: &str, what: &str) -> Drawn {
+    match what {
+        "launch" | "end" | "recall" | "await-end" => {
+            let text = format!("{what} {name}");
+            Drawn::Now(message(OUTSIDE, "processes", &text, "", Arrow::Said))
+        }
+        "report" => Drawn::WithWhatComes(message(name, "processes", "report", "", Arrow::Said)),
+        "act" => Drawn::Now(sign(name, "goes on", Sign::News)),
+        "fall" => Drawn::Now(sign(name, "its actor falls", Sign::Crash)),
+        other => Drawn::Now(sign(name, other, Sign::Trouble)),
     }
 }
 

@@ -48,8 +48,9 @@ fn every_order_of_two_processes_launched_at_once_keeps_them_apart_prc_03_prc_04(
     let two = ProcessesBounds { names: 2, launches: 2, ..NONE };
     let more = ProcessesBounds { exits: 1, orders: 1, ..two };
     holds("two processes are launched", two, more);
-    let killed = ProcessesBounds { kills: 1, ..two };
-    holds("a host of two processes is killed", killed, ProcessesBounds { faults: 1, ..killed });
+    let killed = ProcessesBounds { found: 1, names: 2, kills: 1, ..LAUNCHED };
+    let more = ProcessesBounds { found: 0, launches: 2, faults: 1, ..killed };
+    holds("a host of two processes is killed", killed, more);
     let failures = ProcessesBounds { failures: 1, ..two };
     holds("writes of two processes fail", failures, ProcessesBounds { pauses: 1, ..failures });
 }

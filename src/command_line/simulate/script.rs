@@ -83,6 +83,7 @@ mod tests {
         plugins: 4,
         allocations: 24,
         drivers: 3,
+        processes: 3,
         messages: 20_000,
         faults: Faults::ALL,
     };

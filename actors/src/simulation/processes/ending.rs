@@ -35,6 +35,9 @@ impl Estate {
     }
 
     fn check_calm(&self) -> Result<(), (Law, String)> {
+        if let Some(asker) = self.unanswered().next() {
+            return Err((Law::Shell7, format!("question {asker} was never answered")));
+        }
         let Some(machine) = self.owner.machine() else {
             return Err((Law::Shell4, "the owner of the processes does not live".to_owned()));
         };

@@ -2,18 +2,21 @@
 //!
 //! What leaves the owner is carried here, and the world says when something arrives and what comes of it.
 
+mod carrying;
+
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::super::law::Law;
-use super::super::stand_in::{Count, Left, Rules, StandIn};
+use super::super::stand_in::{Count, Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Verdict, Violation};
+use super::super::witness::{Verdict, Violation};
 use super::super::writes::Outcome;
 use super::disk::ProcessesDisk;
 use super::ground::Ground;
 use super::laws::ProcessesLaws;
-use crate::process::ProcessTag;
-use crate::processes::{ProcessReported, Processes, ProcessesCall, ProcessesOptions, ProcessesOutcome};
+use crate::process::{ProcessName, ProcessTag};
+use crate::processes::{AwaitEnd, ProcessReported, Processes, ProcessesOptions, ProcessesOutcome};
 use crate::shell::{Message, StopMode};
 use crate::vocabulary::{Attempt, Moment, Timestamp};
 
@@ -34,8 +37,9 @@ pub(in super::super) struct Estate {
     await_endings: Option<u64>,
     /// In which way the host ends, and since when.
     pub(super) stopped: Option<(StopMode, Timestamp)>,
-    /// Who was answered or refused.
-    pub(in super::super) answered: Vec<u64>,
+    askers: u64,
+    /// Who waits for an answer, and for the end of which launch.
+    unanswered: BTreeMap<u64, Option<ProcessTag>>,
     /// What left, line by line, if somebody wants to know.
     pub(in super::super) told: Option<Vec<String>>,
     steps_before: Count,
@@ -43,8 +47,13 @@ pub(in super::super) struct Estate {
 }
 
 impl Estate {
+    /// An owner that has just been started, and nothing was ever launched.
+    pub(in super::super) fn vacant(tamper: Option<Rc<dyn Tamper<Processes>>>) -> Self {
+        Self::new(ProcessesDisk::default(), Ground::default(), tamper)
+    }
+
     /// An owner that has just been started, and reads this disk.
-    pub(in super::super) fn new(
+    pub(super) fn new(
         disk: ProcessesDisk,
         ground: Ground,
         tamper: Option<Rc<dyn Tamper<Processes>>>,
@@ -57,7 +66,8 @@ impl Estate {
             sweep: None,
             await_endings: None,
             stopped: None,
-            answered: Vec::new(),
+            askers: NOBODY,
+            unanswered: BTreeMap::new(),
             told: None,
             steps_before: Count::default(),
             verdict: Verdict::NONE,
@@ -81,6 +91,32 @@ impl Estate {
     /// How many of its writes are not on disk.
     pub(in super::super) fn waiting(&self) -> usize {
         self.owner.books.waiting()
+    }
+
+    /// Whether its records are to be read.
+    pub(in super::super) const fn is_loading(&self) -> bool {
+        self.owner.is_loading()
+    }
+
+    /// Whether it was told to stop.
+    pub(in super::super) const fn is_stopping(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Whether it is over.
+    pub(in super::super) const fn has_ended(&self) -> bool {
+        self.owner.has_ended()
+    }
+
+    /// Who waits for an answer, but for those who wait for the end of what runs.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = u64> + '_ {
+        let may_wait = |tag: &Option<ProcessTag>| tag.is_some_and(|tag| self.ground.runs(tag));
+        self.unanswered.iter().filter(move |(_, tag)| !may_wait(tag)).map(|(asker, _)| *asker)
+    }
+
+    /// For which processes something has changed: whether their actors have something to do, and whether a word is on its way.
+    pub(in super::super) fn take_stirred(&mut self) -> Vec<(ProcessName, bool, bool)> {
+        self.ground.take_stirred()
     }
 
     /// When something is due next.
@@ -113,6 +149,13 @@ impl Estate {
         self.carry(now);
     }
 
+    /// The records cannot be read.
+    pub(in super::super) fn load_fails(&mut self, now: Timestamp) {
+        if self.owner.is_loading() {
+            self.owner.load_failed(self.moment(now));
+        }
+    }
+
     /// The host is gone, and so many of the writes had reached the disk. Another one starts on what is left.
     pub(in super::super) fn next_run(&mut self, reached: usize) {
         self.steps_before = Count(self.steps());
@@ -122,7 +165,7 @@ impl Estate {
         self.owner = owner(disk, laws, self.tamper.clone());
         self.ground.next_run();
         (self.sweep, self.await_endings, self.stopped) = (None, None, None);
-        self.answered.clear();
+        self.unanswered.clear();
     }
 
     /// The host ends.
@@ -136,15 +179,36 @@ impl Estate {
     // === What comes in ===
 
     /// Somebody says something.
-    pub(in super::super) fn ask<Q: Message<Processes>>(&mut self, now: Timestamp, asker: u64, message: Q) {
-        self.owner.ask(self.moment(now), asker, message.into_ask());
+    pub(in super::super) fn ask<Q: Message<Processes>>(&mut self, now: Timestamp, message: Q) {
+        self.ask_until(now, None, message);
+    }
+
+    fn ask_until<Q: Message<Processes>>(&mut self, now: Timestamp, end: Option<ProcessTag>, message: Q) {
+        self.askers += 1;
+        self.unanswered.insert(self.askers, end);
+        self.owner.ask(self.moment(now), self.askers, message.into_ask());
         self.carry(now);
+    }
+
+    /// Somebody waits for the end of the process that runs under a name.
+    pub(in super::super) fn await_end(&mut self, now: Timestamp, name: &ProcessName) {
+        let tag = self.ground.tag_of(name).unwrap_or(ProcessTag::new([u8::MAX; 16]));
+        self.ask_until(now, Some(tag), AwaitEnd { name: name.clone(), tag });
     }
 
     /// The next word of an actor arrives.
     pub(in super::super) fn deliver(&mut self, now: Timestamp, life: Attempt) {
         if let Some((name, news)) = self.ground.take_word(life) {
-            self.ask(now, NOBODY, ProcessReported { life, name, news });
+            let word = ProcessReported { life, name, news };
+            self.owner.ask(self.moment(now), NOBODY, word.into_ask());
+            self.carry(now);
+        }
+    }
+
+    /// The next word of the actor of a name arrives.
+    pub(in super::super) fn deliver_of(&mut self, now: Timestamp, name: &ProcessName) {
+        if let Some(life) = self.ground.actor_of(name, self.ground.speaking()) {
+            self.deliver(now, life);
         }
     }
 
@@ -185,6 +249,16 @@ impl Estate {
         }
     }
 
+    /// The next write is refused at once.
+    pub(in super::super) const fn refuse_next(&mut self) {
+        self.owner.books.refuse_next();
+    }
+
+    /// The next step crashes.
+    pub(in super::super) const fn crash(&mut self) {
+        self.owner.light_fuse();
+    }
+
     /// What is due by now runs, and a pause that is over is over.
     pub(in super::super) fn time_passes(&mut self, now: Timestamp) {
         if self.owner.pauses_until().is_some_and(|until| until <= now) {
@@ -205,75 +279,49 @@ impl Estate {
         self.verdict.heard_of(self.ground.verdict.broken());
     }
 
-    // === What leaves ===
-
-    fn returned(&mut self, now: Timestamp, call: u64, outcome: ProcessesOutcome) {
-        self.owner.returned(self.moment(now), call, Ok(outcome));
-    }
-
-    fn cry(&mut self, law: Law, what: String) {
-        self.verdict.cry(law, || what);
-    }
-
-    fn carry(&mut self, now: Timestamp) {
-        let mut left = Vec::new();
-        loop {
-            self.owner.take_left(&mut left);
-            if left.is_empty() {
-                break;
-            }
-            for left in left.drain(..) {
-                if let Some(told) = &mut self.told {
-                    told.push(format!("processes: {left:?}"));
-                }
-                self.take_in(now, left);
-            }
-        }
-        for tag in self.owner.books.take_retired() {
-            if self.ground.runs(tag) {
-                self.cry(Law::Prc9, "a record is gone, and its process runs".to_owned());
-            }
-        }
-        self.verdict.heard_of(self.owner.witness.verdict.broken());
-        self.verdict.heard_of(self.ground.verdict.broken());
-    }
-
-    fn take_in(&mut self, now: Timestamp, left: Left<Processes>) {
-        let books = &self.owner.books;
-        match left {
-            Left::Answer(Some(asker), answer) => {
-                self.owner.witness.answered(&answer, books);
-                self.answered.extend((asker != NOBODY).then_some(asker));
-            }
-            Left::Refused(asker, _) => self.answered.extend((asker != NOBODY).then_some(asker)),
-            Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
-            Left::News(_, news) => self.owner.witness.told(&news, books),
-            Left::Call { number, call, .. } => self.called(now, number, call),
-            Left::Snapshot(..) | Left::Ended(_) => {}
+    /// The actor of a name goes one step on, or what it is at fails. Nothing comes of it if it has nothing to do.
+    pub(in super::super) fn act_of(&mut self, name: &ProcessName, fails: bool) {
+        if let Some(life) = self.ground.actor_of(name, self.ground.busy()) {
+            self.act(life, fails);
         }
     }
 
-    fn called(&mut self, now: Timestamp, number: u64, call: ProcessesCall) {
-        match call {
-            ProcessesCall::Sweep { known } => {
-                self.sweep = Some((number, known));
-                return;
-            }
-            ProcessesCall::AwaitEndings => {
-                self.await_endings = Some(number);
-                return;
-            }
-            ProcessesCall::Release => self.ground.release(),
-            ProcessesCall::Start { life, config } => {
-                if config.spec.is_some() && !self.owner.books.holds(config.record.tag) {
-                    self.cry(Law::Prc9, "a process is started whose intent is not on disk".to_owned());
-                }
-                self.ground.start(life, *config);
-            }
-            ProcessesCall::End { life, .. } => self.ground.end(life),
-            ProcessesCall::Stop { life, mode } => self.ground.stop(life, mode),
+    /// The process of a name ends by itself.
+    pub(in super::super) fn exits(&mut self, name: &ProcessName) {
+        if let Some(tag) = self.ground.tag_of(name) {
+            self.ground.exit(tag);
         }
-        self.returned(now, number, ProcessesOutcome::Done);
+    }
+
+    /// The actor of a name falls.
+    pub(in super::super) fn falls(&mut self, name: &ProcessName) {
+        if let Some(life) = self.ground.actor_of(name, self.ground.standing()) {
+            self.ground.fall(life);
+        }
+    }
+
+    /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass.
+    pub(in super::super) fn go_on(&mut self, now: Timestamp) -> bool {
+        if self.has_ended() {
+            return false;
+        }
+        let (speaking, busy) = (self.ground.speaking().next(), self.ground.busy().next());
+        if self.waiting() > 0 {
+            self.settle(now, usize::MAX, Outcome::Written);
+        } else if self.is_loading() {
+            self.load(now);
+        } else if let Some(life) = speaking {
+            self.deliver(now, life);
+        } else if let Some(life) = busy {
+            self.act(life, false);
+        } else if self.has_endings() {
+            self.deliver_endings(now);
+        } else if self.is_sweeping() {
+            self.sweep(now, true);
+        } else {
+            return false;
+        }
+        true
     }
 }
 

@@ -50,6 +50,8 @@ struct Actor {
 pub(super) struct Ground {
     running: BTreeMap<ProcessTag, Running>,
     actors: BTreeMap<Attempt, Actor>,
+    /// The actors for which something has changed.
+    stirred: Vec<Attempt>,
     /// Whether the host ends and leaves in place what outlives it.
     pub(super) is_let_go: bool,
     pub(super) verdict: Verdict,
@@ -78,27 +80,32 @@ impl Ground {
             said: VecDeque::new(),
         };
         self.actors.insert(life, actor);
+        self.stirred.push(life);
     }
 
     pub(super) fn end(&mut self, life: Attempt) {
         if let Some(actor) = self.actors.get_mut(&life) {
             actor.is_to_end = true;
         }
+        self.stirred.push(life);
     }
 
     pub(super) fn stop(&mut self, life: Attempt, mode: StopMode) {
         if let Some(actor) = self.actors.get_mut(&life) {
             actor.stop = Some(mode);
         }
+        self.stirred.push(life);
     }
 
-    /// Actors are no more. A launch that has not come to its end is undone, and what is ready goes on.
+    /// Actors are no more. A launch that has not come to its end is undone, and what is ready goes on. What they have said
+    /// arrives all the same.
     pub(super) fn release(&mut self) {
-        for actor in std::mem::take(&mut self.actors).into_values() {
-            if actor.at == At::Spawned {
+        for actor in self.actors.values_mut() {
+            if std::mem::replace(&mut actor.at, At::Over) == At::Spawned {
                 self.running.remove(&actor.config.record.tag);
             }
         }
+        self.actors.retain(|_, actor| !actor.said.is_empty());
     }
 
     /// What stands in no record is ended.
@@ -109,6 +116,7 @@ impl Ground {
     /// The host is killed: what is bound to it ends with it, and whatever else runs goes on.
     pub(super) fn next_run(&mut self) {
         self.actors.clear();
+        self.stirred.clear();
         self.is_let_go = false;
         self.running.retain(|_, process| process.lifetime == Lifetime::Surviving);
     }
@@ -118,6 +126,11 @@ impl Ground {
     /// The processes that run.
     pub(super) fn running(&self) -> impl Iterator<Item = ProcessTag> + '_ {
         self.running.keys().copied()
+    }
+
+    /// The process that runs under a name.
+    pub(super) fn tag_of(&self, name: &ProcessName) -> Option<ProcessTag> {
+        self.running.iter().find(|(_, process)| process.name == *name).map(|(tag, _)| *tag)
     }
 
     /// The processes that run, and how long each goes on.
@@ -132,16 +145,21 @@ impl Ground {
     /// A process ends by itself.
     pub(super) fn exit(&mut self, tag: ProcessTag) {
         self.running.remove(&tag);
+        let watching = self.actors.iter().filter(|(_, actor)| actor.config.record.tag == tag);
+        self.stirred.extend(watching.map(|(life, _)| *life));
     }
 
     /// The actors that have something to do.
     pub(super) fn busy(&self) -> impl Iterator<Item = Attempt> + '_ {
-        let is_busy = |actor: &Actor| match actor.at {
+        self.actors.iter().filter(|(_, actor)| self.is_busy(actor)).map(|(life, _)| *life)
+    }
+
+    fn is_busy(&self, actor: &Actor) -> bool {
+        match actor.at {
             At::Begun | At::Spawned => true,
             At::Watching => actor.is_to_end || actor.stop.is_some() || !self.runs(actor.config.record.tag),
             At::Over => false,
-        };
-        self.actors.iter().filter(move |(_, actor)| is_busy(actor)).map(|(life, _)| *life)
+        }
     }
 
     /// The actors whose launch can fail.
@@ -163,6 +181,7 @@ impl Ground {
         if std::mem::replace(&mut actor.at, At::Over) == At::Spawned {
             self.running.remove(&actor.config.record.tag);
         }
+        self.stirred.push(life);
     }
 
     /// An actor goes one step on. What it is at fails if it `fails`. Gives the launch that began with that.
@@ -178,6 +197,7 @@ impl Ground {
         }
         let born = (before == At::Begun && actor.at == At::Spawned).then_some(actor.config.record.tag);
         self.actors.insert(life, actor);
+        self.stirred.push(life);
         born
     }
 
@@ -261,7 +281,29 @@ impl Ground {
     pub(super) fn take_word(&mut self, life: Attempt) -> Option<(ProcessName, ProcessNews)> {
         let actor = self.actors.get_mut(&life)?;
         let news = actor.said.pop_front()?;
+        self.stirred.push(life);
         Some((actor.config.record.name.clone(), news))
+    }
+
+    /// For which processes something has changed since this was last asked: whether an actor of each has something to do, and
+    /// whether a word of one is on its way.
+    pub(super) fn take_stirred(&mut self) -> Vec<(ProcessName, bool, bool)> {
+        let stirred = std::mem::take(&mut self.stirred);
+        let names = stirred.iter().filter_map(|life| Some(&self.actors.get(life)?.config.record.name));
+        let state = |name: &ProcessName| {
+            let is_busy = self.actor_of(name, self.busy()).is_some();
+            (name.clone(), is_busy, self.actor_of(name, self.speaking()).is_some())
+        };
+        names.map(state).collect()
+    }
+
+    /// The actor of a name for which this holds.
+    pub(super) fn actor_of(
+        &self,
+        name: &ProcessName,
+        mut among: impl Iterator<Item = Attempt>,
+    ) -> Option<Attempt> {
+        among.find(|life| self.actors.get(life).is_some_and(|actor| actor.is_of(name)))
     }
 
     /// Whether an actor has ended whose last word has arrived.

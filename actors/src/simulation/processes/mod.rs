@@ -12,6 +12,7 @@ mod ending;
 mod event;
 mod world;
 
+pub(super) use estate::Estate;
 pub use event::{ProcessesBounds, ProcessesEvent};
 pub use laws::ProcessesLaws;
 pub use world::ProcessesWorld;

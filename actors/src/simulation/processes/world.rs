@@ -1,14 +1,12 @@
 //! The owner of the processes, its disk, one or two processes and their actors: small enough to try every order.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
-use super::super::witness::{Verdict, Violation, cry, found};
+use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::disk::ProcessesDisk;
 use super::estate::Estate;
@@ -16,7 +14,6 @@ use super::event::{ProcessesBounds, ProcessesEvent};
 use super::ground::{Ground, identity};
 use crate::process::{Executable, Lifetime, ProcessName, ProcessRecord, ProcessSpec, ProcessTag};
 use crate::processes::{LaunchProcess, Processes, RecallProcess, StopProcess};
-use crate::shell::Message;
 use crate::vocabulary::Timestamp;
 
 /// The world, with what may still happen.
@@ -25,9 +22,6 @@ pub struct ProcessesWorld {
     estate: Estate,
     now: Timestamp,
     left: ProcessesBounds,
-    askers: u64,
-    unanswered: BTreeSet<u64>,
-    verdict: Verdict,
 }
 
 impl ProcessesWorld {
@@ -44,9 +38,6 @@ impl ProcessesWorld {
             estate: Estate::new(disk, ground, tamper),
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
-            askers: 0,
-            unanswered: BTreeSet::new(),
-            verdict: Verdict::NONE,
         };
         world.estate.load(world.now);
         world
@@ -58,28 +49,15 @@ impl ProcessesWorld {
         Arc::new(spec)
     }
 
-    fn ask<Q: Message<Processes>>(&mut self, message: Q) {
-        self.askers += 1;
-        self.unanswered.insert(self.askers);
-        self.estate.ask(self.now, self.askers, message);
-    }
-
     fn pass(&mut self) {
         self.now = self.estate.due().unwrap_or(self.now).max(self.now);
         self.estate.time_passes(self.now);
     }
 
     fn hear(&mut self) -> Result<(), Violation> {
-        for asker in std::mem::take(&mut self.estate.answered) {
-            if !self.unanswered.remove(&asker) {
-                self.verdict.cry(Law::Shell7, || format!("question {asker} was answered twice"));
-            }
-        }
-        if self.estate.owner.has_ended() {
-            self.unanswered.clear();
-        }
-        self.verdict.heard_of(self.estate.broken());
-        found(self.verdict.broken())
+        // Here all that could happen is looked at each time.
+        self.estate.take_stirred();
+        found(self.estate.broken())
     }
 
     fn orders(&self, events: &mut Vec<ProcessesEvent>) {
@@ -164,15 +142,16 @@ impl Play for ProcessesWorld {
             ProcessesEvent::Launch(number) => {
                 left.launches -= 1;
                 let spec = self.spec();
-                self.ask(LaunchProcess { name: numbered(number), spec });
+                self.estate.ask(now, LaunchProcess { name: numbered(number), spec });
             }
             ProcessesEvent::End(number) => {
                 left.orders -= 1;
-                self.ask(StopProcess { name: numbered(number), tag: None, grace: Duration::from_secs(5) });
+                let grace = Duration::from_secs(5);
+                self.estate.ask(now, StopProcess { name: numbered(number), tag: None, grace });
             }
             ProcessesEvent::Recall(number) => {
                 left.orders -= 1;
-                self.ask(RecallProcess { name: numbered(number) });
+                self.estate.ask(now, RecallProcess { name: numbered(number) });
             }
             ProcessesEvent::Act(life, fails) => {
                 left.faults -= u8::from(fails);
@@ -199,7 +178,7 @@ impl Play for ProcessesWorld {
             }
             ProcessesEvent::RefuseNext => {
                 left.failures -= 1;
-                self.estate.owner.books.refuse_next();
+                self.estate.refuse_next();
             }
             ProcessesEvent::Load => self.estate.load(now),
             ProcessesEvent::Pass => {
@@ -208,11 +187,10 @@ impl Play for ProcessesWorld {
             }
             ProcessesEvent::Crash => {
                 left.crashes -= 1;
-                self.estate.owner.light_fuse();
+                self.estate.crash();
             }
             ProcessesEvent::Kill(reached) => {
                 left.kills -= 1;
-                self.unanswered.clear();
                 self.estate.next_run(reached);
                 self.estate.load(now);
             }
@@ -225,32 +203,15 @@ impl Play for ProcessesWorld {
     }
 
     fn settle(&mut self) -> Result<(), Violation> {
-        let mut calm = 0;
-        while calm < 12 && !self.estate.owner.has_ended() {
-            let busy = self.estate.ground.busy().next();
-            let speaking = self.estate.ground.speaking().next();
-            let event = if self.estate.waiting() > 0 {
-                ProcessesEvent::Settle(u8::MAX, Outcome::Written)
-            } else if self.estate.owner.is_loading() {
-                ProcessesEvent::Load
-            } else if let Some(life) = speaking {
-                ProcessesEvent::Deliver(life)
-            } else if let Some(life) = busy {
-                ProcessesEvent::Act(life, false)
-            } else if self.estate.has_endings() {
-                ProcessesEvent::Endings
-            } else if self.estate.is_sweeping() {
-                ProcessesEvent::Sweep(true)
-            } else if self.estate.due().is_some() {
-                calm += 1;
-                ProcessesEvent::Pass
-            } else {
+        for _ in 0..12 {
+            while self.estate.go_on(self.now) {
+                self.hear()?;
+            }
+            if self.estate.has_ended() || self.estate.due().is_none() {
                 break;
-            };
-            self.take(&event)?;
-        }
-        if !self.unanswered.is_empty() {
-            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
+            }
+            self.pass();
+            self.hear()?;
         }
         self.estate.check_end(self.now);
         found(self.estate.broken())

@@ -18,6 +18,7 @@ use super::super::witness::{NOBODY_WAITS, Verdict};
 use super::chance::mixed;
 use super::drivers::{Wishes, depot};
 use super::event::Happening;
+use super::processes::Workshop;
 use super::roles::Cast;
 use super::tampers::Tampers;
 use crate::instances::InstancesOptions;
@@ -64,6 +65,7 @@ pub(super) struct Company {
     pub(super) inventory: InventoryActor,
     pub(super) depot: Depot,
     pub(super) wishes: Wishes,
+    pub(super) workshop: Workshop,
     pub(super) inventory_follow: Option<u64>,
     pub(super) inventory_inbox: VecDeque<InstancesItem>,
     pub(super) inventory_is_owed: bool,
@@ -81,7 +83,7 @@ pub(super) struct Company {
 }
 
 impl Company {
-    pub(super) fn new(cast: Cast, drivers: u32, tampers: Tampers) -> Self {
+    pub(super) fn new(cast: Cast, drivers: u32, processes: u32, tampers: Tampers) -> Self {
         let tamper = tampers.registry;
         let now = Timestamp::from_epoch(Duration::from_secs(1_000_000));
         let options =
@@ -97,6 +99,7 @@ impl Company {
             inventory: new_inventory(),
             depot: depot(drivers, tampers.drivers),
             wishes: Wishes::new(drivers),
+            workshop: Workshop::new(processes, tampers.processes),
             inventory_follow: None,
             inventory_inbox: VecDeque::new(),
             inventory_is_owed: false,
@@ -122,6 +125,7 @@ impl Company {
             + self.house.steps()
             + self.inventory.steps()
             + self.depot.steps()
+            + self.workshop.estate.steps()
     }
 
     /// The time, and a number that follows from it.
@@ -140,13 +144,15 @@ impl Company {
         self.inventory.loaded(moment, ());
         self.signals.push(Signal::Ready(Happening::Load(true)));
         self.raise_drivers();
+        self.plan_processes();
         self.hear();
     }
 
-    /// The host is gone, whatever it was at.
-    pub(super) fn fall(&mut self, reached: usize) {
-        self.steps_before = self.steps() - self.depot.steps();
+    /// The host is gone, whatever it was at. So many writes of the registry, and of the owner of the processes, are on disk.
+    pub(super) fn fall(&mut self, reached: usize, reached_of_processes: usize) {
+        self.steps_before = self.steps() - self.depot.steps() - self.workshop.estate.steps();
         self.depot.next_run();
+        self.workshop.estate.next_run(reached_of_processes);
         let mut disk = self.registry.books.clone();
         let mut laws = self.registry.witness.clone();
         disk.begin_run(reached, self.now);
@@ -167,11 +173,12 @@ impl Company {
         self.curtain = Curtain::Falling;
         let moment = self.moment();
         self.stop_drivers(mode);
+        self.processes_will_stop(mode);
         self.inventory.request_stop(moment, StopMode::Stop);
         self.house.request_stop(moment);
     }
 
-    /// Consumers have stopped: the registry follows. When it has, nothing may be left.
+    /// Consumers have stopped: the registry follows, and then the owner of the processes. When it has, nothing may be left.
     fn go_on_falling(&mut self) {
         if self.curtain == Curtain::Falling
             && self.house.has_ended
@@ -181,13 +188,13 @@ impl Company {
             self.curtain = Curtain::Fallen;
             self.registry.request_stop(self.moment(), StopMode::Stop);
         }
-        if self.curtain == Curtain::Fallen && self.registry.has_ended() {
+        if self.curtain == Curtain::Fallen && self.registry.has_ended() && self.stop_processes() {
             if self.house.children_count() > 0 {
                 let what = format!("{} instances are left after the end", self.house.children_count());
                 self.cry(Law::S4, what);
             }
             let written = self.registry.books.waiting();
-            self.fall(written);
+            self.fall(written, self.workshop.estate.waiting());
             self.signals.push(Signal::Ready(Happening::Start));
         }
     }
@@ -260,12 +267,14 @@ impl Company {
         self.hear_house();
         self.hear_inventory();
         self.hear_depot();
+        self.hear_processes();
         self.go_on_falling();
         self.plan();
         self.plan_drivers();
         self.verdict.heard_of(self.registry.witness.verdict.broken());
         self.verdict.heard_of(self.house.broken());
         self.verdict.heard_of(self.depot.broken());
+        self.verdict.heard_of(self.workshop.estate.broken());
         self.verdict.heard_of(self.inventory.witness.verdict.broken());
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use super::super::drivers::{Conduct, Order};
 use super::super::instances::Behaviour;
 use super::super::writes::Outcome;
+use super::processes::ProcessesDoing;
 use crate::vocabulary::Timestamp;
 
 /// One thing that happens, and when. Plugins and allocations are named by number, so that an event means the same when others
@@ -78,8 +79,9 @@ pub enum Happening {
     CrashInventory,
     /// A plugin's instance falls.
     Fall(u32),
-    /// The host is killed when so many of the waiting writes have reached the disk.
-    KillHost(u32),
+    /// The host is killed when so many of the registry's waiting writes, and of those of the owner of the processes, have
+    /// reached the disk.
+    KillHost(u32, u32),
     /// Something of the driver of this number.
     Driver(u32, DriverDoing),
     /// Word of ended drivers and eventors reaches their owner.
@@ -88,6 +90,8 @@ pub enum Happening {
     DriversTimers,
     /// The next step of the drivers' owner will crash.
     CrashDrivers,
+    /// Something of the processes that are launched beside the drivers.
+    Processes(ProcessesDoing),
     /// The host is told to stop, and to leave in place what outlives it.
     Detach,
     /// The host is told to stop.
@@ -190,11 +194,15 @@ impl fmt::Display for Happening {
             Self::CrashInstance(plugin) => write!(f, "crash {}", plugin_text(*plugin)),
             Self::CrashInventory => f.write_str("crash inventory"),
             Self::Fall(plugin) => write!(f, "kill {}", plugin_text(*plugin)),
-            Self::KillHost(reached) => write!(f, "kill-host written={reached}"),
+            Self::KillHost(reached, 0) => write!(f, "kill-host written={reached}"),
+            Self::KillHost(reached, processes) => {
+                write!(f, "kill-host written={reached} processes={processes}")
+            }
             Self::Driver(number, doing) => write_driver(f, *number, *doing),
             Self::DriversEndings => f.write_str("deliver drivers-endings"),
             Self::DriversTimers => f.write_str("due drivers"),
             Self::CrashDrivers => f.write_str("crash drivers"),
+            Self::Processes(doing) => doing.fmt(f),
             Self::Detach => f.write_str("detach"),
             Self::Stop => f.write_str("stop"),
             Self::Start => f.write_str("start"),

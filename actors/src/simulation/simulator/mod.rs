@@ -16,12 +16,14 @@ mod event;
 mod faults;
 mod plan;
 mod playing;
+mod processes;
 mod roles;
 mod tampers;
 mod words;
 
 pub use event::{DriverDoing, Event, Happening};
 pub use faults::{Fault, Faults, UnknownFault};
+pub use processes::{ProcessDoing, ProcessesDoing};
 pub use tampers::Tampers;
 pub use words::{Saying, Told};
 
@@ -42,6 +44,8 @@ pub struct Simulation {
     pub allocations: u32,
     /// How many drivers there are, each with three tasks.
     pub drivers: u32,
+    /// Under how many names other processes are launched.
+    pub processes: u32,
     /// How many messages the machines take before it ends.
     pub messages: u64,
     /// What goes wrong.
@@ -125,7 +129,8 @@ pub fn replay(simulation: &Simulation, tampers: Tampers, history: &[Event]) -> O
 }
 
 fn company_of(simulation: &Simulation, tampers: Tampers) -> Company {
-    Company::new(Cast::new(simulation.plugins, simulation.allocations), simulation.drivers, tampers)
+    let Simulation { plugins, allocations, drivers, processes, .. } = *simulation;
+    Company::new(Cast::new(plugins, allocations), drivers, processes, tampers)
 }
 
 fn run(
@@ -137,6 +142,7 @@ fn run(
     let mut company = start.clone();
     company.trace = watch.wants_lines().then(Vec::new);
     company.depot.told = watch.wants_lines().then(Vec::new);
+    company.workshop.estate.told = watch.wants_lines().then(Vec::new);
     let mut plan = Plan::new(simulation.seed, simulation.faults, &company);
     plan.heed(&mut company);
     let begun = company.now;
@@ -146,7 +152,7 @@ fn run(
         note(event);
         company.let_happen(&event);
         tell(&mut company, &event, watch);
-        if matches!(event.what, Happening::KillHost(_)) || company.has_fallen() {
+        if matches!(event.what, Happening::KillHost(..)) || company.has_fallen() {
             plan.forget_the_host();
         }
         plan.heed(&mut company);

@@ -7,6 +7,7 @@ mod agenda;
 
 mod breakage;
 mod drivers;
+mod processes;
 mod questions;
 
 use std::cmp::Reverse;
@@ -63,6 +64,7 @@ impl Plan {
             plan.add(now + micros(within), Planned::Act(who));
         }
         plan.begin_drivers(company);
+        plan.begin_processes(company);
         plan.add(now, Planned::Question);
         plan.add(now + Duration::from_secs(1), Planned::Break);
         plan
@@ -121,6 +123,7 @@ impl Plan {
             Happening::Settle(..) => 500 + self.chance.below(4_000),
             Happening::Load(_) => 100 + self.chance.below(2_000),
             Happening::Start => 100_000 + self.chance.below(3_000_000),
+            Happening::Processes(doing) => self.pause_among_processes(doing),
             _ => 1 + self.chance.below(1_500),
         };
         let at = now + micros(pause);
@@ -179,6 +182,7 @@ impl Plan {
             Planned::Checked => Some(Happening::Checked(!self.chance.once_in(3))),
             Planned::Answer(plugin) => Some(Happening::Answer(plugin, self.behaviour())),
             Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
+            Planned::Errand(process) => Some(self.errand(at, process)),
             Planned::Of(once) => self.of_itself(at, once, company),
         }
     }
@@ -198,12 +202,19 @@ impl Plan {
             Once::Driver(driver, doing) => Some(Happening::Driver(driver, self.conduct(doing))),
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
+            Once::Processes(doing) => self.comes_of(at, doing, company),
             Once::Start => Some(Happening::Start),
         }
     }
 
     fn settle(&mut self, at: Timestamp, company: &Company) -> Option<Happening> {
-        let waiting = u32::try_from(company.registry.books.waiting()).unwrap_or(u32::MAX);
+        let (count, outcome) = self.commit(at, company.registry.books.waiting())?;
+        Some(Happening::Settle(count, outcome))
+    }
+
+    /// How many of the writes that wait settle as one commit, and how.
+    fn commit(&mut self, at: Timestamp, waiting: usize) -> Option<(u32, Outcome)> {
+        let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
         if waiting == 0 {
             return None;
         }
@@ -218,7 +229,7 @@ impl Plan {
         } else {
             waiting
         };
-        Some(Happening::Settle(count, outcome))
+        Some((count, outcome))
     }
 
     /// The host is gone: what was planned of its actors will find nobody.

@@ -51,7 +51,10 @@ impl Company {
             }
             Happening::TakeInventory => self.ask_inventory(TakeInventory),
             Happening::Settle(count, outcome) => self.settle_writes(count, outcome),
-            Happening::DiskFull => self.registry.books.refuse_next(),
+            Happening::DiskFull => {
+                self.registry.books.refuse_next();
+                self.workshop.estate.refuse_next();
+            }
             Happening::Load(is_read) => self.load(is_read),
             Happening::Wake => self.wake(),
             Happening::Checked(is_proven) => self.checked(is_proven),
@@ -75,14 +78,15 @@ impl Company {
             Happening::CrashInstance(plugin) => self.at_instance(plugin, House::crash_child),
             Happening::CrashInventory => self.inventory.light_fuse(),
             Happening::Fall(plugin) => self.at_instance(plugin, |house, life| house.fell(moment, life)),
-            Happening::KillHost(reached) => {
-                self.fall(reached as usize);
+            Happening::KillHost(reached, of_processes) => {
+                self.fall(reached as usize, of_processes as usize);
                 self.signals.push(Signal::Ready(Happening::Start));
             }
             Happening::Driver(number, doing) => self.driver_does(number, doing),
             Happening::DriversEndings => self.depot.deliver_endings(moment),
             Happening::DriversTimers => self.depot.owner_timers_due(moment),
             Happening::CrashDrivers => self.depot.crash_owner(),
+            Happening::Processes(doing) => self.processes_do(doing),
             Happening::Stop if self.curtain == Curtain::Up => self.request_stop(StopMode::Stop),
             Happening::Detach if self.curtain == Curtain::Up => self.request_stop(StopMode::Detach),
             // A host runs already, or stops already.
@@ -263,6 +267,7 @@ impl Play for Company {
         self.compare();
         if self.curtain == Curtain::Up {
             self.depot.check_calm();
+            self.workshop.estate.check_end(self.now);
             self.hear();
             self.check_answered();
         }
@@ -297,6 +302,7 @@ impl Company {
             }
         }
         self.calm_drivers();
+        self.calm_processes();
         self.hear();
         self.signals.clear();
         self.deliver_reports(at)

@@ -7,6 +7,8 @@ use super::super::drivers::DriversTampers;
 use super::super::tamper::{Spoils, Tamper};
 use crate::driver::TaskEventItem;
 use crate::eventor::EventorCall;
+use crate::process::{Executable, ProcessSpec};
+use crate::processes::{Processes, ProcessesCall, ProcessesChange};
 use crate::registry::{Registry, RegistryAnswer, RegistryNews};
 use crate::shell::Effect;
 
@@ -17,6 +19,8 @@ pub struct Tampers {
     pub registry: Option<Rc<dyn Tamper<Registry>>>,
     /// Into drivers, eventors and their owner.
     pub drivers: DriversTampers,
+    /// Into the owner of the processes.
+    pub processes: Option<Rc<dyn Tamper<Processes>>>,
 }
 
 impl Tampers {
@@ -57,5 +61,29 @@ impl Tampers {
         });
         let drivers = DriversTampers { eventor: Some(Rc::new(handed)), ..DriversTampers::default() };
         Self { drivers, ..Self::default() }
+    }
+
+    /// An owner of the processes that starts them before it has written that down, for a simulation that must fail.
+    #[must_use]
+    pub fn launch_unwritten() -> Self {
+        let launched = Spoils(|_, mut effects: Vec<Effect<Processes>>| {
+            effects.sort_by_key(|effect| matches!(effect, Effect::Persist(ProcessesChange::Keep(_))));
+            effects
+        });
+        Self { processes: Some(Rc::new(launched)), ..Self::default() }
+    }
+
+    /// An owner of the processes that launches anew what it has to look for, for a simulation that must fail.
+    #[must_use]
+    pub fn launch_beside_what_is_left() -> Self {
+        let launched = Spoils(|_, mut effects: Vec<Effect<Processes>>| {
+            for effect in &mut effects {
+                if let Effect::Call { call: ProcessesCall::Start { config, .. }, .. } = effect {
+                    config.spec = Some(Arc::new(ProcessSpec::new(Executable::at("/bin/worker"))));
+                }
+            }
+            effects
+        });
+        Self { processes: Some(Rc::new(launched)), ..Self::default() }
     }
 }

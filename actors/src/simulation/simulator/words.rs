@@ -7,6 +7,7 @@ use super::super::writes::Outcome;
 use super::Simulation;
 use super::drivers::is_unnumbered;
 use super::event::{DriverDoing, Event, Happening, plugin_text};
+use super::processes::{ProcessDoing, ProcessesDoing};
 use super::roles::Cast;
 use crate::registry::Register;
 
@@ -131,7 +132,7 @@ impl Teller {
             Happening::CrashRegistry => line("crash registry".to_owned()),
             Happening::CrashInstances => line("crash instances".to_owned()),
             Happening::CrashInventory => line("crash inventory".to_owned()),
-            Happening::KillHost(_) => line("host kill".to_owned()),
+            Happening::KillHost(..) => line("host kill".to_owned()),
             Happening::Stop => line("host stop".to_owned()),
             Happening::Detach => line("host detach".to_owned()),
             Happening::Start => {
@@ -140,6 +141,7 @@ impl Teller {
                 Saying::Lines(lines)
             }
             Happening::Driver(number, doing) => self.say_of_driver(number, doing),
+            Happening::Processes(doing) => say_of_processes(doing),
             Happening::Settle(_, Outcome::Written)
             | Happening::Load(true)
             | Happening::Checked(true)
@@ -196,6 +198,23 @@ impl Teller {
             | DriverDoing::Fall
             | DriverDoing::FallEventor => Saying::Unsayable,
         }
+    }
+}
+
+fn say_of_processes(doing: ProcessesDoing) -> Saying {
+    match doing {
+        ProcessesDoing::Crash => line("crash processes".to_owned()),
+        ProcessesDoing::Process(_, ProcessDoing::Act | ProcessDoing::Mail)
+        | ProcessesDoing::Endings
+        | ProcessesDoing::Sweep(true)
+        | ProcessesDoing::Settle(_, Outcome::Written)
+        | ProcessesDoing::Load(true)
+        | ProcessesDoing::Timers => Saying::OfItself,
+        // Only drivers have processes in a script.
+        ProcessesDoing::Process(..)
+        | ProcessesDoing::Sweep(false)
+        | ProcessesDoing::Settle(..)
+        | ProcessesDoing::Load(false) => Saying::Unsayable,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can be planned, and which of it only once at a time.
 
 use super::super::event::{DriverDoing, Happening};
+use super::super::processes::ProcessesDoing;
 use super::drivers::DriverTurn;
 
 /// Something that is planned. What exactly comes of it is decided when it happens.
@@ -20,6 +21,8 @@ pub(super) enum Planned {
     Checked,
     /// A plugin meets a call.
     Answer(u32),
+    /// Somebody says something of the process of this number.
+    Errand(u32),
     /// Something of the driver of this number.
     Driver(u32, DriverTurn),
 }
@@ -40,6 +43,7 @@ pub(super) enum Once {
     Driver(u32, DriverDoing),
     DriversEndings,
     Drivers,
+    Processes(ProcessesDoing),
     Start,
 }
 
@@ -59,6 +63,7 @@ pub(super) const fn once_of(what: Happening) -> Option<Once> {
         Happening::Driver(driver, doing) => Once::Driver(driver, doing),
         Happening::DriversEndings => Once::DriversEndings,
         Happening::DriversTimers => Once::Drivers,
+        Happening::Processes(doing) => Once::Processes(doing),
         Happening::Start => Once::Start,
         _ => return None,
     })

@@ -37,6 +37,9 @@ impl Plan {
         {
             return Some(Happening::Driver(driver, doing));
         }
+        if let Some(doing) = self.processes_break(company) {
+            return Some(Happening::Processes(doing));
+        }
         if self.does(Fault::FullDisk, 20) {
             self.full_until = at + micros(self.chance.below(3_000_000));
             return Some(Happening::DiskFull);
@@ -56,7 +59,10 @@ impl Plan {
             });
         }
         if self.does(Fault::KillHost, 30) {
-            return Some(Happening::KillHost(u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0)));
+            let of_processes = u64::try_from(company.workshop.estate.waiting()).unwrap_or(0);
+            let [reached, of_processes] = [waiting, of_processes]
+                .map(|waiting| u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0));
+            return Some(Happening::KillHost(reached, of_processes));
         }
         self.does(Fault::Shutdown, 60)
             .then(|| if self.chance.once_in(2) { Happening::Stop } else { Happening::Detach })

@@ -1,0 +1,177 @@
+//! The processes of a simulated company, and their owner.
+
+mod doing;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::doing::name_text;
+pub use self::doing::{ProcessDoing, ProcessesDoing};
+use super::super::processes::Estate;
+use super::super::tamper::Tamper;
+use super::super::writes::Outcome;
+use super::company::{Company, Curtain, Signal};
+use super::event::Happening;
+use crate::process::{Executable, Lifetime, ProcessName, ProcessSpec};
+use crate::processes::{LaunchProcess, Processes, RecallProcess, StopProcess};
+use crate::shell::StopMode;
+
+/// Every so many processes one is bound to its host.
+const BOUND_EVERY: u32 = 3;
+/// How much happens of itself among the processes within a calm second, at most.
+const CALM_MAX: u32 = 1_000;
+
+/// What can be launched under one name, in two ways that are not the same.
+#[derive(Debug, Clone)]
+struct Program {
+    name: ProcessName,
+    specs: [Arc<ProcessSpec>; 2],
+}
+
+/// What can be launched, and the owner of what was.
+#[derive(Debug, Clone)]
+pub(super) struct Workshop {
+    programs: Rc<[Program]>,
+    pub(super) estate: Estate,
+    /// In which way the host ends.
+    mode: StopMode,
+}
+
+impl Workshop {
+    pub(super) fn new(processes: u32, tamper: Option<Rc<dyn Tamper<Processes>>>) -> Self {
+        Self {
+            programs: (0..processes).map(program).collect(),
+            estate: Estate::vacant(tamper),
+            mode: StopMode::Stop,
+        }
+    }
+
+    /// How many processes there may be at once.
+    pub(super) fn processes(&self) -> u32 {
+        u32::try_from(self.programs.len()).unwrap_or(u32::MAX)
+    }
+
+    fn number_of(&self, name: &ProcessName) -> Option<u32> {
+        (0..).zip(self.programs.iter()).find(|(_, program)| program.name == *name).map(|(number, _)| number)
+    }
+}
+
+fn program(number: u32) -> Program {
+    let spec = |kind: &str| {
+        let mut spec = ProcessSpec::new(Executable::at("/bin/worker"));
+        spec.arguments = vec![kind.to_owned()];
+        if number % BOUND_EVERY != 1 {
+            spec.lifetime = Lifetime::Surviving;
+        }
+        Arc::new(spec)
+    };
+    let name = ProcessName::new(name_text(number)).expect("a letter and digits are a name");
+    Program { name, specs: ["0", "1"].map(spec) }
+}
+
+impl Company {
+    pub(super) fn processes_do(&mut self, doing: ProcessesDoing) {
+        let (now, estate) = (self.now, &mut self.workshop.estate);
+        match doing {
+            ProcessesDoing::Process(number, doing) => self.process_does(number, doing),
+            ProcessesDoing::Endings => estate.deliver_endings(now),
+            ProcessesDoing::Sweep(is_done) => estate.sweep(now, is_done),
+            ProcessesDoing::Settle(count, outcome) => estate.settle(now, count as usize, outcome),
+            ProcessesDoing::Load(true) => estate.load(now),
+            ProcessesDoing::Load(false) => estate.load_fails(now),
+            ProcessesDoing::Timers => estate.time_passes(now),
+            ProcessesDoing::Crash => estate.crash(),
+        }
+        self.plan_processes();
+    }
+
+    fn process_does(&mut self, number: u32, doing: ProcessDoing) {
+        let Workshop { programs, estate, .. } = &mut self.workshop;
+        let Some(Program { name, specs }) = programs.get(number as usize) else { return };
+        let (now, is_up) = (self.now, self.curtain == Curtain::Up);
+        match doing {
+            ProcessDoing::Launch(kind) if is_up => {
+                let spec = Arc::clone(&specs[usize::from(kind) % specs.len()]);
+                estate.ask(now, LaunchProcess { name: name.clone(), spec });
+            }
+            ProcessDoing::End if is_up => {
+                let grace = Duration::from_secs(5);
+                estate.ask(now, StopProcess { name: name.clone(), tag: None, grace });
+            }
+            ProcessDoing::Recall if is_up => estate.ask(now, RecallProcess { name: name.clone() }),
+            ProcessDoing::AwaitEnd if is_up => estate.await_end(now, name),
+            // Nobody asks a host that ends.
+            ProcessDoing::Launch(_) | ProcessDoing::End | ProcessDoing::Recall | ProcessDoing::AwaitEnd => {}
+            ProcessDoing::Act => estate.act_of(name, false),
+            ProcessDoing::Fail => estate.act_of(name, true),
+            ProcessDoing::Mail => estate.deliver_of(now, name),
+            ProcessDoing::Exit => estate.exits(name),
+            ProcessDoing::Fall => estate.falls(name),
+        }
+    }
+
+    // === A host's life ===
+
+    /// The owner of the processes is told to stop, behind everyone who uses them. True when it has.
+    pub(super) fn stop_processes(&mut self) -> bool {
+        let (now, estate) = (self.now, &mut self.workshop.estate);
+        if !estate.is_stopping() {
+            estate.request_stop(now, self.workshop.mode);
+            self.plan_processes();
+        }
+        let has_ended = self.workshop.estate.has_ended();
+        if has_ended {
+            self.workshop.estate.check_end(now);
+        }
+        has_ended
+    }
+
+    pub(super) const fn processes_will_stop(&mut self, mode: StopMode) {
+        self.workshop.mode = mode;
+    }
+
+    pub(super) fn hear_processes(&mut self) {
+        if let (Some(told), Some(trace)) = (&mut self.workshop.estate.told, &mut self.trace) {
+            trace.append(told);
+        }
+    }
+
+    /// What can go on among the processes, or is due there.
+    pub(super) fn plan_processes(&mut self) {
+        let Workshop { estate, .. } = &mut self.workshop;
+        for (name, is_busy, is_speaking) in estate.take_stirred() {
+            let Some(number) = self.workshop.number_of(&name) else { continue };
+            let doings = [(is_busy, ProcessDoing::Act), (is_speaking, ProcessDoing::Mail)];
+            for (_, doing) in doings.into_iter().filter(|(is_ready, _)| *is_ready) {
+                let doing = ProcessesDoing::Process(number, doing);
+                self.signals.push(Signal::Ready(Happening::Processes(doing)));
+            }
+        }
+        let estate = &self.workshop.estate;
+        let ready = [
+            (estate.is_loading(), ProcessesDoing::Load(true)),
+            (estate.waiting() > 0, ProcessesDoing::Settle(1, Outcome::Written)),
+            (estate.is_sweeping(), ProcessesDoing::Sweep(true)),
+            (estate.has_endings(), ProcessesDoing::Endings),
+        ];
+        let due = estate.due();
+        for (_, doing) in ready.into_iter().filter(|(is_ready, _)| *is_ready) {
+            self.signals.push(Signal::Ready(Happening::Processes(doing)));
+        }
+        if let Some(at) = due {
+            self.signals.push(Signal::Due(Happening::Processes(ProcessesDoing::Timers), at));
+        }
+    }
+
+    /// A second in which all is well among the processes.
+    pub(super) fn calm_processes(&mut self) {
+        let (now, estate) = (self.now, &mut self.workshop.estate);
+        estate.time_passes(now);
+        for _ in 0..CALM_MAX {
+            if !estate.go_on(now) {
+                break;
+            }
+        }
+    }
+}

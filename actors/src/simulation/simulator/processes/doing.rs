@@ -1,0 +1,91 @@
+//! What can happen to the processes of a simulated company, and to their owner.
+
+use std::fmt;
+
+use super::super::super::writes::Outcome;
+
+/// What can happen to the owner of the processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProcessesDoing {
+    /// Something of the process of this number.
+    Process(u32, ProcessDoing),
+    /// Word of actors that have ended arrives.
+    Endings,
+    /// What stands in no record is ended; false if it cannot be looked for.
+    Sweep(bool),
+    /// So many writes settle in this way.
+    Settle(u32, Outcome),
+    /// The records are read; true if that works.
+    Load(bool),
+    /// What is due, the end of a pause included.
+    Timers,
+    /// The next step of the owner will crash.
+    Crash,
+}
+
+/// What can happen of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProcessDoing {
+    /// Somebody wants it launched, in one of two ways.
+    Launch(u8),
+    /// Somebody wants it ended.
+    End,
+    /// Somebody wants to know what became of it.
+    Recall,
+    /// Somebody waits for its end.
+    AwaitEnd,
+    /// Its actor goes one step on.
+    Act,
+    /// What its actor is at fails.
+    Fail,
+    /// The next word of its actor arrives.
+    Mail,
+    /// It ends by itself.
+    Exit,
+    /// Its actor falls.
+    Fall,
+}
+
+/// How the process of this number is called.
+pub(super) fn name_text(number: u32) -> String {
+    format!("w{number}")
+}
+
+impl fmt::Display for ProcessesDoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(number, ProcessDoing::Launch(kind)) => {
+                write!(f, "process w{number} launch kind={kind}")
+            }
+            Self::Process(number, doing) => write!(f, "process w{number} {}", doing.as_str()),
+            Self::Endings => f.write_str("processes endings"),
+            Self::Sweep(true) => f.write_str("processes sweep"),
+            Self::Sweep(false) => f.write_str("processes sweep-fails"),
+            Self::Settle(count, Outcome::Written) => write!(f, "processes settle {count}"),
+            Self::Settle(count, Outcome::Failed) => write!(f, "processes write-fails {count}"),
+            Self::Settle(count, Outcome::FailedButWritten) => {
+                write!(f, "processes write-fails-but-is-there {count}")
+            }
+            Self::Load(true) => f.write_str("processes load"),
+            Self::Load(false) => f.write_str("processes load-fails"),
+            Self::Timers => f.write_str("processes due"),
+            Self::Crash => f.write_str("processes crash"),
+        }
+    }
+}
+
+impl ProcessDoing {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Launch(_) => "launch",
+            Self::End => "end",
+            Self::Recall => "recall",
+            Self::AwaitEnd => "await-end",
+            Self::Act => "act",
+            Self::Fail => "fail",
+            Self::Mail => "report",
+            Self::Exit => "exit",
+            Self::Fall => "fall",
+        }
+    }
+}
