@@ -2,7 +2,8 @@
 //! short, and shown again.
 
 use callboard_actors::simulation::{
-    Fault, Faults, Law, Simulation, Tampers, Unwatched, Watch, replay, simulate, simulate_tampered,
+    Fault, Faults, Law, PersisterFault, Simulation, Tampers, Unwatched, Watch, replay, simulate,
+    simulate_tampered,
 };
 
 const SMALL: Simulation = Simulation {
@@ -11,9 +12,14 @@ const SMALL: Simulation = Simulation {
     allocations: 24,
     drivers: 3,
     processes: 3,
+    has_database: false,
     messages: 6_000,
     faults: Faults::ALL,
 };
+
+/// The same, with its registrations in a real database.
+const STORED: Simulation =
+    Simulation { drivers: 0, processes: 0, has_database: true, messages: 3_000, ..SMALL };
 
 /// Keeps the trace.
 #[derive(Default)]
@@ -54,6 +60,42 @@ fn many_seeds_break_no_law_and_do_every_fault() {
     }
     for (fault, count) in Fault::ALL.iter().zip(done) {
         assert!(count > 0, "{fault} was never done");
+    }
+}
+
+#[test]
+fn registrations_in_a_real_database_break_no_law_and_the_same_seed_gives_the_same_trace() {
+    for seed in 1..=2 {
+        let [first, second] = [(); 2].map(|()| {
+            let mut trace = Trace::default();
+            simulate(&Simulation { seed, ..STORED }, &mut trace)
+                .unwrap_or_else(|found| panic!("seed {seed}: {found}"));
+            trace.0
+        });
+        assert!(first.contains("\ncommit ") && first.contains("database: Word"), "nothing was committed");
+        assert!(first == second, "seed {seed} gives another trace");
+    }
+}
+
+#[test]
+fn a_persister_that_is_wrong_below_a_company_is_found_out_and_its_history_is_short_and_shows_it_again() {
+    for (fault, law) in [
+        (PersisterFault::AnswersBeforeTheSync, Law::P1),
+        (PersisterFault::StaysBroken, Law::P3),
+        (PersisterFault::TakesHalves, Law::P4),
+    ] {
+        let tampers = || Tampers { database: Some(fault), ..Tampers::default() };
+        let simulation = Simulation { plugins: 2, allocations: 8, messages: 20_000, ..STORED };
+        let found = simulate_tampered(&simulation, tampers(), &mut Unwatched)
+            .expect_err("a broken persister was not found out");
+        assert_eq!(found.violation.law, law, "{fault:?}: {found}");
+        assert!(found.history.len() <= 12, "{fault:?}: {found}");
+        assert_eq!(replay(&simulation, tampers(), &found.history).expect("it shows again").law, law);
+        assert_eq!(
+            replay(&simulation, Tampers::default(), &found.history),
+            None,
+            "the sound one breaks it too"
+        );
     }
 }
 

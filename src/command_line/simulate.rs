@@ -45,6 +45,10 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "W", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     processes: u32,
 
+    /// Let the registrations lie in a real database, on a disk in memory, and not only in rows
+    #[arg(long)]
+    database: bool,
+
     /// How many messages each run takes
     #[arg(long, value_name = "M", default_value_t = 1_000_000)]
     messages: u64,
@@ -103,8 +107,17 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
     let mut watcher = Watcher::new(args)?;
     let mut sum = Summary::default();
     for seed in (0..args.seeds).map(|more| args.seed.wrapping_add(more)) {
-        let SimulateArgs { plugins, allocations, drivers, processes, messages, faults, .. } = *args;
-        let simulation = Simulation { seed, plugins, allocations, drivers, processes, messages, faults };
+        let SimulateArgs { plugins, allocations, drivers, processes, database, messages, faults, .. } = *args;
+        let simulation = Simulation {
+            seed,
+            plugins,
+            allocations,
+            drivers,
+            processes,
+            has_database: database,
+            messages,
+            faults,
+        };
         watcher.begins(seed, sum.messages);
         match simulate(&simulation, &mut watcher) {
             Ok(summary) => sum = added(sum, &summary),
@@ -206,10 +219,12 @@ fn write_script(path: &Path, simulation: &Simulation, found: &Counterexample<Eve
 
 /// The command that repeats a run.
 fn command_of(simulation: &Simulation) -> String {
-    let Simulation { seed, plugins, allocations, drivers, processes, messages, faults } = simulation;
+    let Simulation { seed, plugins, allocations, drivers, processes, has_database, messages, faults } =
+        simulation;
+    let database = if *has_database { " --database" } else { "" };
     format!(
         "callboard simulate --seed {seed} --plugins {plugins} --allocations {allocations} --drivers {drivers} \
-         --processes {processes} --messages {messages} --faults {faults}"
+         --processes {processes}{database} --messages {messages} --faults {faults}"
     )
 }
 

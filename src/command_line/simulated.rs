@@ -137,10 +137,12 @@ fn happened(what: &str) -> Drawn {
         "register" | "deregister" | "describe" | "list" | "wait" => asked("registry"),
         "dispense" | "check" | "await-retired" => asked("instances"),
         "inventory" => asked("inventory"),
-        "settle" => {
+        "settle" | "commit" if rest.len() == 1 => {
             let text = format!("on disk: {first}");
             Drawn::Now(message("disk", "registry", &text, "", Arrow::Answered))
         }
+        "commit" => happens("disk", Sign::Trouble),
+        "tell-registry" => told("disk", "registry", "how a commit ended"),
         "write-fails" | "write-fails-but-is-there" | "disk-full" | "load-fails" => {
             happens("disk", Sign::Trouble)
         }

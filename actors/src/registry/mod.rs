@@ -52,7 +52,10 @@ pub use actor::{IdentityCheck, SocketCheck, start};
 pub use behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 pub use messages::*;
 pub use row::{COUNTER_TABLE, REGISTRATION_TABLE};
+/// How rows lie in the database, for the simulation.
+pub(crate) use row::{CounterRow, RegistrationRow};
 pub use state::{
     Activation, CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange,
 };
 pub use store::{DurableStore, MemoryStore, OWNER};
+pub(crate) use store::{image_of, operations_of};

@@ -41,16 +41,7 @@ impl Store<Registry> for DurableStore {
     }
 
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
-        let StoredChange { put, delete, ceiling } = change;
-        let mut operations = Vec::with_capacity(put.len() + delete.len() + usize::from(ceiling.is_some()));
-        if let Some(ceiling) = ceiling {
-            operations.push(Operation::put(COUNTER_KEY, &CounterRow { ceiling }));
-        }
-        operations.extend(delete.into_iter().map(|number| Operation::delete::<RegistrationRow>(key(number))));
-        operations.extend(
-            put.into_iter().map(|stored| Operation::put(key(stored.number), &RegistrationRow(stored))),
-        );
-        self.ledger.write(ticket, operations)
+        self.ledger.write(ticket, operations_of(change))
     }
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<Image, String>> {
@@ -58,15 +49,41 @@ impl Store<Registry> for DurableStore {
         Box::pin(async move {
             let opening = ledger.reopen().await?;
             let rows = ledger.rows::<RegistrationRow>().await?;
-            let stored: Vec<Stored> = rows.into_iter().map(|(_, row)| row.0).collect();
             let counter = ledger.load::<CounterRow>().await?;
             // Each opening has a number of its own, so this one was never used before either.
             let safe = if is_lost(&counter, &ledger).await? { opening.get() << RUN_SHIFT } else { 0 };
-            let written = counter.rows.into_iter().map(|(_, row)| row.ceiling).max().unwrap_or(0);
-            let ceiling = written.max(beyond(&stored)).max(safe);
-            Ok(Image { ceiling, stored, run, run_age: begun.elapsed() })
+            let rows = rows.into_iter().map(|(_, row)| row);
+            let counter = counter.rows.into_iter().map(|(_, row)| row);
+            Ok(image_of(rows, counter, safe, run, begun.elapsed()))
         })
     }
+}
+
+/// What a change comes to in the database.
+pub(crate) fn operations_of(change: StoredChange) -> Vec<Operation> {
+    let StoredChange { put, delete, ceiling } = change;
+    let mut operations = Vec::with_capacity(put.len() + delete.len() + usize::from(ceiling.is_some()));
+    if let Some(ceiling) = ceiling {
+        operations.push(Operation::put(COUNTER_KEY, &CounterRow { ceiling }));
+    }
+    operations.extend(delete.into_iter().map(|number| Operation::delete::<RegistrationRow>(key(number))));
+    operations
+        .extend(put.into_iter().map(|stored| Operation::put(key(stored.number), &RegistrationRow(stored))));
+    operations
+}
+
+/// What a registry is built from, out of what lies in the database. The safe ceiling counts if the counter was lost.
+pub(crate) fn image_of(
+    rows: impl Iterator<Item = RegistrationRow>,
+    counter: impl Iterator<Item = CounterRow>,
+    safe: u64,
+    run: RunNumber,
+    run_age: Duration,
+) -> Image {
+    let stored: Vec<Stored> = rows.map(|row| row.0).collect();
+    let written = counter.map(|row| row.ceiling).max().unwrap_or(0);
+    let ceiling = written.max(beyond(&stored)).max(safe);
+    Image { ceiling, stored, run, run_age }
 }
 
 /// Whether there was a counter and it could not be read, now or earlier: it stays lost until a new one is written.

@@ -56,8 +56,8 @@ pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWor
 pub use registry::{RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
 pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
 pub use simulator::{
-    DriverDoing, Event, Fault, Faults, Happening, ProcessDoing, ProcessesDoing, Saying, Simulation, Summary,
-    Tampers, Told, UnknownFault, Unwatched, Watch, replay, simulate, simulate_tampered,
+    DatabaseDoing, DriverDoing, Event, Fault, Faults, Happening, ProcessDoing, ProcessesDoing, Saying,
+    Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch, replay, simulate, simulate_tampered,
 };
 pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{Fate, SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld};

@@ -84,6 +84,7 @@ mod tests {
         allocations: 24,
         drivers: 3,
         processes: 3,
+        has_database: false,
         messages: 20_000,
         faults: Faults::ALL,
     };

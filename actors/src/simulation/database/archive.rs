@@ -205,6 +205,11 @@ impl<D: Medium> Archive<D> {
         self.plain.lines().first_key_value().map(|(place, record)| (place.clone(), record.clone()))
     }
 
+    /// The run of the host that opened it last.
+    pub(in crate::simulation) const fn run(&self) -> RunNumber {
+        self.run
+    }
+
     fn is_wrong(&self, fault: PersisterFault) -> bool {
         self.fault == Some(fault)
     }

@@ -18,6 +18,8 @@ mod replayed;
 mod volume;
 mod world;
 
+pub(super) use archive::{Archive, Job, Row, Step};
 pub use event::{DatabaseBounds, DatabaseEvent, Trouble};
 pub use faults::PersisterFault;
+pub(super) use volume::{Reader, Volume, read_table};
 pub use world::DatabaseWorld;

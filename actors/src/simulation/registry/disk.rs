@@ -1,6 +1,6 @@
 //! A disk for registrations that waits, fails and is cut off when it is told to, in the way of the real persister.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::super::stand_in::{Books, Settlement};
@@ -22,6 +22,10 @@ pub struct RegistryDisk {
     writes: Writes<StoredChange>,
     /// Whether it may hold what nobody was told: a commit failed and took effect.
     is_ahead: bool,
+    /// What was handed over since somebody took it, if there is a database that takes it.
+    handed: Option<Vec<(Ticket, StoredChange)>>,
+    /// The commits of that database of which nobody knows whether they took effect.
+    in_doubt: VecDeque<Vec<StoredChange>>,
 }
 
 impl RegistryDisk {
@@ -74,6 +78,32 @@ impl RegistryDisk {
         Some(settled)
     }
 
+    /// It stands beside a database, which takes what is handed over.
+    pub(in crate::simulation) fn stand_beside_a_database(&mut self) {
+        self.handed = Some(Vec::new());
+    }
+
+    /// What was handed over since this was asked last.
+    pub(in crate::simulation) fn take_handed(&mut self) -> Vec<(Ticket, StoredChange)> {
+        self.handed.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// So many of the waiting writes fail as one commit, and nobody knows whether they are on disk.
+    pub(in crate::simulation) fn doubt(&mut self, count: usize) -> Option<Settlement> {
+        let mut doubtful = Vec::new();
+        let failed = self.writes.settle(count, Outcome::FailedButWritten, |change| doubtful.push(change))?;
+        self.in_doubt.push_back(doubtful);
+        Some(failed)
+    }
+
+    /// It is known of the oldest doubtful commit whether it took effect.
+    pub(in crate::simulation) fn resolve(&mut self, took_effect: bool) {
+        let doubtful = self.in_doubt.pop_front().unwrap_or_default();
+        self.is_ahead |= took_effect;
+        let Self { rows, ceiling, .. } = self;
+        doubtful.into_iter().filter(|_| took_effect).for_each(|change| apply(rows, ceiling, change));
+    }
+
     /// What a machine is built from.
     #[must_use]
     pub fn read(&self, now: Timestamp) -> Image {
@@ -102,7 +132,12 @@ impl RegistryDisk {
 
 impl Books<Registry> for RegistryDisk {
     fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
-        self.writes.take(ticket, change)
+        let Some(handed) = &mut self.handed else { return self.writes.take(ticket, change) };
+        let written = self.writes.take(ticket, change.clone());
+        if !matches!(written, Written::Failed(_)) {
+            handed.push((ticket, change));
+        }
+        written
     }
 }
 

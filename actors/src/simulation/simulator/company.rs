@@ -15,7 +15,9 @@ use super::super::registry::{RegistryDisk, RegistryLaws};
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Verdict};
+use super::Simulation;
 use super::chance::mixed;
+use super::database::Database;
 use super::drivers::{Wishes, depot};
 use super::event::Happening;
 use super::processes::Workshop;
@@ -66,6 +68,7 @@ pub(super) struct Company {
     pub(super) depot: Depot,
     pub(super) wishes: Wishes,
     pub(super) workshop: Workshop,
+    pub(super) database: Option<Database>,
     pub(super) inventory_follow: Option<u64>,
     pub(super) inventory_inbox: VecDeque<InstancesItem>,
     pub(super) inventory_is_owed: bool,
@@ -83,15 +86,20 @@ pub(super) struct Company {
 }
 
 impl Company {
-    pub(super) fn new(cast: Cast, drivers: u32, processes: u32, tampers: Tampers) -> Self {
+    pub(super) fn new(simulation: &Simulation, tampers: Tampers) -> Self {
+        let Simulation { plugins, allocations, drivers, processes, has_database, .. } = *simulation;
         let tamper = tampers.registry;
         let now = Timestamp::from_epoch(Duration::from_secs(1_000_000));
         let options =
             RegistryOptions { restore_grace: Duration::from_secs(20), ..RegistryOptions::default() };
         let laws = RegistryLaws::new(options.clone(), false);
-        let registry = StandIn::begin(options.clone(), RegistryDisk::new(now), laws, Rules::default());
+        let mut disk = RegistryDisk::new(now);
+        if has_database {
+            disk.stand_beside_a_database();
+        }
+        let registry = StandIn::begin(options.clone(), disk, laws, Rules::default());
         let mut company = Self {
-            cast,
+            cast: Cast::new(plugins, allocations),
             registry: registry.tampered_with(tamper.clone()),
             options,
             tamper,
@@ -100,6 +108,7 @@ impl Company {
             depot: depot(drivers, tampers.drivers),
             wishes: Wishes::new(drivers),
             workshop: Workshop::new(processes, tampers.processes),
+            database: has_database.then(|| Database::new(tampers.database)),
             inventory_follow: None,
             inventory_inbox: VecDeque::new(),
             inventory_is_owed: false,
@@ -193,6 +202,7 @@ impl Company {
                 let what = format!("{} instances are left after the end", self.house.children_count());
                 self.cry(Law::S4, what);
             }
+            self.close_database();
             let written = self.registry.books.waiting();
             self.fall(written, self.workshop.estate.waiting());
             self.signals.push(Signal::Ready(Happening::Start));
@@ -255,7 +265,7 @@ impl Company {
 
     // === What leaves ===
 
-    fn note(&mut self, line: impl FnOnce() -> String) {
+    pub(super) fn note(&mut self, line: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
             trace.push(line());
         }
@@ -268,6 +278,7 @@ impl Company {
         self.hear_inventory();
         self.hear_depot();
         self.hear_processes();
+        self.hear_database();
         self.go_on_falling();
         self.plan();
         self.plan_drivers();

@@ -5,6 +5,7 @@ use std::fmt;
 use super::super::drivers::{Conduct, Order};
 use super::super::instances::Behaviour;
 use super::super::writes::Outcome;
+use super::database::DatabaseDoing;
 use super::processes::ProcessesDoing;
 use crate::vocabulary::Timestamp;
 
@@ -92,6 +93,8 @@ pub enum Happening {
     CrashDrivers,
     /// Something of the processes that are launched beside the drivers.
     Processes(ProcessesDoing),
+    /// Something of the database, where there is one.
+    Database(DatabaseDoing),
     /// The host is told to stop, and to leave in place what outlives it.
     Detach,
     /// The host is told to stop.
@@ -203,6 +206,7 @@ impl fmt::Display for Happening {
             Self::DriversTimers => f.write_str("due drivers"),
             Self::CrashDrivers => f.write_str("crash drivers"),
             Self::Processes(doing) => doing.fmt(f),
+            Self::Database(doing) => write!(f, "{doing}"),
             Self::Detach => f.write_str("detach"),
             Self::Stop => f.write_str("stop"),
             Self::Start => f.write_str("start"),

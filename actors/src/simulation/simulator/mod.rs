@@ -11,6 +11,7 @@
 
 mod chance;
 mod company;
+mod database;
 mod drivers;
 mod event;
 mod faults;
@@ -21,6 +22,7 @@ mod roles;
 mod tampers;
 mod words;
 
+pub use database::DatabaseDoing;
 pub use event::{DriverDoing, Event, Happening};
 pub use faults::{Fault, Faults, UnknownFault};
 pub use processes::{ProcessDoing, ProcessesDoing};
@@ -29,7 +31,6 @@ pub use words::{Saying, Told};
 
 use self::company::Company;
 use self::plan::Plan;
-use self::roles::Cast;
 use super::search::{Counterexample, Play, play, shorten};
 use super::witness::Violation;
 
@@ -46,6 +47,8 @@ pub struct Simulation {
     pub drivers: u32,
     /// Under how many names other processes are launched.
     pub processes: u32,
+    /// Whether the registrations lie in a real database, on a disk in memory, and not only in rows.
+    pub has_database: bool,
     /// How many messages the machines take before it ends.
     pub messages: u64,
     /// What goes wrong.
@@ -129,8 +132,7 @@ pub fn replay(simulation: &Simulation, tampers: Tampers, history: &[Event]) -> O
 }
 
 fn company_of(simulation: &Simulation, tampers: Tampers) -> Company {
-    let Simulation { plugins, allocations, drivers, processes, .. } = *simulation;
-    Company::new(Cast::new(plugins, allocations), drivers, processes, tampers)
+    Company::new(simulation, tampers)
 }
 
 fn run(

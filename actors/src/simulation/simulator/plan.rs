@@ -6,6 +6,7 @@
 mod agenda;
 
 mod breakage;
+mod database;
 mod drivers;
 mod processes;
 mod questions;
@@ -19,6 +20,7 @@ use self::drivers::DriverTurn;
 use super::super::writes::Outcome;
 use super::chance::Chance;
 use super::company::{Company, Signal};
+use super::database::DatabaseDoing;
 use super::event::{DriverDoing, Event, Happening};
 use super::faults::{Fault, Faults};
 use crate::vocabulary::Timestamp;
@@ -97,6 +99,7 @@ impl Plan {
                 self.once.remove(&once);
             }
             if let Some(what) = self.decide(at, what, company) {
+                let what = if company.database.is_some() { self.in_database(at, what) } else { what };
                 return Some(Event { at, what });
             }
         }
@@ -204,6 +207,7 @@ impl Plan {
             Once::Drivers => Some(Happening::DriversTimers),
             Once::Processes(doing) => self.comes_of(at, doing, company),
             Once::Start => Some(Happening::Start),
+            Once::Tell => Some(Happening::Database(DatabaseDoing::Tell)),
         }
     }
 

@@ -8,9 +8,11 @@ use super::super::search::Play;
 use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::company::{Company, Curtain, Signal};
+use super::database::DatabaseDoing;
 use super::event::{Event, Happening};
 use crate::instances::{AwaitRetired, CheckNow, Dispense};
 use crate::inventory::{InventoryOutcome, TakeInventory};
+use crate::persister::Reached;
 use crate::registry::{CheckOutcome, Describe, List, RegistrationOf, WaitForPlugin};
 use crate::shell::{Machine, StopMode};
 use crate::vocabulary::{Attempt, Timestamp};
@@ -78,11 +80,20 @@ impl Company {
             Happening::CrashInstance(plugin) => self.at_instance(plugin, House::crash_child),
             Happening::CrashInventory => self.inventory.light_fuse(),
             Happening::Fall(plugin) => self.at_instance(plugin, |house, life| house.fell(moment, life)),
+            Happening::KillHost(_, of_processes) if self.database.is_some() => {
+                self.database_does(DatabaseDoing::Kill {
+                    committing: 0,
+                    of_processes,
+                    change: 0,
+                    reached: Reached::Everything,
+                });
+            }
             Happening::KillHost(reached, of_processes) => {
                 self.fall(reached as usize, of_processes as usize);
                 self.signals.push(Signal::Ready(Happening::Start));
             }
             Happening::Driver(number, doing) => self.driver_does(number, doing),
+            Happening::Database(doing) => self.database_does(doing),
             Happening::DriversEndings => self.depot.deliver_endings(moment),
             Happening::DriversTimers => self.depot.owner_timers_due(moment),
             Happening::CrashDrivers => self.depot.crash_owner(),
@@ -123,6 +134,11 @@ impl Company {
     }
 
     fn settle_writes(&mut self, count: u32, outcome: Outcome) {
+        if self.database.is_some() {
+            self.database_does(DatabaseDoing::Commit(count, None));
+            self.database_does(DatabaseDoing::Tell);
+            return;
+        }
         let moment = self.moment();
         if let Some(settled) = self.registry.books.settle(count as usize, outcome) {
             self.registry.settled(moment, settled);
@@ -132,6 +148,10 @@ impl Company {
     /// Nothing is read while a write is under way.
     fn load(&mut self, is_read: bool) {
         if !self.registry.is_loading() {
+            return;
+        }
+        if self.database.is_some() {
+            self.database_does(DatabaseDoing::Load(None));
             return;
         }
         let moment = self.moment();

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::super::database::PersisterFault;
 use super::super::drivers::DriversTampers;
 use super::super::tamper::{Spoils, Tamper};
 use crate::driver::TaskEventItem;
@@ -17,6 +18,8 @@ use crate::shell::Effect;
 pub struct Tampers {
     /// Into the registry.
     pub registry: Option<Rc<dyn Tamper<Registry>>>,
+    /// Into the persister, where there is a database.
+    pub database: Option<PersisterFault>,
     /// Into drivers, eventors and their owner.
     pub drivers: DriversTampers,
     /// Into the owner of the processes.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::super::drivers::{Conduct, Order};
 use super::super::writes::Outcome;
 use super::Simulation;
+use super::database::DatabaseDoing;
 use super::drivers::is_unnumbered;
 use super::event::{DriverDoing, Event, Happening, plugin_text};
 use super::processes::{ProcessDoing, ProcessesDoing};
@@ -142,6 +143,7 @@ impl Teller {
             }
             Happening::Driver(number, doing) => self.say_of_driver(number, doing),
             Happening::Processes(doing) => say_of_processes(doing),
+            Happening::Database(doing) => say_of_database(doing),
             Happening::Settle(_, Outcome::Written)
             | Happening::Load(true)
             | Happening::Checked(true)
@@ -215,6 +217,15 @@ fn say_of_processes(doing: ProcessesDoing) -> Saying {
         | ProcessesDoing::Sweep(false)
         | ProcessesDoing::Settle(..)
         | ProcessesDoing::Load(false) => Saying::Unsayable,
+    }
+}
+
+/// Which page of a disk was synced when, no script can say.
+fn say_of_database(doing: DatabaseDoing) -> Saying {
+    match doing {
+        DatabaseDoing::Commit(_, None) | DatabaseDoing::Tell | DatabaseDoing::Load(None) => Saying::OfItself,
+        DatabaseDoing::Kill { .. } => line("host kill".to_owned()),
+        DatabaseDoing::Commit(_, Some(_)) | DatabaseDoing::Load(Some(_)) => Saying::Unsayable,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can be planned, and which of it only once at a time.
 
+use super::super::database::DatabaseDoing;
 use super::super::event::{DriverDoing, Happening};
 use super::super::processes::ProcessesDoing;
 use super::drivers::DriverTurn;
@@ -45,6 +46,7 @@ pub(super) enum Once {
     Drivers,
     Processes(ProcessesDoing),
     Start,
+    Tell,
 }
 
 /// As which of these it is planned, if it is planned once at a time.
@@ -65,6 +67,7 @@ pub(super) const fn once_of(what: Happening) -> Option<Once> {
         Happening::DriversTimers => Once::Drivers,
         Happening::Processes(doing) => Once::Processes(doing),
         Happening::Start => Once::Start,
+        Happening::Database(DatabaseDoing::Tell) => Once::Tell,
         _ => return None,
     })
 }
