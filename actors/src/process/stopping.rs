@@ -111,7 +111,8 @@ impl Process {
                 self.phase = Phase::Leaving;
                 self.call(SHORT, ProcessCall::LetGo, effects);
             }
-            (StopMode::Detach, Phase::Recalled { .. }, Lifetime::Bound | Lifetime::Surviving) => {
+            // A bound one may be a child of this very host, whose owner was rebuilt: it is looked for and ended.
+            (StopMode::Detach, Phase::Recalled { .. }, Lifetime::Surviving) => {
                 self.over(Over::Unsettled, effects);
             }
             (

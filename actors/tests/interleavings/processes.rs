@@ -41,12 +41,14 @@ fn every_order_of_crashes_failed_writes_and_a_stop_keeps_records_and_processes_t
     holds("writes of processes fail", failures, more);
     let stops = ProcessesBounds { orders: 1, exits: 1, stops: EITHER, ..LAUNCHED };
     holds("the owner of the processes stops", stops, ProcessesBounds { launches: 2, ..stops });
+    let bound = ProcessesBounds { survives: false, failures: 1, stops: &[StopMode::Detach], ..LAUNCHED };
+    holds("a host detaches from a bound process", bound, ProcessesBounds { crashes: 1, ..bound });
 }
 
 #[test]
 fn every_order_of_two_processes_launched_at_once_keeps_them_apart_prc_03_prc_04() {
     let two = ProcessesBounds { names: 2, launches: 2, ..NONE };
-    let more = ProcessesBounds { exits: 1, orders: 1, ..two };
+    let more = ProcessesBounds { exits: 1, ..two };
     holds("two processes are launched", two, more);
     let killed = ProcessesBounds { found: 1, names: 2, kills: 1, ..LAUNCHED };
     let more = ProcessesBounds { found: 0, launches: 2, faults: 1, ..killed };

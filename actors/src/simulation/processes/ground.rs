@@ -222,7 +222,7 @@ impl Ground {
     /// It looks for a process that an earlier owner left.
     fn look(&mut self, actor: &mut Actor) {
         let record = &actor.config.record;
-        if actor.stop == Some(StopMode::Detach) {
+        if actor.stop == Some(StopMode::Detach) && record.lifetime == Lifetime::Surviving {
             return actor.over(Over::Unsettled);
         }
         if self.runs(record.tag) && record.is_ready {

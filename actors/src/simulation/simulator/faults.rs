@@ -24,7 +24,7 @@ pub enum Fault {
     FullDisk,
     /// Steps of machines crash, and instances fall.
     Crash,
-    /// Processes of drivers end.
+    /// Processes end by themselves.
     Exit,
     /// Streams of drivers break.
     Stream,
