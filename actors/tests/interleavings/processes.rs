@@ -54,7 +54,7 @@ fn every_order_of_two_processes_launched_at_once_keeps_them_apart_prc_03_prc_04(
     let more = ProcessesBounds { found: 0, launches: 2, faults: 1, ..killed };
     holds("a host of two processes is killed", killed, more);
     let failures = ProcessesBounds { failures: 1, ..two };
-    holds("writes of two processes fail", failures, ProcessesBounds { pauses: 1, ..failures });
+    holds("writes of two processes fail", failures, ProcessesBounds { exits: 1, ..failures });
 }
 
 #[test]
