@@ -133,10 +133,10 @@ impl Allocations {
             return;
         }
         let is_expected = match (&entry.leaving, ending) {
-            (Leaving::Refused(..), _) | (Leaving::Stopping(Some(_)), _) => true,
-            (Leaving::Stopping(None), Ending::Normal) => true,
+            (Leaving::Refused(..), _) | (Leaving::Stopping(_), Ending::Normal) => true,
+            // One that has put everything away may still owe its goodbye to the registry.
             (
-                Leaving::Stopping(None),
+                Leaving::Stopping(_),
                 Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed,
             )
             | (Leaving::No, _) => is_ending,

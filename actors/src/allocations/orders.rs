@@ -143,7 +143,10 @@ impl Allocations {
         let Ok(answer) = answer else { return };
         let Some(at) = entry.orders.iter().position(|(id, _)| *id == ask) else { return };
         match answer {
-            OrderAnswer::Prepared(Err(error)) if !entry.record.is_prepared => {
+            // Who is stopping refuses it because of that, and puts everything away before it goes.
+            OrderAnswer::Prepared(Err(error))
+                if !entry.record.is_prepared && entry.leaving == Leaving::No =>
+            {
                 let Some((id, order)) = entry.orders.remove(at) else { return };
                 entry.leaving = Leaving::Refused(id, order, error.clone());
                 self.end(allocation, StopMode::Detach, effects);

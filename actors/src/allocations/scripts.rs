@@ -128,6 +128,10 @@ impl Stage {
                 let error = PrepareError::SocketInUse { socket };
                 Ok(AllocationsOutcome::Told(Ok(OrderAnswer::Prepared(Err(error)))))
             }
+            "stopping" => {
+                let error = PrepareError::Stopping { allocation: allocation.clone() };
+                Ok(AllocationsOutcome::Told(Ok(OrderAnswer::Prepared(Err(error)))))
+            }
             "away" => Ok(AllocationsOutcome::Told(Err(AskError::NotRunning { actor }))),
             "crash" => {
                 Ok(AllocationsOutcome::Told(Err(AskError::Crashed { actor, message: "boom".to_owned() })))
