@@ -10,9 +10,6 @@ const NONE: DatabaseBounds = DatabaseBounds::NONE;
 const WRITTEN: DatabaseBounds = DatabaseBounds { writes_each: 1, ..NONE };
 const SHARED: DatabaseBounds = DatabaseBounds { owners: 2, ..WRITTEN };
 
-/// No commit, opening or closing of so small a database changes the disk more often.
-const CHANGES_MAX: u64 = 16;
-
 /// Each kind of trouble, as soon as something is begun.
 const AT_ONCE: &[Trouble] = &[
     Trouble { after: 0, fault: DiskFault::Full },
@@ -21,16 +18,22 @@ const AT_ONCE: &[Trouble] = &[
     Trouble { after: 0, fault: DiskFault::Syncs },
 ];
 
-/// The disk breaks before each of its changes: with a cut behind it, the power is cut there.
-const ANYWHERE: &[Trouble] = &{
-    let mut troubles = [Trouble { after: 0, fault: DiskFault::Broken }; CHANGES_MAX as usize];
+/// The disk breaks before each of so many changes: with a cut behind it, the power is cut there.
+const fn breaks<const CHANGES: usize>() -> [Trouble; CHANGES] {
+    let mut troubles = [Trouble { after: 0, fault: DiskFault::Broken }; CHANGES];
     let mut at = 0;
-    while at < troubles.len() {
+    while at < CHANGES {
         troubles[at].after = at as u64;
         at += 1;
     }
     troubles
-};
+}
+
+/// No commit of so small a database changes the disk more often.
+const IN_A_COMMIT: &[Trouble] = &breaks::<8>();
+
+/// And no opening or closing.
+const ANYWHERE: &[Trouble] = &breaks::<32>();
 
 fn holds(what: &str, small: DatabaseBounds, full: DatabaseBounds) {
     let bounds = if is_full() { full } else { small };
@@ -61,8 +64,8 @@ fn every_order_of_a_failing_disk_tells_its_owners_once_and_goes_on_when_mended_p
 
 #[test]
 fn every_point_at_which_the_power_is_cut_leaves_what_was_acknowledged_p4() {
-    let cut = DatabaseBounds { troubles: ANYWHERE, troubles_max: 1, cuts: 1, ..WRITTEN };
-    let more = DatabaseBounds { writes_each: 2, cuts: 2, ..cut };
+    let cut = DatabaseBounds { troubles: IN_A_COMMIT, troubles_max: 1, cuts: 1, ..WRITTEN };
+    let more = DatabaseBounds { troubles: ANYWHERE, writes_each: 2, cuts: 2, ..cut };
     holds("the power is cut", cut, more);
     if is_full() {
         let shared = DatabaseBounds { owners: 2, ..cut };

@@ -190,9 +190,9 @@ mod tests {
         const SCHEMA: u16 = 1;
     }
 
-    /// The searches break a small disk before each of its first sixteen changes (`actors/tests/interleavings/database.rs`).
+    /// The searches break a small disk before each of so many of its changes (`actors/tests/interleavings/database.rs`).
     #[test]
-    fn nothing_that_is_done_to_a_small_database_changes_its_disk_more_than_sixteen_times_p4() {
+    fn a_small_commit_changes_the_disk_eight_times_at_most_and_an_opening_thirty_two_times_p4() {
         let mut volume = Volume::new(&[read_table::<Line>]);
         volume.carry_out(Deed::Open);
         let mut queue: Queue<(), ()> = Queue::new();
@@ -213,7 +213,7 @@ mod tests {
                 ));
             }
         }
-        let most = changed.iter().map(|(_, changes)| *changes).max();
-        assert!(most <= Some(16), "{changed:?}");
+        let is_within = |(deed, changes): &(String, u64)| *changes <= if deed == "Commit" { 8 } else { 32 };
+        assert!(changed.iter().all(is_within), "{changed:?}");
     }
 }
