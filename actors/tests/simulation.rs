@@ -113,12 +113,17 @@ fn a_registry_that_drops_updates_is_found_out_and_its_history_is_short_and_shows
 #[test]
 fn a_registry_that_denies_whom_it_holds_is_found_out_and_its_history_is_short_and_shows_it_again() {
     let tampers = Tampers::deny_registrations;
-    let found = simulate_tampered(&SMALL, tampers(), &mut Unwatched)
+    let simulation = Simulation { messages: 40_000, ..SMALL };
+    let found = simulate_tampered(&simulation, tampers(), &mut Unwatched)
         .expect_err("a broken registry was not found out");
     assert_eq!(found.violation.law, Law::R1, "{found}");
     assert!(found.history.len() <= 6, "{found}");
-    assert_eq!(replay(&SMALL, tampers(), &found.history).expect("it shows again").law, Law::R1);
-    assert_eq!(replay(&SMALL, Tampers::default(), &found.history), None, "the sound registry breaks it too");
+    assert_eq!(replay(&simulation, tampers(), &found.history).expect("it shows again").law, Law::R1);
+    assert_eq!(
+        replay(&simulation, Tampers::default(), &found.history),
+        None,
+        "the sound registry breaks it too"
+    );
 }
 
 #[test]
@@ -160,6 +165,17 @@ fn an_owner_that_launches_beside_what_is_left_is_found_out_and_its_history_is_sh
         None,
         "the sound owner breaks it too"
     );
+}
+
+#[test]
+fn supervisors_that_spare_siblings_are_found_out_and_their_history_is_short_and_shows_it_again() {
+    let tampers = Tampers::spare_siblings;
+    let found = simulate_tampered(&SMALL, tampers(), &mut Unwatched)
+        .expect_err("broken supervisors were not found out");
+    assert_eq!(found.violation.law, Law::S1, "{found}");
+    assert!(found.history.len() <= 30, "{found}");
+    assert_eq!(replay(&SMALL, tampers(), &found.history).expect("it shows again").law, Law::S1);
+    assert_eq!(replay(&SMALL, Tampers::default(), &found.history), None, "sound supervisors break it too");
 }
 
 #[test]

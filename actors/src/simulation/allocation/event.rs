@@ -30,7 +30,7 @@ impl AllocationBounds {
 }
 
 /// How a question is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reply {
     /// As one would wish.
     Good,

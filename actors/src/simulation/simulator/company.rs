@@ -13,6 +13,7 @@ use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
 use super::super::registry::{RegistryDisk, RegistryLaws};
 use super::super::stand_in::{Left, Rules, StandIn};
+use super::super::supervision::Family;
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Verdict};
 use super::Simulation;
@@ -20,11 +21,13 @@ use super::chance::mixed;
 use super::database::Database;
 use super::drivers::{Wishes, depot};
 use super::event::Happening;
+use super::inventory::new_inventory;
 use super::processes::Workshop;
 use super::roles::Cast;
+use super::supervision::family;
 use super::tampers::Tampers;
 use crate::instances::InstancesOptions;
-use crate::inventory::{InstancesItem, Inventory, InventoryCall, InventoryOptions};
+use crate::inventory::{InstancesItem, Inventory};
 use crate::registry::{Registry, RegistryOptions};
 use crate::shell::{FeedItem, Message, StopMode};
 use crate::vocabulary::{Moment, Timestamp};
@@ -69,6 +72,7 @@ pub(super) struct Company {
     pub(super) wishes: Wishes,
     pub(super) workshop: Workshop,
     pub(super) database: Option<Database>,
+    pub(super) family: Family,
     pub(super) inventory_follow: Option<u64>,
     pub(super) inventory_inbox: VecDeque<InstancesItem>,
     pub(super) inventory_is_owed: bool,
@@ -109,6 +113,7 @@ impl Company {
             wishes: Wishes::new(drivers),
             workshop: Workshop::new(processes, tampers.processes),
             database: has_database.then(|| Database::new(tampers.database)),
+            family: family(tampers.supervisors),
             inventory_follow: None,
             inventory_inbox: VecDeque::new(),
             inventory_is_owed: false,
@@ -135,6 +140,7 @@ impl Company {
             + self.inventory.steps()
             + self.depot.steps()
             + self.workshop.estate.steps()
+            + self.family.steps()
     }
 
     /// The time, and a number that follows from it.
@@ -154,14 +160,17 @@ impl Company {
         self.signals.push(Signal::Ready(Happening::Load(true)));
         self.raise_drivers();
         self.plan_processes();
+        self.raise_family();
         self.hear();
     }
 
     /// The host is gone, whatever it was at. So many writes of the registry, and of the owner of the processes, are on disk.
     pub(super) fn fall(&mut self, reached: usize, reached_of_processes: usize) {
-        self.steps_before = self.steps() - self.depot.steps() - self.workshop.estate.steps();
+        self.steps_before =
+            self.steps() - self.depot.steps() - self.workshop.estate.steps() - self.family.steps();
         self.depot.next_run();
         self.workshop.estate.next_run(reached_of_processes);
+        self.family.fall();
         let mut disk = self.registry.books.clone();
         let mut laws = self.registry.witness.clone();
         disk.begin_run(reached, self.now);
@@ -183,6 +192,7 @@ impl Company {
         let moment = self.moment();
         self.stop_drivers(mode);
         self.processes_will_stop(mode);
+        self.stop_family(mode);
         self.inventory.request_stop(moment, StopMode::Stop);
         self.house.request_stop(moment);
     }
@@ -193,6 +203,7 @@ impl Company {
             && self.house.has_ended
             && self.inventory.has_ended()
             && self.depot.has_ended
+            && !self.family.lives()
         {
             self.curtain = Curtain::Fallen;
             self.registry.request_stop(self.moment(), StopMode::Stop);
@@ -279,6 +290,7 @@ impl Company {
         self.hear_depot();
         self.hear_processes();
         self.hear_database();
+        self.hear_family();
         self.go_on_falling();
         self.plan();
         self.plan_drivers();
@@ -331,7 +343,7 @@ impl Company {
         self.inbox = 0;
     }
 
-    fn hear_house(&mut self) {
+    pub(super) fn hear_house(&mut self) {
         if self.house.wants_snapshot() {
             self.house.forget_inbox();
             (self.inbox, self.is_owed) = (0, true);
@@ -357,40 +369,4 @@ impl Company {
             self.inventory_inbox.push_back(item);
         }
     }
-
-    fn hear_inventory(&mut self) {
-        let mut left = Vec::new();
-        if self.inventory.is_loading() {
-            self.inventory_follow = None;
-            self.inventory.loaded(self.moment(), ());
-        }
-        self.inventory.take_left(&mut left);
-        for left in left {
-            self.note(|| format!("inventory: {left:?}"));
-            match left {
-                Left::Answer(Some(asker), _) | Left::Refused(asker, _) => self.answered(asker),
-                Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
-                Left::Call { number, call, .. } => self.inventory_calls(number, &call),
-                Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
-            }
-        }
-    }
-
-    fn inventory_calls(&mut self, number: u64, call: &InventoryCall) {
-        let InventoryCall::Follow { afresh } = *call else {
-            unreachable!("without drivers nobody is asked for them")
-        };
-        self.inventory_follow = Some(number);
-        if afresh {
-            self.inventory_inbox.clear();
-            self.inventory_is_owed = true;
-            self.house.subscribe(self.moment());
-            self.hear_house();
-        }
-    }
-}
-
-fn new_inventory() -> InventoryActor {
-    let options = InventoryOptions::default();
-    StandIn::begin(options, NoBooks, InventoryLaws::new(options), Rules::default())
 }

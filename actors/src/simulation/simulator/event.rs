@@ -7,6 +7,7 @@ use super::super::instances::Behaviour;
 use super::super::writes::Outcome;
 use super::database::DatabaseDoing;
 use super::processes::ProcessesDoing;
+use super::supervision::{FamilyDoing, write_family};
 use crate::vocabulary::Timestamp;
 
 /// One thing that happens, and when. Plugins and allocations are named by number, so that an event means the same when others
@@ -95,6 +96,8 @@ pub enum Happening {
     Processes(ProcessesDoing),
     /// Something of the database, where there is one.
     Database(DatabaseDoing),
+    /// Something of the supervisor of this number.
+    Family(u8, FamilyDoing),
     /// The host is told to stop, and to leave in place what outlives it.
     Detach,
     /// The host is told to stop.
@@ -207,6 +210,7 @@ impl fmt::Display for Happening {
             Self::CrashDrivers => f.write_str("crash drivers"),
             Self::Processes(doing) => doing.fmt(f),
             Self::Database(doing) => write!(f, "{doing}"),
+            Self::Family(number, doing) => write_family(f, *number, *doing),
             Self::Detach => f.write_str("detach"),
             Self::Stop => f.write_str("stop"),
             Self::Start => f.write_str("start"),

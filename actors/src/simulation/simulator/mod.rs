@@ -15,10 +15,12 @@ mod database;
 mod drivers;
 mod event;
 mod faults;
+mod inventory;
 mod plan;
 mod playing;
 mod processes;
 mod roles;
+mod supervision;
 mod tampers;
 mod words;
 
@@ -26,6 +28,7 @@ pub use database::DatabaseDoing;
 pub use event::{DriverDoing, Event, Happening};
 pub use faults::{Fault, Faults, UnknownFault};
 pub use processes::{ProcessDoing, ProcessesDoing};
+pub use supervision::FamilyDoing;
 pub use tampers::Tampers;
 pub use words::{Saying, Told};
 
@@ -145,6 +148,7 @@ fn run(
     company.trace = watch.wants_lines().then(Vec::new);
     company.depot.told = watch.wants_lines().then(Vec::new);
     company.workshop.estate.told = watch.wants_lines().then(Vec::new);
+    company.family.told = watch.wants_lines().then(Vec::new);
     let mut plan = Plan::new(simulation.seed, simulation.faults, &company);
     plan.heed(&mut company);
     let begun = company.now;

@@ -10,6 +10,7 @@ mod database;
 mod drivers;
 mod processes;
 mod questions;
+mod supervision;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -67,6 +68,7 @@ impl Plan {
         }
         plan.begin_drivers(company);
         plan.begin_processes(company);
+        plan.begin_family(company);
         plan.add(now, Planned::Question);
         plan.add(now + Duration::from_secs(1), Planned::Break);
         plan
@@ -186,6 +188,7 @@ impl Plan {
             Planned::Answer(plugin) => Some(Happening::Answer(plugin, self.behaviour())),
             Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
             Planned::Errand(process) => Some(self.errand(at, process)),
+            Planned::Family(turn) => self.turn_of_family(at, turn, company),
             Planned::Of(once) => self.of_itself(at, once, company),
         }
     }
@@ -206,6 +209,7 @@ impl Plan {
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
             Once::Processes(doing) => self.comes_of(at, doing, company),
+            Once::Family(number, doing) => self.family_goes_on(number, doing),
             Once::Start => Some(Happening::Start),
             Once::Tell => Some(Happening::Database(DatabaseDoing::Tell)),
         }

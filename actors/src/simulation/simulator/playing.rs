@@ -98,6 +98,7 @@ impl Company {
             Happening::DriversTimers => self.depot.owner_timers_due(moment),
             Happening::CrashDrivers => self.depot.crash_owner(),
             Happening::Processes(doing) => self.processes_do(doing),
+            Happening::Family(number, doing) => self.family_does(number, doing),
             Happening::Stop if self.curtain == Curtain::Up => self.request_stop(StopMode::Stop),
             Happening::Detach if self.curtain == Curtain::Up => self.request_stop(StopMode::Detach),
             // A host runs already, or stops already.
@@ -288,6 +289,7 @@ impl Play for Company {
         if self.curtain == Curtain::Up {
             self.depot.check_calm();
             self.workshop.estate.check_end(self.now);
+            self.family.check_calm();
             self.hear();
             self.check_answered();
         }
@@ -323,6 +325,7 @@ impl Company {
         }
         self.calm_drivers();
         self.calm_processes();
+        self.calm_family();
         self.hear();
         self.signals.clear();
         self.deliver_reports(at)

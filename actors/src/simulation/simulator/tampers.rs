@@ -12,6 +12,7 @@ use crate::process::{Executable, ProcessSpec};
 use crate::processes::{Processes, ProcessesCall, ProcessesChange};
 use crate::registry::{Registry, RegistryAnswer, RegistryNews};
 use crate::shell::Effect;
+use crate::supervisor::{Call, Supervisor, SupervisorNews};
 
 /// The faults that are put into the machines of a company.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +25,8 @@ pub struct Tampers {
     pub drivers: DriversTampers,
     /// Into the owner of the processes.
     pub processes: Option<Rc<dyn Tamper<Processes>>>,
+    /// Into the supervisors.
+    pub supervisors: Option<Rc<dyn Tamper<Supervisor>>>,
 }
 
 impl Tampers {
@@ -88,5 +91,19 @@ impl Tampers {
             effects
         });
         Self { processes: Some(Rc::new(launched)), ..Self::default() }
+    }
+
+    /// Supervisors that stop no sibling of a fallen child, for a simulation that must fail.
+    #[must_use]
+    pub fn spare_siblings() -> Self {
+        let spared = Spoils(|_, mut effects: Vec<Effect<Supervisor>>| {
+            let is_fall =
+                |effect: &_| matches!(effect, Effect::Publish(SupervisorNews::ChildRestarting { .. }));
+            if effects.iter().any(is_fall) {
+                effects.retain(|effect| !matches!(effect, Effect::Call { call: Call::StopChild { .. }, .. }));
+            }
+            effects
+        });
+        Self { supervisors: Some(Rc::new(spared)), ..Self::default() }
     }
 }

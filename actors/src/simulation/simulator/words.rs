@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::super::allocation::Reply;
 use super::super::drivers::{Conduct, Order};
 use super::super::writes::Outcome;
 use super::Simulation;
@@ -10,6 +11,7 @@ use super::drivers::is_unnumbered;
 use super::event::{DriverDoing, Event, Happening, plugin_text};
 use super::processes::{ProcessDoing, ProcessesDoing};
 use super::roles::Cast;
+use super::supervision::FamilyDoing;
 use crate::registry::Register;
 
 /// What a script says of one event.
@@ -144,6 +146,9 @@ impl Teller {
             Happening::Driver(number, doing) => self.say_of_driver(number, doing),
             Happening::Processes(doing) => say_of_processes(doing),
             Happening::Database(doing) => say_of_database(doing),
+            Happening::Family(_, FamilyDoing::Return(_, Reply::Good) | FamilyDoing::Timers) => {
+                Saying::OfItself
+            }
             Happening::Settle(_, Outcome::Written)
             | Happening::Load(true)
             | Happening::Checked(true)
@@ -164,6 +169,7 @@ impl Teller {
             | Happening::Answer(..)
             | Happening::CrashInstance(_)
             | Happening::CrashDrivers
+            | Happening::Family(..)
             | Happening::Fall(_) => Saying::Unsayable,
         }
     }

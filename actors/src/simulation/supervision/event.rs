@@ -51,7 +51,7 @@ impl SupervisionBounds {
 }
 
 /// How a child ends of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fate {
     /// With its business in order.
     Finishes,

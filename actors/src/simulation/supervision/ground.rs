@@ -50,6 +50,33 @@ pub(super) enum Work {
     Describe,
 }
 
+/// A call, by what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Task {
+    /// To look which children live.
+    Stock,
+    /// To start a child.
+    Start(usize),
+    /// To watch a child until it ends.
+    Watch(usize),
+    /// To stop a child.
+    Stop(usize),
+    /// To let the children describe themselves.
+    Describe,
+}
+
+impl Work {
+    pub(super) const fn task(&self) -> Task {
+        match self {
+            Self::Stock(_) => Task::Stock,
+            Self::Start { child, .. } => Task::Start(*child),
+            Self::Watch { child, .. } => Task::Watch(*child),
+            Self::Stop { child, .. } => Task::Stop(*child),
+            Self::Describe => Task::Describe,
+        }
+    }
+}
+
 impl Ground {
     pub(super) fn new(children: usize) -> Self {
         Self {

@@ -9,9 +9,14 @@ mod report;
 mod ground;
 mod nursery;
 
+mod family;
+
 mod event;
 mod world;
 
+pub(super) use event::reply_text;
 pub use event::{Fate, SupervisionBounds, SupervisionEvent};
+pub(super) use family::{Branch, Family, Stir};
+pub use ground::Task;
 pub use laws::SupervisionLaws;
 pub use world::SupervisionWorld;

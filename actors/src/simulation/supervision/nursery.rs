@@ -7,7 +7,7 @@ use super::super::instances::NoBooks;
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
-use super::ground::{Ground, Work};
+use super::ground::{Ground, Task, Work};
 use super::laws::SupervisionLaws;
 use crate::shell::{Ending, StopMode};
 use crate::supervisor::{Plan, Supervisor, SupervisorAnswer, SupervisorAsk};
@@ -22,6 +22,10 @@ pub(in super::super) struct Nursery {
     pub(in super::super) ending: Option<Ending>,
     /// Who was answered, and what; `None` for those who were refused.
     pub(in super::super) answered: Vec<(Option<u64>, Option<Rc<SupervisorAnswer>>)>,
+    /// The calls that were made.
+    pub(super) set_out: Vec<Task>,
+    /// What left, line by line, if somebody wants to know.
+    pub(super) told: Option<Vec<String>>,
 }
 
 impl Nursery {
@@ -29,13 +33,17 @@ impl Nursery {
         let ground = Ground::new(plan.children.len());
         let laws = SupervisionLaws::new(plan.clone());
         let supervisor = StandIn::begin(plan, NoBooks, laws, Rules::default()).tampered_with(tamper);
-        Self { supervisor, ground, ending: None, answered: Vec::new() }
+        Self { supervisor, ground, ending: None, answered: Vec::new(), set_out: Vec::new(), told: None }
     }
 
     // === What may be known ===
 
     pub(in super::super) fn broken(&self) -> Option<&Violation> {
         self.supervisor.witness.verdict.broken().or_else(|| self.ground.verdict.broken())
+    }
+
+    pub(in super::super) const fn steps(&self) -> u64 {
+        self.supervisor.steps()
     }
 
     pub(in super::super) const fn machine(&self) -> Option<&Supervisor> {
@@ -58,6 +66,22 @@ impl Nursery {
     /// How many calls are under way.
     pub(in super::super) fn calls(&self) -> usize {
         self.ground.work.len()
+    }
+
+    /// The calls that are under way.
+    pub(super) fn tasks(&self) -> Vec<Task> {
+        self.ground.work.values().map(Work::task).collect()
+    }
+
+    /// The oldest call for this that can come back in this way.
+    pub(super) fn place_of(&self, task: Task, reply: Reply) -> Option<usize> {
+        self.ground.work.values().position(|work| work.task() == task && self.ground.can_return(work, reply))
+    }
+
+    /// Until when a call for this comes back at the latest.
+    pub(super) fn deadline_of(&self, task: Task) -> Option<Timestamp> {
+        let mut alike = self.ground.work.values().filter(|work| work.task() == task);
+        alike.find_map(|work| self.ground.due_of(work))
     }
 
     /// Looks whether everything is as it should be when nothing happens any more.
@@ -133,11 +157,15 @@ impl Nursery {
     }
 
     fn take_in(&mut self, moment: Moment, left: Left<Supervisor>) {
+        if let Some(told) = &mut self.told {
+            told.push(format!("supervisor: {left:?}"));
+        }
         match left {
             Left::Answer(asker, answer) => self.answered.push((asker, Some(answer))),
             Left::Refused(asker, _) => self.answered.push((Some(asker), None)),
             Left::Call { number, deadline, call } if self.supervisor.awaits(number) => {
                 self.ground.begin(moment.now, number, deadline, call);
+                self.set_out.extend(self.ground.work.get(&number).map(Work::task));
             }
             Left::Ended(ending) => {
                 self.supervisor.witness.ended_with(&self.ground);

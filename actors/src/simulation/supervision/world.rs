@@ -61,6 +61,7 @@ impl SupervisionWorld {
     fn hear(&mut self) -> Result<(), Violation> {
         let moment = self.moment();
         self.nursery.hear(moment);
+        self.nursery.set_out.clear();
         for (asker, _) in std::mem::take(&mut self.nursery.answered) {
             let Some(asker) = asker else { return cry(Law::Shell7, NOBODY_WAITS) };
             if !self.unanswered.remove(&asker) {

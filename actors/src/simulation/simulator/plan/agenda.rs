@@ -3,7 +3,9 @@
 use super::super::database::DatabaseDoing;
 use super::super::event::{DriverDoing, Happening};
 use super::super::processes::ProcessesDoing;
+use super::super::supervision::FamilyDoing;
 use super::drivers::DriverTurn;
+use super::supervision::FamilyTurn;
 
 /// Something that is planned. What exactly comes of it is decided when it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +28,8 @@ pub(super) enum Planned {
     Errand(u32),
     /// Something of the driver of this number.
     Driver(u32, DriverTurn),
+    /// Something of the supervisors.
+    Family(FamilyTurn),
 }
 
 /// What is planned once at a time.
@@ -45,6 +49,7 @@ pub(super) enum Once {
     DriversEndings,
     Drivers,
     Processes(ProcessesDoing),
+    Family(u8, FamilyDoing),
     Start,
     Tell,
 }
@@ -66,6 +71,7 @@ pub(super) const fn once_of(what: Happening) -> Option<Once> {
         Happening::DriversEndings => Once::DriversEndings,
         Happening::DriversTimers => Once::Drivers,
         Happening::Processes(doing) => Once::Processes(doing),
+        Happening::Family(number, doing) => Once::Family(number, doing),
         Happening::Start => Once::Start,
         Happening::Database(DatabaseDoing::Tell) => Once::Tell,
         _ => return None,

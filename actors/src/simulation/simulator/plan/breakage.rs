@@ -4,6 +4,7 @@ use super::super::super::instances::Behaviour;
 use super::super::company::{Company, Curtain};
 use super::super::event::{DriverDoing, Happening};
 use super::super::faults::Fault;
+use super::super::supervision::FamilyDoing;
 use super::{Plan, micros};
 use crate::vocabulary::Timestamp;
 
@@ -57,6 +58,10 @@ impl Plan {
                 9 => Happening::Driver(driver, DriverDoing::Fall),
                 _ => Happening::Driver(driver, DriverDoing::FallEventor),
             });
+        }
+        if self.does(Fault::Crash, 4) {
+            let number = u8::try_from(self.chance.below(company.family.len() as u64)).unwrap_or(0);
+            return Some(Happening::Family(number, FamilyDoing::Crash));
         }
         if self.does(Fault::KillHost, 30) {
             let of_processes = u64::try_from(company.workshop.estate.waiting()).unwrap_or(0);
