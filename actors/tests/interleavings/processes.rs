@@ -36,8 +36,8 @@ fn every_order_of_crashes_failed_writes_and_a_stop_keeps_records_and_processes_t
  {
     let crashes = ProcessesBounds { exits: 1, crashes: 1, ..LAUNCHED };
     holds("the owner crashes", crashes, ProcessesBounds { launches: 2, ..crashes });
-    let failures = ProcessesBounds { exits: 1, failures: 1, pauses: 1, ..LAUNCHED };
-    let more = ProcessesBounds { launches: 2, ..failures };
+    let failures = ProcessesBounds { failures: 1, pauses: 1, ..LAUNCHED };
+    let more = ProcessesBounds { launches: 2, exits: 1, ..failures };
     holds("writes of processes fail", failures, more);
     let stops = ProcessesBounds { orders: 1, exits: 1, stops: EITHER, ..LAUNCHED };
     holds("the owner of the processes stops", stops, ProcessesBounds { launches: 2, ..stops });
