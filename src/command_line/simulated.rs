@@ -152,6 +152,10 @@ fn happened(what: &str) -> Drawn {
             "registry-news" => told("registry", "instances", "news"),
             "instances-news" => told("instances", "inventory", "news"),
             "report" => told(&plugin(rest.get(1).copied().unwrap_or_default()), "instances", "report"),
+            "answer" => {
+                let whom = rest.get(1).copied().unwrap_or_default();
+                Drawn::WithWhatComes(sign(whom, "an answer arrives", Sign::News))
+            }
             _ => Drawn::WithWhatComes(sign("instances", what, Sign::News)),
         },
         "answer" if is_plugin => {
@@ -172,6 +176,9 @@ fn happened(what: &str) -> Drawn {
         "crash" if is_plugin => Drawn::Now(sign(&plugin(first), "its instance crashes next", Sign::Crash)),
         "crash" => Drawn::Now(sign(first, "its next step crashes", Sign::Crash)),
         "kill-host" => Drawn::Now(Mark::Chapter(format!("the host is killed: {}", rest.join(" ")))),
+        "prepare" | "started" | "exited" => asked(first),
+        "stop" if !first.is_empty() => asked(first),
+        "meet" => Drawn::WithWhatComes(sign(first, "a call comes back", Sign::News)),
         "stop" => Drawn::Now(Mark::Chapter("the host is told to stop".to_owned())),
         "start" => Drawn::Now(Mark::Chapter("a host starts".to_owned())),
         _ => happens(OUTSIDE, Sign::News),

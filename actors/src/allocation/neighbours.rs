@@ -2,7 +2,7 @@
 
 use futures_util::future::{LocalBoxFuture, try_join, try_join_all};
 
-use crate::instances::{AwaitRetired, AwaitRetiredError, HealthOf, Instances};
+use crate::instances::{AwaitRetired, AwaitRetiredError, HealthOf, InstanceReport, Instances};
 use crate::registry::{
     Deregister, Deregistered, Describe, Description, Register, RegisterError, Registered, Registry,
 };
@@ -64,18 +64,27 @@ impl Neighbours for Addresses {
         let reported = self.instances.ask(HealthOf { allocation: allocation.clone() });
         Box::pin(async move {
             let (described, reports) = try_join(described, reported).await?;
-            let reported: Vec<&PluginKey> = reports.iter().map(|report| &report.plugin).collect();
-            let active = described.iter().filter(|described| is_active(described, &allocation));
-            // Those who are active already and whose instance has not been heard of are only just beginning.
-            let beginning = active.filter(|described| !reported.contains(&&described.plugin)).count();
-            let healths = reports.iter().map(|report| report.health.clone());
-            Ok(healths.chain(std::iter::repeat_n(Health::Starting, beginning)).collect())
+            Ok(healths(&allocation, &described, &reports))
         })
     }
 
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome> {
         Box::pin(self.instances.ask(message))
     }
+}
+
+/// The health of each plugin of an allocation whose instance talks to it, or is about to.
+pub(crate) fn healths(
+    allocation: &AllocationId,
+    described: &[Description],
+    reports: &[InstanceReport],
+) -> Vec<Health> {
+    let active = described.iter().filter(|described| is_active(described, allocation));
+    let is_reported = |plugin: &PluginKey| reports.iter().any(|report| report.plugin == *plugin);
+    // Those who are active already and whose instance has not been heard of are only just beginning.
+    let beginning = active.filter(|described| !is_reported(&described.plugin)).count();
+    let healths = reports.iter().map(|report| report.health.clone());
+    healths.chain(std::iter::repeat_n(Health::Starting, beginning)).collect()
 }
 
 fn is_active(described: &Description, allocation: &AllocationId) -> bool {

@@ -114,7 +114,7 @@ pub enum AllocationCall {
 }
 
 /// What comes back.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum AllocationOutcome {
     /// From [`AllocationCall::MakeDirectories`].
     Made(Result<(), PrepareError>),

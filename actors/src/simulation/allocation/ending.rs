@@ -9,10 +9,13 @@ use crate::vocabulary::Health;
 
 impl AllocationWorld {
     pub(super) fn check_end(&self) -> Result<(), Violation> {
-        if !self.unanswered.is_empty() {
-            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered.keys()));
+        if !self.owner.unanswered.is_empty() {
+            return cry(
+                Law::Shell7,
+                format!("questions {:?} were never answered", self.owner.unanswered.keys()),
+            );
         }
-        match (self.stopped, self.task) {
+        match (self.stopped, self.owner.task) {
             (Some(StopMode::Detach), _) => self.must_have_ended(),
             (Some(StopMode::Stop), _) => self.check_left(),
             (None, Task::Leaving) => self.check_left(),
@@ -29,7 +32,7 @@ impl AllocationWorld {
 
     fn check_left(&self) -> Result<(), Violation> {
         self.must_have_ended()?;
-        if self.neighbours.has_directory && !self.is_disturbed {
+        if self.neighbours.around.has_directory && !self.is_disturbed {
             return cry(Law::A4, "it has left, and its files are there");
         }
         // The next start of the host drops what nobody confirms.
@@ -49,7 +52,7 @@ impl AllocationWorld {
         match task {
             Task::Running if status.phase == AllocationPhase::AwaitingRestart => Ok(()),
             Task::Running => {
-                let is_registered = *registered == Some(self.neighbours.version());
+                let is_registered = *registered == Some(self.neighbours.around.version());
                 if is_registered && status.phase == AllocationPhase::Registered {
                     return match status.health {
                         Health::Healthy => Ok(()),

@@ -42,6 +42,19 @@ pub enum Reply {
     Late,
 }
 
+impl Reply {
+    /// Its word in a history.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Odd => "odd",
+            Self::Late => "late",
+        }
+    }
+}
+
 /// What becomes of the oldest message that is on its way to the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Receipt {
@@ -87,13 +100,7 @@ impl fmt::Display for AllocationEvent {
             Self::Exit => f.write_str("exited"),
             Self::SignOff => f.write_str("sign-off"),
             Self::Return(place, reply) => {
-                let reply = match reply {
-                    Reply::Good => "good",
-                    Reply::Bad => "bad",
-                    Reply::Odd => "odd",
-                    Reply::Late => "late",
-                };
-                write!(f, "answer call={place} {reply}")
+                write!(f, "answer call={place} {}", reply.as_str())
             }
             Self::Registry(Receipt::Taken) => f.write_str("registry takes"),
             Self::Registry(Receipt::Refused) => f.write_str("registry refuses"),

@@ -7,8 +7,12 @@ mod event;
 
 mod ending;
 mod neighbours;
+mod owner;
+mod surroundings;
 mod world;
 
 pub use event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 pub use laws::AllocationLaws;
+pub(super) use owner::Owner;
+pub(super) use surroundings::Surroundings;
 pub use world::AllocationWorld;

@@ -1,17 +1,14 @@
 //! Whom the supervisor of an allocation talks to: the task's plugin, its files, the registry and the instances, as plain models.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::{Receipt, Reply};
-use crate::allocation::{AllocationCall, AllocationOutcome, PrepareError};
-use crate::csi::{Answer, CallError, Cause, Denial, Readiness, Rpc, SocketFile, Step};
-use crate::instances::AwaitRetiredError;
+use super::surroundings::Surroundings;
+use crate::allocation::{AllocationCall, AllocationOutcome};
 use crate::registry::{Deregister, Deregistered, Register, RegisterError, Registered};
 use crate::shell::{AskError, CallLost};
-use crate::vocabulary::{AllocationId, Health, Identity, SocketPath};
 
 /// What comes back to the supervisor, and to which call.
 pub(super) type Returned = (u64, Result<AllocationOutcome, CallLost>);
@@ -41,40 +38,23 @@ enum Message {
 /// Everybody around one supervisor.
 #[derive(Debug, Clone)]
 pub(super) struct Neighbours {
-    allocation: AllocationId,
-    socket: SocketPath,
+    pub(super) around: Surroundings,
     calls: Vec<Pending>,
     letters: VecDeque<Letter>,
-    /// How many processes of the plugin there have been. The version that each tells is its number.
-    pub(super) process: u64,
     /// The version under which the registry knows the allocation.
     pub(super) registered: Option<Arc<str>>,
-    pub(super) has_directory: bool,
 }
 
 impl Neighbours {
-    pub(super) const fn new(allocation: AllocationId, socket: SocketPath) -> Self {
-        Self {
-            allocation,
-            socket,
-            calls: Vec::new(),
-            letters: VecDeque::new(),
-            process: 0,
-            registered: None,
-            has_directory: false,
-        }
-    }
-
-    /// The version of the plugin that runs.
-    pub(super) fn version(&self) -> Arc<str> {
-        self.process.to_string().into()
+    pub(super) const fn new(around: Surroundings) -> Self {
+        Self { around, calls: Vec::new(), letters: VecDeque::new(), registered: None }
     }
 
     pub(super) fn called(&mut self, number: u64, call: AllocationCall) {
         let message = match call {
             AllocationCall::Register(message) => Message::Register(message),
             AllocationCall::Deregister(message) => Message::Deregister(message),
-            call => return self.calls.push(Pending { number, call, process: self.process }),
+            call => return self.calls.push(Pending { number, call, process: self.around.process }),
         };
         self.letters.push_back(Letter { number: Some(number), message });
     }
@@ -125,56 +105,7 @@ impl Neighbours {
             return None;
         }
         let Pending { number, call, process } = self.calls.remove(place);
-        if reply == Reply::Late {
-            return Some((number, Err(CallLost::DeadlineExceeded(Duration::from_secs(5)))));
-        }
-        let is_good = reply == Reply::Good;
-        let outcome = match call {
-            AllocationCall::MakeDirectories(_) => {
-                self.has_directory |= is_good;
-                AllocationOutcome::Made(is_good.then_some(()).ok_or_else(|| self.no_directory()))
-            }
-            AllocationCall::FindSocket => AllocationOutcome::Found(match reply {
-                Reply::Good => Ok(SocketFile::numbered(process)),
-                Reply::Odd => Err(self.denied()),
-                Reply::Bad | Reply::Late => Err(Cause::Absent),
-            }),
-            AllocationCall::Ask(rpc) => AllocationOutcome::Answered(self.answer(rpc, process, is_good)),
-            AllocationCall::AskHealth => AllocationOutcome::Health(Ok(match reply {
-                Reply::Good => vec![Health::Healthy],
-                Reply::Odd => Vec::new(),
-                Reply::Bad | Reply::Late => vec![Health::Unhealthy { reason: "it fails".to_owned() }],
-            })),
-            AllocationCall::AwaitRetired => AllocationOutcome::Retired(Ok(match reply {
-                Reply::Good => Ok(()),
-                Reply::Odd => Err(self.still_serving()),
-                Reply::Bad | Reply::Late => Err(AwaitRetiredError::TooMany { waiting: 9 }),
-            })),
-            AllocationCall::RemoveDirectory => {
-                self.has_directory &= !is_good;
-                AllocationOutcome::Removed(
-                    (!is_good).then(|| "a file was left".to_owned()).into_iter().collect(),
-                )
-            }
-            // These go another way.
-            AllocationCall::Register(_) | AllocationCall::Deregister(_) => return None,
-        };
-        Some((number, Ok(outcome)))
-    }
-
-    fn answer(&self, rpc: Rpc, process: u64, is_good: bool) -> Result<Answer, CallError> {
-        match (rpc, is_good) {
-            (Rpc::Probe, true) => Ok(Answer::Probe(Readiness::Ready)),
-            (Rpc::Probe, false) => Ok(Answer::Probe(Readiness::NotReady)),
-            (_, true) => {
-                let (provider, version) = ("org.example.zfs".into(), process.to_string().into());
-                Ok(Answer::PluginInfo(Identity { provider, version, manifest: BTreeMap::new() }))
-            }
-            (_, false) => {
-                let cause = Cause::Disconnected { detail: "broken pipe".to_owned() };
-                Err(CallError::new(Step::Call(rpc), self.socket.clone(), Duration::from_secs(5), cause))
-            }
-        }
+        Some((number, self.around.meet(&call, process, reply)?))
     }
 
     /// The registry comes to the next message.
@@ -204,33 +135,6 @@ impl Neighbours {
             }
         };
         Some((number?, Ok(outcome)))
-    }
-
-    fn no_directory(&self) -> PrepareError {
-        PrepareError::Directory {
-            allocation: self.allocation.clone(),
-            path: PathBuf::from("/data"),
-            reason: "the disk is full".to_owned(),
-        }
-    }
-
-    fn denied(&self) -> Cause {
-        let path = self.socket.to_string();
-        Cause::Denied(Denial {
-            path,
-            owner_uid: 0,
-            owner_gid: 0,
-            mode: 0o755,
-            our_uid: 1_000,
-            our_gid: 1_000,
-        })
-    }
-
-    fn still_serving(&self) -> AwaitRetiredError {
-        AwaitRetiredError::StillServing {
-            allocation: self.allocation.clone(),
-            waited: Duration::from_secs(10),
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The supervisor of one allocation, its task and everybody around it: small enough to try every order.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,6 +12,8 @@ use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
 use super::event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 use super::laws::AllocationLaws;
 use super::neighbours::{Neighbours, Returned};
+use super::owner::Owner;
+use super::surroundings::Surroundings;
 use crate::allocation::{
     Allocation, AllocationAnswer, AllocationAsk, AllocationConfig, AllocationNews, AllocationOptions,
     AllocationPhase, AllocationSpec, Layout, Listener, MakeReady, NoteExit, NoteStart, Plan, SignOff, Task,
@@ -33,12 +34,7 @@ pub struct AllocationWorld {
     pub(super) neighbours: Neighbours,
     now: Timestamp,
     left: AllocationBounds,
-    /// What its owner knows of the task, and gives to a supervisor that takes up the work of a former one.
-    pub(super) task: Task,
-    /// The health that was told last.
-    health: Health,
-    askers: u64,
-    pub(super) unanswered: BTreeMap<u64, AllocationAsk>,
+    pub(super) owner: Owner,
     is_signed_off: bool,
     pub(super) stopped: Option<StopMode>,
     /// Whether something went wrong, or took too long, on the way out.
@@ -55,13 +51,10 @@ impl AllocationWorld {
         let mut world = Self {
             supervisor: supervisor(config, now, tamper.clone()),
             tamper,
-            neighbours: Neighbours::new(allocation, socket),
+            neighbours: Neighbours::new(Surroundings::new(allocation, socket, "org.example.zfs".into())),
             now,
             left: bounds,
-            task: Task::NotStarted,
-            health: Health::Starting,
-            askers: 0,
-            unanswered: BTreeMap::new(),
+            owner: Owner::new(),
             is_signed_off: false,
             stopped: None,
             is_disturbed: false,
@@ -78,47 +71,28 @@ impl AllocationWorld {
     // === The owner ===
 
     fn order(&mut self, ask: AllocationAsk) {
-        self.task = match (self.task, &ask) {
-            (Task::Leaving, _) | (_, AllocationAsk::SignOff(_)) => Task::Leaving,
-            (_, AllocationAsk::NoteStart(_)) => Task::Running,
-            (_, AllocationAsk::NoteExit(_)) | (Task::Running | Task::Exited, AllocationAsk::MakeReady(_)) => {
-                Task::Exited
-            }
-            (task, AllocationAsk::MakeReady(_) | AllocationAsk::DescribeAllocation(_)) => task,
-        };
-        self.askers += 1;
-        self.unanswered.insert(self.askers, ask.clone());
-        self.supervisor.ask(self.moment(), self.askers, ask);
+        let asker = self.owner.says(&ask);
+        self.supervisor.ask(self.moment(), asker, ask);
     }
 
-    /// The next supervisor knows what the former one was told, and hears again what has no answer, and of a start that came behind
-    /// a preparation without one.
+    /// The next supervisor knows what the former one was told, and hears again what has no answer.
     fn fall(&mut self) -> Result<(), Violation> {
-        let config = config(self.task, self.health.clone());
+        let config = config(self.owner.task, self.owner.health.clone());
         self.supervisor = supervisor(config, self.now, self.tamper.clone());
         self.neighbours.forget_caller();
         self.hear()?;
-        let unanswered = self.unanswered.clone();
-        let waits = |is_meant: fn(&AllocationAsk) -> bool| unanswered.values().any(is_meant);
-        let is_hasty = self.task == Task::Running
-            && waits(|ask| matches!(ask, AllocationAsk::MakeReady(_)))
-            && !waits(|ask| matches!(ask, AllocationAsk::NoteStart(_)));
-        for (asker, ask) in &unanswered {
-            self.supervisor.ask(self.moment(), *asker, ask.clone());
-        }
-        if is_hasty {
-            self.order(AllocationAsk::NoteStart(NoteStart));
+        for (asker, ask) in self.owner.says_again() {
+            self.supervisor.ask(self.moment(), asker, ask);
         }
         Ok(())
     }
 
     /// The task may run on, and whoever starts the host again says so.
     fn kill(&mut self) {
-        (self.task, self.health) = (Task::NotStarted, Health::Starting);
+        self.owner.forgets();
         (self.stopped, self.is_signed_off) = (None, false);
-        self.unanswered.clear();
         self.neighbours.next_run();
-        let config = config(self.task, self.health.clone());
+        let config = config(self.owner.task, self.owner.health.clone());
         self.supervisor = supervisor(config, self.now, self.tamper.clone());
     }
 
@@ -140,7 +114,7 @@ impl AllocationWorld {
         left.into_iter().try_for_each(|left| self.take_in(left))?;
         if self.supervisor.has_ended() {
             self.neighbours.forget_caller();
-            self.unanswered.clear();
+            self.owner.unanswered.clear();
         }
         found(self.supervisor.witness.verdict.broken())
     }
@@ -149,14 +123,14 @@ impl AllocationWorld {
         match left {
             Left::Answer(Some(asker), answer) => {
                 self.is_signed_off |= matches!(*answer, AllocationAnswer::SignOff(_));
-                if self.unanswered.remove(&asker).is_none() {
+                if self.owner.unanswered.remove(&asker).is_none() {
                     return cry(Law::Shell7, format!("question {asker} was answered twice"));
                 }
             }
             Left::Refused(asker, _) => {
                 return cry(Law::Shell4, format!("question {asker} was lost"));
             }
-            Left::News(_, AllocationNews::Changed(status)) => self.health = status.health,
+            Left::News(_, AllocationNews::Changed(status)) => self.owner.health = status.health,
             Left::Call { number, call, .. } => self.neighbours.called(number, call),
             Left::Answer(None, _) => return cry(Law::Shell7, NOBODY_WAITS),
             Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
@@ -178,7 +152,7 @@ impl AllocationWorld {
     }
 
     fn is_leaving(&self) -> bool {
-        self.task == Task::Leaving || self.stopped.is_some()
+        self.owner.task == Task::Leaving || self.stopped.is_some()
     }
 }
 
@@ -201,7 +175,7 @@ impl World for AllocationWorld {
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
         maybe(has_orders, AllocationEvent::Prepare);
         maybe(has_orders, AllocationEvent::Start);
-        maybe(has_orders && self.task == Task::Running, AllocationEvent::Exit);
+        maybe(has_orders && self.owner.task == Task::Running, AllocationEvent::Exit);
         maybe(self.left.leaves && self.stopped.is_none(), AllocationEvent::SignOff);
         maybe(self.left.pauses > 0 && self.supervisor.next_timer().is_some(), AllocationEvent::Pass);
         maybe(self.may_fall(), AllocationEvent::Fall);
@@ -227,7 +201,7 @@ impl Play for AllocationWorld {
             }
             AllocationEvent::Start => {
                 left.orders -= 1;
-                self.neighbours.process += 1;
+                self.neighbours.around.process += 1;
                 self.order(AllocationAsk::NoteStart(NoteStart));
             }
             AllocationEvent::Exit => {

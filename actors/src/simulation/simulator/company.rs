@@ -12,10 +12,10 @@ use super::super::instances::{House, NoBooks};
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
 use super::super::registry::{RegistryDisk, RegistryLaws};
-use super::super::stand_in::{Left, Rules, StandIn};
+use super::super::stand_in::{Rules, StandIn};
 use super::super::supervision::Family;
 use super::super::tamper::Tamper;
-use super::super::witness::{NOBODY_WAITS, Verdict};
+use super::super::witness::Verdict;
 use super::Simulation;
 use super::chance::mixed;
 use super::database::Database;
@@ -26,23 +26,23 @@ use super::processes::Workshop;
 use super::roles::Cast;
 use super::supervision::family;
 use super::tampers::Tampers;
+use super::workloads::Workloads;
 use crate::instances::InstancesOptions;
 use crate::inventory::{InstancesItem, Inventory};
 use crate::registry::{Registry, RegistryOptions};
-use crate::shell::{FeedItem, Message, StopMode};
+use crate::shell::{Message, StopMode};
 use crate::vocabulary::{Moment, Timestamp};
 
 pub(super) type RegistryActor = StandIn<Registry, RegistryDisk, RegistryLaws>;
 pub(super) type InventoryActor = StandIn<Inventory, NoBooks, InventoryLaws>;
 
-/// How many news may wait for the instances; one more and they begin anew with a snapshot.
-const INBOX_MAX: usize = 1_024;
-
 /// Whether a host runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Curtain {
     Up,
-    /// Who consumes was told to stop, and the registry not yet.
+    /// The supervisors of allocations were told to stop in this way, and nobody else yet.
+    Leaving(StopMode),
+    /// Who else consumes was told to stop, and the registry not yet.
     Falling,
     /// The registry was told to stop.
     Fallen,
@@ -73,15 +73,16 @@ pub(super) struct Company {
     pub(super) workshop: Workshop,
     pub(super) database: Option<Database>,
     pub(super) family: Family,
+    pub(super) workloads: Workloads,
     pub(super) inventory_follow: Option<u64>,
     pub(super) inventory_inbox: VecDeque<InstancesItem>,
     pub(super) inventory_is_owed: bool,
-    inbox: usize,
-    is_owed: bool,
+    pub(super) inbox: usize,
+    pub(super) is_owed: bool,
     pub(super) curtain: Curtain,
     pub(super) now: Timestamp,
     askers: u64,
-    unanswered: BTreeSet<u64>,
+    pub(super) unanswered: BTreeSet<u64>,
     steps_before: u64,
     pub(super) signals: Vec<Signal>,
     /// What left, told line by line, if somebody wants to know.
@@ -92,7 +93,7 @@ pub(super) struct Company {
 impl Company {
     pub(super) fn new(simulation: &Simulation, tampers: Tampers) -> Self {
         let Simulation { plugins, allocations, drivers, processes, has_database, .. } = *simulation;
-        let tamper = tampers.registry;
+        let (tamper, cast) = (tampers.registry, Cast::new(plugins, allocations));
         let now = Timestamp::from_epoch(Duration::from_secs(1_000_000));
         let options =
             RegistryOptions { restore_grace: Duration::from_secs(20), ..RegistryOptions::default() };
@@ -103,7 +104,8 @@ impl Company {
         }
         let registry = StandIn::begin(options.clone(), disk, laws, Rules::default());
         let mut company = Self {
-            cast: Cast::new(plugins, allocations),
+            workloads: Workloads::new(&cast, tampers.allocation),
+            cast,
             registry: registry.tampered_with(tamper.clone()),
             options,
             tamper,
@@ -141,6 +143,7 @@ impl Company {
             + self.depot.steps()
             + self.workshop.estate.steps()
             + self.family.steps()
+            + self.workloads.steps()
     }
 
     /// The time, and a number that follows from it.
@@ -166,11 +169,12 @@ impl Company {
 
     /// The host is gone, whatever it was at. So many writes of the registry, and of the owner of the processes, are on disk.
     pub(super) fn fall(&mut self, reached: usize, reached_of_processes: usize) {
-        self.steps_before =
-            self.steps() - self.depot.steps() - self.workshop.estate.steps() - self.family.steps();
+        let others = self.depot.steps() + self.workshop.estate.steps() + self.family.steps();
+        self.steps_before = self.steps() - others - self.workloads.steps();
         self.depot.next_run();
         self.workshop.estate.next_run(reached_of_processes);
         self.family.fall();
+        self.workloads.next_run(self.curtain != Curtain::Fallen);
         let mut disk = self.registry.books.clone();
         let mut laws = self.registry.witness.clone();
         disk.begin_run(reached, self.now);
@@ -188,17 +192,24 @@ impl Company {
     }
 
     pub(super) fn request_stop(&mut self, mode: StopMode) {
-        self.curtain = Curtain::Falling;
-        let moment = self.moment();
-        self.stop_drivers(mode);
-        self.processes_will_stop(mode);
-        self.stop_family(mode);
-        self.inventory.request_stop(moment, StopMode::Stop);
-        self.house.request_stop(moment);
+        self.curtain = Curtain::Leaving(mode);
+        self.stop_workloads(mode);
     }
 
-    /// Consumers have stopped: the registry follows, and then the owner of the processes. When it has, nothing may be left.
+    /// The supervisors of allocations have stopped: the other consumers follow, then the registry, and then the owner of the
+    /// processes. When it has, nothing may be left.
     fn go_on_falling(&mut self) {
+        if let Curtain::Leaving(mode) = self.curtain
+            && self.workloads.are_vacant()
+        {
+            self.curtain = Curtain::Falling;
+            let moment = self.moment();
+            self.stop_drivers(mode);
+            self.processes_will_stop(mode);
+            self.stop_family(mode);
+            self.inventory.request_stop(moment, StopMode::Stop);
+            self.house.request_stop(moment);
+        }
         if self.curtain == Curtain::Falling
             && self.house.has_ended
             && self.inventory.has_ended()
@@ -220,6 +231,11 @@ impl Company {
         }
     }
 
+    /// Whether a host runs, and was not told to stop.
+    pub(super) fn is_up(&self) -> bool {
+        self.curtain == Curtain::Up
+    }
+
     /// Whether no host runs.
     pub(super) fn has_fallen(&self) -> bool {
         self.curtain == Curtain::Down
@@ -229,10 +245,16 @@ impl Company {
 
     pub(super) fn ask_registry<Q: Message<Registry>>(&mut self, message: Q) {
         if self.curtain == Curtain::Up {
-            self.askers += 2;
-            self.unanswered.insert(self.askers);
-            self.registry.ask(self.moment(), self.askers, message.into_ask());
+            self.question_registry(message);
         }
+    }
+
+    /// Asks the registry whatever becomes of the host, and gives the number under which it is answered.
+    pub(super) fn question_registry<Q: Message<Registry>>(&mut self, message: Q) -> u64 {
+        self.askers += 2;
+        self.unanswered.insert(self.askers);
+        self.registry.ask(self.moment(), self.askers, message.into_ask());
+        self.askers
     }
 
     pub(super) fn ask_instances<Q: Message<crate::instances::Instances>>(&mut self, message: Q) {
@@ -294,79 +316,11 @@ impl Company {
         self.go_on_falling();
         self.plan();
         self.plan_drivers();
+        self.plan_workloads();
         self.verdict.heard_of(self.registry.witness.verdict.broken());
         self.verdict.heard_of(self.house.broken());
         self.verdict.heard_of(self.depot.broken());
         self.verdict.heard_of(self.workshop.estate.broken());
         self.verdict.heard_of(self.inventory.witness.verdict.broken());
-    }
-
-    fn hear_registry(&mut self) {
-        let mut left = Vec::new();
-        self.registry.take_left(&mut left);
-        for left in left {
-            self.note(|| format!("registry: {left:?}"));
-            match left {
-                Left::Answer(Some(asker), _) | Left::Refused(asker, _) => self.answered(asker),
-                Left::News(number, news) if !self.is_owed => {
-                    self.feed(FeedItem::Change { number, news });
-                }
-                Left::Snapshot(number, view) => {
-                    self.is_owed = false;
-                    self.registry.books.was_told();
-                    self.feed(FeedItem::Snapshot { number, view: (*view).clone() });
-                }
-                Left::Call { .. } => {
-                    self.signals.push(Signal::Ready(Happening::Checked(true)));
-                }
-                Left::Ended(_) => self.unanswered.clear(),
-                Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
-                Left::News(..) => {}
-            }
-        }
-    }
-
-    fn feed(&mut self, item: crate::instances::RegistryItem) {
-        self.inbox += 1;
-        if self.inbox > INBOX_MAX {
-            self.house.forget_inbox();
-            self.house.registry_says(FeedItem::Lagged { missed: INBOX_MAX as u64 });
-            (self.inbox, self.is_owed) = (1, true);
-            self.registry.subscribe();
-            return;
-        }
-        self.house.registry_says(item);
-    }
-
-    /// The instances have taken in what waited for them.
-    pub(super) fn feed_was_taken(&mut self) {
-        self.inbox = 0;
-    }
-
-    pub(super) fn hear_house(&mut self) {
-        if self.house.wants_snapshot() {
-            self.house.forget_inbox();
-            (self.inbox, self.is_owed) = (0, true);
-            self.registry.subscribe();
-            self.hear_registry();
-        }
-        for (asker, answer) in std::mem::take(&mut self.house.answered) {
-            self.note(|| format!("instances: answer {answer:?}"));
-            if asker > 1 {
-                self.answered(asker);
-            }
-        }
-        for item in std::mem::take(&mut self.house.told) {
-            self.note(|| format!("instances: {item:?}"));
-            let is_snapshot = matches!(item, FeedItem::Snapshot { .. });
-            if self.inventory_is_owed && !is_snapshot {
-                continue;
-            }
-            self.inventory_is_owed = false;
-            if self.inventory_inbox.is_empty() {
-                self.signals.push(Signal::Ready(Happening::InventoryFeed));
-            }
-            self.inventory_inbox.push_back(item);
-        }
     }
 }

@@ -8,6 +8,7 @@ use super::super::writes::Outcome;
 use super::database::DatabaseDoing;
 use super::processes::ProcessesDoing;
 use super::supervision::{FamilyDoing, write_family};
+use super::workloads::{WorkloadDoing, write_workload};
 use crate::vocabulary::Timestamp;
 
 /// One thing that happens, and when. Plugins and allocations are named by number, so that an event means the same when others
@@ -86,6 +87,8 @@ pub enum Happening {
     KillHost(u32, u32),
     /// Something of the driver of this number.
     Driver(u32, DriverDoing),
+    /// Something of the supervised allocation of this number.
+    Workload(u32, WorkloadDoing),
     /// Word of ended drivers and eventors reaches their owner.
     DriversEndings,
     /// What is due in the owner of the drivers.
@@ -205,6 +208,7 @@ impl fmt::Display for Happening {
                 write!(f, "kill-host written={reached} processes={processes}")
             }
             Self::Driver(number, doing) => write_driver(f, *number, *doing),
+            Self::Workload(who, doing) => write_workload(f, *who, *doing),
             Self::DriversEndings => f.write_str("deliver drivers-endings"),
             Self::DriversTimers => f.write_str("due drivers"),
             Self::CrashDrivers => f.write_str("crash drivers"),

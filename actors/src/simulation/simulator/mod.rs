@@ -15,6 +15,7 @@ mod database;
 mod drivers;
 mod event;
 mod faults;
+mod hearing;
 mod inventory;
 mod plan;
 mod playing;
@@ -23,6 +24,7 @@ mod roles;
 mod supervision;
 mod tampers;
 mod words;
+mod workloads;
 
 pub use database::DatabaseDoing;
 pub use event::{DriverDoing, Event, Happening};
@@ -31,6 +33,7 @@ pub use processes::{ProcessDoing, ProcessesDoing};
 pub use supervision::FamilyDoing;
 pub use tampers::Tampers;
 pub use words::{Saying, Told};
+pub use workloads::{WorkloadDoing, WorkloadOrder};
 
 use self::company::Company;
 use self::plan::Plan;

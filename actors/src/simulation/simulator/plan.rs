@@ -11,6 +11,7 @@ mod drivers;
 mod processes;
 mod questions;
 mod supervision;
+mod workloads;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -170,7 +171,7 @@ impl Plan {
             Planned::Act(who) => {
                 let pause = micros(50_000 + self.chance.below(4_000_000));
                 self.add(at + pause, Planned::Act(who));
-                Some(self.act(who))
+                self.act(who, company)
             }
             Planned::Question => {
                 let pause =
@@ -206,6 +207,9 @@ impl Plan {
             Once::Inventory => Some(Happening::InventoryTimers),
             Once::Instance(plugin) => Some(Happening::InstanceTimers(plugin)),
             Once::Driver(driver, doing) => Some(Happening::Driver(driver, self.conduct(doing))),
+            Once::Workload(who, turn) => {
+                Some(Happening::Workload(who, self.turn_of_workload(who, turn, company)?))
+            }
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
             Once::Processes(doing) => self.comes_of(at, doing, company),

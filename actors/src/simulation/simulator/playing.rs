@@ -15,7 +15,7 @@ use crate::inventory::{InventoryOutcome, TakeInventory};
 use crate::persister::Reached;
 use crate::registry::{CheckOutcome, Describe, List, RegistrationOf, WaitForPlugin};
 use crate::shell::{Machine, StopMode};
-use crate::vocabulary::{Attempt, Timestamp};
+use crate::vocabulary::{Attempt, Registration, Timestamp};
 
 impl Company {
     /// Lets something happen. Nothing comes of what cannot happen now.
@@ -28,7 +28,7 @@ impl Company {
                 }
                 return;
             }
-            Curtain::Up | Curtain::Falling | Curtain::Fallen => {}
+            Curtain::Up | Curtain::Leaving(_) | Curtain::Falling | Curtain::Fallen => {}
         }
         self.take_part(event.what);
         self.hear();
@@ -94,6 +94,7 @@ impl Company {
             }
             Happening::Driver(number, doing) => self.driver_does(number, doing),
             Happening::Database(doing) => self.database_does(doing),
+            Happening::Workload(who, doing) => self.workload_does(who, doing),
             Happening::DriversEndings => self.depot.deliver_endings(moment),
             Happening::DriversTimers => self.depot.owner_timers_due(moment),
             Happening::CrashDrivers => self.depot.crash_owner(),
@@ -172,8 +173,9 @@ impl Company {
     }
 
     fn checked(&mut self, is_proven: bool) {
-        let Some(number) = self.registry.calls().next().map(|(number, _)| number) else { return };
-        let outcome = if is_proven {
+        let Some((number, call)) = self.registry.calls().next() else { return };
+        let Registration { allocation, version, .. } = &*call.registration;
+        let outcome = if is_proven && self.workloads.is_there(allocation, version.as_deref()) {
             CheckOutcome::Proven
         } else {
             CheckOutcome::NotProven("nobody listens".to_owned())
@@ -290,6 +292,7 @@ impl Play for Company {
             self.depot.check_calm();
             self.workshop.estate.check_end(self.now);
             self.family.check_calm();
+            self.check_workloads();
             self.hear();
             self.check_answered();
         }
@@ -326,6 +329,7 @@ impl Company {
         self.calm_drivers();
         self.calm_processes();
         self.calm_family();
+        self.calm_workloads();
         self.hear();
         self.signals.clear();
         self.deliver_reports(at)

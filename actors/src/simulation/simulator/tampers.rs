@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::super::database::PersisterFault;
 use super::super::drivers::DriversTampers;
 use super::super::tamper::{Spoils, Tamper};
+use crate::allocation::{Allocation, AllocationCall};
 use crate::driver::TaskEventItem;
 use crate::eventor::EventorCall;
 use crate::process::{Executable, ProcessSpec};
@@ -27,6 +28,8 @@ pub struct Tampers {
     pub processes: Option<Rc<dyn Tamper<Processes>>>,
     /// Into the supervisors.
     pub supervisors: Option<Rc<dyn Tamper<Supervisor>>>,
+    /// Into the supervisors of allocations.
+    pub allocation: Option<Rc<dyn Tamper<Allocation>>>,
 }
 
 impl Tampers {
@@ -52,6 +55,31 @@ impl Tampers {
             effects
         });
         Self { registry: Some(Rc::new(told)), ..Self::default() }
+    }
+
+    /// Supervisors of allocations that say goodbye for one half of a monolith alone, for a simulation that must fail.
+    #[must_use]
+    pub fn forget_halves() -> Self {
+        let said = Spoils(|_, mut effects| {
+            for effect in &mut effects {
+                if let Effect::Call { call: AllocationCall::Deregister(message), .. } = effect {
+                    message.plugins.truncate(1);
+                }
+            }
+            effects
+        });
+        Self { allocation: Some(Rc::new(said)), ..Self::default() }
+    }
+
+    /// Supervisors of allocations that say goodbye for nobody, for a simulation that must fail.
+    #[must_use]
+    pub fn forget_goodbyes() -> Self {
+        let said = Spoils(|_, mut effects| {
+            effects
+                .retain(|effect| !matches!(effect, Effect::Call { call: AllocationCall::Deregister(_), .. }));
+            effects
+        });
+        Self { allocation: Some(Rc::new(said)), ..Self::default() }
     }
 
     /// Eventors that tell no handler of gaps, for a simulation that must fail.

@@ -12,6 +12,7 @@ use super::event::{DriverDoing, Event, Happening, plugin_text};
 use super::processes::{ProcessDoing, ProcessesDoing};
 use super::roles::Cast;
 use super::supervision::FamilyDoing;
+use super::workloads::{HEALTH_TIMEOUT, WorkloadDoing, WorkloadOrder, Workloads};
 use crate::registry::Register;
 
 /// What a script says of one event.
@@ -44,6 +45,7 @@ impl Simulation {
             tasks: BTreeSet::new(),
             wanted: BTreeSet::new(),
             allocations: BTreeSet::new(),
+            is_later_run: false,
         };
         for event in history {
             teller.meets(event.what);
@@ -63,6 +65,8 @@ struct Teller {
     tasks: BTreeSet<(u32, u8)>,
     wanted: BTreeSet<u32>,
     allocations: BTreeSet<u32>,
+    /// Whether a host was ended.
+    is_later_run: bool,
 }
 
 fn line(text: String) -> Saying {
@@ -72,7 +76,7 @@ fn line(text: String) -> Saying {
 impl Teller {
     fn meets(&mut self, what: Happening) {
         match what {
-            Happening::Register(who, _) => {
+            Happening::Register(who, _) | Happening::Workload(who, WorkloadDoing::Order(_)) => {
                 self.allocations.insert(who);
             }
             Happening::Driver(number, doing) => {
@@ -139,6 +143,7 @@ impl Teller {
             Happening::Stop => line("host stop".to_owned()),
             Happening::Detach => line("host detach".to_owned()),
             Happening::Start => {
+                self.is_later_run = true;
                 let mut lines = vec!["host start".to_owned()];
                 lines.extend(self.wishes());
                 Saying::Lines(lines)
@@ -149,6 +154,7 @@ impl Teller {
             Happening::Family(_, FamilyDoing::Return(_, Reply::Good) | FamilyDoing::Timers) => {
                 Saying::OfItself
             }
+            Happening::Workload(who, doing) => self.say_of_workload(who, doing),
             Happening::Settle(_, Outcome::Written)
             | Happening::Load(true)
             | Happening::Checked(true)
@@ -171,6 +177,26 @@ impl Teller {
             | Happening::CrashDrivers
             | Happening::Family(..)
             | Happening::Fall(_) => Saying::Unsayable,
+        }
+    }
+
+    fn say_of_workload(&self, who: u32, doing: WorkloadDoing) -> Saying {
+        match doing {
+            WorkloadDoing::Order(WorkloadOrder::Prepare) => {
+                // What outlived its host listens already.
+                let verb = if self.is_later_run { "adopt" } else { "prepare" };
+                let (plugin, role) = Workloads::workload(&self.cast, who);
+                let within = HEALTH_TIMEOUT.as_secs();
+                line(format!("{verb} a{who} {plugin} role={} timeout={within}s", role.as_str()))
+            }
+            WorkloadDoing::Order(order) => line(format!("{} a{who}", order.as_str())),
+            WorkloadDoing::Meet(_, Reply::Good)
+            | WorkloadDoing::Deliver
+            | WorkloadDoing::Due
+            | WorkloadDoing::Raise => Saying::OfItself,
+            WorkloadDoing::Crash => line(format!("crash allocation a{who}")),
+            WorkloadDoing::Fall => line(format!("end allocation a{who}")),
+            WorkloadDoing::Meet(..) | WorkloadDoing::Die => Saying::Unsayable,
         }
     }
 

@@ -41,11 +41,17 @@ impl Plan {
         if let Some(doing) = self.processes_break(company) {
             return Some(Happening::Processes(doing));
         }
+        if let Some(death) = self.workload_dies(company) {
+            return Some(death);
+        }
         if self.does(Fault::FullDisk, 20) {
             self.full_until = at + micros(self.chance.below(3_000_000));
             return Some(Happening::DiskFull);
         }
         if self.does(Fault::Crash, 3) {
+            if let Some(crash) = self.workload_crashes(4, company) {
+                return Some(crash);
+            }
             return Some(match self.chance.below(6 + u64::from(drivers.min(5))) {
                 0..=1 => Happening::CrashRegistry,
                 2 => Happening::CrashInstances,
@@ -63,13 +69,18 @@ impl Plan {
             let number = u8::try_from(self.chance.below(company.family.len() as u64)).unwrap_or(0);
             return Some(Happening::Family(number, FamilyDoing::Crash));
         }
-        if self.does(Fault::KillHost, 30) {
+        self.host_ends(waiting, company)
+    }
+
+    /// The host is killed, or told to stop.
+    fn host_ends(&mut self, waiting: u64, company: &Company) -> Option<Happening> {
+        if self.does(Fault::KillHost, 20) {
             let of_processes = u64::try_from(company.workshop.estate.waiting()).unwrap_or(0);
             let [reached, of_processes] = [waiting, of_processes]
                 .map(|waiting| u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0));
             return Some(Happening::KillHost(reached, of_processes));
         }
-        self.does(Fault::Shutdown, 60)
+        self.does(Fault::Shutdown, 40)
             .then(|| if self.chance.once_in(2) { Happening::Stop } else { Happening::Detach })
     }
 }

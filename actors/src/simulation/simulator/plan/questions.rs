@@ -2,15 +2,19 @@
 
 use super::super::company::Company;
 use super::super::event::Happening;
+use super::super::workloads::Workloads;
 use super::Plan;
 
 impl Plan {
     /// What an allocation says: it comes, changes, comes again, goes, or goes though it is not there.
-    pub(super) fn act(&mut self, who: u32) -> Happening {
-        match self.chance.below(10) {
+    pub(super) fn act(&mut self, who: u32, company: &Company) -> Option<Happening> {
+        if Workloads::is_supervised(who) {
+            return Some(Happening::Workload(who, self.act_of_workload(who, company)?));
+        }
+        Some(match self.chance.below(10) {
             0..=5 => Happening::Register(who, u8::from(self.chance.once_in(4))),
             _ => Happening::Deregister(who),
-        }
+        })
     }
 
     pub(super) fn question(&mut self, company: &Company) -> Happening {

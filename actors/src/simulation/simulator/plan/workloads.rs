@@ -1,0 +1,103 @@
+//! What happens to supervised allocations, and when.
+
+use super::super::super::allocation::Reply;
+use super::super::company::Company;
+use super::super::event::Happening;
+use super::super::faults::Fault;
+use super::super::workloads::{WorkloadDoing, WorkloadOrder, Workloads};
+use super::Plan;
+use crate::allocation::Task;
+
+/// What is planned of a supervised allocation once at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum WorkloadTurn {
+    /// Its task or its files meet a call.
+    Meet,
+    /// An answer arrives.
+    Deliver,
+    /// Something is due.
+    Due,
+    /// Another supervisor comes.
+    Raise,
+}
+
+/// As which of these it is planned, if it is.
+pub(super) const fn turn_of(doing: WorkloadDoing) -> Option<WorkloadTurn> {
+    match doing {
+        WorkloadDoing::Meet(..) => Some(WorkloadTurn::Meet),
+        WorkloadDoing::Deliver => Some(WorkloadTurn::Deliver),
+        WorkloadDoing::Due => Some(WorkloadTurn::Due),
+        WorkloadDoing::Raise => Some(WorkloadTurn::Raise),
+        WorkloadDoing::Order(_) | WorkloadDoing::Die | WorkloadDoing::Crash | WorkloadDoing::Fall => None,
+    }
+}
+
+impl Plan {
+    /// What a host says of an allocation: mostly what must be said next, now and then something else, and often nothing.
+    pub(super) fn act_of_workload(&mut self, who: u32, company: &Company) -> Option<WorkloadDoing> {
+        let next = company.workloads.next_order(who).filter(|_| !self.chance.once_in(8));
+        let order = next.or_else(|| match (company.workloads.task(who), self.chance.below(12)) {
+            (None, 0..=8) => Some(WorkloadOrder::Prepare),
+            (Some(Task::NotStarted), 0..=1) | (Some(Task::Exited), 0..=4) => Some(WorkloadOrder::Prepare),
+            (Some(Task::NotStarted | Task::Exited), 5..=6) => Some(WorkloadOrder::Start),
+            (Some(Task::Running), 0..=1) => Some(WorkloadOrder::Prepare),
+            (Some(Task::Running), 2) => Some(WorkloadOrder::Start),
+            (Some(Task::Running), 3..=4) => Some(WorkloadOrder::Exit),
+            (Some(_), 7) => Some(WorkloadOrder::Leave),
+            (None | Some(Task::NotStarted | Task::Running | Task::Exited | Task::Leaving), _) => None,
+        });
+        order.map(WorkloadDoing::Order)
+    }
+
+    /// What comes of a turn.
+    pub(super) fn turn_of_workload(
+        &mut self,
+        who: u32,
+        turn: WorkloadTurn,
+        company: &Company,
+    ) -> Option<WorkloadDoing> {
+        match turn {
+            WorkloadTurn::Meet => {
+                let open = company.workloads.open_calls(who);
+                let place = self.chance.below(u64::try_from(open).unwrap_or(0));
+                let place = u8::try_from(place).unwrap_or(0);
+                (open > 0).then(|| WorkloadDoing::Meet(place, self.reply()))
+            }
+            WorkloadTurn::Deliver => Some(WorkloadDoing::Deliver),
+            WorkloadTurn::Due => Some(WorkloadDoing::Due),
+            WorkloadTurn::Raise => Some(WorkloadDoing::Raise),
+        }
+    }
+
+    /// How a task or its files meet a call. Each way of meeting it badly is a fault of its own.
+    fn reply(&mut self) -> Reply {
+        let ways = [
+            (Fault::Hang, Reply::Late),
+            (Fault::NotReady, Reply::Bad),
+            (Fault::Fail, Reply::Bad),
+            (Fault::Lie, Reply::Odd),
+        ];
+        let (fault, reply) = ways[usize::try_from(self.chance.below(4)).unwrap_or(0)];
+        if self.does(fault, 12) { reply } else { Reply::Good }
+    }
+
+    /// One of the supervised allocations, if there is any.
+    fn some_workload(&mut self, company: &Company) -> Option<u32> {
+        let count = company.workloads.count();
+        let place = u32::try_from(self.chance.below(count.into())).unwrap_or(0);
+        (count > 0).then(|| Workloads::number(place))
+    }
+
+    /// The process of a supervised task dies, if this fault is done.
+    pub(super) fn workload_dies(&mut self, company: &Company) -> Option<Happening> {
+        let who = self.some_workload(company)?;
+        self.does(Fault::Die, 4).then_some(Happening::Workload(who, WorkloadDoing::Die))
+    }
+
+    /// A supervisor crashes or falls, in one of so many times.
+    pub(super) fn workload_crashes(&mut self, once_in: u64, company: &Company) -> Option<Happening> {
+        let who = self.some_workload(company)?;
+        let doing = if self.chance.once_in(2) { WorkloadDoing::Crash } else { WorkloadDoing::Fall };
+        self.chance.once_in(once_in).then_some(Happening::Workload(who, doing))
+    }
+}

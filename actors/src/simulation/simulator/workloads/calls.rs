@@ -1,0 +1,290 @@
+//! What the supervisors of allocations say to others, and what they are answered.
+
+use super::super::super::law::Law;
+use super::super::super::stand_in::{Left, Refusal};
+use super::super::super::witness::NOBODY_WAITS;
+use super::super::company::Curtain;
+use super::*;
+use crate::allocation::{AllocationAnswer, AllocationNews, healths};
+use crate::instances::{AwaitRetired, HealthOf, InstanceReport, Instances, InstancesAnswer};
+use crate::registry::{Describe, Description, Registry, RegistryAnswer};
+use crate::shell::{AskError, Ending, Machine, Message, StopMode};
+
+/// A call to the task or its files that has not come back.
+#[derive(Debug, Clone)]
+pub(super) struct Pending {
+    pub(super) number: u64,
+    pub(super) call: AllocationCall,
+    /// Which process was there when it was made.
+    pub(super) process: u64,
+    /// Whether it will never come back.
+    pub(super) hangs: bool,
+}
+
+impl Pending {
+    pub(super) fn is_removal(&self, number: u64) -> bool {
+        self.number == number && self.call == AllocationCall::RemoveDirectory
+    }
+}
+
+/// The questions about the health of one allocation, and what is answered so far.
+#[derive(Debug, Clone)]
+pub(super) struct Round {
+    number: u64,
+    missing: usize,
+    described: Vec<Description>,
+    reports: Vec<InstanceReport>,
+}
+
+/// Who asked, in which call, and for what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    place: usize,
+    life: u64,
+    number: u64,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Register,
+    Deregister,
+    Health,
+    Retirement,
+}
+
+impl Company {
+    /// What leaves a supervisor is done, or set on its way.
+    pub(super) fn carry_workload(&mut self, place: usize) {
+        self.workloads.stirred.push(place);
+        let moment = self.moment();
+        loop {
+            let Seat::Taken(supervisor) = &mut self.workloads.all[place].seat else { return };
+            let left = supervisor.leaving(moment);
+            let steps = supervisor.steps();
+            self.verdict.heard_of(supervisor.witness.verdict.broken());
+            let counted = &mut self.workloads.all[place].counted;
+            self.workloads.steps += steps - std::mem::replace(counted, steps);
+            if left.is_empty() {
+                return;
+            }
+            for left in left {
+                self.take_from_workload(place, left);
+            }
+        }
+    }
+
+    fn take_from_workload(&mut self, place: usize, left: Left<Allocation>) {
+        self.note(|| format!("a{}: {left:?}", Workloads::number(u32::try_from(place).unwrap_or(u32::MAX))));
+        let workload = &mut self.workloads.all[place];
+        match left {
+            Left::Answer(Some(asker), answer) => {
+                if workload.owner.unanswered.remove(&asker).is_none() {
+                    self.cry(Law::Shell7, format!("question {asker} to a supervisor was answered twice"));
+                }
+                self.workload_answers(place, &answer);
+            }
+            Left::News(_, AllocationNews::Changed(status)) => {
+                (workload.phase, workload.owner.health) = (status.phase, status.health);
+            }
+            Left::Call { number, deadline, call } => self.workload_calls(place, number, deadline, call),
+            Left::Ended(ending) => self.workload_ended(place, &ending),
+            Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+            // Whoever was refused is answered by the next supervisor.
+            Left::Refused(..) | Left::News(..) | Left::Snapshot(..) => {}
+        }
+    }
+
+    fn workload_answers(&mut self, place: usize, answer: &AllocationAnswer) {
+        let moment = self.moment();
+        let workload = &mut self.workloads.all[place];
+        match answer {
+            AllocationAnswer::MakeReady(Ok(_)) => (workload.is_prepared, workload.is_ready) = (true, true),
+            // What could not be prepared the first time goes again, unless it runs all the same.
+            AllocationAnswer::MakeReady(Err(_)) => {
+                if let Seat::Taken(supervisor) = &mut workload.seat
+                    && !workload.is_prepared
+                    && workload.owner.task == Task::NotStarted
+                {
+                    supervisor.request_stop(moment, StopMode::Detach);
+                }
+            }
+            // First the routing ends, then the process.
+            AllocationAnswer::SignOff(_) => workload.runs = false,
+            AllocationAnswer::NoteStart(())
+            | AllocationAnswer::NoteExit(())
+            | AllocationAnswer::DescribeAllocation(_) => {}
+        }
+    }
+
+    fn workload_ended(&mut self, place: usize, ending: &Ending) {
+        let is_up = self.is_up();
+        let is_stopped = self.curtain == Curtain::Leaving(StopMode::Stop);
+        let is_detached = self.curtain == Curtain::Leaving(StopMode::Detach);
+        let workload = &mut self.workloads.all[place];
+        workload.forget_caller();
+        if *ending != Ending::Normal && is_up {
+            workload.seat = Seat::Pausing;
+            return;
+        }
+        workload.seat = Seat::Vacant;
+        workload.has_left = is_stopped || workload.owner.task == Task::Leaving && !is_detached;
+        workload.owner.forgets();
+        workload.is_untidy |= *ending != Ending::Normal;
+        let is_left_over = workload.has_left && workload.around.has_directory && !workload.is_untidy;
+        workload.runs &= !workload.has_left;
+        (workload.is_prepared, workload.is_ready) = (false, false);
+        if is_left_over {
+            self.cry(Law::A4, "it has left, and its files are there".to_owned());
+        }
+    }
+
+    // === What it asks ===
+
+    fn workload_calls(&mut self, place: usize, number: u64, deadline: Duration, call: AllocationCall) {
+        let until = self.now + deadline;
+        let workload = &mut self.workloads.all[place];
+        workload.deadlines.push((number, until, deadline));
+        let life = workload.life;
+        let asked = |what| Asked { place, life, number, what };
+        match call {
+            AllocationCall::Register(message) => self.workload_asks_registry(asked(What::Register), message),
+            AllocationCall::Deregister(message) => {
+                self.workload_asks_registry(asked(What::Deregister), message);
+            }
+            AllocationCall::AskHealth => self.workload_asks_health(asked(What::Health)),
+            AllocationCall::AwaitRetired => {
+                let allocation = workload.config.spec.allocation.clone();
+                self.workload_asks_instances(asked(What::Retirement), AwaitRetired { allocation });
+            }
+            call => {
+                let process = workload.around.process;
+                workload.calls.push(Pending { number, call, process, hangs: false });
+            }
+        }
+    }
+
+    fn workload_asks_registry<Q: Message<Registry>>(&mut self, asked: Asked, message: Q) {
+        let asker = self.question_registry(message);
+        self.workloads.asked.insert(asker, asked);
+    }
+
+    fn workload_asks_instances<Q: Message<Instances>>(&mut self, asked: Asked, message: Q) {
+        let (asker, moment) = (self.next_asker(), self.moment());
+        self.workloads.asked.insert(asker, asked);
+        self.house.ask(moment, asker, message.into_ask());
+    }
+
+    /// As the neighbours of a supervisor in production: each plugin is described, and the instances are asked.
+    fn workload_asks_health(&mut self, asked: Asked) {
+        let workload = &mut self.workloads.all[asked.place];
+        let (plugins, allocation) = (workload.config.spec.plugins(), workload.config.spec.allocation.clone());
+        let missing = plugins.len() + 1;
+        let (described, reports) = (Vec::new(), Vec::new());
+        workload.round = Some(Round { number: asked.number, missing, described, reports });
+        for plugin in plugins {
+            self.workload_asks_registry(asked, Describe { plugin });
+        }
+        self.workload_asks_instances(asked, HealthOf { allocation });
+    }
+
+    // === What it is answered ===
+
+    /// The registry has answered, or refused. What was not asked by a supervisor is none of this.
+    pub(in super::super) fn registry_told(&mut self, asker: u64, told: Result<&RegistryAnswer, Refusal>) {
+        let Some(asked) = self.workloads.asked.remove(&asker) else { return };
+        self.workload_is_told(asked, || match told {
+            Ok(RegistryAnswer::Register(registered)) => {
+                Word::Outcome(AllocationOutcome::Registered(Ok(registered.clone())))
+            }
+            Ok(RegistryAnswer::Deregister(gone)) => {
+                Word::Outcome(AllocationOutcome::Deregistered(Ok(gone.clone())))
+            }
+            Ok(RegistryAnswer::Describe(described)) => Word::Described(described.clone()),
+            Ok(other) => unreachable!("a supervisor asks for nothing that is answered {other:?}"),
+            Err(refusal) => Word::Outcome(asked.what.refused(Registry::KIND, refusal)),
+        });
+    }
+
+    /// The instances have answered, or crashed over it.
+    pub(in super::super) fn instances_told(&mut self, asker: u64, told: Option<&InstancesAnswer>) {
+        let Some(asked) = self.workloads.asked.remove(&asker) else { return };
+        self.workload_is_told(asked, || match told {
+            Some(InstancesAnswer::AwaitRetired(retired)) => {
+                Word::Outcome(AllocationOutcome::Retired(Ok(retired.clone())))
+            }
+            Some(InstancesAnswer::HealthOf(reports)) => Word::Reported(reports.clone()),
+            Some(other) => unreachable!("a supervisor asks for nothing that is answered {other:?}"),
+            None => Word::Outcome(asked.what.refused(Instances::KIND, Refusal::Crashed)),
+        });
+    }
+
+    /// What was answered sets out, if the supervisor that asked still lives.
+    fn workload_is_told(&mut self, asked: Asked, word: impl FnOnce() -> Word) {
+        let Asked { place, life, number, what } = asked;
+        let workload = &mut self.workloads.all[place];
+        if workload.life != life {
+            return;
+        }
+        let of_round = workload.round.as_mut().filter(|round| round.number == number);
+        let outcome = match (word(), of_round) {
+            (Word::Described(described), Some(round)) => {
+                round.described.push(described);
+                workload.close_round()
+            }
+            (Word::Reported(reports), Some(round)) => {
+                round.reports = reports;
+                workload.close_round()
+            }
+            (Word::Outcome(outcome), Some(_)) => {
+                workload.round = None;
+                Some(outcome)
+            }
+            (Word::Outcome(outcome), None) if what != What::Health => Some(outcome),
+            // Of a round that is over.
+            (Word::Described(_) | Word::Reported(_) | Word::Outcome(_), None) => None,
+        };
+        if let Some(outcome) = outcome {
+            workload.arrivals.push_back((number, outcome));
+            self.workloads.stirred.push(place);
+        }
+    }
+}
+
+/// What somebody has answered.
+enum Word {
+    Described(Description),
+    Reported(Vec<InstanceReport>),
+    Outcome(AllocationOutcome),
+}
+
+impl Workload {
+    /// One more answer of the round is there; what they come to when it was the last one.
+    fn close_round(&mut self) -> Option<AllocationOutcome> {
+        let round = self.round.as_mut()?;
+        round.missing -= 1;
+        let Round { described, reports, .. } = self.round.take_if(|round| round.missing == 0)?;
+        Some(AllocationOutcome::Health(Ok(healths(&self.config.spec.allocation, &described, &reports))))
+    }
+}
+
+impl What {
+    /// What comes of it when it is refused.
+    fn refused(self, kind: &str, refusal: Refusal) -> AllocationOutcome {
+        let error = error_of(kind, refusal);
+        match self {
+            Self::Register => AllocationOutcome::Registered(Err(error)),
+            Self::Deregister => AllocationOutcome::Deregistered(Err(error)),
+            Self::Health => AllocationOutcome::Health(Err(error)),
+            Self::Retirement => AllocationOutcome::Retired(Err(error)),
+        }
+    }
+}
+
+fn error_of(kind: &str, refusal: Refusal) -> AskError {
+    let actor = kind.to_owned();
+    match refusal {
+        Refusal::Crashed => AskError::Crashed { actor, message: "a step crashed".to_owned() },
+        Refusal::NotDurable => AskError::NotDurable { actor, error: "the disk failed".to_owned() },
+    }
+}
