@@ -213,7 +213,7 @@ impl Plan {
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
             Once::Processes(doing) => self.comes_of(at, doing, company),
-            Once::Family(number, doing) => self.family_goes_on(number, doing),
+            Once::Family(number, doing) => self.family_goes_on(number, doing, company),
             Once::Start => Some(Happening::Start),
             Once::Tell => Some(Happening::Database(DatabaseDoing::Tell)),
         }

@@ -158,7 +158,11 @@ impl Company {
                 let what = of(number, FamilyDoing::Return(task, Reply::Late));
                 self.signals.push(Signal::Due(what, at));
             }
-            Some(_) | None => self.family.returns(moment, number, task, Reply::Late),
+            Some(_) | None => {
+                self.family.returns(moment, number, task, Reply::Late);
+                // One that has ended meanwhile was not killed at the deadline: it comes back as it is.
+                self.family.returns(moment, number, task, Reply::Good);
+            }
         }
     }
 

@@ -55,15 +55,21 @@ impl Plan {
     }
 
     /// How a call comes back. Each way of doing so badly is a fault of its own; what hangs comes back at its deadline.
-    pub(super) fn family_goes_on(&mut self, number: u8, doing: FamilyDoing) -> Option<Happening> {
+    pub(super) fn family_goes_on(
+        &mut self,
+        number: u8,
+        doing: FamilyDoing,
+        company: &Company,
+    ) -> Option<Happening> {
         let FamilyDoing::Return(task, Reply::Good) = doing else {
             return Some(Happening::Family(number, doing));
         };
+        let has_deadline = company.family.deadline_of(number.into(), task).is_some();
         let reply = match task {
-            Task::Start(_) if self.does(Fault::Hang, 40) => return None,
+            Task::Start(_) if has_deadline && self.does(Fault::Hang, 40) => return None,
             Task::Start(_) if self.does(Fault::Fail, 40) => Reply::Bad,
             Task::Start(_) if self.does(Fault::Die, 40) => Reply::Odd,
-            Task::Stop(_) if self.does(Fault::Hang, 30) => return None,
+            Task::Stop(_) if has_deadline && self.does(Fault::Hang, 30) => return None,
             Task::Stop(_) if self.does(Fault::Die, 30) => Reply::Odd,
             Task::Watch(_) if self.does(Fault::Lie, 200) => Reply::Bad,
             Task::Start(_) | Task::Stop(_) | Task::Watch(_) | Task::Stock | Task::Describe => Reply::Good,
