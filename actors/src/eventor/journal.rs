@@ -24,34 +24,46 @@ pub struct Journal {
     limit: usize,
     fallen: u64,
     last: Option<EventPosition>,
+    /// Whether a gap came since the last event.
+    is_gap_told: bool,
 }
 
 impl Journal {
     /// An empty journal of at most so many items, for a handler that has had everything up to `after`.
     #[must_use]
     pub fn new(limit: usize, after: Option<EventPosition>) -> Self {
-        Self { items: VecDeque::new(), limit: limit.max(1), fallen: 0, last: after }
+        Self { items: VecDeque::new(), limit: limit.max(1), fallen: 0, last: after, is_gap_told: false }
     }
 
-    /// Puts in what comes next: an event unless it has been had, a gap unless the same was just told.
+    /// Puts in what comes next: an event unless it has been had, a gap unless the same was just told. An event of another
+    /// stream never follows without a gap, wherever it waited before (EVT-02).
     pub fn put(&mut self, item: TaskEventItem) -> Taken {
         match &item {
             TaskEventItem::Event { position: Some(position), .. } => {
                 if self.last.as_ref().is_some_and(|last| position.is_had_after(last)) {
                     return Taken::Had;
                 }
+                let is_elsewhere = self.last.as_ref().is_some_and(|last| last.stream != position.stream);
+                if is_elsewhere && !self.is_gap_told {
+                    self.keep(TaskEventItem::Gap { missed: None, reason: GapReason::NewStream });
+                }
                 position.mark(&mut self.last);
+                self.is_gap_told = false;
             }
-            TaskEventItem::Event { position: None, .. } => {}
+            TaskEventItem::Event { position: None, .. } => self.is_gap_told = false,
             // Two gaps in a row whose size nobody knows say no more than one.
             TaskEventItem::Gap { missed: None, .. } if self.items.back() == Some(&item) => return Taken::Had,
-            TaskEventItem::Gap { .. } => {}
+            TaskEventItem::Gap { .. } => self.is_gap_told = true,
         }
+        self.keep(item);
+        Taken::Kept
+    }
+
+    fn keep(&mut self, item: TaskEventItem) {
         if self.items.len() >= self.limit {
             self.drop_oldest();
         }
         self.items.push_back(item);
-        Taken::Kept
     }
 
     /// Lets the oldest event go. Gaps among the oldest are not lost: what they count is counted on, and one of unknown size
@@ -149,6 +161,26 @@ mod tests {
         }
         assert_eq!(read(&mut journal), ["3", "4", "5"]);
         assert_eq!(journal.put(event(5)), Taken::Had, "also when it has been read");
+    }
+
+    #[test]
+    fn an_event_of_another_stream_never_follows_without_a_gap_evt_02() {
+        let gap = TaskEventItem::Gap { missed: None, reason: GapReason::NewStream };
+        let told = format!("None {}", GapReason::NewStream);
+        let mut journal = Journal::new(10, EventPosition::new("old", 7).ok());
+        (1..=2).for_each(|number| {
+            journal.put(event(number));
+        });
+        assert_eq!(
+            read(&mut journal),
+            [told.as_str(), "1", "2"],
+            "what waited in another journal brings no gap along"
+        );
+        let mut journal = Journal::new(10, EventPosition::new("old", 7).ok());
+        journal.put(gap);
+        assert_eq!(read(&mut journal), [told.as_str()]);
+        journal.put(event(1));
+        assert_eq!(read(&mut journal), ["1"], "it was told already, and read");
     }
 
     #[test]
