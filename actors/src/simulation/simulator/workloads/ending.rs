@@ -102,8 +102,10 @@ impl Workload {
             let is_present = self.runs_as(entry.registration.version.as_deref());
             is_present && entry.standing == Standing::Confirmed
         };
-        let is_shown =
-            self.phase == AllocationPhase::Registered && self.owner.health == Health::Healthy && self.runs;
+        // Who comes after one that told another name is not taken for the same plugin, and stays registered.
+        let is_refused = self.owner.health.reason().is_some_and(|reason| reason.contains("C031"));
+        let is_well = self.owner.health == Health::Healthy || is_refused;
+        let is_shown = self.phase == AllocationPhase::Registered && is_well && self.runs;
         is_shown && entries.len() == self.config.spec.plugins().len() && entries.iter().all(is_so)
     }
 }
