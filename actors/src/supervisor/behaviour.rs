@@ -169,7 +169,8 @@ impl Supervisor {
             Call::AwaitEnd { child } if self.is_running(child, key) => match lost {
                 CallLost::DeadlineExceeded(_) => effects.call(key, WATCH, call),
                 // It is stopped when its turn comes, watched or not.
-                CallLost::Crashed(_) | CallLost::Busy(_) if self.is_closing() => {}
+                CallLost::Crashed(_) | CallLost::Busy(_)
+                    if self.is_closing() || self.is_going_down(child) => {}
                 CallLost::Crashed(_) | CallLost::Busy(_) => {
                     self.fell(moment, child, &format!("it could not be watched: {lost}"), effects);
                 }

@@ -154,22 +154,21 @@ impl Supervisor {
         }
     }
 
-    /// A temporary child that was taken down along with others stays down, unless somebody asks for it.
+    /// A temporary child that was taken down along with others stays down, unless somebody asks for it. One that was never up
+    /// has yet to be started.
     fn leave_temporary_ones(&mut self, course: &mut Course) {
-        let (reason, members) = (course.reason, std::mem::take(&mut course.members));
+        if course.reason == CourseReason::Asked {
+            return;
+        }
+        let members = std::mem::take(&mut course.members);
         let (temporary, others) = members.into_iter().partition::<BTreeSet<_>, _>(|member| {
-            let is_restart = match reason {
-                CourseReason::Opening => self.children[*member].has_run,
-                CourseReason::Fallen => true,
-                CourseReason::Asked => false,
-            };
             let is_wanted = self.awaiting_restart.iter().any(|(awaited, _)| awaited == member);
-            self.spec_of(*member).restart == Restart::Temporary && is_restart && !is_wanted
+            let has_run = self.children[*member].has_run;
+            self.spec_of(*member).restart == Restart::Temporary && has_run && !is_wanted
         });
         course.members = others;
         for member in temporary {
             self.children[member].phase = ChildPhase::Ended;
-            self.children[member].fall.get_or_insert_with(|| A_SIBLING_FELL.to_owned());
         }
     }
 
@@ -186,7 +185,7 @@ impl Supervisor {
                 }
                 // Its call comes back and leads here again.
                 ChildPhase::Starting { .. } | ChildPhase::Stopping { .. } => return,
-                // Before stock is taken and once a child is stuck there are no courses.
+                // What was cut off is down by now, and once a child is stuck or closed there are no courses.
                 ChildPhase::Unseen | ChildPhase::Stuck { .. } | ChildPhase::Closed => return,
             }
         }

@@ -81,7 +81,7 @@ pub(super) struct Child {
 /// Where a child is.
 #[derive(Debug, Clone)]
 pub(super) enum ChildPhase {
-    /// Nobody has looked yet whether it lives.
+    /// Nobody has looked yet whether it lives, or it lives and what was being done with it was cut off.
     Unseen,
     /// It does not run, and its turn has not come.
     Waiting,

@@ -50,6 +50,10 @@ fn every_order_of_a_stop_ends_all_in_time_and_reports_it_s2_s3_s4() {
     holds("it is stopped twice", twice, SupervisionBounds { is_slow: true, asks: 1, ..twice });
     let three = SupervisionBounds { children: THREE, stops: &[StopMode::Stop], ..NONE };
     holds("three children are stopped", three, SupervisionBounds { ends: 1, faults: 1, ..three });
+    let trailing = SupervisionBounds { children: &[Restart::Permanent, Restart::Temporary], ..small };
+    holds("one that has yet to start is stopped", trailing, SupervisionBounds { faults: 1, ..trailing });
+    let slow = SupervisionBounds { is_slow: true, ..small };
+    holds("one that is half way up is stopped", slow, slow);
 }
 
 #[test]

@@ -82,12 +82,8 @@ impl SupervisionLaws {
     /// Whether a temporary child stays down, though others of its group come up.
     fn stays_down(&self, child: usize, reason: Reason) -> bool {
         let is_wanted = self.wanted.iter().any(|(wanted, _)| *wanted == child);
-        let is_restart = match reason {
-            Reason::Opening => self.children[child].has_run,
-            Reason::Fallen => true,
-            Reason::Asked => false,
-        };
-        self.plan.children[child].restart == Restart::Temporary && is_restart && !is_wanted
+        let is_temporary = self.plan.children[child].restart == Restart::Temporary;
+        is_temporary && reason != Reason::Asked && self.children[child].has_run && !is_wanted
     }
 
     /// Notes which groups are all down by now.

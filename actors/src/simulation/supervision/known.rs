@@ -12,7 +12,7 @@ pub(super) struct Known {
     pub(super) state: State,
     /// Whether it was ever up.
     pub(super) has_run: bool,
-    /// Whether its start has failed since the supervisor was built.
+    /// Whether its start has failed or was undone, since the supervisor was built.
     pub(super) has_failed: bool,
     pub(super) pauses: Pauses,
 }

@@ -138,7 +138,7 @@ impl SupervisionLaws {
                     (lost, &mut self.children[child].state)
                 {
                     *is_watched = false;
-                } else {
+                } else if !self.is_going_down(child) {
                     self.fell(now, child);
                 }
             }
@@ -235,6 +235,8 @@ impl SupervisionLaws {
         }
         let is_stuck = matches!(outcome, StopOutcome::Stuck { .. });
         self.children[child].state = if is_stuck { State::Stuck } else { State::Down };
+        self.children[child].has_failed |=
+            !matches!(outcome, StopOutcome::NotStarted | StopOutcome::Stuck { .. });
         match &mut self.end {
             Some(end) => end.stopped.push((child, outcome.clone(), now.since(begun))),
             None if is_stuck => self.give_up(now),
@@ -299,6 +301,9 @@ impl SupervisionLaws {
             let is_permanent = self.plan.children[child].restart == Restart::Permanent;
             if is_permanent && !ground.is_alive(child) {
                 self.verdict.cry(Law::S1, || format!("c{child} is permanent, and does not live"));
+            }
+            if !self.children[child].has_run {
+                self.verdict.cry(Law::S1, || format!("c{child} was never started"));
             }
         }
         if !self.groups.is_empty() || !self.pauses.is_empty() {
