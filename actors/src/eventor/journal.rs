@@ -24,7 +24,7 @@ pub struct Journal {
     limit: usize,
     fallen: u64,
     last: Option<EventPosition>,
-    /// Whether a gap came since the last event.
+    /// Whether a gap came since the last event that has a place.
     is_gap_told: bool,
 }
 
@@ -50,7 +50,7 @@ impl Journal {
                 position.mark(&mut self.last);
                 self.is_gap_told = false;
             }
-            TaskEventItem::Event { position: None, .. } => self.is_gap_told = false,
+            TaskEventItem::Event { position: None, .. } => {}
             // Two gaps in a row whose size nobody knows say no more than one.
             TaskEventItem::Gap { missed: None, .. } if self.items.back() == Some(&item) => return Taken::Had,
             TaskEventItem::Gap { .. } => self.is_gap_told = true,
@@ -181,6 +181,13 @@ mod tests {
         assert_eq!(read(&mut journal), [told.as_str()]);
         journal.put(event(1));
         assert_eq!(read(&mut journal), ["1"], "it was told already, and read");
+
+        let TaskEventItem::Event { event: placeless, .. } = event(0) else { unreachable!("it is one") };
+        let mut journal = Journal::new(10, EventPosition::new("old", 7).ok());
+        journal.put(TaskEventItem::Gap { missed: None, reason: GapReason::NewStream });
+        journal.put(TaskEventItem::Event { event: placeless, position: None });
+        journal.put(event(1));
+        assert_eq!(read(&mut journal), [told.as_str(), "0", "1"], "an event without a place is of no stream");
     }
 
     #[test]
