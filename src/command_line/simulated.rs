@@ -141,22 +141,26 @@ fn happened(what: &str) -> Drawn {
             let text = format!("on disk: {first}");
             Drawn::Now(message("disk", "registry", &text, "", Arrow::Answered))
         }
-        "commit" => happens("disk", Sign::Trouble),
+        "load" if rest.is_empty() => Drawn::WithWhatComes(sign("registry", "read from disk", Sign::Restart)),
+        "commit" | "load" => happens("disk", Sign::Trouble),
         "tell-registry" => told("disk", "registry", "how a commit ended"),
         "write-fails" | "write-fails-but-is-there" | "disk-full" | "load-fails" => {
             happens("disk", Sign::Trouble)
         }
-        "load" => Drawn::WithWhatComes(sign("registry", "read from disk", Sign::Restart)),
         "proven" | "not-proven" => happens("registry", Sign::News),
         "deliver" => match first {
             "registry-news" => told("registry", "instances", "news"),
             "instances-news" => told("instances", "inventory", "news"),
-            "report" => told(&plugin(rest.get(1).copied().unwrap_or_default()), "instances", "report"),
+            "report" if rest.get(1).is_some_and(|who| who.contains('/')) => {
+                told(&plugin(rest.get(1).copied().unwrap_or_default()), "instances", "report")
+            }
             "answer" => {
                 let whom = rest.get(1).copied().unwrap_or_default();
                 Drawn::WithWhatComes(sign(whom, "an answer arrives", Sign::News))
             }
-            _ => Drawn::WithWhatComes(sign("instances", what, Sign::News)),
+            "endings" => Drawn::WithWhatComes(sign("instances", what, Sign::News)),
+            // Of drivers.
+            _ => Drawn::WithWhatComes(sign("drivers", what, Sign::News)),
         },
         "answer" if is_plugin => {
             let text = match rest.get(1).copied().unwrap_or_default() {
@@ -180,7 +184,7 @@ fn happened(what: &str) -> Drawn {
         "stop" if !first.is_empty() => asked(first),
         "meet" => Drawn::WithWhatComes(sign(first, "a call comes back", Sign::News)),
         "stop" => Drawn::Now(Mark::Chapter("the host is told to stop".to_owned())),
-        "start" => Drawn::Now(Mark::Chapter("a host starts".to_owned())),
+        "start" if first.is_empty() => Drawn::Now(Mark::Chapter("a host starts".to_owned())),
         _ => happens(OUTSIDE, Sign::News),
     }
 }
@@ -294,6 +298,14 @@ mod tests {
         let mut trace = Trace::default();
         lines.iter().for_each(|line| trace.line(line));
         trace.picture(String::new(), "the end").marks
+    }
+
+    #[test]
+    fn a_supervisor_that_starts_is_no_host_and_a_read_that_fails_is_trouble() {
+        let marks = drawn(&["start s0  # 1.0", "load Full after=3  # 1.0", "deliver report d0  # 1.1"]);
+        assert_eq!(marks[0], sign(OUTSIDE, "start s0", Sign::News));
+        assert_eq!(marks[1], sign("disk", "load Full after=3", Sign::Trouble));
+        assert_eq!(marks[2], sign("drivers", "deliver report d0", Sign::News));
     }
 
     #[test]

@@ -45,7 +45,8 @@ impl Simulation {
             tasks: BTreeSet::new(),
             wanted: BTreeSet::new(),
             allocations: BTreeSet::new(),
-            is_later_run: false,
+            running: BTreeSet::new(),
+            left: BTreeSet::new(),
         };
         for event in history {
             teller.meets(event.what);
@@ -65,8 +66,10 @@ struct Teller {
     tasks: BTreeSet<(u32, u8)>,
     wanted: BTreeSet<u32>,
     allocations: BTreeSet<u32>,
-    /// Whether a host was ended.
-    is_later_run: bool,
+    /// Whose tasks run, as far as their host was told.
+    running: BTreeSet<u32>,
+    /// Whose outlived their host and were not prepared again. That a kill of the host takes some of them along, no history says.
+    left: BTreeSet<u32>,
 }
 
 fn line(text: String) -> Saying {
@@ -140,10 +143,13 @@ impl Teller {
             Happening::CrashInstances => line("crash instances".to_owned()),
             Happening::CrashInventory => line("crash inventory".to_owned()),
             Happening::KillHost(..) => line("host kill".to_owned()),
-            Happening::Stop => line("host stop".to_owned()),
+            Happening::Stop => {
+                self.running.clear();
+                line("host stop".to_owned())
+            }
             Happening::Detach => line("host detach".to_owned()),
             Happening::Start => {
-                self.is_later_run = true;
+                self.left = std::mem::take(&mut self.running);
                 let mut lines = vec!["host start".to_owned()];
                 lines.extend(self.wishes());
                 Saying::Lines(lines)
@@ -180,16 +186,23 @@ impl Teller {
         }
     }
 
-    fn say_of_workload(&self, who: u32, doing: WorkloadDoing) -> Saying {
+    fn say_of_workload(&mut self, who: u32, doing: WorkloadDoing) -> Saying {
         match doing {
             WorkloadDoing::Order(WorkloadOrder::Prepare) => {
                 // What outlived its host listens already.
-                let verb = if self.is_later_run { "adopt" } else { "prepare" };
+                let verb = if self.left.remove(&who) { "adopt" } else { "prepare" };
                 let (plugin, role) = Workloads::workload(&self.cast, who);
                 let within = HEALTH_TIMEOUT.as_secs();
                 line(format!("{verb} a{who} {plugin} role={} timeout={within}s", role.as_str()))
             }
-            WorkloadDoing::Order(order) => line(format!("{} a{who}", order.as_str())),
+            WorkloadDoing::Order(order) => {
+                if order == WorkloadOrder::Start {
+                    self.running.insert(who);
+                } else {
+                    self.running.remove(&who);
+                }
+                line(format!("{} a{who}", order.as_str()))
+            }
             WorkloadDoing::Meet(_, Reply::Good)
             | WorkloadDoing::Deliver
             | WorkloadDoing::Due
