@@ -34,7 +34,8 @@ pub enum DiskFault {
 pub enum Reached {
     /// None of them.
     Nothing,
-    /// All of them. So it is too when a process is killed, and the system lives on.
+    /// All of them, but for those that a sync which failed has given up. So it is too when a process is killed, and the system
+    /// lives on.
     Everything,
     /// Those that a number which follows from this one picks.
     Chosen(u64),

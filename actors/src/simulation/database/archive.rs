@@ -118,8 +118,6 @@ pub(in crate::simulation) struct Archive<D> {
     /// The records that are damaged, and of which nobody knows yet.
     damaged: Vec<Place>,
     fault: Option<PersisterFault>,
-    /// What a wrong persister has told and not done.
-    postponed: Vec<Rc<Batch>>,
     has_failed: bool,
     pub(in crate::simulation) verdict: Verdict,
 }
@@ -153,7 +151,6 @@ impl<D: Medium> Archive<D> {
             trouble: None,
             damaged: Vec::new(),
             fault,
-            postponed: Vec::new(),
             has_failed: false,
             verdict: Verdict::NONE,
         }
@@ -248,7 +245,6 @@ impl<D: Medium> Archive<D> {
         self.ledgers.clear();
         self.finished.clear();
         self.words.clear();
-        self.postponed.clear();
         self.has_failed = false;
     }
 

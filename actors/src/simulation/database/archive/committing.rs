@@ -104,10 +104,7 @@ impl<D: Medium> Archive<D> {
         let part = |operations: Operations| Rc::new(Batch { operations, ..Batch::default() });
         let (mut first, all) = (batch.operations.clone(), batch.operations.iter().count());
         match fault {
-            PersisterFault::AnswersBeforeTheSync => {
-                self.postponed.push(whole);
-                Rc::new(Came::Done { is_synced: true })
-            }
+            PersisterFault::AnswersBeforeTheSync => Rc::new(Came::Done { is_synced: true }),
             PersisterFault::DropsARow if batch.writes > 1 => {
                 let most = first.take_first(all - 1, Operations::default());
                 self.volume.carry_out(Deed::Commit(part(most)))
