@@ -5,12 +5,12 @@ use std::time::Duration;
 use callboard_actors::shell::{Effect, Ending, Input, StopMode};
 use callboard_actors::simulation::{Law, Spoil, Spoils, SupervisionBounds, SupervisionWorld};
 use callboard_actors::supervisor::{
-    Call, Outcome, Restart, StopOutcome, Strategy, Supervisor, SupervisorAnswer, SupervisorAsk,
-    SupervisorNews,
+    Call, Outcome, Restart, ShutdownReport, StopOutcome, Strategy, Supervisor, SupervisorAnswer,
+    SupervisorAsk, SupervisorNews,
 };
 use callboard_actors::vocabulary::Timestamp;
 
-use crate::{tampered_is_found_out, without};
+use crate::{changed, tampered_is_found_out, without};
 
 const FALLING: SupervisionBounds = SupervisionBounds { ends: 1, ..SupervisionBounds::NONE };
 const ALL_FALLING: SupervisionBounds = SupervisionBounds { strategy: Strategy::OneForAll, ..FALLING };
@@ -29,14 +29,25 @@ fn starts(child: usize) -> Effect<Supervisor> {
     }
 }
 
-/// What comes of all calls that are found, one way or another.
-fn calls(mut effects: Vec<Effect<Supervisor>>, change: impl Fn(&mut Call)) -> Vec<Effect<Supervisor>> {
-    for effect in &mut effects {
+/// What is called for, changed in this way.
+fn calls(effects: Vec<Effect<Supervisor>>, change: impl Fn(&mut Call)) -> Vec<Effect<Supervisor>> {
+    changed(effects, |effect| {
         if let Effect::Call { call, .. } = effect {
             change(call);
         }
-    }
-    effects
+    })
+}
+
+/// What is reported of a shutdown, changed in this way.
+fn reports(
+    effects: Vec<Effect<Supervisor>>,
+    change: impl Fn(&mut ShutdownReport),
+) -> Vec<Effect<Supervisor>> {
+    changed(effects, |effect| {
+        if let Effect::Reply(_, SupervisorAnswer::Shutdown(Ok(report))) = effect {
+            change(report);
+        }
+    })
 }
 
 #[test]
@@ -48,13 +59,12 @@ fn a_supervisor_that_does_not_start_a_fallen_child_again_breaks_s1() {
 
 #[test]
 fn a_supervisor_that_starts_a_fallen_child_again_without_a_pause_breaks_s1() {
-    spoiled(Law::S1, FALLING, |_, mut effects| {
-        for effect in &mut effects {
+    spoiled(Law::S1, FALLING, |_, effects| {
+        changed(effects, |effect| {
             if let Effect::StartTimer(_, at) = effect {
                 *at = Timestamp::default();
             }
-        }
-        effects
+        })
     });
 }
 
@@ -100,25 +110,23 @@ fn a_supervisor_that_does_not_watch_what_it_started_breaks_s1() {
 #[test]
 fn a_supervisor_that_gives_up_as_if_it_had_been_asked_to_breaks_s1() {
     let bounds = SupervisionBounds { limit: 0, ..FALLING };
-    spoiled(Law::S1, bounds, |_, mut effects| {
-        for effect in &mut effects {
+    spoiled(Law::S1, bounds, |_, effects| {
+        changed(effects, |effect| {
             if let Effect::Stop(ending) = effect {
                 *ending = Ending::Normal;
             }
-        }
-        effects
+        })
     });
 }
 
 #[test]
 fn a_supervisor_that_gives_up_before_its_budget_is_spent_breaks_s1() {
-    spoiled(Law::S1, FALLING, |_, mut effects| {
-        for effect in &mut effects {
+    spoiled(Law::S1, FALLING, |_, effects| {
+        changed(effects, |effect| {
             if let Effect::Publish(news @ SupervisorNews::ChildRestarting { .. }) = effect {
                 *news = SupervisorNews::Escalated { reason: "it has had enough".to_owned() };
             }
-        }
-        effects
+        })
     });
 }
 
@@ -198,29 +206,23 @@ fn a_supervisor_that_is_told_to_stop_and_detaches_breaks_s3() {
 
 #[test]
 fn a_supervisor_that_leaves_a_child_out_of_its_report_breaks_s3() {
-    spoiled(Law::S3, STOPPING, |_, mut effects| {
-        for effect in &mut effects {
-            if let Effect::Reply(_, SupervisorAnswer::Shutdown(Ok(report))) = effect {
-                report.children.pop();
-            }
-        }
-        effects
+    spoiled(Law::S3, STOPPING, |_, effects| {
+        reports(effects, |report| {
+            report.children.pop();
+        })
     });
 }
 
 #[test]
 fn a_supervisor_that_calls_a_child_stopped_that_it_killed_breaks_s3() {
-    spoiled(Law::S3, STOPPING, |_, mut effects| {
-        for effect in &mut effects {
-            if let Effect::Reply(_, SupervisorAnswer::Shutdown(Ok(report))) = effect {
-                for child in &mut report.children {
-                    if let StopOutcome::Killed { .. } = child.ending {
-                        child.ending = StopOutcome::Stopped;
-                    }
+    spoiled(Law::S3, STOPPING, |_, effects| {
+        reports(effects, |report| {
+            for child in &mut report.children {
+                if let StopOutcome::Killed { .. } = child.ending {
+                    child.ending = StopOutcome::Stopped;
                 }
             }
-        }
-        effects
+        })
     });
 }
 

@@ -56,6 +56,12 @@ fn without<E>(effects: Vec<E>, is_lost: impl Fn(&E) -> bool) -> Vec<E> {
     effects.into_iter().filter(|effect| !is_lost(effect)).collect()
 }
 
+/// The effects, each changed in this way.
+fn changed<E>(mut effects: Vec<E>, change: impl FnMut(&mut E)) -> Vec<E> {
+    effects.iter_mut().for_each(change);
+    effects
+}
+
 /// The search finds the fault, names this law, and its history shows it again when it is played, and only there.
 fn is_found_out<W: World>(law: Law, broken: &W, sound: &W) {
     let found = search(broken, 100_000).expect_err("a broken machine was not found out");

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::super::allocation::Reply;
-use super::super::supervision::{Branch, Family, Fate, Stir, Task, reply_text};
+use super::super::supervision::{Branch, Family, Fate, Stir, Task};
 use super::super::tamper::Tamper;
 use super::company::{Company, Curtain, Signal};
 use super::event::Happening;
@@ -44,7 +44,7 @@ pub(super) fn write_family(f: &mut fmt::Formatter<'_>, number: u8, doing: Family
         FamilyDoing::Begin => f.write_str("start s0"),
         FamilyDoing::Make(child) => write!(f, "made s{number} c{child}"),
         FamilyDoing::Return(task, reply) => {
-            let reply = reply_text(reply);
+            let reply = reply.as_str();
             match task {
                 Task::Stock => write!(f, "answer s{number} stock {reply}"),
                 Task::Start(child) => write!(f, "answer s{number} start c{child} {reply}"),

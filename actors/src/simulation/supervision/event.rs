@@ -100,22 +100,12 @@ pub enum SupervisionEvent {
     Stop(StopMode),
 }
 
-/// How an answer is called in histories.
-pub(in super::super) const fn reply_text(reply: Reply) -> &'static str {
-    match reply {
-        Reply::Good => "good",
-        Reply::Bad => "bad",
-        Reply::Odd => "odd",
-        Reply::Late => "late",
-    }
-}
-
 /// As a line of a history.
 impl fmt::Display for SupervisionEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Make(child) => write!(f, "made c{child}"),
-            Self::Return(place, reply) => write!(f, "answer call={place} {}", reply_text(*reply)),
+            Self::Return(place, reply) => write!(f, "answer call={place} {}", reply.as_str()),
             Self::End(child, fate) => write!(f, "c{child} {}", fate.as_str()),
             Self::Restart(child) => write!(f, "restart c{child}"),
             Self::Await => f.write_str("await-started"),

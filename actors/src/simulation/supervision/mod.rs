@@ -14,7 +14,6 @@ mod family;
 mod event;
 mod world;
 
-pub(super) use event::reply_text;
 pub use event::{Fate, SupervisionBounds, SupervisionEvent};
 pub(super) use family::{Branch, Family, Stir};
 pub use ground::Task;
