@@ -2,20 +2,11 @@
 //! short, and shown again.
 
 use callboard_actors::simulation::{
-    Fault, Faults, Law, PersisterFault, Simulation, Tampers, Unwatched, Watch, replay, simulate,
-    simulate_tampered,
+    Counterexample, Event, Fault, Faults, Law, PersisterFault, Simulation, Tampers, Unwatched, Watch, replay,
+    simulate, simulate_tampered,
 };
 
-const SMALL: Simulation = Simulation {
-    seed: 1,
-    plugins: 4,
-    allocations: 24,
-    drivers: 3,
-    processes: 3,
-    has_database: false,
-    messages: 6_000,
-    faults: Faults::ALL,
-};
+const SMALL: Simulation = Simulation::SMALL;
 
 /// The same, with its registrations in a real database.
 const STORED: Simulation =
@@ -79,133 +70,99 @@ fn registrations_in_a_real_database_break_no_law_and_the_same_seed_gives_the_sam
 
 #[test]
 fn a_persister_that_is_wrong_below_a_company_is_found_out_and_its_history_is_short_and_shows_it_again() {
+    let simulation = Simulation { plugins: 2, allocations: 8, messages: 20_000, ..STORED };
     for (fault, law) in [
         (PersisterFault::AnswersBeforeTheSync, Law::P1),
         (PersisterFault::StaysBroken, Law::P3),
         (PersisterFault::TakesHalves, Law::P4),
     ] {
         let tampers = || Tampers { database: Some(fault), ..Tampers::default() };
-        let simulation = Simulation { plugins: 2, allocations: 8, messages: 20_000, ..STORED };
-        let found = simulate_tampered(&simulation, tampers(), &mut Unwatched)
-            .expect_err("a broken persister was not found out");
-        assert_eq!(found.violation.law, law, "{fault:?}: {found}");
-        assert!(found.history.len() <= 12, "{fault:?}: {found}");
-        assert_eq!(replay(&simulation, tampers(), &found.history).expect("it shows again").law, law);
-        assert_eq!(
-            replay(&simulation, Tampers::default(), &found.history),
-            None,
-            "the sound one breaks it too"
-        );
+        finds_out(&simulation, tampers, law, 12);
     }
 }
 
 #[test]
 fn a_registry_that_drops_updates_is_found_out_and_its_history_is_short_and_shows_it_again() {
-    let found = simulate_tampered(&SMALL, Tampers::drop_updates(), &mut Unwatched)
-        .expect_err("a broken registry was not found out");
-    assert_eq!(found.violation.law, Law::R3, "{found}");
-    assert!(found.history.len() <= 6, "{found}");
-    let again = replay(&SMALL, Tampers::drop_updates(), &found.history).expect("it shows again");
-    assert_eq!(again.law, Law::R3);
-    assert_eq!(replay(&SMALL, Tampers::default(), &found.history), None, "the sound registry breaks it too");
+    finds_out(&SMALL, Tampers::drop_updates, Law::R3, 6);
 }
 
 #[test]
 fn a_registry_that_denies_whom_it_holds_is_found_out_and_its_history_is_short_and_shows_it_again() {
-    let tampers = Tampers::deny_registrations;
-    let simulation = Simulation { messages: 40_000, ..SMALL };
-    let found = simulate_tampered(&simulation, tampers(), &mut Unwatched)
-        .expect_err("a broken registry was not found out");
-    assert_eq!(found.violation.law, Law::R1, "{found}");
-    assert!(found.history.len() <= 10, "{found}");
-    assert_eq!(replay(&simulation, tampers(), &found.history).expect("it shows again").law, Law::R1);
-    assert_eq!(
-        replay(&simulation, Tampers::default(), &found.history),
-        None,
-        "the sound registry breaks it too"
-    );
+    finds_out(&Simulation { messages: 40_000, ..SMALL }, Tampers::deny_registrations, Law::R1, 10);
 }
 
 #[test]
 fn an_eventor_that_hides_gaps_is_found_out_and_its_history_is_short_and_shows_it_again() {
     let simulation = Simulation { messages: 50_000, processes: 0, ..SMALL };
-    let found = simulate_tampered(&simulation, Tampers::hide_gaps(), &mut Unwatched)
-        .expect_err("a broken eventor was not found out");
-    assert_eq!(found.violation.law, Law::Evt2, "{found}");
-    assert!(found.history.len() <= 60, "{found}");
-    let again = replay(&simulation, Tampers::hide_gaps(), &found.history).expect("it shows again");
-    assert_eq!(again.law, Law::Evt2);
-    assert_eq!(
-        replay(&simulation, Tampers::default(), &found.history),
-        None,
-        "the sound eventor breaks it too: {found}"
-    );
+    finds_out(&simulation, Tampers::hide_gaps, Law::Evt2, 60);
 }
 
 #[test]
 fn an_owner_that_starts_processes_unwritten_is_found_out_and_its_history_is_short_and_shows_it_again() {
-    let tampers = Tampers::launch_unwritten;
-    let found = simulate_tampered(&SMALL, tampers(), &mut Unwatched).expect_err("it was not found out");
-    assert_eq!(found.violation.law, Law::Prc9, "{found}");
-    assert!(found.history.len() <= 6, "{found}");
-    assert_eq!(replay(&SMALL, tampers(), &found.history).expect("it shows again").law, Law::Prc9);
-    assert_eq!(replay(&SMALL, Tampers::default(), &found.history), None, "the sound owner breaks it too");
+    finds_out(&SMALL, Tampers::launch_unwritten, Law::Prc9, 6);
 }
 
 #[test]
 fn an_owner_that_launches_beside_what_is_left_is_found_out_and_its_history_is_short_and_shows_it_again() {
-    let tampers = Tampers::launch_beside_what_is_left;
-    let simulation = Simulation { messages: 50_000, ..SMALL };
-    let found = simulate_tampered(&simulation, tampers(), &mut Unwatched).expect_err("it was not found out");
-    assert_eq!(found.violation.law, Law::Prc3, "{found}");
-    assert!(found.history.len() <= 20, "{found}");
-    assert_eq!(replay(&simulation, tampers(), &found.history).expect("it shows again").law, Law::Prc3);
-    assert_eq!(
-        replay(&simulation, Tampers::default(), &found.history),
-        None,
-        "the sound owner breaks it too"
-    );
+    finds_out(&Simulation { messages: 50_000, ..SMALL }, Tampers::launch_beside_what_is_left, Law::Prc3, 20);
 }
 
 #[test]
 fn supervisors_that_spare_siblings_are_found_out_and_their_history_is_short_and_shows_it_again() {
-    let tampers = Tampers::spare_siblings;
-    let found = simulate_tampered(&SMALL, tampers(), &mut Unwatched)
-        .expect_err("broken supervisors were not found out");
-    assert_eq!(found.violation.law, Law::S1, "{found}");
-    assert!(found.history.len() <= 30, "{found}");
-    assert_eq!(replay(&SMALL, tampers(), &found.history).expect("it shows again").law, Law::S1);
-    assert_eq!(replay(&SMALL, Tampers::default(), &found.history), None, "sound supervisors break it too");
+    finds_out(&SMALL, Tampers::spare_siblings, Law::S1, 30);
+}
+
+/// A host that is told to stop waits for it for ever, and no history is short enough to show that.
+#[test]
+fn a_registry_that_never_ends_is_found_out_when_nobody_takes_a_step_any_more_shell_7() {
+    let simulation = Simulation { messages: 400_000, faults: "shutdown".parse().unwrap(), ..SMALL };
+    let found = simulate_tampered(&simulation, Tampers::never_end(), &mut Unwatched);
+    let violation = found.expect_err("it was not found out").violation;
+    assert_eq!(violation.law, Law::Shell7, "{violation}");
+    assert!(
+        violation.to_string().contains("nobody takes a step any more, and the host is Fallen"),
+        "{violation}"
+    );
 }
 
 #[test]
 fn supervisors_of_allocations_that_say_no_goodbye_are_found_out_a4() {
-    let tampers = Tampers::forget_goodbyes;
-    let found = simulate_tampered(&SMALL, tampers(), &mut Unwatched)
-        .expect_err("broken supervisors were not found out");
-    assert_eq!(found.violation.law, Law::A4, "{found}");
-    assert!(found.history.len() <= 30, "{found}");
-    assert_eq!(replay(&SMALL, tampers(), &found.history).expect("it shows again").law, Law::A4);
-    assert_eq!(replay(&SMALL, Tampers::default(), &found.history), None, "sound ones break it too");
+    finds_out(&SMALL, Tampers::forget_goodbyes, Law::A4, 30);
 }
 
 /// Only the registry shows it, when all is calm.
 #[test]
 fn supervisors_of_monoliths_that_leave_one_half_registered_are_found_out_a4() {
-    let (tampers, mut seeds) = (Tampers::forget_halves, 1..=8);
     let simulation = |seed| Simulation { seed, allocations: 96, ..SMALL };
-    let found = seeds.find_map(|seed| {
-        Some((seed, simulate_tampered(&simulation(seed), tampers(), &mut Unwatched).err()?))
-    });
+    let found_of =
+        |seed| simulate_tampered(&simulation(seed), Tampers::forget_halves(), &mut Unwatched).err();
+    let found = (1..=8).find_map(|seed| Some((seed, found_of(seed)?)));
     let (seed, found) = found.expect("broken supervisors were not found out");
-    assert_eq!(found.violation.law, Law::A4, "{found}");
-    assert!(found.history.len() <= 40, "{found}");
-    assert_eq!(replay(&simulation(seed), tampers(), &found.history).expect("it shows again").law, Law::A4);
-    assert_eq!(
-        replay(&simulation(seed), Tampers::default(), &found.history),
-        None,
-        "sound ones break it too"
-    );
+    shows(&found, &simulation(seed), Tampers::forget_halves, Law::A4, 40);
+}
+
+/// Machines that are wrong in this way are found out.
+fn finds_out(simulation: &Simulation, tampers: impl Fn() -> Tampers, law: Law, events_max: usize) {
+    let found =
+        simulate_tampered(simulation, tampers(), &mut Unwatched).expect_err("they were not found out");
+    shows(&found, simulation, tampers, law, events_max);
+}
+
+/// They are found out under this law, no more events than that are left of their history, these show it again, and sound machines
+/// live through them.
+fn shows(
+    found: &Counterexample<Event>,
+    simulation: &Simulation,
+    tampers: impl Fn() -> Tampers,
+    law: Law,
+    events_max: usize,
+) {
+    assert_eq!(found.violation.law, law, "{found}");
+    assert!(found.history.len() <= events_max, "{found}");
+    let again = replay(simulation, tampers(), &found.history).expect("it shows again");
+    assert_eq!(again.law, law, "{found}");
+    let sound = replay(simulation, Tampers::default(), &found.history);
+    assert_eq!(sound, None, "sound machines break it too: {found}");
 }
 
 #[test]

@@ -74,20 +74,11 @@ fn lines_of(simulation: &Simulation, found: &Counterexample<Event>) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
-    use callboard_actors::simulation::{Faults, Tampers, Unwatched, simulate_tampered};
+    use callboard_actors::simulation::{Tampers, Unwatched, simulate_tampered};
 
     use super::*;
 
-    const SMALL: Simulation = Simulation {
-        seed: 1,
-        plugins: 4,
-        allocations: 24,
-        drivers: 3,
-        processes: 3,
-        has_database: false,
-        messages: 20_000,
-        faults: Faults::ALL,
-    };
+    const SMALL: Simulation = Simulation { messages: 20_000, ..Simulation::SMALL };
 
     fn script_of(tampers: Tampers) -> String {
         let found = simulate_tampered(&SMALL, tampers, &mut Unwatched).expect_err("it was not found out");

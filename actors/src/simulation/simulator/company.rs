@@ -169,8 +169,8 @@ impl Company {
 
     /// The host is gone, whatever it was at. So many writes of the registry, and of the owner of the processes, are on disk.
     pub(super) fn fall(&mut self, reached: usize, reached_of_processes: usize) {
-        let others = self.depot.steps() + self.workshop.estate.steps() + self.family.steps();
-        self.steps_before = self.steps() - others - self.workloads.steps();
+        // All others count on.
+        self.steps_before += self.registry.steps() + self.house.steps() + self.inventory.steps();
         self.depot.next_run();
         self.workshop.estate.next_run(reached_of_processes);
         self.family.fall();
@@ -286,6 +286,12 @@ impl Company {
 
     pub(super) fn cry(&mut self, law: Law, what: String) {
         self.verdict.cry(law, || what);
+    }
+
+    /// Nobody has taken a step for as long as nobody may.
+    pub(super) fn stands_still(&mut self) {
+        let what = format!("nobody takes a step any more, and the host is {:?}", self.curtain);
+        self.cry(Law::Shell7, what);
     }
 
     /// Everyone must have an answer by now.

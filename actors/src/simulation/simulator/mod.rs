@@ -35,6 +35,8 @@ pub use tampers::Tampers;
 pub use words::{Saying, Told};
 pub use workloads::{WorkloadDoing, WorkloadOrder};
 
+use std::time::Duration;
+
 use self::company::Company;
 use self::plan::Plan;
 use super::search::{Counterexample, Play, play, shorten};
@@ -61,6 +63,20 @@ pub struct Simulation {
     pub faults: Faults,
 }
 
+impl Simulation {
+    /// A few of everything, with every fault: large enough that all of it happens, and small enough for a test.
+    pub const SMALL: Self = Self {
+        seed: 1,
+        plugins: 4,
+        allocations: 24,
+        drivers: 3,
+        processes: 3,
+        has_database: false,
+        messages: 6_000,
+        faults: Faults::ALL,
+    };
+}
+
 /// How a simulation went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
@@ -73,11 +89,13 @@ pub struct Summary {
     /// How often each fault was done, in the order of [`Fault::ALL`].
     pub faults: [u64; Fault::ALL.len()],
     /// How much time passed in the company.
-    pub simulated: std::time::Duration,
+    pub simulated: Duration,
 }
 
 /// How often the registry as a whole is compared with the plain list, in events.
 const COMPARED_EVERY: u64 = 16_384;
+/// How long nobody takes a step at most, in a company to which somebody says something every few seconds.
+const STANDSTILL_MAX: Duration = Duration::from_secs(3_600);
 
 /// Who watches a simulation.
 pub trait Watch {
@@ -120,7 +138,7 @@ pub fn simulate_tampered(
     tampers: Tampers,
     watch: &mut impl Watch,
 ) -> Result<Summary, Counterexample<Event>> {
-    let start = company_of(simulation, tampers);
+    let start = Company::new(simulation, tampers);
     let (summary, violation) = run(simulation, &start, watch, &mut |_| {});
     let Some(violation) = violation else { return Ok(summary) };
     // It runs again to the same end, and what happened is noted.
@@ -133,12 +151,8 @@ pub fn simulate_tampered(
 /// Plays a history from the beginning. Gives the law that it breaks, if any.
 #[must_use]
 pub fn replay(simulation: &Simulation, tampers: Tampers, history: &[Event]) -> Option<Violation> {
-    let start = company_of(simulation, tampers);
+    let start = Company::new(simulation, tampers);
     play(&start, history).map(|(_, violation)| violation)
-}
-
-fn company_of(simulation: &Simulation, tampers: Tampers) -> Company {
-    Company::new(simulation, tampers)
 }
 
 fn run(
@@ -155,13 +169,13 @@ fn run(
     let mut plan = Plan::new(simulation.seed, simulation.faults, &company);
     plan.heed(&mut company);
     let begun = company.now;
-    let mut events = 0;
+    let (mut events, mut last_step) = (0, (0, begun));
     while company.steps() < simulation.messages && company.verdict.broken().is_none() {
         let Some(event) = plan.next(&company) else { break };
         note(event);
         company.let_happen(&event);
         tell(&mut company, &event, watch);
-        if matches!(event.what, Happening::KillHost(..)) || company.has_fallen() {
+        if company.has_fallen() {
             plan.forget_the_host();
         }
         plan.heed(&mut company);
@@ -169,6 +183,11 @@ fn run(
         if events % COMPARED_EVERY == 0 {
             company.compare();
             watch.progress(company.steps());
+            if company.steps() != last_step.0 {
+                last_step = (company.steps(), company.now);
+            } else if company.now.since(last_step.1) > STANDSTILL_MAX {
+                company.stands_still();
+            }
         }
     }
     let (messages, simulated) = (company.steps(), company.now.since(begun));

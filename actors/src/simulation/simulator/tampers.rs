@@ -43,6 +43,16 @@ impl Tampers {
         Self { registry: Some(Rc::new(told)), ..Self::default() }
     }
 
+    /// A registry that is told to stop and never ends, for a simulation that must fail.
+    #[must_use]
+    pub fn never_end() -> Self {
+        let ended = Spoils(|_, mut effects: Vec<Effect<Registry>>| {
+            effects.retain(|effect| !matches!(effect, Effect::Stop(_)));
+            effects
+        });
+        Self { registry: Some(Rc::new(ended)), ..Self::default() }
+    }
+
     /// A registry that knows nobody whom it is asked for, for a simulation that must fail.
     #[must_use]
     pub fn deny_registrations() -> Self {

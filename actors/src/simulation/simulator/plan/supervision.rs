@@ -74,6 +74,9 @@ impl Plan {
             Task::Watch(_) if self.does(Fault::Lie, 200) => Reply::Bad,
             Task::Start(_) | Task::Stop(_) | Task::Watch(_) | Task::Stock | Task::Describe => Reply::Good,
         };
+        // One that has ended already, or is not there yet, has no choice.
+        let is_possible = company.family.can_return(company.moment(), number.into(), task, reply);
+        let reply = if is_possible { reply } else { Reply::Good };
         Some(Happening::Family(number, FamilyDoing::Return(task, reply)))
     }
 }
