@@ -19,6 +19,16 @@ impl Chance {
         if limit == 0 { 0 } else { self.next() % limit }
     }
 
+    /// One of so many places; 0 of none.
+    pub(super) fn place(&mut self, count: u32) -> u32 {
+        u32::try_from(self.below(count.into())).unwrap_or(0)
+    }
+
+    /// One of these, of which there is at least one.
+    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[usize::try_from(self.below(all.len() as u64)).unwrap_or(0)]
+    }
+
     /// Whether something happens that happens once in so many times.
     pub(super) const fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0

@@ -164,6 +164,12 @@ impl Plan {
         does
     }
 
+    /// How a call is met: in one of these bad ways, if its fault is done, which is once in so many times, and otherwise well.
+    fn meets<T: Copy>(&mut self, ways: &[(Fault, T)], once_in: u64, well: T) -> T {
+        let (fault, way) = self.chance.one_of(ways);
+        if self.does(fault, once_in) { way } else { well }
+    }
+
     // === What it comes to ===
 
     fn decide(&mut self, at: Timestamp, what: Planned, company: &Company) -> Option<Happening> {
@@ -207,8 +213,8 @@ impl Plan {
             Once::Inventory => Some(Happening::InventoryTimers),
             Once::Instance(plugin) => Some(Happening::InstanceTimers(plugin)),
             Once::Driver(driver, doing) => Some(Happening::Driver(driver, self.conduct(doing))),
-            Once::Workload(who, turn) => {
-                Some(Happening::Workload(who, self.turn_of_workload(who, turn, company)?))
+            Once::Workload(who, doing) => {
+                Some(Happening::Workload(who, self.workload_goes_on(who, doing, company)?))
             }
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
@@ -236,11 +242,7 @@ impl Plan {
         } else {
             Outcome::Written
         };
-        let count = if self.chance.once_in(3) {
-            1 + u32::try_from(self.chance.below(waiting.into())).unwrap_or(0)
-        } else {
-            waiting
-        };
+        let count = if self.chance.once_in(3) { 1 + self.chance.place(waiting) } else { waiting };
         Some((count, outcome))
     }
 

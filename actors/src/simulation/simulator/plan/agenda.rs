@@ -4,9 +4,9 @@ use super::super::database::DatabaseDoing;
 use super::super::event::{DriverDoing, Happening};
 use super::super::processes::ProcessesDoing;
 use super::super::supervision::FamilyDoing;
+use super::super::workloads::WorkloadDoing;
 use super::drivers::DriverTurn;
 use super::supervision::FamilyTurn;
-use super::workloads::{WorkloadTurn, turn_of};
 
 /// Something that is planned. What exactly comes of it is decided when it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +47,7 @@ pub(super) enum Once {
     Inventory,
     Instance(u32),
     Driver(u32, DriverDoing),
-    Workload(u32, WorkloadTurn),
+    Workload(u32, WorkloadDoing),
     DriversEndings,
     Drivers,
     Processes(ProcessesDoing),
@@ -70,10 +70,7 @@ pub(super) const fn once_of(what: Happening) -> Option<Once> {
         Happening::InventoryTimers => Once::Inventory,
         Happening::InstanceTimers(plugin) => Once::Instance(plugin),
         Happening::Driver(driver, doing) => Once::Driver(driver, doing),
-        Happening::Workload(who, doing) => match turn_of(doing) {
-            Some(turn) => Once::Workload(who, turn),
-            None => return None,
-        },
+        Happening::Workload(who, doing) => Once::Workload(who, doing),
         Happening::DriversEndings => Once::DriversEndings,
         Happening::DriversTimers => Once::Drivers,
         Happening::Processes(doing) => Once::Processes(doing),

@@ -21,18 +21,17 @@ impl Plan {
             (Fault::Fail, Behaviour::Fails),
             (Fault::Fail, Behaviour::Declines),
         ];
-        let (fault, behaviour) = ways[usize::try_from(self.chance.below(8)).unwrap_or(0)];
-        if self.does(fault, 12) { behaviour } else { Behaviour::Well }
+        self.meets(&ways, 12, Behaviour::Well)
     }
 
     pub(super) fn breakage(&mut self, at: Timestamp, company: &Company) -> Option<Happening> {
         if company.curtain != Curtain::Up {
             return None;
         }
-        let plugin = u32::try_from(self.chance.below(company.cast.halves().into())).unwrap_or(0);
+        let plugin = self.chance.place(company.cast.halves());
         let waiting = u64::try_from(company.registry.books.waiting()).unwrap_or(0);
         let drivers = company.depot.drivers();
-        let driver = u32::try_from(self.chance.below(drivers.into())).unwrap_or(0);
+        let driver = self.chance.place(drivers);
         if drivers > 0
             && let Some(doing) = self.driver_breaks()
         {

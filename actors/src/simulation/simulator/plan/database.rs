@@ -30,8 +30,8 @@ impl Plan {
     }
 
     fn trouble(&mut self, at: Timestamp) -> Trouble {
-        let faults = [DiskFault::Full, DiskFault::ReadOnly, DiskFault::Broken, DiskFault::Syncs];
-        let fault = faults[usize::try_from(self.chance.below(4)).unwrap_or(0)];
+        let fault =
+            self.chance.one_of(&[DiskFault::Full, DiskFault::ReadOnly, DiskFault::Broken, DiskFault::Syncs]);
         let after = self.chance.below(CHANGES);
         if at < self.full_until {
             Trouble { after: 0, fault: DiskFault::Full }

@@ -91,7 +91,6 @@ impl Plan {
             (Fault::Fail, Conduct::Refuses),
             (Fault::Fail, Conduct::Declines),
         ];
-        let (fault, conduct) = ways[usize::try_from(self.chance.below(6)).unwrap_or(0)];
-        DriverDoing::Answer(if self.does(fault, 40) { conduct } else { Conduct::Well })
+        DriverDoing::Answer(self.meets(&ways, 40, Conduct::Well))
     }
 }

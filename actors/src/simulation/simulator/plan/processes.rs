@@ -74,7 +74,7 @@ impl Plan {
         if processes == 0 {
             return None;
         }
-        let number = u32::try_from(self.chance.below(processes.into())).unwrap_or(0);
+        let number = self.chance.place(processes);
         if self.does(Fault::Exit, 10) {
             return Some(ProcessesDoing::Process(number, ProcessDoing::Exit));
         }

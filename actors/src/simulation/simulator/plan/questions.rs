@@ -18,11 +18,11 @@ impl Plan {
     }
 
     pub(super) fn question(&mut self, company: &Company) -> Happening {
-        let plugin = u32::try_from(self.chance.below(company.cast.halves().into())).unwrap_or(0);
+        let plugin = self.chance.place(company.cast.halves());
         match self.chance.below(100) {
             0..=29 => Happening::Describe(plugin),
             30..=39 => self.whereabouts(plugin, company),
-            40..=59 => Happening::Wait(plugin, u32::try_from(self.chance.below(5_000)).unwrap_or(0)),
+            40..=59 => Happening::Wait(plugin, self.chance.place(5_000)),
             60..=84 => Happening::Dispense(plugin),
             85..=94 => Happening::Check(plugin),
             95..=97 => Happening::AwaitRetired(plugin),
@@ -35,7 +35,7 @@ impl Plan {
 
     /// Mostly of one that serves the plugin, or did.
     fn whereabouts(&mut self, plugin: u32, company: &Company) -> Happening {
-        let who = u32::try_from(self.chance.below(company.cast.allocations().into())).unwrap_or(0);
+        let who = self.chance.place(company.cast.allocations());
         let served = company.cast.served_by(who);
         let meant = served.first().filter(|_| !self.chance.once_in(8));
         Happening::RegistrationOf(meant.map_or(plugin, |meant| company.cast.number_of(meant)), who)

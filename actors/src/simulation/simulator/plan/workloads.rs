@@ -8,30 +8,6 @@ use super::super::workloads::{WorkloadDoing, WorkloadOrder, Workloads};
 use super::Plan;
 use crate::allocation::Task;
 
-/// What is planned of a supervised allocation once at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum WorkloadTurn {
-    /// Its task or its files meet a call.
-    Meet,
-    /// An answer arrives.
-    Deliver,
-    /// Something is due.
-    Due,
-    /// Another supervisor comes.
-    Raise,
-}
-
-/// As which of these it is planned, if it is.
-pub(super) const fn turn_of(doing: WorkloadDoing) -> Option<WorkloadTurn> {
-    match doing {
-        WorkloadDoing::Meet(..) => Some(WorkloadTurn::Meet),
-        WorkloadDoing::Deliver => Some(WorkloadTurn::Deliver),
-        WorkloadDoing::Due => Some(WorkloadTurn::Due),
-        WorkloadDoing::Raise => Some(WorkloadTurn::Raise),
-        WorkloadDoing::Order(_) | WorkloadDoing::Die | WorkloadDoing::Crash | WorkloadDoing::Fall => None,
-    }
-}
-
 impl Plan {
     /// What a host says of an allocation: mostly what must be said next, now and then something else, and often nothing.
     pub(super) fn act_of_workload(&mut self, who: u32, company: &Company) -> Option<WorkloadDoing> {
@@ -49,24 +25,17 @@ impl Plan {
         order.map(WorkloadDoing::Order)
     }
 
-    /// What comes of a turn.
-    pub(super) fn turn_of_workload(
+    /// What comes of what happens of itself: which of its calls is met, and how.
+    pub(super) fn workload_goes_on(
         &mut self,
         who: u32,
-        turn: WorkloadTurn,
+        doing: WorkloadDoing,
         company: &Company,
     ) -> Option<WorkloadDoing> {
-        match turn {
-            WorkloadTurn::Meet => {
-                let open = company.workloads.open_calls(who);
-                let place = self.chance.below(u64::try_from(open).unwrap_or(0));
-                let place = u8::try_from(place).unwrap_or(0);
-                (open > 0).then(|| WorkloadDoing::Meet(place, self.reply()))
-            }
-            WorkloadTurn::Deliver => Some(WorkloadDoing::Deliver),
-            WorkloadTurn::Due => Some(WorkloadDoing::Due),
-            WorkloadTurn::Raise => Some(WorkloadDoing::Raise),
-        }
+        let WorkloadDoing::Meet(..) = doing else { return Some(doing) };
+        let open = company.workloads.open_calls(who);
+        let place = u8::try_from(self.chance.below(u64::try_from(open).unwrap_or(0))).unwrap_or(0);
+        (open > 0).then(|| WorkloadDoing::Meet(place, self.reply()))
     }
 
     /// How a task or its files meet a call. Each way of meeting it badly is a fault of its own.
@@ -77,14 +46,13 @@ impl Plan {
             (Fault::Fail, Reply::Bad),
             (Fault::Lie, Reply::Odd),
         ];
-        let (fault, reply) = ways[usize::try_from(self.chance.below(4)).unwrap_or(0)];
-        if self.does(fault, 12) { reply } else { Reply::Good }
+        self.meets(&ways, 12, Reply::Good)
     }
 
     /// One of the supervised allocations, if there is any.
     fn some_workload(&mut self, company: &Company) -> Option<u32> {
         let count = company.workloads.count();
-        let place = u32::try_from(self.chance.below(count.into())).unwrap_or(0);
+        let place = self.chance.place(count);
         (count > 0).then(|| Workloads::number(place))
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use super::super::super::allocation::Reply;
 
 /// What can happen of one supervised allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkloadDoing {
     /// The host says something about it.
     Order(WorkloadOrder),
@@ -26,7 +26,7 @@ pub enum WorkloadDoing {
 }
 
 /// What a host says about a supervised allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkloadOrder {
     /// The task is prepared; if it runs already, it is adopted.
     Prepare,
