@@ -299,6 +299,7 @@ const PURE: &[&str] = &[
     "actors/src/simulation/stand_in/stepping.rs",
     "actors/src/simulation/supervision/event.rs",
     "actors/src/simulation/supervision/family.rs",
+    "actors/src/simulation/supervision/family/returning.rs",
     "actors/src/simulation/supervision/ground.rs",
     "actors/src/simulation/supervision/groups.rs",
     "actors/src/simulation/supervision/known.rs",
