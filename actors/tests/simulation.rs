@@ -1,10 +1,14 @@
 //! The simulator: a seed comes to the same each time, no law is broken, and a broken registry is found out, its history made
 //! short, and shown again.
 
+use std::time::Duration;
+
+use callboard_actors::persister::Reached;
 use callboard_actors::simulation::{
-    Counterexample, Event, Fault, Faults, Law, PersisterFault, Simulation, Tampers, Unwatched, Watch, replay,
-    simulate, simulate_tampered,
+    Counterexample, DatabaseDoing, Event, Fault, Faults, Happening, Law, PersisterFault, Simulation, Tampers,
+    Unwatched, Watch, replay, simulate, simulate_tampered,
 };
+use callboard_actors::vocabulary::Timestamp;
 
 const SMALL: Simulation = Simulation::SMALL;
 
@@ -65,6 +69,18 @@ fn registrations_in_a_real_database_break_no_law_and_the_same_seed_gives_the_sam
         });
         assert!(first.contains("\ncommit ") && first.contains("database: Word"), "nothing was committed");
         assert!(first == second, "seed {seed} gives another trace");
+    }
+}
+
+#[test]
+fn a_host_that_is_killed_or_told_to_stop_before_it_has_read_anything_has_had_its_run_p4() {
+    let killed = DatabaseDoing::Kill { committing: 0, of_processes: 0, change: 3, reached: Reached::Nothing };
+    let read = Happening::Database(DatabaseDoing::Load(None));
+    for end in [Happening::Database(killed), Happening::Stop] {
+        let at = Timestamp::from_epoch(Duration::from_secs(1_000_000));
+        let history = [end, Happening::Start, read, end, read, Happening::Start, read];
+        let history = history.map(|what| Event { at, what });
+        assert_eq!(replay(&STORED, Tampers::default(), &history), None, "{end:?}");
     }
 }
 

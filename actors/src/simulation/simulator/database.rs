@@ -238,7 +238,7 @@ impl Company {
         }
     }
 
-    /// The present host opens the database, if it has not yet.
+    /// The present host opens the database, if it has not yet: the first thing that a host does.
     fn open_database(&mut self) {
         let run = self.registry.books.run();
         let Some(archive) = self.database.as_mut().map(Database::archive) else { return };
@@ -255,6 +255,7 @@ impl Company {
 
     /// The host stops in order: the database is closed behind everything that waits.
     pub(super) fn close_database(&mut self) {
+        self.open_database();
         self.finish_writes();
         if let Some(archive) = self.archive() {
             archive.lay(Job::Close);
@@ -263,6 +264,7 @@ impl Company {
     }
 
     fn kill_database(&mut self, count: usize, before: u64, reached: Reached) {
+        self.open_database();
         self.commit(count, Some(Trouble { after: before, fault: DiskFault::Broken }));
         if let Some(database) = &mut self.database {
             database.archive().is_cut(reached);
