@@ -77,4 +77,6 @@ fn every_point_at_which_the_power_is_cut_leaves_what_was_acknowledged_p4() {
 fn every_order_of_a_close_and_a_damaged_record_loads_the_rest_p2() {
     let closed = DatabaseBounds { writes_each: 2, closes: 1, damages: 1, ..NONE };
     holds("a closed database is damaged", closed, DatabaseBounds { owners: 2, successors: 1, ..closed });
+    let closing = DatabaseBounds { writes_each: 2, closes: 1, successors: 1, ..NONE };
+    holds("a closed database has successors", closing, closing);
 }

@@ -8,7 +8,8 @@ impl<D: Medium> Archive<D> {
     pub(in crate::simulation) fn tell(&mut self) {
         let Some(Finished { batch, is_written, writes }) = self.finished.pop_front() else { return };
         if !is_written {
-            self.drop_what_depends(&batch.progress);
+            let failed: Vec<_> = writes.iter().map(|(life, epoch, _)| (*life, *epoch)).collect();
+            self.drop_what_depends(&batch.progress, &failed);
         }
         let due = self.words_due(&writes, is_written);
         let told = self.words_told(&batch.progress, is_written);
@@ -28,7 +29,7 @@ impl<D: Medium> Archive<D> {
                 None
             }
         };
-        self.drop_what_depends(progress);
+        self.drop_what_depends(progress, refused.as_slice());
         for word in self.words_told(progress, false) {
             if refused.is_some_and(|((owner, _), epoch)| (owner, epoch) == (word.owner, word.epoch)) {
                 self.say(word);
@@ -38,13 +39,14 @@ impl<D: Medium> Archive<D> {
         }
     }
 
-    /// What waits behind a failure is forgotten with it, in the queue and in the plain list.
-    fn drop_what_depends(&mut self, progress: &[Progress]) {
-        let failed: Vec<(Life, u64)> =
-            progress.iter().filter_map(|one| Some((*self.queue.listener(one)?, one.epoch))).collect();
-        for ((owner, _), epoch) in &failed {
+    /// What waits behind a failure is forgotten with it, in the queue and in the plain list: also what a former life of a ledger
+    /// wrote, of which nobody hears.
+    fn drop_what_depends(&mut self, progress: &[Progress], failed: &[(Life, u64)]) {
+        for ((owner, opening), epoch) in failed {
             let ledger = self.ledgers.entry(*owner).or_default();
-            ledger.closed_through = ledger.closed_through.max(Some(*epoch));
+            if ledger.opening == *opening {
+                ledger.closed_through = ledger.closed_through.max(Some(*epoch));
+            }
         }
         let before = self.waiting.len();
         self.waiting.retain(|waits| match waits {
