@@ -12,7 +12,7 @@ use super::state::{
 };
 use crate::allocation::{AllocationNews, AllocationStatus};
 use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Vitals};
-use crate::vocabulary::{AllocationId, Attempt, Generation, Moment};
+use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
 
 /// How long one wait for endings lasts before it is begun anew.
 const ENDINGS_DEADLINE: Duration = Duration::from_secs(3_600);
@@ -41,7 +41,7 @@ impl Machine for Allocations {
     fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
         match input {
             Input::Resumed => self.resumed(effects),
-            Input::Asked { id, ask, .. } => self.asked(*id, ask, moment, effects),
+            Input::Asked { id, asked_at, ask } => self.asked((*asked_at, *id), ask, moment, effects),
             Input::Returned { key, call, outcome } => {
                 self.returned(key.attempt, call, outcome, moment, effects);
             }
@@ -72,22 +72,29 @@ impl Allocations {
         }
     }
 
-    fn asked(&mut self, id: AskId, ask: &AllocationsAsk, moment: Moment, effects: &mut Effects<Self>) {
+    fn asked(
+        &mut self,
+        said: (Timestamp, AskId),
+        ask: &AllocationsAsk,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let (_, id) = said;
         match ask {
             AllocationsAsk::PrepareAllocation(PrepareAllocation { spec }) => {
-                self.prepare(id, spec, Order::Prepare, moment, effects);
+                self.prepare(said, spec, Order::Prepare, moment, effects);
             }
             AllocationsAsk::AdoptAllocation(AdoptAllocation { spec }) => {
-                self.prepare(id, spec, Order::Adopt, moment, effects);
+                self.prepare(said, spec, Order::Adopt, moment, effects);
             }
             AllocationsAsk::TaskStarted(TaskStarted { allocation }) => {
-                self.pass_on(allocation, id, Order::Start, effects);
+                self.pass_on(allocation, said, Order::Start, effects);
             }
             AllocationsAsk::TaskExited(TaskExited { allocation, how }) => {
-                self.pass_on(allocation, id, Order::Exit(how.clone()), effects);
+                self.pass_on(allocation, said, Order::Exit(how.clone()), effects);
             }
             AllocationsAsk::StopAllocation(StopAllocation { allocation }) => {
-                self.pass_on(allocation, id, Order::Stop, effects);
+                self.pass_on(allocation, said, Order::Stop, effects);
             }
             AllocationsAsk::ListAllocations(_) => {
                 effects.reply(id, AllocationsAnswer::ListAllocations(self.list()));

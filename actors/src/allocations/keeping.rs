@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::behaviour::make;
 use super::messages::{AllocationPhase, AllocationStatus, AllocationStopped, AllocationsAnswer};
 use super::messages::{AllocationsNews, PrepareError, UnknownAllocation};
-use super::orders::{noted, refuse};
+use super::orders::{NOBODY, noted, refuse};
 use super::state::{
     Allocations, AllocationsCall, AllocationsChange, AllocationsOptions, AllocationsTimer, Entry, Leaving,
     Order, Record, Supervisor, SupervisorEnded,
@@ -15,9 +15,6 @@ use super::state::{
 use crate::allocation::{AllocationConfig, Task};
 use crate::shell::{AskId, Effects, Ending, StopMode};
 use crate::vocabulary::{AllocationId, BackoffState, Health, Moment, RestartHistory};
-
-/// Whose question is told anew although it was answered: nobody waits for it again. The shell counts from one.
-const NOBODY: AskId = AskId::new(0);
 
 /// How long the report of a supervisor that has ended is waited for.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -66,9 +63,13 @@ impl Entry {
     /// Whether the task was started while its preparation still waits for an answer, and that start waits for none any more.
     fn is_started_before_prepared(&self) -> bool {
         let waits = |is_meant: fn(&Order) -> bool| self.orders.iter().any(|(_, order)| is_meant(order));
-        self.record.task == Task::Running
-            && waits(|order| matches!(order, Order::Prepare | Order::Adopt))
-            && !waits(|order| *order == Order::Start)
+        self.record.task == Task::Running && waits(Order::prepares) && !waits(|order| *order == Order::Start)
+    }
+
+    /// Whether it has never been prepared, and this order was the last hope of that.
+    pub(super) fn is_hopeless(&self, ask: AskId) -> bool {
+        let mut others = self.orders.iter().filter(|(id, _)| *id != ask);
+        !self.record.is_prepared && self.leaving == Leaving::No && !others.any(|(_, order)| order.prepares())
     }
 }
 
@@ -254,6 +255,7 @@ impl Allocations {
     fn let_go(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.remove(allocation) else { return };
         effects.cancel_timer(AllocationsTimer::Farewell(allocation.clone()));
+        effects.cancel_timer(AllocationsTimer::Restart(allocation.clone()));
         // An owner that is started after a detached one takes up what this one leaves in place.
         if self.ending != Some(StopMode::Detach) || matches!(entry.leaving, Leaving::Refused(..)) {
             effects.persist(AllocationsChange::Forget(allocation.clone()));
@@ -286,10 +288,11 @@ impl Allocations {
     ) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         if mode == StopMode::Stop {
-            entry.record.task = Task::Leaving;
             if entry.leaving == Leaving::No {
                 entry.leaving = Leaving::Stopping(None);
             }
+            entry.record.task = Task::Leaving;
+            effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
         }
         match (&entry.supervisor, mode) {
             (Supervisor::Running, _) => self.end(allocation, mode, effects),

@@ -95,6 +95,7 @@ pub struct AllocationReported {
 
 conversation! {
     /// What is said to the owner of the allocations.
+    #[derive(Clone)]
     pub enum AllocationsAsk -> AllocationsAnswer for Allocations {
         PrepareAllocation => Result<TaskContext, PrepareError>,
         AdoptAllocation => Result<TaskContext, PrepareError>,

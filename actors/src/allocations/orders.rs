@@ -8,14 +8,17 @@ use super::state::{
 };
 use crate::allocation::{AllocationSpec, Plan, Task};
 use crate::shell::{AskError, AskId, CallKey, Effects, StopMode};
-use crate::vocabulary::{AllocationId, Attempt, Generation, Moment};
+use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
+
+/// Whose question is told anew although it was answered, or was never asked: nobody waits for it. The shell counts from one.
+pub(super) const NOBODY: AskId = AskId::new(0);
 
 impl Allocations {
     // === Preparing ===
 
     pub(super) fn prepare(
         &mut self,
-        id: AskId,
+        said: (Timestamp, AskId),
         spec: &AllocationSpec,
         order: Order,
         moment: Moment,
@@ -27,8 +30,8 @@ impl Allocations {
             None => self.admit(spec, moment, effects),
         };
         match admitted {
-            Ok(()) => self.give(&allocation, id, order, effects),
-            Err(error) => refuse(id, &order, error, effects),
+            Ok(()) => self.give(&allocation, said, order, effects),
+            Err(error) => refuse(said.1, &order, error, effects),
         }
     }
 
@@ -62,8 +65,14 @@ impl Allocations {
         }
         let plan = Arc::new(Plan::new(&self.options.layout, spec)?);
         let spec = Arc::new(spec.clone());
-        let record =
-            Record { spec, plan, life: Attempt::default(), task: Task::NotStarted, is_prepared: false };
+        let record = Record {
+            spec,
+            plan,
+            life: Attempt::default(),
+            task: Task::NotStarted,
+            said: (Timestamp::default(), NOBODY),
+            is_prepared: false,
+        };
         let allocation = record.spec.allocation.clone();
         self.entries.insert(allocation.clone(), Entry::new(record, moment));
         self.start(&allocation, effects);
@@ -76,16 +85,17 @@ impl Allocations {
     pub(super) fn pass_on(
         &mut self,
         allocation: &AllocationId,
-        id: AskId,
+        said: (Timestamp, AskId),
         order: Order,
         effects: &mut Effects<Self>,
     ) {
         let is_known =
             self.entries.get(allocation).is_some_and(|entry| !matches!(entry.leaving, Leaving::Refused(..)));
         if is_known {
-            self.give(allocation, id, order, effects);
+            self.give(allocation, said, order, effects);
             return;
         }
+        let (_, id) = said;
         let unknown = UnknownAllocation { allocation: allocation.clone() };
         match order {
             Order::Start => effects.reply(id, AllocationsAnswer::TaskStarted(Err(unknown))),
@@ -96,20 +106,36 @@ impl Allocations {
         }
     }
 
-    /// Gives an order of which the supervisor knows nothing yet, and notes what it says of the task.
-    fn give(&mut self, allocation: &AllocationId, id: AskId, order: Order, effects: &mut Effects<Self>) {
+    /// Gives an order of which the supervisor knows nothing yet, and notes what it says of the task. One that is asked again after
+    /// a crash, and that others have come behind, says nothing of it any more.
+    fn give(
+        &mut self,
+        allocation: &AllocationId,
+        said: (Timestamp, AskId),
+        order: Order,
+        effects: &mut Effects<Self>,
+    ) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
-        let task = after(entry.record.task, &order);
+        let is_again = said <= entry.record.said;
+        let task = if is_again { entry.record.task } else { after(entry.record.task, &order) };
         if task != entry.record.task {
-            entry.record.task = task;
+            (entry.record.task, entry.record.said) = (task, said);
             effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
         }
         if order == Order::Stop && entry.leaving == Leaving::No {
             entry.leaving = Leaving::Stopping(None);
         }
+        let (_, id) = said;
         entry.orders.push_back((id, order.clone()));
         match entry.supervisor {
-            Supervisor::Running => self.tell(allocation, id, order, effects),
+            Supervisor::Running => {
+                // It takes a preparation for the next start of the task, and that has come already.
+                let is_started = is_again && task == Task::Running && order.prepares();
+                self.tell(allocation, id, order, effects);
+                if is_started {
+                    self.tell(allocation, NOBODY, Order::Start, effects);
+                }
+            }
             // It is told all that waits when it is started again, and who has ended needs not be told.
             Supervisor::Pausing | Supervisor::Ended => {}
             Supervisor::GivenUp(_) => self.revive(allocation, effects),
@@ -144,12 +170,9 @@ impl Allocations {
         let Some(at) = entry.orders.iter().position(|(id, _)| *id == ask) else { return };
         match answer {
             // Who is stopping refuses it because of that, and puts everything away before it goes.
-            OrderAnswer::Prepared(Err(error))
-                if !entry.record.is_prepared && entry.leaving == Leaving::No =>
-            {
+            OrderAnswer::Prepared(Err(error)) if entry.is_hopeless(ask) => {
                 let Some((id, order)) = entry.orders.remove(at) else { return };
-                entry.leaving = Leaving::Refused(id, order, error.clone());
-                self.end(allocation, StopMode::Detach, effects);
+                self.turn_away(allocation, (id, order), error.clone(), moment, effects);
             }
             OrderAnswer::Prepared(prepared) => {
                 let Some((id, order)) = entry.orders.remove(at) else { return };
@@ -177,6 +200,41 @@ impl Allocations {
                 self.bid_farewell(allocation, moment, effects);
                 self.conclude(allocation, moment, effects);
             }
+        }
+    }
+}
+
+impl Allocations {
+    /// Lets an allocation go that could not be prepared. Where nobody spoke of its task there is nothing to put away; a task that
+    /// was started all the same may be registered, and is seen out like any that is stopped.
+    fn turn_away(
+        &mut self,
+        allocation: &AllocationId,
+        (id, order): (AskId, Order),
+        error: PrepareError,
+        moment: Moment,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(entry) = self.entries.get_mut(allocation) else { return };
+        let is_running = entry.supervisor == Supervisor::Running;
+        if entry.record.task != Task::NotStarted {
+            refuse(id, &order, error, effects);
+            entry.leaving = Leaving::Stopping(None);
+            entry.record.task = Task::Leaving;
+            effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
+            // Any other one is born with that.
+            if is_running {
+                self.tell(allocation, NOBODY, Order::Stop, effects);
+            }
+            return;
+        }
+        entry.leaving = Leaving::Refused(id, order, error);
+        if is_running {
+            self.end(allocation, StopMode::Detach, effects);
+        } else {
+            // It has crashed behind this answer, and no other one is needed.
+            entry.supervisor = Supervisor::Ended;
+            self.conclude(allocation, moment, effects);
         }
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::messages::{AllocationStatus, AllocationStopped, PrepareError, TaskContext};
 use crate::allocation::{AllocationConfig, AllocationOptions, AllocationSpec, Layout, Plan, Task};
 use crate::shell::{AskError, AskId, Ending, StopMode, Vitals};
-use crate::vocabulary::{AllocationId, Attempt, Backoff, BackoffState, RestartBudget, RestartHistory};
+use crate::vocabulary::{
+    AllocationId, Attempt, Backoff, BackoffState, RestartBudget, RestartHistory, Timestamp,
+};
 
 /// How the owner of the allocations is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +68,9 @@ pub struct Record {
     pub life: Attempt,
     /// What its task was doing when it was last spoken of.
     pub task: Task,
+    /// When that was said, and under which number: what is asked again after a crash of the owner and was said before it, tells
+    /// nothing new of the task.
+    pub said: (Timestamp, AskId),
     /// Whether its directories were ever made.
     pub is_prepared: bool,
 }
@@ -101,6 +106,13 @@ pub enum Order {
     Exit(String),
     /// Put everything away.
     Stop,
+}
+
+impl Order {
+    /// Whether everything is to be made ready.
+    pub(super) const fn prepares(&self) -> bool {
+        matches!(self, Self::Prepare | Self::Adopt)
+    }
 }
 
 /// What a supervisor answers.
@@ -202,7 +214,7 @@ pub enum AllocationsTimer {
 }
 
 /// The owner of the allocations: one supervisor for each, by ownership (A5, REG-07).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Allocations {
     pub(super) options: AllocationsOptions,
     pub(super) entries: BTreeMap<AllocationId, Entry>,
@@ -212,7 +224,7 @@ pub struct Allocations {
 }
 
 /// One allocation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) record: Record,
     pub(super) status: AllocationStatus,

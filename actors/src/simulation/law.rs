@@ -49,6 +49,7 @@ laws! {
     A2 = "A2": "a task that runs is waited for, and when its time is up the true cause is told and one restart is asked for",
     A3 = "A3": "what is registered answered ready since its present start, one thing is under way at a time, and a change of health is told once",
     A4 = "A4": "what leaves is deregistered once, then calls end, then its files go, and nothing is asked or registered any more",
+    A5 = "A5": "each allocation has one supervisor, one life after the other, which is told all that was said of it in its order, and what one waits for holds up no other",
     I1 = "I1": "there is one instance for each active plugin, the old one retires first and in bounded time, and nothing of a former one counts",
     I2 = "I2": "healthy is said only after everything was read over the connection there is, and what is shown is what is handed out",
     I3 = "I3": "identity and capabilities are read once for each connection, one call at a time, and a round is one probe",

@@ -35,6 +35,8 @@ mod processes;
 
 mod allocation;
 
+mod allocations;
+
 mod supervision;
 
 mod database;
@@ -42,6 +44,9 @@ mod database;
 mod simulator;
 
 pub use allocation::{AllocationBounds, AllocationEvent, AllocationLaws, AllocationWorld, Receipt, Reply};
+pub use allocations::{
+    AllocationsBounds, AllocationsEvent, AllocationsLaws, AllocationsWorld, HostOrder, Memory, SupervisorAct,
+};
 pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};
 pub use drivers::{
     Audience, Conduct, Depot, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversTampers,

@@ -4,7 +4,9 @@
 //! release build: see `docs/simulation.md`.
 
 mod allocation;
+mod allocations;
 mod broken_allocation;
+mod broken_allocations;
 mod broken_database;
 mod broken_drivers;
 mod broken_instances;

@@ -1,0 +1,36 @@
+//! What the owner of the allocations keeps in memory, beyond the reach of a crash of its own.
+
+use super::super::stand_in::Books;
+use crate::allocations::{Allocations, AllocationsChange, AllocationsImage};
+use crate::shell::{Ticket, Written};
+
+/// The records, as the memory of production keeps them.
+#[derive(Debug, Clone, Default)]
+pub struct Memory(AllocationsImage);
+
+impl Memory {
+    /// What an owner is built from.
+    pub(super) fn image(&self) -> AllocationsImage {
+        self.0.clone()
+    }
+
+    /// How many allocations it knows.
+    pub(super) fn len(&self) -> usize {
+        self.0.records.len()
+    }
+}
+
+impl Books<Allocations> for Memory {
+    fn write(&mut self, _: Ticket, change: AllocationsChange) -> Written {
+        match change {
+            AllocationsChange::Keep(allocation, record) => {
+                self.0.last_life = self.0.last_life.max(record.life);
+                self.0.records.insert(allocation, record);
+            }
+            AllocationsChange::Forget(allocation) => {
+                self.0.records.remove(&allocation);
+            }
+        }
+        Written::Now
+    }
+}

@@ -1,0 +1,17 @@
+//! The owner of the supervisors of allocations in the simulation: its laws, and a world so small that every order is tried.
+
+mod laws;
+
+mod event;
+
+mod ending;
+mod hands;
+mod host;
+mod memory;
+mod supervisor;
+mod world;
+
+pub use event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct};
+pub use laws::AllocationsLaws;
+pub use memory::Memory;
+pub use world::AllocationsWorld;
