@@ -32,7 +32,8 @@ impl<A, E> Default for Children<A, E> {
 }
 
 impl<A, E> Children<A, E> {
-    /// Holds one until it ends, which is told in these words then.
+    /// Holds one until it ends, which is told in these words then. No two may ever have the same life, also when their owner is built anew:
+    /// the end of the first would be taken for that of the second.
     pub(crate) fn hold(
         &self,
         life: Attempt,
