@@ -39,7 +39,7 @@ fn every_order_of_falls_of_supervisors_starts_another_that_is_told_what_waits_a5
 #[test]
 fn every_order_of_crashes_of_their_owner_costs_no_supervisor_a5_shell_4() {
     let crashes = AllocationsBounds { orders: 2, crashes: 1, ..NONE };
-    holds("the owner crashes", crashes, AllocationsBounds { orders: 3, leaves: 1, ..crashes });
+    holds("the owner of allocations crashes", crashes, AllocationsBounds { orders: 3, leaves: 1, ..crashes });
     let both = AllocationsBounds { falls: 1, ..crashes };
     holds("both crash", both, AllocationsBounds { leaves: 1, faults: 1, pauses: 1, ..both });
     let successors = AllocationsBounds { orders: 2, leaves: 1, successors: 1, kills: 1, ..NONE };
