@@ -56,6 +56,9 @@ fn every_order_of_two_allocations_keeps_them_apart_a5() {
 fn every_order_of_an_end_of_the_host_leaves_no_supervisor_s3_s4() {
     let stops = AllocationsBounds { orders: 2, faults: 1, stops: EITHER, ..NONE };
     holds("the owner of allocations stops", stops, AllocationsBounds { orders: 3, leaves: 1, ..stops });
+    let succeeded =
+        AllocationsBounds { orders: 2, faults: 1, successors: 1, stops: &[StopMode::Detach], ..NONE };
+    holds("the owner lets go and comes again", succeeded, AllocationsBounds { leaves: 1, ..succeeded });
     let trouble = AllocationsBounds { orders: 1, falls: 1, crashes: 1, stops: EITHER, ..NONE };
     holds("it stops in trouble", trouble, AllocationsBounds { orders: 2, ..trouble });
 }

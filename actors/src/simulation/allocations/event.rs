@@ -23,7 +23,7 @@ pub struct AllocationsBounds {
     pub news: u8,
     /// How many steps of the owner crash.
     pub crashes: u8,
-    /// How often the owner ends by force, and another one takes its place with the same memory.
+    /// How often the owner ends by force, or has let go of everything, and another one takes its place with the same memory.
     pub successors: u8,
     /// How often the host is killed.
     pub kills: u8,
@@ -146,7 +146,7 @@ pub enum AllocationsEvent {
     Pass,
     /// The next step of the owner crashes.
     Crash,
-    /// The owner ends by force, its supervisors are let go, and another owner takes its place.
+    /// The owner ends by force and its supervisors are let go, or they are already, and another owner takes its place.
     Succeed,
     /// The host is killed, and starts again.
     Kill,

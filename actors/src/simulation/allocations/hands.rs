@@ -79,7 +79,7 @@ impl Hands {
     /// Its owner is gone, and takes all supervisors along; the registry keeps what it knows.
     pub(super) fn let_go(&mut self) {
         for post in &mut self.posts {
-            (post.supervisor, post.is_excused) = (None, post.is_registered);
+            post.supervisor = None;
             post.answers.clear();
             post.news.clear();
         }

@@ -343,10 +343,13 @@ impl Witness<Allocations> for AllocationsLaws {
                 Effect::Persist(AllocationsChange::Keep(allocation, record)) => {
                     self.kept(allocation, record.task, effects);
                 }
-                Effect::Persist(AllocationsChange::Forget(_))
-                | Effect::StartTimer(..)
-                | Effect::CancelTimer(_)
-                | Effect::Stop(_) => {}
+                // A host that lets go of all tells nobody that they are gone.
+                Effect::Persist(AllocationsChange::Forget(allocation)) => {
+                    if self.ending == Some(StopMode::Detach) {
+                        self.known.remove(allocation);
+                    }
+                }
+                Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
             }
         }
         self.check(input, effects);

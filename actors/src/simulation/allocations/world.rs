@@ -224,10 +224,11 @@ impl AllocationsWorld {
         Ok(())
     }
 
-    /// Another owner takes the place of one that ended by force, a moment later.
+    /// Another owner takes the place of one that ended by force or let go of everything, a moment later.
     fn succeed(&mut self) {
         self.hands.let_go();
         self.unanswered.clear();
+        self.stopped = None;
         self.now = self.now + Duration::from_millis(1);
         let (memory, mut laws) = (self.owner.books.clone(), self.owner.witness.clone());
         laws.succeed();
@@ -267,8 +268,9 @@ impl AllocationsWorld {
 
 impl World for AllocationsWorld {
     fn events(&self) -> Vec<AllocationsEvent> {
+        let may_succeed = self.left.successors > 0 && self.stopped != Some(StopMode::Stop);
         if self.owner.has_ended() {
-            return Vec::new();
+            return may_succeed.then_some(AllocationsEvent::Succeed).into_iter().collect();
         }
         let mut events = Vec::new();
         for (place, post) in self.hands.posts.iter().enumerate() {
@@ -280,12 +282,11 @@ impl World for AllocationsWorld {
             events.extend((!post.news.is_empty()).then_some(AllocationsEvent::News(place)));
         }
         let has_endings = self.await_endings.is_some() && self.hands.has_endings();
-        let is_going_on = self.stopped.is_none();
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
         maybe(has_endings, AllocationsEvent::Endings);
         maybe(self.left.pauses > 0 && self.due().is_some(), AllocationsEvent::Pass);
         maybe(self.left.crashes > 0 && !self.owner.is_fuse_lit(), AllocationsEvent::Crash);
-        maybe(self.left.successors > 0 && is_going_on, AllocationsEvent::Succeed);
+        maybe(may_succeed && self.stopped.is_none(), AllocationsEvent::Succeed);
         maybe(self.left.kills > 0, AllocationsEvent::Kill);
         events.extend(self.left.stops.iter().map(|mode| AllocationsEvent::Stop(*mode)));
         events
