@@ -150,19 +150,16 @@ impl Company {
         }
     }
 
-    /// A call comes back at its deadline, which may be that of a later one than was planned for.
+    /// A call comes back at its deadline, which may be that of a later one than was planned for; and there may be another one like it.
     fn family_hangs(&mut self, number: usize, task: Task) {
         let moment = self.moment();
-        match self.family.deadline_of(number, task) {
-            Some(at) if at > moment.now => {
-                let what = of(number, FamilyDoing::Return(task, Reply::Late));
-                self.signals.push(Signal::Due(what, at));
-            }
-            Some(_) | None => {
-                self.family.returns(moment, number, task, Reply::Late);
-                // One that has ended meanwhile was not killed at the deadline: it comes back as it is.
-                self.family.returns(moment, number, task, Reply::Good);
-            }
+        if self.family.deadline_of(number, task).is_none_or(|at| at <= moment.now) {
+            self.family.returns(moment, number, task, Reply::Late);
+            // One that has ended meanwhile was not killed at the deadline: it comes back as it is.
+            self.family.returns(moment, number, task, Reply::Good);
+        }
+        if let Some(at) = self.family.deadline_of(number, task) {
+            self.signals.push(Signal::Due(of(number, FamilyDoing::Return(task, Reply::Late)), at));
         }
     }
 

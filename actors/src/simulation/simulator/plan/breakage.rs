@@ -28,8 +28,10 @@ impl Plan {
         if company.curtain != Curtain::Up {
             return None;
         }
+        if let Some(end) = self.host_ends(company) {
+            return Some(end);
+        }
         let plugin = self.chance.place(company.cast.halves());
-        let waiting = u64::try_from(company.registry.books.waiting()).unwrap_or(0);
         let drivers = company.depot.drivers();
         let driver = self.chance.place(drivers);
         if drivers > 0
@@ -64,16 +66,16 @@ impl Plan {
                 _ => Happening::Driver(driver, DriverDoing::FallEventor),
             });
         }
-        if self.does(Fault::Crash, 4) {
+        self.does(Fault::Crash, 4).then(|| {
             let number = u8::try_from(self.chance.below(company.family.len() as u64)).unwrap_or(0);
-            return Some(Happening::Family(number, FamilyDoing::Crash));
-        }
-        self.host_ends(waiting, company)
+            Happening::Family(number, FamilyDoing::Crash)
+        })
     }
 
     /// The host is killed, or told to stop.
-    fn host_ends(&mut self, waiting: u64, company: &Company) -> Option<Happening> {
-        if self.does(Fault::KillHost, 20) {
+    fn host_ends(&mut self, company: &Company) -> Option<Happening> {
+        if self.does(Fault::KillHost, 30) {
+            let waiting = u64::try_from(company.registry.books.waiting()).unwrap_or(0);
             let of_processes = u64::try_from(company.workshop.estate.waiting()).unwrap_or(0);
             let [reached, of_processes] = [waiting, of_processes]
                 .map(|waiting| u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0));

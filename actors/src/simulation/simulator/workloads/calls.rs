@@ -96,13 +96,14 @@ impl Company {
     }
 
     fn workload_answers(&mut self, place: usize, answer: &AllocationAnswer) {
-        let moment = self.moment();
+        let (moment, is_up) = (self.moment(), self.is_up());
         let workload = &mut self.workloads.all[place];
         match answer {
             AllocationAnswer::MakeReady(Ok(_)) => (workload.is_prepared, workload.is_ready) = (true, true),
-            // What could not be prepared the first time goes again, unless it runs all the same.
+            // What could not be prepared the first time goes again, unless it runs all the same, or leaves in order anyway.
             AllocationAnswer::MakeReady(Err(_)) => {
-                if let Seat::Taken(supervisor) = &mut workload.seat
+                if is_up
+                    && let Seat::Taken(supervisor) = &mut workload.seat
                     && !workload.is_prepared
                     && workload.owner.task == Task::NotStarted
                 {
