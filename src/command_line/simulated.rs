@@ -302,7 +302,13 @@ mod tests {
 
     #[test]
     fn a_supervisor_that_starts_is_no_host_and_a_read_that_fails_is_trouble() {
-        let marks = drawn(&["start s0  # 1.0", "load Full after=3  # 1.0", "deliver report d0  # 1.1"]);
+        let lines = [
+            "start s0  # 1.0",
+            "load Full after=3  # 1.0",
+            "deliver report d0  # 1.1",
+            "  drivers: News(1, Gone)",
+        ];
+        let marks = drawn(&lines);
         assert_eq!(marks[0], sign(OUTSIDE, "start s0", Sign::News));
         assert_eq!(marks[1], sign("disk", "load Full after=3", Sign::Trouble));
         assert_eq!(marks[2], sign("drivers", "deliver report d0", Sign::News));
