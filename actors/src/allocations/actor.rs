@@ -270,16 +270,7 @@ pub struct AllocationsMemory(Rc<RefCell<AllocationsImage>>);
 
 impl Store<Allocations> for AllocationsMemory {
     fn write(&mut self, _ticket: Ticket, change: AllocationsChange) -> Written {
-        let mut image = self.0.borrow_mut();
-        match change {
-            AllocationsChange::Keep(allocation, record) => {
-                image.last_life = image.last_life.max(record.life);
-                image.records.insert(allocation, record);
-            }
-            AllocationsChange::Forget(allocation) => {
-                image.records.remove(&allocation);
-            }
-        }
+        self.0.borrow_mut().take(change);
         Written::Now
     }
 

@@ -13,7 +13,8 @@ use crate::vocabulary::{AllocationId, Attempt, TaskName};
 /// Asks, before every start of the task, for what it needs. The first one brings the allocation's supervisor into being; a
 /// dead socket of a former run is removed, a live one is refused (SEC-02).
 ///
-/// When the first one fails, the allocation is let go of. If its task was said to have started without waiting for the answer, it
+/// When the first one fails, the allocation is let go of, unless that is since its supervisor was given up after too many crashes:
+/// then it stays known until it is prepared again or stopped. If its task was said to have started without waiting for the answer, it
 /// is seen out as by [`StopAllocation`], since it may be registered by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrepareAllocation {

@@ -150,6 +150,10 @@ impl Allocations {
         effects: &mut Effects<Self>,
     ) {
         let Some(entry) = self.entries.get(allocation) else { return };
+        // A task that is said to run while its preparation is told anew was started behind that: whoever listens may be it, and
+        // is welcome.
+        let is_started = order == Order::Prepare && entry.record.task == Task::Running;
+        let order = if is_started { Order::Adopt } else { order };
         let life = entry.record.life;
         let key = CallKey { generation: Generation::default(), attempt: life };
         let call = AllocationsCall::Tell { allocation: allocation.clone(), life, ask, order };
@@ -167,6 +171,14 @@ impl Allocations {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         // Its supervisor has crashed over it or before it, and the next one is told again.
         let Ok(answer) = answer else { return };
+        if let OrderAnswer::Stopped(report) = answer {
+            // Whoever asked, if anybody did, hears it when the supervisor has ended, which takes a moment or, should it owe
+            // something, long.
+            entry.leaving = Leaving::Stopping(Some(report.clone()));
+            self.bid_farewell(allocation, moment, effects);
+            self.conclude(allocation, moment, effects);
+            return;
+        }
         let Some(at) = entry.orders.iter().position(|(id, _)| *id == ask) else { return };
         match answer {
             // Who is stopping refuses it because of that, and puts everything away before it goes.
@@ -194,12 +206,8 @@ impl Allocations {
                 let Some((id, order)) = entry.orders.remove(at) else { return };
                 noted(id, &order, effects);
             }
-            // Whoever asked hears it when the supervisor has ended, which takes a moment or, should it owe something, long.
-            OrderAnswer::Stopped(report) => {
-                entry.leaving = Leaving::Stopping(Some(report.clone()));
-                self.bid_farewell(allocation, moment, effects);
-                self.conclude(allocation, moment, effects);
-            }
+            // It was heard above.
+            OrderAnswer::Stopped(_) => {}
         }
     }
 }

@@ -84,6 +84,21 @@ pub struct AllocationsImage {
     pub last_life: Attempt,
 }
 
+impl AllocationsImage {
+    /// Takes a change in.
+    pub(crate) fn take(&mut self, change: AllocationsChange) {
+        match change {
+            AllocationsChange::Keep(allocation, record) => {
+                self.last_life = self.last_life.max(record.life);
+                self.records.insert(allocation, record);
+            }
+            AllocationsChange::Forget(allocation) => {
+                self.records.remove(&allocation);
+            }
+        }
+    }
+}
+
 /// One change of the records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllocationsChange {

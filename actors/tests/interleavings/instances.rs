@@ -44,7 +44,11 @@ fn every_order_of_late_answers_and_a_stop_begins_nothing_new_i6_s4() {
 
 #[test]
 fn every_order_of_crashes_of_either_side_ends_well_reg_08() {
-    holds("crashes", InstancesBounds { crashes: 1, ..ONE }, InstancesBounds { crashes: 1, ..TWO });
+    holds(
+        "an instance crashes",
+        InstancesBounds { crashes: 1, ..ONE },
+        InstancesBounds { crashes: 1, ..TWO },
+    );
     holds(
         "crashes and a stop",
         InstancesBounds { crashes: 1, stops: true, ..ONE },

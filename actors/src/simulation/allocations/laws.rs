@@ -53,6 +53,15 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Whether this is to be told for what was said under that number. Where a task was started behind its preparation, whoever
+    /// listens may be that, and is welcome; nobody else is.
+    fn is_order(&self, ask: AskId, order: &Order) -> bool {
+        match self.orders.get(&ask) {
+            Some(Order::Prepare) if self.task == Task::Running => *order == Order::Adopt,
+            said => said == Some(order),
+        }
+    }
+
     fn new(spec: &AllocationSpec) -> Self {
         Self {
             spec: Arc::new(spec.clone()),
@@ -221,9 +230,10 @@ impl AllocationsLaws {
             Some(format!("life {life} of {allocation} is told {order:?}, and is over"))
         } else if ask == NOBODY {
             // What was answered is told anew behind what was said before it.
-            let is_so = (order, known.task) == (&Order::Start, Task::Running) || *order == Order::Stop;
+            let is_so =
+                matches!((order, known.task), (Order::Start, Task::Running) | (Order::Stop, Task::Leaving));
             (!is_so).then(|| format!("{order:?} is told of {allocation}, and nobody said so"))
-        } else if known.orders.get(&ask) != Some(order) {
+        } else if !known.is_order(ask, order) {
             Some(format!("{order:?} is told of {allocation}, which was not said or is answered"))
         } else if ask <= known.told {
             Some(format!("{order:?} is told of {allocation} twice, or behind what came later"))

@@ -22,15 +22,7 @@ impl Memory {
 
 impl Books<Allocations> for Memory {
     fn write(&mut self, _: Ticket, change: AllocationsChange) -> Written {
-        match change {
-            AllocationsChange::Keep(allocation, record) => {
-                self.0.last_life = self.0.last_life.max(record.life);
-                self.0.records.insert(allocation, record);
-            }
-            AllocationsChange::Forget(allocation) => {
-                self.0.records.remove(&allocation);
-            }
-        }
+        self.0.take(change);
         Written::Now
     }
 }
