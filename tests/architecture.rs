@@ -222,6 +222,7 @@ const PURE: &[&str] = &[
     "actors/src/simulation/allocations/event.rs",
     "actors/src/simulation/allocations/hands.rs",
     "actors/src/simulation/allocations/host.rs",
+    "actors/src/simulation/allocations/known.rs",
     "actors/src/simulation/allocations/laws.rs",
     "actors/src/simulation/allocations/memory.rs",
     "actors/src/simulation/allocations/mod.rs",

@@ -3,7 +3,7 @@
 use super::super::law::Law;
 use super::super::witness::{Violation, cry};
 use super::event::name;
-use super::laws::Known;
+use super::known::Known;
 use super::world::{AllocationsWorld, allocation};
 use crate::allocation::Task;
 use crate::shell::StopMode;

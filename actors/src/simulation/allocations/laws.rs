@@ -1,20 +1,17 @@
 //! The laws of the owner of the allocations, against a plain list of what the host has said of each and has not had answered.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::super::law::Law;
 use super::super::witness::{Verdict, Witness};
-use crate::allocation::{AllocationConfig, AllocationSpec, Task};
+use super::known::{Known, NOBODY};
+use crate::allocation::{AllocationConfig, Task};
 use crate::allocations::{
     Allocations, AllocationsAnswer, AllocationsAsk, AllocationsCall, AllocationsChange, AllocationsNews,
     AllocationsOutcome, Order,
 };
 use crate::shell::{AskId, Effect, Input, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Health, Moment};
-
-/// What was answered already is told anew under this number.
-const NOBODY: AskId = AskId::new(0);
 
 /// Sees everything that the owner of the allocations does.
 #[derive(Debug, Clone, Default)]
@@ -26,71 +23,6 @@ pub struct AllocationsLaws {
     pub(super) abandoned: BTreeSet<AllocationId>,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
-}
-
-/// What is known of one allocation.
-#[derive(Debug, Clone)]
-pub(super) struct Known {
-    spec: Arc<AllocationSpec>,
-    /// What its task does, by what the host has said.
-    pub(super) task: Task,
-    /// The health that was told last.
-    health: Health,
-    /// The present life of its supervisor.
-    pub(super) life: Attempt,
-    /// Whether that has ended, and its owner has heard so.
-    pub(super) is_down: bool,
-    /// Whether it crashed too often.
-    pub(super) is_given_up: bool,
-    /// What was taken and not answered.
-    orders: BTreeMap<AskId, Order>,
-    /// The last order that was ever taken.
-    noted: AskId,
-    /// The last order that the present supervisor was told of.
-    told: AskId,
-    /// How many it was told of since it was started.
-    told_ever: usize,
-}
-
-impl Known {
-    /// Whether this is to be told for what was said under that number. Where a task was started behind its preparation, whoever
-    /// listens may be that, and is welcome; nobody else is.
-    fn is_order(&self, ask: AskId, order: &Order) -> bool {
-        match self.orders.get(&ask) {
-            Some(Order::Prepare) if self.task == Task::Running => *order == Order::Adopt,
-            said => said == Some(order),
-        }
-    }
-
-    fn new(spec: &AllocationSpec) -> Self {
-        Self {
-            spec: Arc::new(spec.clone()),
-            task: Task::NotStarted,
-            health: Health::Starting,
-            life: Attempt::default(),
-            is_down: true,
-            is_given_up: false,
-            orders: BTreeMap::new(),
-            noted: NOBODY,
-            told: NOBODY,
-            told_ever: 0,
-        }
-    }
-
-    /// What is asked again after a crash was said before all that came since, and says nothing new of the task.
-    fn takes(&mut self, id: AskId, order: &Order) {
-        if id > self.noted {
-            self.noted = id;
-            self.task = match (self.task, order) {
-                (Task::Leaving, _) | (_, Order::Stop) => Task::Leaving,
-                (_, Order::Start) => Task::Running,
-                (_, Order::Exit(_)) => Task::Exited,
-                (Task::NotStarted, Order::Prepare | Order::Adopt) => Task::NotStarted,
-                (Task::Running | Task::Exited, Order::Prepare | Order::Adopt) => Task::Exited,
-            };
-        }
-        self.orders.insert(id, order.clone());
-    }
 }
 
 impl AllocationsLaws {

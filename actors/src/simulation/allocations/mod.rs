@@ -1,5 +1,6 @@
 //! The owner of the supervisors of allocations in the simulation: its laws, and a world so small that every order is tried.
 
+mod known;
 mod laws;
 
 mod event;
