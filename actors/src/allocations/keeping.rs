@@ -66,6 +66,12 @@ impl Entry {
         self.record.task == Task::Running && waits(Order::prepares) && !waits(|order| *order == Order::Start)
     }
 
+    /// Takes an order out that waits for its answer.
+    pub(super) fn take_order(&mut self, ask: AskId) -> Option<Order> {
+        let at = self.orders.iter().position(|(id, _)| *id == ask)?;
+        self.orders.remove(at).map(|(_, order)| order)
+    }
+
     /// Whether it has never been prepared, and this order was the last hope of that.
     pub(super) fn is_hopeless(&self, ask: AskId) -> bool {
         let mut others = self.orders.iter().filter(|(id, _)| *id != ask);

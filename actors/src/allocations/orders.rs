@@ -171,43 +171,39 @@ impl Allocations {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         // Its supervisor has crashed over it or before it, and the next one is told again.
         let Ok(answer) = answer else { return };
-        if let OrderAnswer::Stopped(report) = answer {
-            // Whoever asked, if anybody did, hears it when the supervisor has ended, which takes a moment or, should it owe
-            // something, long.
-            entry.leaving = Leaving::Stopping(Some(report.clone()));
-            self.bid_farewell(allocation, moment, effects);
-            self.conclude(allocation, moment, effects);
-            return;
-        }
-        let Some(at) = entry.orders.iter().position(|(id, _)| *id == ask) else { return };
         match answer {
             // Who is stopping refuses it because of that, and puts everything away before it goes.
             OrderAnswer::Prepared(Err(error)) if entry.is_hopeless(ask) => {
-                let Some((id, order)) = entry.orders.remove(at) else { return };
-                self.turn_away(allocation, (id, order), error.clone(), moment, effects);
+                let Some(order) = entry.take_order(ask) else { return };
+                self.turn_away(allocation, (ask, order), error.clone(), moment, effects);
             }
             OrderAnswer::Prepared(prepared) => {
-                let Some((id, order)) = entry.orders.remove(at) else { return };
+                let Some(order) = entry.take_order(ask) else { return };
                 if prepared.is_ok() && !entry.record.is_prepared {
                     entry.record.is_prepared = true;
                     effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
                 }
                 match prepared {
                     Ok(context) if order == Order::Adopt => {
-                        effects.reply(id, AllocationsAnswer::AdoptAllocation(Ok(context.clone())));
+                        effects.reply(ask, AllocationsAnswer::AdoptAllocation(Ok(context.clone())));
                     }
                     Ok(context) => {
-                        effects.reply(id, AllocationsAnswer::PrepareAllocation(Ok(context.clone())));
+                        effects.reply(ask, AllocationsAnswer::PrepareAllocation(Ok(context.clone())));
                     }
-                    Err(error) => refuse(id, &order, error.clone(), effects),
+                    Err(error) => refuse(ask, &order, error.clone(), effects),
                 }
             }
             OrderAnswer::Noted => {
-                let Some((id, order)) = entry.orders.remove(at) else { return };
-                noted(id, &order, effects);
+                let Some(order) = entry.take_order(ask) else { return };
+                noted(ask, &order, effects);
             }
-            // It was heard above.
-            OrderAnswer::Stopped(_) => {}
+            // Whoever asked, if anybody did, hears it when the supervisor has ended, which takes a moment or, should it owe
+            // something, long.
+            OrderAnswer::Stopped(report) => {
+                entry.leaving = Leaving::Stopping(Some(report.clone()));
+                self.bid_farewell(allocation, moment, effects);
+                self.conclude(allocation, moment, effects);
+            }
         }
     }
 }

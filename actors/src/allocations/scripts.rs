@@ -61,16 +61,18 @@ impl Stage {
 
     fn perform(&mut self, effect: Effect<Allocations>, told: &mut String) {
         match effect {
-            Effect::Persist(AllocationsChange::Keep(allocation, record)) => {
-                self.image.last_life = self.image.last_life.max(record.life);
-                let prepared = if record.is_prepared { ", prepared" } else { "" };
-                let line = writeln!(told, "on disk: {allocation} life {}{prepared}", record.life);
-                self.image.records.insert(allocation, record);
+            Effect::Persist(change) => {
+                let line = match &change {
+                    AllocationsChange::Keep(allocation, record) => {
+                        let prepared = if record.is_prepared { ", prepared" } else { "" };
+                        writeln!(told, "on disk: {allocation} life {}{prepared}", record.life)
+                    }
+                    AllocationsChange::Forget(allocation) => {
+                        writeln!(told, "on disk: {allocation} no more")
+                    }
+                };
+                self.image.take(change);
                 line
-            }
-            Effect::Persist(AllocationsChange::Forget(allocation)) => {
-                self.image.records.remove(&allocation);
-                writeln!(told, "on disk: {allocation} no more")
             }
             Effect::Reply(id, AllocationsAnswer::AllocationReported(())) => {
                 self.waiting.remove(&id);
