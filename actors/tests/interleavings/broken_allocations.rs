@@ -10,7 +10,7 @@ use callboard_actors::simulation::{
     AllocationsBounds, AllocationsWorld, Law, Mishears, Misreads, Spoil, Spoils, Tamper,
 };
 
-use crate::{tampered_is_found_out, without};
+use crate::{changed, tampered_is_found_out, without};
 
 const STARTED: AllocationsBounds = AllocationsBounds { orders: 2, ..AllocationsBounds::NONE };
 const FALLEN: AllocationsBounds = AllocationsBounds { falls: 1, pauses: 1, ..STARTED };
@@ -44,13 +44,12 @@ fn an_owner_that_starts_a_supervisor_beside_the_one_there_is_breaks_a5() {
 
 #[test]
 fn an_owner_that_bears_a_supervisor_without_what_its_task_does_breaks_a5() {
-    spoiled(Law::A5, FALLEN, |_, mut effects| {
-        for effect in &mut effects {
+    spoiled(Law::A5, FALLEN, |_, effects| {
+        changed(effects, |effect| {
             if let Effect::Call { call: AllocationsCall::Start { config, .. }, .. } = effect {
                 config.task = Task::NotStarted;
             }
-        }
-        effects
+        })
     });
 }
 
@@ -116,16 +115,15 @@ fn an_owner_that_calls_an_allocation_stopped_at_once_breaks_a5() {
 #[test]
 fn an_owner_that_lets_a_registered_one_go_since_it_could_not_be_prepared_breaks_a5() {
     let failing = AllocationsBounds { faults: 1, ..STARTED };
-    spoiled(Law::A5, failing, |input, mut effects| {
-        for effect in &mut effects {
+    spoiled(Law::A5, failing, |input, effects| {
+        changed(effects, |effect| {
             if let (Input::Returned { .. }, Effect::Call { call, .. }) = (input, effect)
                 && let AllocationsCall::Tell { allocation, life, order: Order::Stop, .. } = call
             {
                 let (allocation, life) = (allocation.clone(), *life);
                 *call = AllocationsCall::End { allocation, life, mode: StopMode::Detach };
             }
-        }
-        effects
+        })
     });
 }
 
