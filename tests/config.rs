@@ -356,6 +356,36 @@ fn a_name_too_long_for_its_log_file_is_refused() {
 }
 
 #[test]
+fn a_config_for_a_plugin_nests_so_deep_and_no_deeper() {
+    let task = "data_dir = '/d'\n[[driver]]\nname = 'exec'\n[[task]]\nname = 't'\ndriver = 'exec'\n";
+    let lists = |depth: usize| format!("{task}config.a = {}{}", "[".repeat(depth), "]".repeat(depth));
+    parse(&lists(65)).expect("the innermost list is 64 lists deep");
+    assert_eq!(complaints(&lists(66)), ["host.toml:7:77: `config` nests deeper than 64"]);
+    let tables = |depth: usize| format!("{task}config = {}1{}", "{ a = ".repeat(depth), "}".repeat(depth));
+    parse(&tables(65)).expect("what is in the innermost table is 64 tables deep");
+    assert_eq!(complaints(&tables(66)), ["host.toml:7:406: `config` nests deeper than 64"]);
+}
+
+#[test]
+fn a_user_has_a_name_that_can_be_one() {
+    let task = |user: &str| {
+        format!(
+            "data_dir = '/d'\n[[driver]]\nname = 'exec'\n[[task]]\nname = 't'\ndriver = 'exec'\nuser = \"{user}\""
+        )
+    };
+    let longest = "u".repeat(256);
+    assert_eq!(parse(&task(&longest)).expect("nothing is wrong with it").tasks[0].user, longest);
+    for wrong in ["u".repeat(257), "a\\u0007b".to_owned()] {
+        let complaints = complaints(&task(&wrong));
+        assert_eq!(complaints.len(), 1, "{complaints:?}");
+        assert!(
+            complaints[0].ends_with("cannot be a user; give a name of at most 256 bytes"),
+            "{complaints:?}"
+        );
+    }
+}
+
+#[test]
 fn a_file_that_is_not_there_is_named() {
     let error = Config::load(Path::new("/nowhere/host.toml")).expect_err("it is not there");
     assert!(matches!(error, ConfigError::Unreadable { .. }));

@@ -107,5 +107,7 @@ mod tests {
         assert_eq!(Place::of(text, offset), Place { line: 2, column: 9 });
         assert_eq!(Place::of(text, 0), Place { line: 1, column: 1 });
         assert_eq!(Place::of(text, 999), Place { line: 2, column: 10 });
+        let within = text.find('ö').expect("it is there") + 1;
+        assert_eq!(Place::of(text, within), Place { line: 2, column: 6 }, "no character has a middle");
     }
 }

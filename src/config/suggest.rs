@@ -45,4 +45,12 @@ mod tests {
         assert_eq!(nearest("restrat", &known), Some("restart"));
         assert_eq!(nearest("colour", &known), None);
     }
+    #[test]
+    fn each_letter_put_in_taken_out_or_exchanged_is_one_edit() {
+        for (from, to, count) in
+            [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("abc", "axc", 1), ("kitten", "sitting", 3)]
+        {
+            assert_eq!((edits(from, to), edits(to, from)), (count, count), "{from} and {to}");
+        }
+    }
 }

@@ -142,6 +142,8 @@ mod tests {
     fn neither_environment_nor_configuration_of_a_driver_is_kept_p6() {
         let with = kept("name = 'raw'\nenv = { TOKEN = 'canary-7' }\nconfig = { token = 'canary-8' }");
         assert!(with.had_more && !kept("name = 'raw'").had_more);
+        assert!(kept("name = 'raw'\nenv = { A = 'b' }").had_more);
+        assert!(kept("name = 'raw'\nconfig = { a = 1 }").had_more);
         let row = encode(&KeptRow(with));
         assert!(!row.windows(7).any(|window| window == b"canary-"));
     }

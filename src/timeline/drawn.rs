@@ -356,9 +356,10 @@ mod tests {
         let later = at(1_500, said("a", "registry", "Register a"));
         let expected = ["registry closes 7", "registry opens 7", "1.4 s later", "Register a"];
         assert_eq!(drawn(&[closed.clone(), opened.clone(), later.clone()]), expected);
-        let meanwhile = [at(700, said("a", "registry", "soon")), at(1_400, said("a", "b", "something else"))];
+        let meanwhile = [at(700, said("a", "registry", "soon")), at(900, said("a", "b", "something else"))];
+        let just = at(2 + PAUSE_MIN_MS, said("a", "registry", "Register a"));
         let expected = ["soon", "registry closes 7", "registry opens 7", "something else", "Register a"];
-        let lines = [&[closed.clone(), opened][..], &meanwhile, std::slice::from_ref(&later)].concat();
+        let lines = [&[closed.clone(), opened][..], &meanwhile, &[just]].concat();
         assert_eq!(drawn(&lines), expected, "a second after the gate opened");
         let expected = ["Register a", "registry closes 7", "1.4 s later", "registry opens 7"];
         assert_eq!(drawn(&[closed, at(1_500, opens("registry", 7)), later]), expected);

@@ -149,6 +149,7 @@ mod tests {
             &mut DriversTeller::default(),
             vec![
                 report(DriverStage::Recalling, NoAnswerYet, None, ""),
+                report(DriverStage::Recalling, NoAnswerYet, None, "its record is looked for"),
                 report(DriverStage::Launching, NoAnswerYet, None, ""),
                 report(DriverStage::Connecting, NoAnswerYet, Some(7), ""),
                 report(DriverStage::Watching, Healthy, Some(7), ""),
@@ -179,5 +180,14 @@ mod tests {
         let found = report(DriverStage::Connecting, DriverHealth::NoAnswerYet, Some(7), "");
         let lines = told(&mut DriversTeller::default(), vec![DriverReport { is_adopted: true, ..found }]);
         assert_eq!(lines[0], "driver exec → drivers: still here: found again as process 7");
+    }
+    #[test]
+    fn what_is_told_of_a_driver_carries_its_generation_if_it_has_one() {
+        let found = report(DriverStage::Connecting, DriverHealth::NoAnswerYet, Some(7), "");
+        for (number, told) in [(0, None), (3, Some(Generation::new(3)))] {
+            let found = DriverReport { generation: Generation::new(number), ..found.clone() };
+            let lines = DriversTeller::default().retell(&DriversNews::Reported(found));
+            assert!(lines.iter().all(|(_, line)| line.generation == told) && lines.len() == 2, "{lines:?}");
+        }
     }
 }

@@ -99,6 +99,7 @@ fn turn(task: &TaskReport, before: Option<&TaskReport>) -> Option<(Rank, Line)> 
 #[cfg(test)]
 mod tests {
     use callboard_actors::driver::Folded;
+    use callboard_actors::driver::client::{TaskEnd, TaskExit};
     use callboard_actors::vocabulary::{DriverName, Timestamp};
 
     use super::*;
@@ -157,5 +158,16 @@ mod tests {
                 "tasks → everyone: web is ended: exited with code 0",
             ]
         );
+    }
+    #[test]
+    fn a_task_that_runs_is_stopped_and_one_that_has_ended_forgotten() {
+        let end = TaskExit { end: TaskEnd::Exited(0), oom_killed: false };
+        for (exit, told) in [(None, "stop web"), (Some((end, Timestamp::default())), "forget web")] {
+            let mut teller = TasksTeller::default();
+            teller.retell(&TasksNews::TaskChanged(Box::new(report(TaskPhase::Running, &[]))));
+            let stopping = TaskReport { exit, ..report(TaskPhase::Stopping, &[]) };
+            let lines = teller.retell(&TasksNews::TaskChanged(Box::new(stopping)));
+            assert_eq!(lines.iter().map(|(_, line)| &*line.message).collect::<Vec<_>>(), [told]);
+        }
     }
 }

@@ -43,3 +43,37 @@ fn tell<R: Retell<News: 'static>>(teller: &mut R, news: &dyn Any) -> Option<Vec<
     let lines = teller.retell(news.downcast_ref()?);
     Some(lines.into_iter().map(|(_, line)| line).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use callboard_actors::registry::{Entry, Standing};
+    use callboard_actors::vocabulary::{
+        AllocationId, PluginKey, PluginName, PluginType, Registration, RegistrationNumber, SocketPath,
+        Timestamp,
+    };
+
+    use super::*;
+
+    #[test]
+    fn what_was_found_on_disk_is_told_at_the_beginning() {
+        let registration = Registration {
+            plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
+            allocation: AllocationId::new("a").unwrap(),
+            socket: SocketPath::new("/run/a.sock").unwrap(),
+            provider: None,
+            version: None,
+            options: Arc::default(),
+        };
+        let entry = Entry {
+            number: RegistrationNumber::new(1),
+            registration: Arc::new(registration),
+            standing: Standing::Provisional,
+            since: Timestamp::default(),
+        };
+        let lines = Teller::default().begin(&RegistryView { entries: vec![entry], active: vec![] });
+        let told: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
+        assert_eq!(told, ["restored in its place, not confirmed yet"]);
+    }
+}

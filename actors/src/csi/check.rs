@@ -182,5 +182,10 @@ mod tests {
     fn a_fault_shows_a_short_excerpt_and_never_the_whole_c011() {
         let fault = malformed("C030", "name", &format!("\n{}", "é".repeat(1 << 20)), "a domain name");
         assert!(fault.to_string().len() < 200, "{fault}");
+        let Problem::Malformed { excerpt, .. } = malformed("C030", "name", &"x".repeat(65), "a name").problem
+        else {
+            panic!("it is malformed");
+        };
+        assert_eq!(excerpt, quoted(&"x".repeat(64)));
     }
 }

@@ -173,6 +173,7 @@ mod tests {
             (3, "SIGQUIT"),
             (4, "SIGILL"),
             (6, "SIGABRT"),
+            (7, "SIGBUS"),
             (8, "SIGFPE"),
             (9, "SIGKILL"),
             (11, "SIGSEGV"),

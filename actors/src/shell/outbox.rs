@@ -119,3 +119,58 @@ impl<T> Place<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn released(outbox: &mut Outbox<&'static str>) -> Vec<&'static str> {
+        std::iter::from_fn(|| outbox.pop_released()).collect()
+    }
+
+    /// Three gates, and one thing before, between and behind them.
+    fn outbox() -> Outbox<&'static str> {
+        let mut outbox = Outbox::default();
+        outbox.push("a");
+        for (gate, thing) in [(3, "b"), (5, "c"), (7, "d")] {
+            outbox.close_gate(gate);
+            outbox.push(thing);
+        }
+        outbox
+    }
+
+    #[test]
+    fn what_waits_leaves_in_its_order_as_far_as_the_disk_has_got() {
+        let mut outbox = outbox();
+        assert_eq!(released(&mut outbox), ["a"]);
+        outbox.settle(4);
+        assert_eq!(released(&mut outbox), ["b"]);
+        outbox.settle(1);
+        assert_eq!(released(&mut outbox), [""; 0], "the disk does not go back");
+        outbox.settle(5);
+        assert_eq!(released(&mut outbox), ["c"]);
+        assert!(outbox.is_waiting() && !outbox.is_empty());
+        outbox.settle(7);
+        assert_eq!(released(&mut outbox), ["d"]);
+        assert!(!outbox.is_waiting() && outbox.is_empty());
+    }
+
+    #[test]
+    fn a_write_that_fails_takes_along_what_is_behind_it_and_no_more() {
+        let mut outbox = outbox();
+        assert_eq!(outbox.take_behind(7), ["d"]);
+        outbox.settle(5);
+        assert_eq!(released(&mut outbox), ["a", "b", "c"]);
+        assert!(!outbox.is_waiting() && outbox.is_empty(), "its gate is gone with it");
+    }
+
+    #[test]
+    fn what_is_not_to_leave_any_more_leaves_its_gates_standing() {
+        let mut outbox = outbox();
+        outbox.retain(|thing| *thing == "c");
+        assert_eq!(released(&mut outbox), [""; 0]);
+        assert!(outbox.is_waiting());
+        assert_eq!(outbox.take_all(), ["c"]);
+        assert!(!outbox.is_waiting() && outbox.is_empty());
+    }
+}

@@ -202,6 +202,10 @@ impl Stage {
         args: &mut ArgumentConsumer<'_>,
         is_late: bool,
     ) -> Result<String, Box<dyn Error>> {
+        if args.next_pos() == Some("lost") {
+            let lost = CallLost::DeadlineExceeded(Duration::from_secs(10));
+            return self.bring_back(Kind::Stock, 0, is_late, Err(lost));
+        }
         let mut standings = vec![Standing::Absent; self.children.len()];
         for (word, standing) in [
             ("alive", Standing::Alive),

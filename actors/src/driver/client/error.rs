@@ -202,3 +202,51 @@ const fn is_transient(code: Code) -> bool {
         | Code::Unauthenticated => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Asked {
+        Asked { driver: DriverName::new("exec").unwrap(), rpc: DriverRpc::StartTask }
+    }
+
+    fn refused(code: Code, recoverable: Option<bool>) -> DriverError {
+        DriverError::Refused { asked: asked(), code, message: "no room".to_owned(), recoverable }
+    }
+
+    #[test]
+    fn an_error_says_what_was_asked_of_whom_and_what_may_help() {
+        let gone = |is_worth_retrying| DriverError::PluginGone {
+            asked: asked(),
+            is_worth_retrying,
+            reason: "it exited with 1".to_owned(),
+        };
+        let begin = "StartTask of driver exec: ";
+        for (error, said) in [
+            (gone(true), "the plugin is gone: it exited with 1; dispense the driver again"),
+            (gone(false), "the plugin is gone: it exited with 1; it does not come back"),
+            (refused(Code::Internal, None), "the driver answered INTERNAL \"no room\""),
+            (
+                refused(Code::Unknown, Some(true)),
+                "the driver answered UNKNOWN \"no room\"; it says that trying again can help",
+            ),
+            (
+                refused(Code::Unknown, Some(false)),
+                "the driver answered UNKNOWN \"no room\"; it says that trying again does not help",
+            ),
+        ] {
+            assert_eq!(error.to_string(), format!("{begin}{said}"));
+            assert_eq!(error.asked(), &asked());
+        }
+    }
+
+    #[test]
+    fn the_word_of_the_driver_counts_before_the_code_of_its_answer_d110() {
+        for (code, is_transient) in [(Code::Unavailable, true), (Code::InvalidArgument, false)] {
+            assert_eq!(refused(code, None).is_transient(), is_transient);
+            assert!(refused(code, Some(true)).is_transient());
+            assert!(!refused(code, Some(false)).is_transient());
+        }
+    }
+}

@@ -115,5 +115,15 @@ mod tests {
         assert!(matches!(TaskHandle::from_bytes(&[]), Err(MalformedHandle::Unreadable { .. })));
         let long = vec![0; HANDLE_BYTES_MAX + 1];
         assert!(matches!(TaskHandle::from_bytes(&long), Err(MalformedHandle::TooLong { .. })));
+        let longest = &long[1..];
+        assert!(matches!(TaskHandle::from_bytes(longest), Err(MalformedHandle::Unreadable { .. })));
+    }
+
+    #[test]
+    fn a_handle_shows_whose_it_is_and_none_of_its_secrets_p6() {
+        let env = [("TOKEN".to_owned(), "canary-7".to_owned())].into();
+        let config = wire::TaskConfig { id: "a/t".to_owned(), env, ..Default::default() };
+        let handle = TaskHandle::from_wire(wire::TaskHandle { config: Some(config), ..Default::default() });
+        assert_eq!(format!("{:?}", handle.unwrap()), "TaskHandle { task_id: \"a/t\", .. }");
     }
 }
