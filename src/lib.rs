@@ -35,6 +35,9 @@ pub mod hostpath;
 mod output;
 pub mod plugin;
 
+#[cfg(test)]
+mod stage;
+
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 

@@ -10,9 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_actors::allocations::*;
-use callboard_actors::shell::{
-    AskError, AskId, CallKey, CallLost, Effect, Effects, FeedItem, Input, Machine, StopMode,
-};
+use callboard_actors::shell::{AskError, CallLost, Effect, FeedItem, Input, Machine, StopMode};
 use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
 
@@ -20,17 +18,11 @@ use super::behaviour::{AgentAnswer, AgentAsk};
 use super::messages::*;
 use super::state::*;
 use crate::config::{AllocationConfig, RestartPolicy};
+use crate::stage::{Surroundings, begun, play_all};
 
 #[test]
 fn every_story_of_the_agent_goes_as_it_is_told() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/agent/scripts");
-    let mut stories: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    stories.sort();
-    assert!(stories.len() >= 12, "the stories are gone: {folder}");
-    for story in stories {
-        println!("{}", story.display());
-        goldenscript::run(&mut Stage::new(), &story).unwrap();
-    }
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/agent/scripts"), 12, Stage::new);
 }
 
 #[test]
@@ -40,7 +32,7 @@ fn the_books_and_the_launch_are_told_all_that_is_configured_of_an_allocation() {
     options.allocations[0].health_timeout = Duration::from_secs(45);
     stage.agent.options = options;
     stage.rebuild(&mut told);
-    let spec = stage.calls.iter().find_map(|(_, call)| match call {
+    let spec = stage.surroundings.calls.iter().find_map(|(_, call)| match call {
         AgentCall::Prepare(spec) => Some(spec.clone()),
         _ => None,
     });
@@ -61,11 +53,7 @@ struct Stage {
     agent: Agent,
     memory: BTreeMap<AllocationId, Memory>,
     processes: BTreeMap<AllocationId, (Attempt, u32)>,
-    now: Timestamp,
-    asked: u64,
-    waiting: BTreeMap<AskId, AgentAsk>,
-    timers: Vec<(Timestamp, AgentTimer)>,
-    calls: Vec<(CallKey, AgentCall)>,
+    surroundings: Surroundings<Agent>,
     born: u32,
 }
 
@@ -93,35 +81,15 @@ fn options(names: &[(String, bool)]) -> AgentOptions {
     }
 }
 
-fn begun() -> Timestamp {
-    Timestamp::from_epoch(Duration::from_secs(1_000))
-}
-
 impl Stage {
     fn new() -> Self {
-        let now = begun();
-        let agent = Agent::restore(&options(&[]), BTreeMap::new(), Moment { now, random: 0 });
-        Self {
-            agent,
-            memory: BTreeMap::new(),
-            processes: BTreeMap::new(),
-            now,
-            asked: 0,
-            waiting: BTreeMap::new(),
-            timers: vec![],
-            calls: vec![],
-            born: 100,
-        }
-    }
-
-    fn moment(&self) -> Moment {
-        Moment { now: self.now, random: 0 }
+        let surroundings = Surroundings::new();
+        let agent = Agent::restore(&options(&[]), BTreeMap::new(), surroundings.moment());
+        Self { agent, memory: BTreeMap::new(), processes: BTreeMap::new(), surroundings, born: 100 }
     }
 
     fn step(&mut self, input: &Input<Agent>, told: &mut String) {
-        let mut effects = Effects::default();
-        self.agent.step(self.moment(), input, &mut effects);
-        let effects: Vec<_> = effects.drain().collect();
+        let effects = self.surroundings.step(&mut self.agent, input);
         effects.into_iter().for_each(|effect| self.perform(effect, told));
     }
 
@@ -131,7 +99,7 @@ impl Stage {
                 self.memory.insert(allocation, memory);
             }
             Effect::Reply(id, answer) => {
-                self.waiting.remove(&id);
+                self.surroundings.answered(id);
                 writeln!(told, "answer: {}", tell_answer(answer)).unwrap();
             }
             Effect::Publish(AgentNews::TaskChanged(task)) => writeln!(told, "{}", tell_task(&task)).unwrap(),
@@ -139,75 +107,49 @@ impl Stage {
                 if let Some(line) = tell_call(&call) {
                     writeln!(told, "call: {line}").unwrap();
                 }
-                self.calls.push((key, call));
+                self.surroundings.calls.push((key, call));
             }
-            Effect::StartTimer(timer, at) => {
-                self.timers.retain(|(_, other)| *other != timer);
-                self.timers.push((at, timer));
-            }
-            Effect::CancelTimer(timer) => self.timers.retain(|(_, other)| *other != timer),
+            Effect::StartTimer(timer, at) => self.surroundings.start_timer(timer, at),
+            Effect::CancelTimer(timer) => self.surroundings.cancel_timer(&timer),
             Effect::Stop(ending) => writeln!(told, "the agent ends: {ending:?}").unwrap(),
         }
     }
 
     fn rebuild(&mut self, told: &mut String) {
-        self.timers.clear();
-        self.calls.clear();
+        let again = self.surroundings.begin_anew();
         let options = self.agent.options.clone();
-        self.agent = Agent::restore(&options, self.memory.clone(), self.moment());
+        self.agent = Agent::restore(&options, self.memory.clone(), self.surroundings.moment());
         self.step(&Input::Resumed, told);
-        for (id, ask) in self.waiting.clone() {
-            self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
-        }
+        again.iter().for_each(|asked| self.step(asked, told));
         let living = self.processes.iter().map(|(allocation, (attempt, pid))| Living {
             allocation: allocation.clone(),
             attempt: *attempt,
             pid: *pid,
         });
         let outcome = AgentOutcome::Surveyed(living.collect());
-        self.come_back(|call| matches!(call, AgentCall::Survey), |_| outcome, told);
+        self.come_back(|call| matches!(call, AgentCall::Survey), outcome, told);
     }
 
     fn ask(&mut self, ask: AgentAsk, told: &mut String) {
-        self.asked += 1;
-        let id = AskId::new(self.asked);
-        self.waiting.insert(id, ask.clone());
-        self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
+        let asked = self.surroundings.ask(ask);
+        self.step(&asked, told);
     }
 
     /// Lets the earliest such call come back.
-    fn come_back(
-        &mut self,
-        is_meant: impl Fn(&AgentCall) -> bool,
-        outcome: impl FnOnce(&AgentCall) -> AgentOutcome,
-        told: &mut String,
-    ) {
-        let at = self.calls.iter().position(|(_, call)| is_meant(call)).expect("such a call is open");
-        let (key, call) = self.calls.remove(at);
-        let outcome = Ok(outcome(&call));
-        self.step(&Input::Returned { key, call, outcome }, told);
+    fn come_back(&mut self, is_meant: impl Fn(&AgentCall) -> bool, outcome: AgentOutcome, told: &mut String) {
+        let returned = self.surroundings.returned(is_meant, Ok(outcome));
+        self.step(&returned, told);
     }
 
-    fn lose(&mut self, what: &str, name: &AllocationId, told: &mut String) {
-        let is_meant = |call: &AgentCall| {
-            tell_call(call).is_some_and(|line| line.starts_with(&format!("{what} {name}")))
-        };
-        let at = self.calls.iter().position(|(_, call)| is_meant(call)).expect("such a call is open");
-        let (key, call) = self.calls.remove(at);
-        let outcome = Err(CallLost::DeadlineExceeded(Duration::from_secs(30)));
-        self.step(&Input::Returned { key, call, outcome }, told);
-    }
-
-    /// A call by which it hears of something is lost.
-    fn deaf(&mut self, is_meant: impl Fn(&AgentCall) -> bool, told: &mut String) {
-        let at = self.calls.iter().position(|(_, call)| is_meant(call)).expect("such a call is open");
-        let (key, call) = self.calls.remove(at);
-        let outcome = Err(CallLost::DeadlineExceeded(Duration::from_secs(30)));
-        self.step(&Input::Returned { key, call, outcome }, told);
+    /// The earliest such call is lost.
+    fn lose(&mut self, is_meant: impl Fn(&AgentCall) -> bool, told: &mut String) {
+        let lost = CallLost::DeadlineExceeded(Duration::from_secs(30));
+        let returned = self.surroundings.returned(is_meant, Err(lost));
+        self.step(&returned, told);
     }
 
     fn ended(&mut self, name: AllocationId, how: String, told: &mut String) {
-        let launched = self.calls.iter().find_map(|(key, call)| match call {
+        let launched = self.surroundings.calls.iter().find_map(|(key, call)| match call {
             AgentCall::Launch(order) if order.allocation == name => Some(key.attempt),
             _ => None,
         });
@@ -215,27 +157,22 @@ impl Stage {
         let born = self.processes.remove(&name).map(|(attempt, _)| attempt);
         let attempt = born.or(launched).expect("it has a process");
         let outcome = AgentOutcome::Endings(vec![Ended { allocation: name, attempt, how }]);
-        self.come_back(|call| matches!(call, AgentCall::AwaitEndings), |_| outcome, told);
+        self.come_back(|call| matches!(call, AgentCall::AwaitEndings), outcome, told);
     }
 
     fn hear(&mut self, news: AllocationsNews, told: &mut String) {
         let items = vec![FeedItem::Change { number: 1, news }];
         let outcome = AgentOutcome::Followed(Ok(items));
-        self.come_back(|call| matches!(call, AgentCall::Follow { .. }), |_| outcome, told);
+        self.come_back(|call| matches!(call, AgentCall::Follow { .. }), outcome, told);
     }
 
-    fn wait(&mut self, until: Timestamp, told: &mut String) {
-        loop {
-            self.timers.sort();
-            if self.timers.first().is_none_or(|(at, _)| *at > until) {
-                break;
-            }
-            let (at, timer) = self.timers.remove(0);
-            self.now = at;
-            writeln!(told, "at {:.1} s", at.since(begun()).as_secs_f64()).unwrap();
+    fn wait(&mut self, span: Duration, told: &mut String) {
+        let until = self.surroundings.now + span;
+        while let Some(timer) = self.surroundings.next_timer(until) {
+            writeln!(told, "at {:.1} s", self.surroundings.now.since(begun()).as_secs_f64()).unwrap();
             self.step(&Input::Elapsed(timer), told);
         }
-        self.now = until;
+        self.surroundings.now = until;
     }
 }
 
@@ -355,42 +292,43 @@ impl Stage {
             "leave" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
             "leave" => self.step(&Input::StopRequested(StopMode::Stop), told),
             "crash" => self.rebuild(told),
-            "wait" => {
-                let span = crate::duration::parse_duration(first)?;
-                self.wait(self.now + span, told);
-            }
+            "wait" => self.wait(crate::duration::parse_duration(first)?, told),
             "prepared" => {
                 let outcome = AgentOutcome::Prepared(Ok(Ok(context(name)?)));
-                self.come_back(|call| is_of(call, "prepare"), |_| outcome, told);
+                self.come_back(|call| is_of(call, "prepare"), outcome, told);
             }
             "adopted" if rest.is_empty() => {
                 let outcome = AgentOutcome::Adopted(Ok(Ok(context(name)?)));
-                self.come_back(|call| is_of(call, "adopt"), |_| outcome, told);
+                self.come_back(|call| is_of(call, "adopt"), outcome, told);
             }
             "adopted" => {
                 let outcome = AgentOutcome::Adopted(Ok(Err(PrepareError::Full { held: 10_000 })));
-                self.come_back(|call| is_of(call, "adopt"), |_| outcome, told);
+                self.come_back(|call| is_of(call, "adopt"), outcome, told);
             }
             "refused" => {
                 let refusal = PrepareError::Endpoint { allocation, reason: rest };
                 let outcome = AgentOutcome::Prepared(Ok(Err(refusal)));
-                self.come_back(|call| is_of(call, "prepare"), |_| outcome, told);
+                self.come_back(|call| is_of(call, "prepare"), outcome, told);
             }
             "born" => {
                 self.born += 1;
                 let pid = self.born;
                 let mut attempt = Attempt::default();
-                let at =
-                    self.calls.iter().find(|(_, call)| is_of(call, "launch")).ok_or("nothing is launched")?;
+                let at = self
+                    .surroundings
+                    .calls
+                    .iter()
+                    .find(|(_, call)| is_of(call, "launch"))
+                    .ok_or("nothing is launched")?;
                 if let AgentCall::Launch(order) = &at.1 {
                     attempt = order.attempt;
                 }
                 self.processes.insert(allocation, (attempt, pid));
-                self.come_back(|call| is_of(call, "launch"), |_| AgentOutcome::Launched(Ok(pid)), told);
+                self.come_back(|call| is_of(call, "launch"), AgentOutcome::Launched(Ok(pid)), told);
             }
             "not-born" => {
                 let outcome = AgentOutcome::Launched(Err(rest));
-                self.come_back(|call| is_of(call, "launch"), |_| outcome, told);
+                self.come_back(|call| is_of(call, "launch"), outcome, told);
             }
             "announced" => {
                 let answer = match &*rest {
@@ -398,7 +336,7 @@ impl Stage {
                     "unknown" => Ok(Err(unknown())),
                     _ => Err(nobody()),
                 };
-                self.come_back(|call| is_of(call, "announce"), |_| AgentOutcome::Announced(answer), told);
+                self.come_back(|call| is_of(call, "announce"), AgentOutcome::Announced(answer), told);
             }
             "withdrawn" => {
                 let answer = match &*rest {
@@ -409,18 +347,18 @@ impl Stage {
                         Ok(Ok(AllocationStopped { deregistered: true, remarks: vec![remark.to_owned()] }))
                     }
                 };
-                self.come_back(|call| is_of(call, "withdraw"), |_| AgentOutcome::Withdrawn(answer), told);
+                self.come_back(|call| is_of(call, "withdraw"), AgentOutcome::Withdrawn(answer), told);
             }
             "reported" => {
                 let answer = if rest.is_empty() { Ok(Ok(())) } else { Err(nobody()) };
-                self.come_back(|call| is_of(call, "report"), |_| AgentOutcome::Reported(answer), told);
+                self.come_back(|call| is_of(call, "report"), AgentOutcome::Reported(answer), told);
             }
             "ended" => self.ended(allocation, rest, told),
-            "lost" => self.lose(&rest, name, told),
+            "lost" => self.lose(|call| is_of(call, &rest), told),
             "deaf" if first == "processes" => {
-                self.deaf(|call| matches!(call, AgentCall::AwaitEndings), told);
+                self.lose(|call| matches!(call, AgentCall::AwaitEndings), told);
             }
-            "deaf" => self.deaf(|call| matches!(call, AgentCall::Follow { .. }), told),
+            "deaf" => self.lose(|call| matches!(call, AgentCall::Follow { .. }), told),
             "restart-requested" => {
                 let task = TaskName::new("plugin")?;
                 self.hear(AllocationsNews::RestartRequested { allocation, task, reason: rest }, told);
@@ -432,14 +370,14 @@ impl Stage {
             }
             "books-lost" => {
                 let outcome = AgentOutcome::Followed(Err(nobody()));
-                self.come_back(|call| matches!(call, AgentCall::Follow { .. }), |_| outcome, told);
+                self.come_back(|call| matches!(call, AgentCall::Follow { .. }), outcome, told);
             }
             "books-new" => {
                 // They know of this one, if of any.
                 let known = if first.is_empty() { vec![] } else { vec![status(allocation)] };
                 let item = FeedItem::Snapshot { number: 0, view: AllocationsView { allocations: known } };
                 let outcome = AgentOutcome::Followed(Ok(vec![item]));
-                self.come_back(|call| matches!(call, AgentCall::Follow { .. }), |_| outcome, told);
+                self.come_back(|call| matches!(call, AgentCall::Follow { .. }), outcome, told);
             }
             other => return Err(format!("the agent's stories have no {other}").into()),
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
-use callboard_actors::shell::{AskId, CallKey, CallLost, Effect, Effects, Input, Machine, StopMode};
+use callboard_actors::shell::{CallLost, Effect, Input, Machine, StopMode};
 use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
 use prost::Message as _;
@@ -22,17 +22,11 @@ use super::kept::KeptDriver;
 use super::messages::*;
 use super::state::*;
 use crate::config::{DriverProgram, Place, RestartPolicy, TaskConfig, TaskRestart};
+use crate::stage::{Surroundings, begun, play_all};
 
 #[test]
 fn every_story_of_the_tasks_goes_as_it_is_told() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tasks/scripts");
-    let mut stories: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    stories.sort();
-    assert!(stories.len() >= 10, "the stories are gone: {folder}");
-    for story in stories {
-        println!("{}", story.display());
-        goldenscript::run(&mut Stage::new(), &story).unwrap();
-    }
+    play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tasks/scripts"), 10, Stage::new);
 }
 
 #[test]
@@ -79,11 +73,7 @@ fn a_handle_that_is_too_long_to_be_kept_ends_the_run_and_the_longest_does_not() 
 struct Stage {
     tasks: Tasks,
     disk: TasksImage,
-    now: Timestamp,
-    asked: u64,
-    waiting: BTreeMap<AskId, TasksAsk>,
-    timers: Vec<(Timestamp, TasksTimer)>,
-    calls: Vec<(CallKey, TasksCall)>,
+    surroundings: Surroundings<Tasks>,
     sequence: u64,
 }
 
@@ -91,10 +81,6 @@ fn options() -> TasksOptions {
     let mut restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_secs(1));
     restart.backoff.jitter_percent = 0;
     TasksOptions { tasks: vec![], drivers: BTreeMap::new(), restart }
-}
-
-fn begun() -> Timestamp {
-    Timestamp::from_epoch(Duration::from_secs(1_000))
 }
 
 fn kept(survives: bool) -> KeptDriver {
@@ -117,27 +103,13 @@ fn handle(id: &str) -> TaskHandle {
 
 impl Stage {
     fn new() -> Self {
-        let moment = Moment { now: begun(), random: 0 };
-        Self {
-            tasks: Tasks::restore(&options(), TasksImage::default(), moment),
-            disk: TasksImage::default(),
-            now: begun(),
-            asked: 0,
-            waiting: BTreeMap::new(),
-            timers: vec![],
-            calls: vec![],
-            sequence: 0,
-        }
-    }
-
-    fn moment(&self) -> Moment {
-        Moment { now: self.now, random: 0 }
+        let surroundings = Surroundings::new();
+        let tasks = Tasks::restore(&options(), TasksImage::default(), surroundings.moment());
+        Self { tasks, disk: TasksImage::default(), surroundings, sequence: 0 }
     }
 
     fn step(&mut self, input: &Input<Tasks>, told: &mut String) {
-        let mut effects = Effects::default();
-        self.tasks.step(self.moment(), input, &mut effects);
-        let effects: Vec<_> = effects.drain().collect();
+        let effects = self.surroundings.step(&mut self.tasks, input);
         effects.into_iter().for_each(|effect| self.perform(effect, told));
     }
 
@@ -148,7 +120,7 @@ impl Stage {
                 self.write(change);
             }
             Effect::Reply(id, answer) => {
-                self.waiting.remove(&id);
+                self.surroundings.answered(id);
                 writeln!(told, "answer: {}", tell_answer(answer)).unwrap();
             }
             Effect::Publish(news) => writeln!(told, "{}", tell_news(&news)).unwrap(),
@@ -158,13 +130,10 @@ impl Stage {
                     let heard = if stops { format!(", heard within {deadline:?}") } else { String::new() };
                     writeln!(told, "call: {line}{heard}").unwrap();
                 }
-                self.calls.push((key, call));
+                self.surroundings.calls.push((key, call));
             }
-            Effect::StartTimer(timer, at) => {
-                self.timers.retain(|(_, other)| *other != timer);
-                self.timers.push((at, timer));
-            }
-            Effect::CancelTimer(timer) => self.timers.retain(|(_, other)| *other != timer),
+            Effect::StartTimer(timer, at) => self.surroundings.start_timer(timer, at),
+            Effect::CancelTimer(timer) => self.surroundings.cancel_timer(&timer),
             Effect::Stop(ending) => writeln!(told, "the tasks end: {ending:?}").unwrap(),
         }
     }
@@ -183,38 +152,31 @@ impl Stage {
     }
 
     fn rebuild(&mut self, is_of_earlier_run: bool, told: &mut String) {
-        self.timers.clear();
-        self.calls.clear();
         if is_of_earlier_run {
-            self.waiting.clear();
+            self.surroundings.forget_questions();
         }
+        let again = self.surroundings.begin_anew();
         let options = self.tasks.options.clone();
         let image = TasksImage { is_of_earlier_run, ..self.disk.clone() };
-        self.tasks = Tasks::restore(&options, image, self.moment());
+        self.tasks = Tasks::restore(&options, image, self.surroundings.moment());
         self.step(&Input::Resumed, told);
-        for (id, ask) in self.waiting.clone() {
-            self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
-        }
+        again.iter().for_each(|asked| self.step(asked, told));
     }
 
     fn ask(&mut self, ask: TasksAsk, told: &mut String) {
-        self.asked += 1;
-        let id = AskId::new(self.asked);
-        self.waiting.insert(id, ask.clone());
-        self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
+        let asked = self.surroundings.ask(ask);
+        self.step(&asked, told);
     }
 
     /// Lets the earliest such call come back.
     fn come_back(
         &mut self,
         is_meant: impl Fn(&TasksCall) -> bool,
-        outcome: impl FnOnce(&TasksCall) -> Result<TasksOutcome, CallLost>,
+        outcome: Result<TasksOutcome, CallLost>,
         told: &mut String,
     ) {
-        let at = self.calls.iter().position(|(_, call)| is_meant(call)).expect("such a call is open");
-        let (key, call) = self.calls.remove(at);
-        let outcome = outcome(&call);
-        self.step(&Input::Returned { key, call, outcome }, told);
+        let returned = self.surroundings.returned(is_meant, outcome);
+        self.step(&returned, told);
     }
 
     /// Lets the earliest call about a run of this task come back.
@@ -233,21 +195,16 @@ impl Stage {
             | TasksOutcome::Forgotten => "read events",
         };
         let beginning = format!("{kind} {name}");
-        self.come_back(|call| tell_any_call(call).starts_with(&beginning), |_| Ok(outcome), told);
+        self.come_back(|call| tell_any_call(call).starts_with(&beginning), Ok(outcome), told);
     }
 
-    fn wait(&mut self, until: Timestamp, told: &mut String) {
-        loop {
-            self.timers.sort();
-            if self.timers.first().is_none_or(|(at, _)| *at > until) {
-                break;
-            }
-            let (at, timer) = self.timers.remove(0);
-            self.now = at;
-            writeln!(told, "at {:.2} s", at.since(begun()).as_secs_f64()).unwrap();
+    fn wait(&mut self, span: Duration, told: &mut String) {
+        let until = self.surroundings.now + span;
+        while let Some(timer) = self.surroundings.next_timer(until) {
+            writeln!(told, "at {:.2} s", self.surroundings.now.since(begun()).as_secs_f64()).unwrap();
             self.step(&Input::Elapsed(timer), told);
         }
-        self.now = until;
+        self.surroundings.now = until;
     }
 }
 
@@ -427,19 +384,19 @@ impl Stage {
             "list" => self.ask(TasksAsk::ListTasks(ListTasks), told),
             "end" if first == "detach" => self.step(&Input::StopRequested(StopMode::Detach), told),
             "end" => self.step(&Input::StopRequested(StopMode::Stop), told),
-            "wait" => self.wait(self.now + crate::duration::parse_duration(first)?, told),
+            "wait" => self.wait(crate::duration::parse_duration(first)?, told),
             "brought" => {
                 let is_meant = |call: &TasksCall| tell_any_call(call) == format!("bring {first}");
-                self.come_back(is_meant, |_| Ok(TasksOutcome::Brought(answered(rest))), told);
+                self.come_back(is_meant, Ok(TasksOutcome::Brought(answered(rest))), told);
             }
             "brought-back" => {
                 let is_meant = |call: &TasksCall| tell_any_call(call) == format!("bring back {first}");
-                self.come_back(is_meant, |_| Ok(TasksOutcome::Brought(answered(rest))), told);
+                self.come_back(is_meant, Ok(TasksOutcome::Brought(answered(rest))), told);
             }
             "dismissed" => {
                 let is_meant =
                     |call: &TasksCall| tell_any_call(call).starts_with(&format!("dismiss {first},"));
-                self.come_back(is_meant, |_| Ok(TasksOutcome::Dismissed(answered(rest))), told);
+                self.come_back(is_meant, Ok(TasksOutcome::Dismissed(answered(rest))), told);
             }
             "watched" => self.answer(name, TasksOutcome::Watched(answered(rest)), told),
             "events" => {
@@ -467,12 +424,12 @@ impl Stage {
             "crashed" => {
                 let beginning = format!("{rest} {name}");
                 let lost = CallLost::Crashed("a drill".to_owned());
-                self.come_back(|call| tell_any_call(call).starts_with(&beginning), |_| Err(lost), told);
+                self.come_back(|call| tell_any_call(call).starts_with(&beginning), Err(lost), told);
             }
             "lost" => {
                 let beginning = format!("{rest} {name}");
                 let lost = CallLost::DeadlineExceeded(Duration::from_secs(90));
-                self.come_back(|call| tell_any_call(call).starts_with(&beginning), |_| Err(lost), told);
+                self.come_back(|call| tell_any_call(call).starts_with(&beginning), Err(lost), told);
             }
             other => return Err(format!("the stories of the tasks have no {other}").into()),
         }
@@ -517,12 +474,10 @@ fn the_start_of_a_task_is_waited_for_for_a_day() {
     stage.configure(web.clone(), &BTreeMap::new()).unwrap();
     stage.rebuild(false, &mut String::new());
     stage.perform_command("brought", "exec", &web, "", &mut String::new()).unwrap();
-    let is_watch = |(_, call): &(CallKey, TasksCall)| matches!(call, TasksCall::Watch { .. });
-    let (key, call) = stage.calls.iter().find(|call| is_watch(call)).cloned().expect("its events are read");
-    let input = Input::Returned { key, call, outcome: Ok(TasksOutcome::Watched(Ok(()))) };
-    let mut effects = Effects::default();
-    stage.tasks.step(stage.moment(), &input, &mut effects);
-    let patience = effects.drain().find_map(|effect| match effect {
+    let is_watch = |call: &TasksCall| matches!(call, TasksCall::Watch { .. });
+    let watched = stage.surroundings.returned(is_watch, Ok(TasksOutcome::Watched(Ok(()))));
+    let effects = stage.surroundings.step(&mut stage.tasks, &watched);
+    let patience = effects.into_iter().find_map(|effect| match effect {
         Effect::Call { call: TasksCall::Start(..), deadline, .. } => Some(deadline),
         _ => None,
     });
@@ -535,10 +490,9 @@ fn a_driver_that_may_take_long_to_start_is_waited_for_as_long() {
     let kept = KeptDriver { start_timeout: Duration::from_secs(600), ..kept(true) };
     let options = TasksOptions { drivers: [(name.clone(), kept)].into(), ..options() };
     let mut stage = Stage::new();
-    stage.tasks = Tasks::restore(&options, TasksImage::default(), stage.moment());
-    let mut effects = Effects::default();
-    stage.tasks.step(stage.moment(), &Input::Resumed, &mut effects);
-    let patience = effects.drain().find_map(|effect| match effect {
+    stage.tasks = Tasks::restore(&options, TasksImage::default(), stage.surroundings.moment());
+    let effects = stage.surroundings.step(&mut stage.tasks, &Input::Resumed);
+    let patience = effects.into_iter().find_map(|effect| match effect {
         Effect::Call { call: TasksCall::Bring(driver), deadline, .. } if driver == name => Some(deadline),
         _ => None,
     });
