@@ -318,6 +318,8 @@ const PURE: &[&str] = &[
     "actors/src/simulation/simulator/workloads/ending.rs",
     "actors/src/simulation/simulator/workloads/event.rs",
     "actors/src/simulation/simulator/workloads/host.rs",
+    "actors/src/simulation/simulator/workloads/owner.rs",
+    "actors/src/simulation/simulator/workloads/word.rs",
     "actors/src/simulation/stand_in.rs",
     "actors/src/simulation/stand_in/stepping.rs",
     "actors/src/simulation/supervision/event.rs",

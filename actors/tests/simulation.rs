@@ -157,6 +157,23 @@ fn supervisors_of_monoliths_that_leave_one_half_registered_are_found_out_a4() {
     shows(&found, &simulation(seed), Tampers::forget_halves, Law::A4, 40);
 }
 
+/// Nothing but supervised allocations and the registry, whose machines crash again and again.
+fn of_crashes() -> Simulation {
+    let faults = "crash".parse().expect("it is a fault");
+    Simulation { drivers: 0, processes: 0, messages: 20_000, faults, ..SMALL }
+}
+
+#[test]
+fn an_owner_that_bears_supervisors_without_what_their_tasks_do_is_found_out_a5() {
+    finds_out(&of_crashes(), Tampers::forget_tasks, Law::A5, 20);
+}
+
+/// Only when all is calm it shows that nobody took the place of a supervisor.
+#[test]
+fn an_owner_that_misses_the_ends_of_supervisors_is_found_out_a5() {
+    finds_out(&of_crashes(), Tampers::miss_endings, Law::A5, 20);
+}
+
 /// Machines that are wrong in this way are found out.
 fn finds_out(simulation: &Simulation, tampers: impl Fn() -> Tampers, law: Law, events_max: usize) {
     let found =

@@ -159,6 +159,11 @@ fn happened(what: &str) -> Drawn {
                 Drawn::WithWhatComes(sign(whom, "an answer arrives", Sign::News))
             }
             "endings" => Drawn::WithWhatComes(sign("instances", what, Sign::News)),
+            "supervisor-answer" | "supervisor-news" => {
+                let text = first.trim_start_matches("supervisor-");
+                told(rest.get(1).copied().unwrap_or_default(), "allocations", text)
+            }
+            "allocations-endings" => Drawn::WithWhatComes(sign("allocations", what, Sign::News)),
             // Of drivers.
             _ => Drawn::WithWhatComes(sign("drivers", what, Sign::News)),
         },
@@ -180,8 +185,9 @@ fn happened(what: &str) -> Drawn {
         "crash" if is_plugin => Drawn::Now(sign(&plugin(first), "its instance crashes next", Sign::Crash)),
         "crash" => Drawn::Now(sign(first, "its next step crashes", Sign::Crash)),
         "kill-host" => Drawn::Now(Mark::Chapter(format!("the host is killed: {}", rest.join(" ")))),
-        "prepare" | "started" | "exited" => asked(first),
-        "stop" if !first.is_empty() => asked(first),
+        "prepare" | "started" | "exited" => asked("allocations"),
+        "stop" if !first.is_empty() => asked("allocations"),
+        "end" if first == "allocations" => happens(first, Sign::Crash),
         "meet" => Drawn::WithWhatComes(sign(first, "a call comes back", Sign::News)),
         "stop" => Drawn::Now(Mark::Chapter("the host is told to stop".to_owned())),
         "start" if first.is_empty() => Drawn::Now(Mark::Chapter("a host starts".to_owned())),
@@ -212,6 +218,13 @@ fn plugin(name: &str) -> String {
 fn outcome(actor: &str, what: &str) -> Option<Mark> {
     let answered = |text: &str| Some(message(actor, OUTSIDE, text, &about(what), Arrow::Answered));
     let inner = |text: &str| text.split_once(", ").map(|(_, rest)| rest.trim_end_matches(')').to_owned());
+    if is_supervised(actor) && !what.starts_with("News(") || what.starts_with("Answer(Some(0)") {
+        // What it answers is drawn when its owner hears it, and what its owner hears is answered to nobody.
+        return None;
+    }
+    if actor == "allocations" && what.starts_with("Call {") {
+        return ordered(what);
+    }
     if let Some(rest) = what.strip_prefix("Answer(") {
         return answered(&plain(&inner(rest)?));
     }
@@ -234,6 +247,22 @@ fn outcome(actor: &str, what: &str) -> Option<Mark> {
         None => return None,
     };
     Some(Mark::Sign { actor: actor.to_owned(), text, about: about(what), sign: Sign::News })
+}
+
+/// Whether this is an allocation with a supervisor, which has no other name.
+fn is_supervised(actor: &str) -> bool {
+    let number = actor.strip_prefix('a').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit())
+}
+
+/// What the owner of the allocations tells a supervisor.
+fn ordered(call: &str) -> Option<Mark> {
+    let allocation = between(call, "allocation: \"", "\"")?;
+    let order = between(call, "order: ", " }").map(plain);
+    let ends = || between(call, "mode: ", " }").map(plain);
+    let starts = || call.contains("call: Start {").then(|| "starts".to_owned());
+    let text = order.or_else(ends).or_else(starts)?;
+    Some(message("allocations", allocation, &text, "", Arrow::Said))
 }
 
 /// News in a few words: what they are, of which allocation, and how it is.
@@ -343,6 +372,29 @@ mod tests {
                     sign: Sign::News
                 },
                 Mark::Chapter("the end".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_the_owner_of_the_allocations_passes_on_goes_to_their_supervisors_and_comes_back() {
+        let marks = drawn(&[
+            "prepare a2                   # 1.0",
+            "  allocations: Call { number: 4, deadline: 11s, call: Tell { allocation: \"a2\", life: 1, ask: AskId(1), order: Prepare } }",
+            "  a2: Answer(Some(4), MakeReady(Ok(TaskContext { environment: {} })))",
+            "deliver supervisor-news a2   # 1.1",
+            "  allocations: Answer(Some(0), AllocationReported(()))",
+            "deliver supervisor-answer a2 # 1.2",
+            "  allocations: Answer(Some(1), PrepareAllocation(Ok(TaskContext { environment: {} })))",
+        ]);
+        let said = |from, to, text| message(from, to, text, "", Arrow::Said);
+        assert_eq!(
+            marks[..4],
+            [
+                said(OUTSIDE, "allocations", "prepare a2"),
+                said("allocations", "a2", "prepare"),
+                said("a2", "allocations", "answer"),
+                message("allocations", OUTSIDE, "prepare allocation: task context", "", Arrow::Answered),
             ]
         );
     }

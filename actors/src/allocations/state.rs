@@ -192,7 +192,7 @@ pub enum AllocationsCall {
 }
 
 /// What came of an [`AllocationsCall`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum AllocationsOutcome {
     /// It was done.
     Done,

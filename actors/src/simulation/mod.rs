@@ -63,7 +63,7 @@ pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
 pub use simulator::{
     DatabaseDoing, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing, ProcessesDoing,
     Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch, WorkloadDoing, WorkloadOrder,
-    replay, simulate, simulate_tampered,
+    WorkloadsDoing, replay, simulate, simulate_tampered,
 };
 pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{Fate, SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task};

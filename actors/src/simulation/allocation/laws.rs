@@ -106,6 +106,11 @@ impl AllocationLaws {
         }
     }
 
+    /// What its supervisor takes the task to be doing, unless that is on its way out.
+    pub(in super::super) const fn task(&self) -> Task {
+        self.task
+    }
+
     /// Until when the present start has time to become ready.
     pub(super) fn ready_until(&self) -> Timestamp {
         self.course.began + self.config.spec.health_timeout

@@ -13,6 +13,5 @@ mod world;
 
 pub use event::{AllocationBounds, AllocationEvent, Receipt, Reply};
 pub use laws::AllocationLaws;
-pub(super) use owner::Owner;
 pub(super) use surroundings::Surroundings;
 pub use world::AllocationWorld;

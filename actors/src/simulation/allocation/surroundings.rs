@@ -97,6 +97,11 @@ impl Surroundings {
         }
     }
 
+    /// What comes of directories for a task at whose socket somebody listens who is not expected there.
+    pub(in super::super) fn taken(&self) -> AllocationOutcome {
+        AllocationOutcome::Made(Err(PrepareError::SocketInUse { socket: self.socket.clone() }))
+    }
+
     fn no_directory(&self) -> PrepareError {
         PrepareError::Directory {
             allocation: self.allocation.clone(),

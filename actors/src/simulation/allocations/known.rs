@@ -13,20 +13,20 @@ pub(super) const NOBODY: AskId = AskId::new(0);
 
 /// What is known of one allocation.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(in super::super) struct Known {
     pub(super) spec: Arc<AllocationSpec>,
     /// What its task does, by what the host has said.
-    pub(super) task: Task,
+    pub(in super::super) task: Task,
     /// The health that was told last.
     pub(super) health: Health,
     /// The present life of its supervisor.
-    pub(super) life: Attempt,
+    pub(in super::super) life: Attempt,
     /// Whether that has ended, and its owner has heard so.
     pub(super) is_down: bool,
     /// Whether it crashed too often.
-    pub(super) is_given_up: bool,
+    pub(in super::super) is_given_up: bool,
     /// What was taken and not answered.
-    pub(super) orders: BTreeMap<AskId, Order>,
+    pub(in super::super) orders: BTreeMap<AskId, Order>,
     /// The last order that was ever taken.
     pub(super) noted: AskId,
     /// The last order that the present supervisor was told of.

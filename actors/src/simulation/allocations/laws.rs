@@ -20,14 +20,14 @@ pub struct AllocationsLaws {
     last_life: Attempt,
     ending: Option<StopMode>,
     /// Which were let go after too many crashes, so that nothing was put away.
-    pub(super) abandoned: BTreeSet<AllocationId>,
+    pub(in super::super) abandoned: BTreeSet<AllocationId>,
     /// What is found of it.
     pub(in super::super) verdict: Verdict,
 }
 
 impl AllocationsLaws {
     /// Another owner takes the place of the former one, with its memory: whoever waited for an answer was refused.
-    pub(super) fn succeed(&mut self) {
+    pub(in super::super) fn succeed(&mut self) {
         for known in self.known.values_mut() {
             known.orders.clear();
             (known.noted, known.is_down) = (NOBODY, true);
@@ -35,7 +35,7 @@ impl AllocationsLaws {
     }
 
     /// What is known of an allocation.
-    pub(super) fn known(&self, allocation: &AllocationId) -> Option<&Known> {
+    pub(in super::super) fn known(&self, allocation: &AllocationId) -> Option<&Known> {
         self.known.get(allocation)
     }
 
@@ -281,6 +281,8 @@ impl Witness<Allocations> for AllocationsLaws {
             match effect {
                 Effect::Call { call, .. } => self.called(call, input),
                 Effect::Publish(news) => self.published(news, input),
+                // A report is no order.
+                Effect::Reply(_, AllocationsAnswer::AllocationReported(())) => {}
                 Effect::Reply(id, _) => self.forget(*id),
                 Effect::Persist(AllocationsChange::Keep(allocation, record)) => {
                     self.kept(allocation, record.task, effects);

@@ -10,12 +10,12 @@ pub struct Memory(AllocationsImage);
 
 impl Memory {
     /// What an owner is built from.
-    pub(super) fn image(&self) -> AllocationsImage {
+    pub(in super::super) fn image(&self) -> AllocationsImage {
         self.0.clone()
     }
 
     /// How many allocations it knows.
-    pub(super) fn len(&self) -> usize {
+    pub(in super::super) fn len(&self) -> usize {
         self.0.records.len()
     }
 }

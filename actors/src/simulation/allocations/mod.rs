@@ -12,6 +12,8 @@ mod memory;
 mod supervisor;
 mod world;
 
+pub(super) use known::Known;
+
 pub use event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct};
 pub use laws::AllocationsLaws;
 pub use memory::Memory;

@@ -40,7 +40,7 @@ pub(super) type InventoryActor = StandIn<Inventory, NoBooks, InventoryLaws>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Curtain {
     Up,
-    /// The supervisors of allocations were told to stop in this way, and nobody else yet.
+    /// The owner of the supervisors of allocations was told to stop in this way, and nobody else yet.
     Leaving(StopMode),
     /// Who else consumes was told to stop, and the registry not yet.
     Falling,
@@ -104,7 +104,7 @@ impl Company {
         }
         let registry = StandIn::begin(options.clone(), disk, laws, Rules::default());
         let mut company = Self {
-            workloads: Workloads::new(&cast, tampers.allocation),
+            workloads: Workloads::new(&cast, (tampers.allocation, tampers.allocations)),
             cast,
             registry: registry.tampered_with(tamper.clone()),
             options,
@@ -164,6 +164,7 @@ impl Company {
         self.raise_drivers();
         self.plan_processes();
         self.raise_family();
+        self.carry_owner();
         self.hear();
     }
 
@@ -200,7 +201,7 @@ impl Company {
     /// processes. When it has, nothing may be left.
     fn go_on_falling(&mut self) {
         if let Curtain::Leaving(mode) = self.curtain
-            && self.workloads.are_vacant()
+            && self.workloads.have_ended()
         {
             self.curtain = Curtain::Falling;
             let moment = self.moment();

@@ -8,7 +8,7 @@ use super::super::writes::Outcome;
 use super::database::DatabaseDoing;
 use super::processes::ProcessesDoing;
 use super::supervision::{FamilyDoing, write_family};
-use super::workloads::{WorkloadDoing, write_workload};
+use super::workloads::{WorkloadDoing, WorkloadsDoing, write_workload, write_workloads};
 use crate::vocabulary::Timestamp;
 
 /// One thing that happens, and when. Plugins and allocations are named by number, so that an event means the same when others
@@ -89,6 +89,8 @@ pub enum Happening {
     Driver(u32, DriverDoing),
     /// Something of the supervised allocation of this number.
     Workload(u32, WorkloadDoing),
+    /// Something of the owner of the supervised allocations.
+    Workloads(WorkloadsDoing),
     /// Word of ended drivers and eventors reaches their owner.
     DriversEndings,
     /// What is due in the owner of the drivers.
@@ -209,6 +211,7 @@ impl fmt::Display for Happening {
             }
             Self::Driver(number, doing) => write_driver(f, *number, *doing),
             Self::Workload(who, doing) => write_workload(f, *who, *doing),
+            Self::Workloads(doing) => write_workloads(f, *doing),
             Self::DriversEndings => f.write_str("deliver drivers-endings"),
             Self::DriversTimers => f.write_str("due drivers"),
             Self::CrashDrivers => f.write_str("crash drivers"),

@@ -33,7 +33,7 @@ pub use processes::{ProcessDoing, ProcessesDoing};
 pub use supervision::FamilyDoing;
 pub use tampers::Tampers;
 pub use words::{Saying, Told};
-pub use workloads::{WorkloadDoing, WorkloadOrder};
+pub use workloads::{WorkloadDoing, WorkloadOrder, WorkloadsDoing};
 
 use std::time::Duration;
 

@@ -216,6 +216,7 @@ impl Plan {
             Once::Workload(who, doing) => {
                 Some(Happening::Workload(who, self.workload_goes_on(who, doing, company)?))
             }
+            Once::Workloads(doing) => Some(Happening::Workloads(doing)),
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
             Once::Processes(doing) => self.comes_of(at, doing, company),

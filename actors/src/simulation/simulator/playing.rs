@@ -95,6 +95,7 @@ impl Company {
             Happening::Driver(number, doing) => self.driver_does(number, doing),
             Happening::Database(doing) => self.database_does(doing),
             Happening::Workload(who, doing) => self.workload_does(who, doing),
+            Happening::Workloads(doing) => self.workloads_do(doing),
             Happening::DriversEndings => self.depot.deliver_endings(moment),
             Happening::DriversTimers => self.depot.owner_timers_due(moment),
             Happening::CrashDrivers => self.depot.crash_owner(),

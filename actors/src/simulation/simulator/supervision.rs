@@ -158,8 +158,12 @@ impl Company {
             // One that has ended meanwhile was not killed at the deadline: it comes back as it is.
             self.family.returns(moment, number, task, Reply::Good);
         }
+        let again = |reply| of(number, FamilyDoing::Return(task, reply));
         if let Some(at) = self.family.deadline_of(number, task) {
-            self.signals.push(Signal::Due(of(number, FamilyDoing::Return(task, Reply::Late)), at));
+            self.signals.push(Signal::Due(again(Reply::Late), at));
+        } else if self.family.can_return(moment, number, task, Reply::Good) {
+            // Another one like it, without a deadline, was taken for the one that hangs.
+            self.signals.push(Signal::Ready(again(Reply::Good)));
         }
     }
 

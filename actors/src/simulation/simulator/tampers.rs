@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use super::super::database::PersisterFault;
 use super::super::drivers::DriversTampers;
-use super::super::tamper::{Spoils, Tamper};
-use crate::allocation::{Allocation, AllocationCall};
+use super::super::tamper::{Mishears, Spoils, Tamper};
+use crate::allocation::{Allocation, AllocationCall, Task};
+use crate::allocations::{Allocations, AllocationsCall, AllocationsOutcome};
 use crate::driver::TaskEventItem;
 use crate::eventor::EventorCall;
 use crate::process::{Executable, ProcessSpec};
 use crate::processes::{Processes, ProcessesCall, ProcessesChange};
 use crate::registry::{Registry, RegistryAnswer, RegistryNews};
-use crate::shell::Effect;
+use crate::shell::{Effect, Input};
 use crate::supervisor::{Call, Supervisor, SupervisorNews};
 
 /// The faults that are put into the machines of a company.
@@ -30,6 +31,8 @@ pub struct Tampers {
     pub supervisors: Option<Rc<dyn Tamper<Supervisor>>>,
     /// Into the supervisors of allocations.
     pub allocation: Option<Rc<dyn Tamper<Allocation>>>,
+    /// Into their owner.
+    pub allocations: Option<Rc<dyn Tamper<Allocations>>>,
 }
 
 impl Tampers {
@@ -90,6 +93,32 @@ impl Tampers {
             effects
         });
         Self { allocation: Some(Rc::new(said)), ..Self::default() }
+    }
+
+    /// An owner of allocations that does not say to new supervisors what their tasks do, for a simulation that must fail.
+    #[must_use]
+    pub fn forget_tasks() -> Self {
+        let born = Spoils(|_, mut effects| {
+            for effect in &mut effects {
+                if let Effect::Call { call: AllocationsCall::Start { config, .. }, .. } = effect {
+                    config.task = Task::NotStarted;
+                }
+            }
+            effects
+        });
+        Self { allocations: Some(Rc::new(born)), ..Self::default() }
+    }
+
+    /// An owner of allocations that does not hear which supervisors have ended, for a simulation that must fail.
+    #[must_use]
+    pub fn miss_endings() -> Self {
+        let heard = Mishears(|mut input| {
+            if let Input::Returned { outcome: Ok(AllocationsOutcome::Ended(ended)), .. } = &mut input {
+                ended.clear();
+            }
+            Some(input)
+        });
+        Self { allocations: Some(Rc::new(heard)), ..Self::default() }
     }
 
     /// Eventors that tell no handler of gaps, for a simulation that must fail.

@@ -12,7 +12,7 @@ use super::event::{DriverDoing, Event, Happening, plugin_text};
 use super::processes::{ProcessDoing, ProcessesDoing};
 use super::roles::Cast;
 use super::supervision::FamilyDoing;
-use super::workloads::{HEALTH_TIMEOUT, WorkloadDoing, WorkloadOrder, Workloads};
+use super::workloads::{HEALTH_TIMEOUT, WorkloadDoing, WorkloadOrder, Workloads, WorkloadsDoing};
 use crate::registry::Register;
 
 /// What a script says of one event.
@@ -161,6 +161,8 @@ impl Teller {
                 Saying::OfItself
             }
             Happening::Workload(who, doing) => self.say_of_workload(who, doing),
+            Happening::Workloads(WorkloadsDoing::Crash) => line("crash allocations".to_owned()),
+            Happening::Workloads(WorkloadsDoing::Fall) => line("end allocations".to_owned()),
             Happening::Settle(_, Outcome::Written)
             | Happening::Load(true)
             | Happening::Checked(true)
@@ -173,6 +175,7 @@ impl Teller {
             | Happening::InstancesTimers
             | Happening::InstanceTimers(_)
             | Happening::InventoryTimers
+            | Happening::Workloads(WorkloadsDoing::Endings | WorkloadsDoing::Due)
             | Happening::DriversEndings
             | Happening::DriversTimers => Saying::OfItself,
             Happening::Settle(_, Outcome::Failed | Outcome::FailedButWritten)
@@ -205,8 +208,9 @@ impl Teller {
             }
             WorkloadDoing::Meet(_, Reply::Good)
             | WorkloadDoing::Deliver
-            | WorkloadDoing::Due
-            | WorkloadDoing::Raise => Saying::OfItself,
+            | WorkloadDoing::Answer
+            | WorkloadDoing::News
+            | WorkloadDoing::Due => Saying::OfItself,
             WorkloadDoing::Crash => line(format!("crash allocation a{who}")),
             WorkloadDoing::Fall => line(format!("end allocation a{who}")),
             WorkloadDoing::Meet(..) | WorkloadDoing::Die => Saying::Unsayable,

@@ -4,7 +4,7 @@ use super::super::database::DatabaseDoing;
 use super::super::event::{DriverDoing, Happening};
 use super::super::processes::ProcessesDoing;
 use super::super::supervision::FamilyDoing;
-use super::super::workloads::WorkloadDoing;
+use super::super::workloads::{WorkloadDoing, WorkloadsDoing};
 use super::drivers::DriverTurn;
 use super::supervision::FamilyTurn;
 
@@ -48,6 +48,7 @@ pub(super) enum Once {
     Instance(u32),
     Driver(u32, DriverDoing),
     Workload(u32, WorkloadDoing),
+    Workloads(WorkloadsDoing),
     DriversEndings,
     Drivers,
     Processes(ProcessesDoing),
@@ -71,6 +72,7 @@ pub(super) const fn once_of(what: Happening) -> Option<Once> {
         Happening::InstanceTimers(plugin) => Once::Instance(plugin),
         Happening::Driver(driver, doing) => Once::Driver(driver, doing),
         Happening::Workload(who, doing) => Once::Workload(who, doing),
+        Happening::Workloads(doing) => Once::Workloads(doing),
         Happening::DriversEndings => Once::DriversEndings,
         Happening::DriversTimers => Once::Drivers,
         Happening::Processes(doing) => Once::Processes(doing),

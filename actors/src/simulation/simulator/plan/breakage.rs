@@ -50,7 +50,7 @@ impl Plan {
             return Some(Happening::DiskFull);
         }
         if self.does(Fault::Crash, 3) {
-            if let Some(crash) = self.workload_crashes(4, company) {
+            if let Some(crash) = self.workload_crashes(3, company) {
                 return Some(crash);
             }
             return Some(match self.chance.below(6 + u64::from(drivers.min(5))) {

@@ -4,7 +4,7 @@ use super::super::super::allocation::Reply;
 use super::super::company::Company;
 use super::super::event::Happening;
 use super::super::faults::Fault;
-use super::super::workloads::{WorkloadDoing, WorkloadOrder, Workloads};
+use super::super::workloads::{WorkloadDoing, WorkloadOrder, Workloads, WorkloadsDoing};
 use super::Plan;
 use crate::allocation::Task;
 
@@ -16,7 +16,7 @@ impl Plan {
             (None, 0..=8) => Some(WorkloadOrder::Prepare),
             (Some(Task::NotStarted), 0..=1) | (Some(Task::Exited), 0..=4) => Some(WorkloadOrder::Prepare),
             (Some(Task::NotStarted | Task::Exited), 5..=6) => Some(WorkloadOrder::Start),
-            (Some(Task::Running), 0..=1) => Some(WorkloadOrder::Prepare),
+            (Some(Task::Running), 0..=1) | (Some(Task::Leaving), 0) => Some(WorkloadOrder::Prepare),
             (Some(Task::Running), 2) => Some(WorkloadOrder::Start),
             (Some(Task::Running), 3..=4) => Some(WorkloadOrder::Exit),
             (Some(_), 7) => Some(WorkloadOrder::Leave),
@@ -62,10 +62,15 @@ impl Plan {
         self.does(Fault::Die, 4).then_some(Happening::Workload(who, WorkloadDoing::Die))
     }
 
-    /// A supervisor crashes or falls, in one of so many times.
+    /// A supervisor or its owner crashes or falls, in one of so many times.
     pub(super) fn workload_crashes(&mut self, once_in: u64, company: &Company) -> Option<Happening> {
         let who = self.some_workload(company)?;
-        let doing = if self.chance.once_in(2) { WorkloadDoing::Crash } else { WorkloadDoing::Fall };
-        self.chance.once_in(once_in).then_some(Happening::Workload(who, doing))
+        let crash = match self.chance.below(8) {
+            0..=2 => Happening::Workload(who, WorkloadDoing::Crash),
+            3..=5 => Happening::Workload(who, WorkloadDoing::Fall),
+            6 => Happening::Workloads(WorkloadsDoing::Crash),
+            _ => Happening::Workloads(WorkloadsDoing::Fall),
+        };
+        self.chance.once_in(once_in).then_some(crash)
     }
 }

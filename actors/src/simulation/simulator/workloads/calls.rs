@@ -3,12 +3,11 @@
 use super::super::super::law::Law;
 use super::super::super::stand_in::{Left, Refusal};
 use super::super::super::witness::NOBODY_WAITS;
-use super::super::company::Curtain;
 use super::*;
-use crate::allocation::{AllocationAnswer, AllocationNews, healths};
+use crate::allocation::healths;
 use crate::instances::{AwaitRetired, HealthOf, InstanceReport, Instances, InstancesAnswer};
 use crate::registry::{Describe, Description, Registry, RegistryAnswer};
-use crate::shell::{AskError, Ending, Machine, Message, StopMode};
+use crate::shell::{AskError, Ending, Machine, Message};
 
 /// A call to the task or its files that has not come back.
 #[derive(Debug, Clone)]
@@ -17,6 +16,8 @@ pub(super) struct Pending {
     pub(super) call: AllocationCall,
     /// Which process was there when it was made.
     pub(super) process: u64,
+    /// Whether directories were to be made for a task at whose socket somebody listened who was not expected there.
+    pub(super) is_taken: bool,
     /// Whether it will never come back.
     pub(super) hangs: bool,
 }
@@ -59,12 +60,11 @@ impl Company {
         self.workloads.stirred.push(place);
         let moment = self.moment();
         loop {
-            let Seat::Taken(supervisor) = &mut self.workloads.all[place].seat else { return };
-            let left = supervisor.leaving(moment);
-            let steps = supervisor.steps();
-            self.verdict.heard_of(supervisor.witness.verdict.broken());
-            let counted = &mut self.workloads.all[place].counted;
-            self.workloads.steps += steps - std::mem::replace(counted, steps);
+            let Some(held) = &mut self.workloads.all[place].seat else { return };
+            let left = held.supervisor.leaving(moment);
+            let steps = held.supervisor.steps();
+            self.verdict.heard_of(held.supervisor.witness.verdict.broken());
+            self.workloads.steps += steps - std::mem::replace(&mut held.counted, steps);
             if left.is_empty() {
                 return;
             }
@@ -76,65 +76,41 @@ impl Company {
 
     fn take_from_workload(&mut self, place: usize, left: Left<Allocation>) {
         self.note(|| format!("a{}: {left:?}", Workloads::number(u32::try_from(place).unwrap_or(u32::MAX))));
-        let workload = &mut self.workloads.all[place];
         match left {
-            Left::Answer(Some(asker), answer) => {
-                if workload.owner.unanswered.remove(&asker).is_none() {
-                    self.cry(Law::Shell7, format!("question {asker} to a supervisor was answered twice"));
-                }
-                self.workload_answers(place, &answer);
+            Left::Answer(Some(call), answer) => self.supervisor_answers(place, call, &answer),
+            // Its crash ends it, and its owner hears first who asked.
+            Left::Refused(call, refusal) => {
+                self.supervisor_fails(place, call, error_of(Allocation::KIND, refusal));
             }
-            Left::News(_, AllocationNews::Changed(status)) => {
-                (workload.phase, workload.owner.health) = (status.phase, status.health);
+            Left::News(_, news) => {
+                let workload = &mut self.workloads.all[place];
+                let life = workload.seat.as_ref().map(|held| held.life);
+                workload.news.extend(life.map(|life| (life, news)));
             }
             Left::Call { number, deadline, call } => self.workload_calls(place, number, deadline, call),
-            Left::Ended(ending) => self.workload_ended(place, &ending),
+            Left::Ended(ending) => self.supervisor_ended(place, ending),
             Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
-            // Whoever was refused is answered by the next supervisor.
-            Left::Refused(..) | Left::News(..) | Left::Snapshot(..) => {}
+            Left::Snapshot(..) => {}
         }
     }
 
-    fn workload_answers(&mut self, place: usize, answer: &AllocationAnswer) {
-        let (moment, is_up) = (self.moment(), self.is_up());
-        let workload = &mut self.workloads.all[place];
-        match answer {
-            AllocationAnswer::MakeReady(Ok(_)) => (workload.is_prepared, workload.is_ready) = (true, true),
-            // What could not be prepared the first time goes again, unless it runs all the same, or leaves in order anyway.
-            AllocationAnswer::MakeReady(Err(_)) => {
-                if is_up
-                    && let Seat::Taken(supervisor) = &mut workload.seat
-                    && !workload.is_prepared
-                    && workload.owner.task == Task::NotStarted
-                {
-                    supervisor.request_stop(moment, StopMode::Detach);
-                }
-            }
-            // First the routing ends, then the process.
-            AllocationAnswer::SignOff(_) => workload.runs = false,
-            AllocationAnswer::NoteStart(())
-            | AllocationAnswer::NoteExit(())
-            | AllocationAnswer::DescribeAllocation(_) => {}
+    /// Its supervisor ends by force.
+    pub(super) fn supervisor_is_killed(&mut self, place: usize) {
+        if self.workloads.all[place].seat.is_some() {
+            self.supervisor_ended(place, Ending::Killed);
         }
     }
 
-    fn workload_ended(&mut self, place: usize, ending: &Ending) {
-        let is_up = self.is_up();
-        let is_stopped = self.curtain == Curtain::Leaving(StopMode::Stop);
-        let is_detached = self.curtain == Curtain::Leaving(StopMode::Detach);
+    /// Whoever has put everything away has left no files, unless they could not be removed.
+    fn supervisor_ended(&mut self, place: usize, ending: Ending) {
         let workload = &mut self.workloads.all[place];
         workload.forget_caller();
-        if *ending != Ending::Normal && is_up {
-            workload.seat = Seat::Pausing;
-            return;
-        }
-        workload.seat = Seat::Vacant;
-        workload.has_left = is_stopped || workload.owner.task == Task::Leaving && !is_detached;
-        workload.owner.forgets();
-        workload.is_untidy |= *ending != Ending::Normal;
+        let Some(held) = workload.seat.take() else { return };
+        let is_in_order = ending == Ending::Normal;
+        workload.has_left = is_in_order && !held.is_detached;
+        workload.is_untidy |= !is_in_order;
         let is_left_over = workload.has_left && workload.around.has_directory && !workload.is_untidy;
-        workload.runs &= !workload.has_left;
-        (workload.is_prepared, workload.is_ready) = (false, false);
+        self.workloads.is_missed(place, *held, ending);
         if is_left_over {
             self.cry(Law::A4, "it has left, and its files are there".to_owned());
         }
@@ -147,6 +123,8 @@ impl Company {
         let workload = &mut self.workloads.all[place];
         workload.deadlines.push((number, until, deadline));
         let life = workload.life;
+        let is_of_registry = matches!(call, AllocationCall::Register(_) | AllocationCall::Deregister(_));
+        workload.is_abandoned &= !is_of_registry;
         let asked = |what| Asked { place, life, number, what };
         match call {
             AllocationCall::Register(message) => self.workload_asks_registry(asked(What::Register), message),
@@ -155,12 +133,13 @@ impl Company {
             }
             AllocationCall::AskHealth => self.workload_asks_health(asked(What::Health)),
             AllocationCall::AwaitRetired => {
-                let allocation = workload.config.spec.allocation.clone();
+                let allocation = workload.spec.allocation.clone();
                 self.workload_asks_instances(asked(What::Retirement), AwaitRetired { allocation });
             }
             call => {
                 let process = workload.around.process;
-                workload.calls.push(Pending { number, call, process, hangs: false });
+                let is_taken = workload.runs && call == AllocationCall::MakeDirectories(Listener::Refused);
+                workload.calls.push(Pending { number, call, process, is_taken, hangs: false });
             }
         }
     }
@@ -179,7 +158,7 @@ impl Company {
     /// As the neighbours of a supervisor in production: each plugin is described, and the instances are asked.
     fn workload_asks_health(&mut self, asked: Asked) {
         let workload = &mut self.workloads.all[asked.place];
-        let (plugins, allocation) = (workload.config.spec.plugins(), workload.config.spec.allocation.clone());
+        let (plugins, allocation) = (workload.spec.plugins(), workload.spec.allocation.clone());
         let missing = plugins.len() + 1;
         let (described, reports) = (Vec::new(), Vec::new());
         workload.round = Some(Round { number: asked.number, missing, described, reports });
@@ -265,7 +244,7 @@ impl Workload {
         let round = self.round.as_mut()?;
         round.missing -= 1;
         let Round { described, reports, .. } = self.round.take_if(|round| round.missing == 0)?;
-        Some(AllocationOutcome::Health(Ok(healths(&self.config.spec.allocation, &described, &reports))))
+        Some(AllocationOutcome::Health(Ok(healths(&self.spec.allocation, &described, &reports))))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::super::allocations::Known;
 use super::super::super::law::Law;
 use super::*;
 use crate::registry::{Entry, Standing};
@@ -10,13 +11,14 @@ use crate::shell::Machine;
 impl Company {
     /// A second in which all is well among the supervised allocations, and their host says what must be said.
     pub(in super::super) fn calm_workloads(&mut self) {
+        self.workloads_do(WorkloadsDoing::Endings);
+        self.workloads_do(WorkloadsDoing::Due);
         for place in 0..self.workloads.count() {
             let who = Workloads::number(place);
             let at = place as usize;
-            if self.workloads.all[at].is_content() {
+            if self.workloads.is_content(at) {
                 continue;
             }
-            self.workload_does(who, WorkloadDoing::Raise);
             if let Some(order) = self.workloads.next_order(who) {
                 self.workload_does(who, WorkloadDoing::Order(order));
             }
@@ -28,6 +30,12 @@ impl Company {
             }
             while !self.workloads.all[at].arrivals.is_empty() {
                 self.workload_does(who, WorkloadDoing::Deliver);
+            }
+            while !self.workloads.all[at].answers.is_empty() {
+                self.workload_does(who, WorkloadDoing::Answer);
+            }
+            while !self.workloads.all[at].news.is_empty() {
+                self.workload_does(who, WorkloadDoing::News);
             }
             self.hear();
         }
@@ -42,59 +50,92 @@ impl Company {
         }
         let mut found = None;
         for workload in &self.workloads.all {
-            let entries = known.remove(&workload.config.spec.allocation).unwrap_or_default();
-            if let Some((law, what)) = workload.contradicts(&entries) {
-                found.get_or_insert((law, format!("{}: {what}", workload.config.spec.allocation)));
+            let entries = known.remove(workload.name()).unwrap_or_default();
+            let is_said = self.workloads.office.known(workload.name());
+            if let Some((law, what)) = workload.contradicts(is_said, &entries) {
+                found.get_or_insert((law, format!("{}: {what}", workload.name())));
             }
         }
+        found = found.or_else(|| self.workloads.contradict());
         if let Some((law, what)) = found {
             self.cry(law, what);
         }
     }
 }
 
-impl Workload {
-    /// Whether nothing more is to be expected: from here on one round is like the other.
-    fn is_content(&self) -> bool {
-        match &self.seat {
-            Seat::Vacant => !self.runs,
-            Seat::Pausing => false,
-            Seat::Taken(_) => {
-                let is_at_rest = match self.owner.task {
-                    Task::Running => {
-                        self.runs
-                            && self.phase == AllocationPhase::Registered
-                            && self.owner.health == Health::Healthy
-                    }
-                    Task::NotStarted | Task::Exited | Task::Leaving => self.next_due().is_none(),
-                };
-                let is_silent =
-                    self.calls.is_empty() && self.arrivals.is_empty() && self.deadlines.is_empty();
-                is_at_rest && is_silent && self.owner.unanswered.is_empty() && self.next_order().is_none()
-            }
-        }
+impl Workloads {
+    /// Whether nothing more is to be expected of this one: from here on one round is like the other.
+    fn is_content(&self, place: usize) -> bool {
+        let workload = &self.all[place];
+        workload.is_content(self.office.known(workload.name()))
     }
 
-    /// In what the registry is not what the supervisor and the task say.
-    fn contradicts(&self, entries: &[&Entry]) -> Option<(Law, String)> {
-        if !self.owner.unanswered.is_empty() {
-            return Some((Law::Shell7, format!("{:?} was never answered", self.owner.unanswered)));
+    /// In what their owner is not as it should be.
+    fn contradict(&self) -> Option<(Law, String)> {
+        let office = &self.office;
+        if let Some((asker, (place, _))) = office.unanswered.first_key_value() {
+            let name = self.all[*place].name();
+            return Some((Law::Shell7, format!("question {asker} about {name} was never answered")));
         }
+        let known = self.all.iter().filter(|workload| office.known(workload.name()).is_some()).count();
+        let kept = office.owner.books.len();
+        (kept != known).then(|| (Law::A5, format!("{kept} allocations are kept, and {known} are known")))
+    }
+}
+
+impl Workload {
+    fn is_content(&self, known: Option<&Known>) -> bool {
+        let is_at_rest = match known.map(|known| known.task) {
+            None => self.seat.is_none(),
+            Some(Task::Running) => {
+                let is_shown = self.phase == AllocationPhase::Registered && self.health == Health::Healthy;
+                self.seat.is_some() && self.runs && is_shown
+            }
+            Some(Task::NotStarted | Task::Exited | Task::Leaving) => {
+                self.seat.is_some() && self.next_due().is_none()
+            }
+        };
+        let is_silent = self.calls.is_empty() && self.arrivals.is_empty() && self.deadlines.is_empty();
+        let is_heard = self.answers.is_empty() && self.news.is_empty();
+        let is_answered = known.is_none_or(|known| known.orders.is_empty());
+        is_at_rest && is_silent && is_heard && is_answered && self.next_order(known).is_none()
+    }
+
+    /// In what the registry and its owner are not what the supervisor and the task say.
+    fn contradicts(&self, known: Option<&Known>, entries: &[&Entry]) -> Option<(Law, String)> {
         if self.has_left && self.around.has_directory && !self.is_untidy {
             return Some((Law::A4, "it has left, and its files are there".to_owned()));
         }
-        match (&self.seat, self.owner.task) {
-            (Seat::Taken(_), Task::Running) if !self.is_known_as_it_is(entries) => {
-                let (phase, health) = (self.phase.as_str(), &self.owner.health);
+        let (known, held) = match (known, &self.seat) {
+            (Some(known), Some(held)) => (known, held),
+            (Some(_), None) => return Some((Law::A5, "it is known, and nobody looks after it".to_owned())),
+            (None, Some(_)) => {
+                return Some((Law::A5, "it is not known, and its supervisor lives".to_owned()));
+            }
+            (None, None) => return self.is_still_registered(entries),
+        };
+        let thought = held.supervisor.witness.task();
+        match known.task {
+            _ if held.life != known.life => {
+                Some((Law::A5, "another life of it lives than its owner thinks".to_owned()))
+            }
+            Task::Leaving => Some((Law::S4, "told to leave, it goes on".to_owned())),
+            task if task != thought => {
+                Some((Law::A5, format!("it is {task:?}, and its supervisor takes it for {thought:?}")))
+            }
+            Task::Running if !self.is_known_as_it_is(entries) => {
+                let (phase, health) = (self.phase.as_str(), &self.health);
                 Some((Law::A3, format!("it runs, is {phase} and {health}, and is registered as {entries:?}")))
             }
-            (Seat::Taken(_), Task::Leaving) => Some((Law::S4, "told to leave, it goes on".to_owned())),
-            (Seat::Pausing, _) => Some((Law::Shell4, "no supervisor lives".to_owned())),
-            (Seat::Vacant, _) | (Seat::Taken(_), Task::NotStarted | Task::Exited) if !entries.is_empty() => {
-                Some((Law::A4, format!("it does not run, and is registered as {entries:?}")))
-            }
-            (Seat::Vacant | Seat::Taken(_), _) => None,
+            Task::Running => None,
+            Task::NotStarted | Task::Exited => self.is_still_registered(entries),
         }
+    }
+
+    /// Nobody could say goodbye for what was given up while it left.
+    fn is_still_registered(&self, entries: &[&Entry]) -> Option<(Law, String)> {
+        let is_left = !entries.is_empty() && !self.is_abandoned;
+        is_left.then(|| (Law::A4, format!("it does not run, and is registered as {entries:?}")))
     }
 
     fn is_known_as_it_is(&self, entries: &[&Entry]) -> bool {
@@ -103,9 +144,9 @@ impl Workload {
             is_present && entry.standing == Standing::Confirmed
         };
         // Who comes after one that told another name is not taken for the same plugin, and stays registered.
-        let is_refused = self.owner.health.reason().is_some_and(|reason| reason.contains("C031"));
-        let is_well = self.owner.health == Health::Healthy || is_refused;
+        let is_refused = self.health.reason().is_some_and(|reason| reason.contains("C031"));
+        let is_well = self.health == Health::Healthy || is_refused;
         let is_shown = self.phase == AllocationPhase::Registered && is_well && self.runs;
-        is_shown && entries.len() == self.config.spec.plugins().len() && entries.iter().all(is_so)
+        is_shown && entries.len() == self.spec.plugins().len() && entries.iter().all(is_so)
     }
 }

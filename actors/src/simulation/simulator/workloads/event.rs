@@ -15,13 +15,28 @@ pub enum WorkloadDoing {
     Deliver,
     /// What is due in its supervisor, and calls whose time is up.
     Due,
-    /// Another supervisor takes the place of the one that fell.
-    Raise,
+    /// The next answer of its supervisors reaches their owner.
+    Answer,
+    /// The next news of its supervisors reach their owner.
+    News,
     /// The process of its task ends, and its host has not seen it yet.
     Die,
     /// The next step of its supervisor will crash.
     Crash,
     /// Its supervisor falls.
+    Fall,
+}
+
+/// What can happen of the owner of all supervised allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkloadsDoing {
+    /// Word of the supervisors that have ended reaches it.
+    Endings,
+    /// What is due in it, and calls whose time is up.
+    Due,
+    /// Its next step will crash.
+    Crash,
+    /// It ends by force and its supervisors are let go, and another one takes its place with the same memory.
     Fall,
 }
 
@@ -62,9 +77,20 @@ pub(in super::super) fn write_workload(
         WorkloadDoing::Meet(place, reply) => write!(f, "meet a{who} call={place} {}", reply.as_str()),
         WorkloadDoing::Deliver => write!(f, "deliver answer a{who}"),
         WorkloadDoing::Due => write!(f, "due a{who}"),
-        WorkloadDoing::Raise => write!(f, "raise a{who}"),
+        WorkloadDoing::Answer => write!(f, "deliver supervisor-answer a{who}"),
+        WorkloadDoing::News => write!(f, "deliver supervisor-news a{who}"),
         WorkloadDoing::Die => write!(f, "kill a{who}"),
         WorkloadDoing::Crash => write!(f, "crash a{who}"),
         WorkloadDoing::Fall => write!(f, "fall a{who}"),
     }
+}
+
+/// As a line of a trace.
+pub(in super::super) fn write_workloads(f: &mut fmt::Formatter<'_>, doing: WorkloadsDoing) -> fmt::Result {
+    f.write_str(match doing {
+        WorkloadsDoing::Endings => "deliver allocations-endings",
+        WorkloadsDoing::Due => "due allocations",
+        WorkloadsDoing::Crash => "crash allocations",
+        WorkloadsDoing::Fall => "end allocations",
+    })
 }
