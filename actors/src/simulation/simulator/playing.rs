@@ -322,9 +322,10 @@ impl Company {
                 self.take(&Event { at, what: Happening::InstanceTimers(plugin) })?;
             }
             for _ in 0..8 {
-                if self.house.life_of(&key).and_then(|life| self.house.call_of(life)).is_some() {
-                    self.take(&Event { at, what: Happening::Answer(plugin, Behaviour::Well) })?;
+                if self.house.life_of(&key).and_then(|life| self.house.call_of(life)).is_none() {
+                    break;
                 }
+                self.take(&Event { at, what: Happening::Answer(plugin, Behaviour::Well) })?;
             }
         }
         self.calm_drivers();

@@ -101,6 +101,8 @@ struct Workload {
     /// What its supervisors have answered to their owner, by its call, and have told it, with their lives.
     answers: VecDeque<(u64, AllocationsOutcome)>,
     news: VecDeque<(Attempt, AllocationNews)>,
+    /// Whether nothing has happened to it since nothing more was to be expected of it.
+    is_content: bool,
 }
 
 /// Who looks after it.
@@ -207,6 +209,7 @@ impl Workload {
             arrivals: VecDeque::new(),
             answers: VecDeque::new(),
             news: VecDeque::new(),
+            is_content: false,
         }
     }
 

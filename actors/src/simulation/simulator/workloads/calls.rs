@@ -57,7 +57,7 @@ enum What {
 impl Company {
     /// What leaves a supervisor is done, or set on its way.
     pub(super) fn carry_workload(&mut self, place: usize) {
-        self.workloads.stirred.push(place);
+        self.workloads.stirs(place);
         let moment = self.moment();
         loop {
             let Some(held) = &mut self.workloads.all[place].seat else { return };

@@ -65,9 +65,11 @@ impl Company {
 
 impl Workloads {
     /// Whether nothing more is to be expected of this one: from here on one round is like the other.
-    fn is_content(&self, place: usize) -> bool {
-        let workload = &self.all[place];
-        workload.is_content(self.office.known(workload.name()))
+    fn is_content(&mut self, place: usize) -> bool {
+        let workload = &mut self.all[place];
+        workload.is_content =
+            workload.is_content || workload.rests(self.office.known(&workload.spec.allocation));
+        workload.is_content
     }
 
     /// In what their owner is not as it should be.
@@ -84,7 +86,7 @@ impl Workloads {
 }
 
 impl Workload {
-    fn is_content(&self, known: Option<&Known>) -> bool {
+    fn rests(&self, known: Option<&Known>) -> bool {
         let is_at_rest = match known.map(|known| known.task) {
             None => self.seat.is_none(),
             Some(Task::Running) => {

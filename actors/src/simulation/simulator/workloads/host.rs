@@ -69,6 +69,7 @@ impl Company {
             return self.cry(Law::Shell7, what);
         };
         let workload = &mut self.workloads.all[place];
+        workload.is_content = false;
         match answer {
             AllocationsAnswer::PrepareAllocation(Ok(_)) | AllocationsAnswer::AdoptAllocation(Ok(_)) => {
                 workload.is_ready = true;
@@ -96,7 +97,8 @@ impl Company {
     /// A crash costs what was said in its step.
     pub(super) fn host_is_refused(&mut self, asker: u64) {
         if let Some((place, WorkloadOrder::Start)) = self.workloads.office.unanswered.remove(&asker) {
-            self.workloads.all[place].is_unsaid = true;
+            let workload = &mut self.workloads.all[place];
+            (workload.is_unsaid, workload.is_content) = (true, false);
         }
     }
 
@@ -106,6 +108,7 @@ impl Company {
             AllocationsNews::Changed(status) => {
                 if let Some(place) = places.get(&status.allocation) {
                     (all[*place].phase, all[*place].health) = (status.phase, status.health);
+                    all[*place].is_content = false;
                 }
             }
             AllocationsNews::Gone(allocation) => {
@@ -182,7 +185,7 @@ impl Workload {
     /// Its host knows it no more. The process of one that has left in order was ended with it.
     fn is_gone(&mut self) {
         self.runs &= !self.has_left;
-        (self.is_ready, self.is_unsaid) = (false, false);
+        (self.is_ready, self.is_unsaid, self.is_content) = (false, false, false);
         (self.phase, self.health) = (AllocationPhase::Prepared, Health::Starting);
     }
 
