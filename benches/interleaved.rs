@@ -11,11 +11,13 @@ use std::time::Instant;
 use actix::{Actor, Addr};
 use actix_rt::Arbiter;
 use callboard_actors::registry::Register;
+use callboard_actors::shell::StopMode;
 use callboard_actors::vocabulary::PluginKey;
 use tempfile::TempDir;
 
 use support::Pace;
 use support::bare::Bare;
+use support::clerk::Clerk;
 use support::clients::{Desk, among, apart, departure, registration, timed_loop};
 use support::curve::{Curve, Point, Rows, Stretch, nanos};
 use support::disk::{BareRedb, directory};
@@ -45,6 +47,7 @@ async fn measure(pace: Pace) {
     let mut verdicts = Vec::new();
     if is_wanted("memory") {
         verdicts.extend(bench.in_flight_in_memory().await);
+        bench.shell_in_memory().await;
         verdicts.extend(bench.across_threads_in_memory().await);
         verdicts.extend(bench.held_in_memory().await);
         bench.plugins_in_memory().await;
@@ -132,6 +135,21 @@ impl Bench {
             verdicts.push(("p99.9 of the same", points[0].p999(), Goal::AtMost(20.0)));
         }
         verdicts
+    }
+
+    /// The same with an actor of ours that only answers: the part of a round trip that any of our actors has.
+    async fn shell_in_memory(&mut self) {
+        let bare = self.bare.clone();
+        let (clerk, running) = Clerk::begin();
+        let mut stages: Vec<_> =
+            self.axis(IN_FLIGHT).into_iter().map(|n| (n, self.pairs_in_memory(n))).collect();
+        self.draw(("answer", "memory", "in flight"), &mut stages, async |in_flight, pairs| {
+            let clients = apart(in_flight as usize);
+            (timed_loop(&clerk, &clients, *pairs).await, timed_loop(&bare, &clients, *pairs).await)
+        })
+        .await;
+        running.request_stop(StopMode::Stop);
+        running.ended().await;
     }
 
     /// The same by clients on another thread than the actor, as a host program asks a host that has a thread of its own.

@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "each bench is a program of its own and uses the part it needs")]
 
 pub(crate) mod bare;
+pub(crate) mod clerk;
 pub(crate) mod clients;
 pub(crate) mod curve;
 pub(crate) mod disk;

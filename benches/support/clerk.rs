@@ -1,0 +1,75 @@
+//! An actor of ours that does nothing but answer: what a round trip costs without what the registry decides, keeps and tells.
+
+use callboard_actors::registry::{Deregister, Deregistered, Register, RegisterError, Registered};
+use callboard_actors::shell::{
+    Address, Effects, Input, Machine, Never, NoDoing, NoStore, Running, Settings, start,
+};
+use callboard_actors::vocabulary::Moment;
+
+use super::clients::Desk;
+
+callboard_actors::conversation! {
+    /// What is said to the clerk, in the words of the registry.
+    pub(crate) enum ClerkAsk -> ClerkAnswer for Clerk {
+        Register => Result<Registered, RegisterError>,
+        Deregister => Deregistered,
+    }
+}
+
+/// Says yes to everything.
+#[derive(Debug)]
+pub(crate) struct Clerk;
+
+impl Machine for Clerk {
+    const KIND: &'static str = "clerk";
+    type Config = ();
+    type Image = ();
+    type Ask = ClerkAsk;
+    type Answer = ClerkAnswer;
+    type Call = Never;
+    type Outcome = Never;
+    type Timer = Never;
+    type Change = Never;
+    type News = Never;
+    type View = ();
+
+    fn restore((): &(), (): (), _: Moment) -> Self {
+        Self
+    }
+
+    fn step(&mut self, _: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Resumed => {}
+            Input::Asked { id, ask: ClerkAsk::Register(_), .. } => {
+                effects.reply(*id, ClerkAnswer::Register(Ok(Registered::New)));
+            }
+            Input::Asked { id, ask: ClerkAsk::Deregister(message), .. } => {
+                effects.reply(*id, ClerkAnswer::Deregister(Deregistered::Removed(message.plugins.clone())));
+            }
+            Input::StopRequested(_) => effects.stop(),
+            Input::Returned { call: never, .. } | Input::Elapsed(never) => match *never {},
+        }
+    }
+
+    fn view(&self) {}
+}
+
+impl Clerk {
+    pub(crate) fn begin() -> (Address<Self>, Running) {
+        let address = Address::vacant("clerk", 4_096);
+        let running = start(&address, (), NoDoing, NoStore, Settings::default());
+        (address, running)
+    }
+}
+
+impl Desk for Address<Clerk> {
+    async fn register(&self, message: Register) {
+        let answer = self.ask(message).await.expect("the clerk runs");
+        assert_eq!(answer, Ok(Registered::New));
+    }
+
+    async fn deregister(&self, message: Deregister) {
+        let answer = self.ask(message).await.expect("the clerk runs");
+        assert!(matches!(answer, Deregistered::Removed(_)));
+    }
+}
