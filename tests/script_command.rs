@@ -9,9 +9,15 @@ use tempfile::TempDir;
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 
+fn callboard(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(CALLBOARD);
+    command.arg("script").args(arguments).current_dir(directory);
+    command
+}
+
 /// What came of the command: its exit code, and what it wrote to standard output and to standard error.
 fn script(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let ran = Command::new(CALLBOARD).arg("script").args(arguments).current_dir(directory).output().unwrap();
+    let ran = callboard(directory, arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (ran.status.code().unwrap(), text(ran.stdout), text(ran.stderr))
 }
@@ -59,8 +65,8 @@ fn a_mistake_has_its_line_and_what_was_expected() {
             "host start now\n---\n",
             "s:1: nothing is known of now; say: host start|start-beside|stop|detach|kill",
         ),
-        ("host start\nlist\n", "s:3: the script ends here without `---`"),
-        ("host start\nlist", "s:3: the script ends here without `---`"),
+        ("host strt\nlist\n", "s:1: what the host does: \"strt\" is none of start"),
+        ("(host start)\n!list\n", "s:2: `list` had to be a mistake, and came to: nobody is registered"),
         ("host start\nlist \"\n---\n", "s:2: this is no line of a script: list \";"),
         ("host start\nlist /all\n---\n", "s:2: this is no line of a script: list /all; a word that begins"),
         ("host start\ncrash instance csi-node/zfs\n---\n", "s:2: no instance csi-node/zfs runs; there are "),
@@ -73,6 +79,14 @@ fn a_mistake_has_its_line_and_what_was_expected() {
             "driver exec\nanswer exec Probe ready\n---\n",
             "s:2: call: \"Probe\" is none of PluginInfo, SetConfig",
         ),
+        (
+            "host start\nsubscribe reader registry capacity=9999999999\n---\n",
+            "s:2: capacity: 9999999999 is too much; at most 4294967295",
+        ),
+        ("(host start)\nplugin red name=a name=b\n---\n", "s:2: name= is said twice"),
+        ("host start\n list\n---\n", "s:2: a line begins with its verb, and this one with a blank: list;"),
+        ("\u{feff}list\n---\n", "s:1: the script begins with a byte order mark; save it without one"),
+        ("list \u{1b}[31m\n---\n", "s:1: this is no line of a script: list \\u{1b}[31m; a word"),
         ("host start\nawait-drivers\n---\n", "s:2: within=DURATION is missing; say: await-drivers"),
     ] {
         refused(stage("s", text).path(), &["s"], words);
@@ -89,6 +103,41 @@ fn a_difference_is_shown_and_is_no_mistake() {
     let (code, out, told) = script(stage.path(), &["missing", "s"]);
     assert_eq!(code, 2);
     assert!(out.contains("-somebody\n") && told.contains("missing: cannot be read"), "{out}{told}");
+}
+
+#[test]
+fn of_last_lines_without_an_outcome_the_outcome_is_shown_and_written_down() {
+    for text in ["(host start)\nlist", "(host start)\nlist\n"] {
+        let stage = stage("s", text);
+        let (code, out, told) = script(stage.path(), &["s"]);
+        assert_eq!((code, told.as_str()), (1, ""));
+        assert!(out.contains("+---\n+nobody is registered\n"), "{out}");
+        let whole = "(host start)\nlist\n---\nnobody is registered\n";
+        assert_eq!(script(stage.path(), &["--show", "s"]), (0, whole.to_owned(), String::new()));
+        assert_eq!(script(stage.path(), &["--update", "s"]).0, 0);
+        assert_eq!(fs::read_to_string(stage.path().join("s")).unwrap(), whole);
+    }
+}
+
+#[test]
+fn a_run_that_is_drawn_is_compared_as_well() {
+    let stage = stage("s", "host start\nlist\n---\nsomebody\n");
+    let (code, out, told) = script(stage.path(), &["--diagram", "s.svg", "s"]);
+    assert_eq!((code, told.as_str()), (1, ""));
+    assert!(out.contains("-somebody\n"), "{out}");
+    assert!(fs::read_to_string(stage.path().join("s.svg")).unwrap().ends_with("</svg>\n"));
+}
+
+#[test]
+fn an_outcome_that_cannot_be_printed_is_a_failure_that_is_told() {
+    let stage = stage("s", "host start\nlist\n---\nsomebody\n");
+    for arguments in [&["--show", "s"][..], &["--verbs"], &["s"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = callboard(stage.path(), arguments).stdout(full).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(told.starts_with("callboard: cannot write to standard output: No space left"), "{told}");
+    }
 }
 
 #[test]
@@ -111,7 +160,7 @@ fn a_file_that_cannot_be_updated_is_as_it_was_and_one_that_can_keeps_its_permiss
 
 #[test]
 fn a_picture_needs_a_place_and_an_ending() {
-    let stage = stage("s", "host start\n---\n");
+    let stage = stage("s", "(host start)\n---\nok\n");
     refused(
         stage.path(),
         &["--diagram", "nowhere/run.svg", "s"],

@@ -109,7 +109,6 @@ fn a_mistake_names_its_line_and_what_was_expected() {
         ),
         ("list\n---\n", "script:1: no host runs; say `host start` before; say: list"),
         ("host start\nlist all\n---\n", "script:2: nothing is known of all; say: list"),
-        ("host start\n", "script:2: the script ends here without `---`"),
         (
             "host start\nregister red zfs\n---\n",
             "script:2: \"zfs\" is no plugin; write its type and its name, as in csi-node/zfs",

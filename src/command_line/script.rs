@@ -30,7 +30,7 @@ pub(super) struct ScriptArgs {
     #[arg(long, conflicts_with = "update")]
     show: bool,
 
-    /// Draw the run as a sequence diagram, into a file that ends in .svg or .mmd (Mermaid)
+    /// Draw the run as a sequence diagram as well, into a file that ends in .svg or .mmd (Mermaid)
     #[arg(long, value_name = "FILE", value_parser = drawing, conflicts_with_all = ["update", "show"])]
     diagram: Option<Drawing>,
 
@@ -47,7 +47,9 @@ pub(super) fn script(args: &ScriptArgs) -> ExitCode {
     }
     let mut player = Player::new();
     if args.verbs {
-        return shown(&player.usages().into_iter().map(|usage| format!("{usage}\n")).collect::<String>());
+        return ExitCode::from(printed(
+            &player.usages().into_iter().map(|usage| format!("{usage}\n")).collect::<String>(),
+        ));
     }
     let codes = args.files.iter().map(|file| {
         played(&mut player, file, args).unwrap_or_else(|error| {
@@ -62,13 +64,9 @@ pub(super) fn script(args: &ScriptArgs) -> ExitCode {
 }
 
 fn played(player: &mut Player, file: &Path, args: &ScriptArgs) -> Result<u8, ScriptError> {
-    if let Some(drawing) = &args.diagram {
-        let drawn = drawing.draw(&player.play_file(file)?.picture);
-        return drawn.map(|()| 0).map_err(|source| ScriptError::Unwritten { path: drawing.path(), source });
-    }
     if args.show {
         let played = player.play_file(file)?;
-        return Ok(u8::from(output::print(&played.text).is_err()));
+        return Ok(printed(&played.text));
     }
     if args.update {
         let is_new = player.update(file)?;
@@ -76,12 +74,27 @@ fn played(player: &mut Player, file: &Path, args: &ScriptArgs) -> Result<u8, Scr
         complain(&format!("{}: {told}", file.display()));
         return Ok(0);
     }
-    match player.check(file)? {
+    let (verdict, picture) = player.check_and_draw(file)?;
+    if let Some(drawing) = &args.diagram {
+        let unwritten = |source| ScriptError::Unwritten { path: drawing.path(), source };
+        drawing.draw(&picture).map_err(unwritten)?;
+    }
+    match verdict {
         Verdict::Same => Ok(0),
         Verdict::Different { diff } => {
-            // Whoever cannot read the difference still has the exit code.
-            let _ = output::print(&painted(&diff));
+            let _ = printed(&painted(&diff));
             Ok(DIFFERENT)
+        }
+    }
+}
+
+/// Prints a text, or says why it cannot be. Gives the exit code.
+fn printed(text: &str) -> u8 {
+    match output::print(text) {
+        Ok(_) => 0,
+        Err(error) => {
+            complain(&format!("callboard: cannot write to standard output: {error}"));
+            1
         }
     }
 }
@@ -99,11 +112,4 @@ fn painted(diff: &str) -> String {
         palette.paint(tone, line) + "\n"
     });
     lines.collect()
-}
-
-fn shown(text: &str) -> ExitCode {
-    match output::print(text) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => told(&error, 1),
-    }
 }

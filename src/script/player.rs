@@ -9,7 +9,7 @@ use goldenscript::{Command, Context, Runner};
 
 use super::error::ScriptError;
 use super::file::{self, read};
-use super::lines::mistake;
+use super::lines::{completed, mistake};
 use super::stage::Stage;
 use super::verbs;
 use super::words::{Mistake, Words};
@@ -116,14 +116,23 @@ impl Player {
     /// # Errors
     /// When it cannot be read, or has a mistake.
     pub fn check(&mut self, path: impl AsRef<Path>) -> Result<Verdict, ScriptError> {
+        Ok(self.check_and_draw(path)?.0)
+    }
+
+    /// The same, with the run as a picture.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has a mistake.
+    pub fn check_and_draw(&mut self, path: impl AsRef<Path>) -> Result<(Verdict, Picture), ScriptError> {
         let path = path.as_ref();
         let recorded = read(path)?;
-        let came = self.play_as(path, &recorded)?.text;
-        Ok(if came == recorded {
+        let Played { text: came, picture } = self.play_as(path, &recorded)?;
+        let verdict = if came == recorded {
             Verdict::Same
         } else {
             Verdict::Different { diff: super::diff(path, &recorded, &came) }
-        })
+        };
+        Ok((verdict, picture))
     }
 
     /// Plays the script of a file, and writes down in it what came back. False means that it stood there already.
@@ -145,7 +154,7 @@ impl Player {
         file::check(path, text)?;
         let stage = Stage::open().map_err(ScriptError::Stage)?;
         let mut performance = Performance { verbs: &mut self.verbs, stage, began: Instant::now() };
-        let came = goldenscript::generate(&mut performance, text);
+        let came = goldenscript::generate(&mut performance, &completed(text));
         let came = came.map_err(|error| mistake(path, text, &error.to_string()))?;
         let title = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().replace('_', " ");
         Ok(Played { text: came, picture: Picture { title, marks: performance.stage.marks() } })
@@ -175,10 +184,7 @@ impl Performance<'_> {
         let _entered = runtime.enter();
         let began = verb.takes_time.then(|| self.stage.elapsed());
         self.stage.begin_line(command.to_string());
-        let played = (verb.play)(&mut self.stage, &mut words).and_then(|()| match words.left_over() {
-            Some(word) => Err(Mistake::new(format!("nothing is known of {word}"))),
-            None => Ok(()),
-        });
+        let played = (verb.play)(&mut self.stage, &mut words).and_then(|()| words.left_over());
         match played {
             Ok(()) => Ok(self.stage.end_line(began)),
             Err(mistake) => Err(Mistake::new(format!("{mistake}; say: {}", verb.usage))),

@@ -166,7 +166,10 @@ fn allocations(news: &AllocationsNews) -> String {
 /// Where an allocation has got to.
 pub(super) fn status(status: &AllocationStatus) -> String {
     let AllocationStatus { allocation, phase, health, last_event, .. } = status;
-    format!("{allocation} is {}, {health}: {last_event}", phase.as_str())
+    let health = health.to_string();
+    // The last event may be that its health is what it is.
+    let event = if *last_event == health { String::new() } else { format!(": {last_event}") };
+    format!("{allocation} is {}, {health}{event}", phase.as_str())
 }
 
 fn drivers(news: &DriversNews) -> String {

@@ -119,7 +119,13 @@ impl<'a> Words<'a> {
     /// When it is none.
     pub fn number(&mut self, name: &str) -> Result<Option<u32>, Mistake> {
         let read = |value: &str| {
-            value.parse().map_err(|_| Mistake::new(format!("{name}: {value:?} is no whole number")))
+            value.parse().map_err(|_| {
+                let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+                Mistake::new(match is_number {
+                    true => format!("{name}: {value} is too much; at most {}", u32::MAX),
+                    false => format!("{name}: {value:?} is no whole number"),
+                })
+            })
         };
         self.key(name).map(read).transpose()
     }
@@ -156,9 +162,17 @@ impl<'a> Words<'a> {
         std::iter::from_fn(|| self.maybe_next()).map(plugin).collect()
     }
 
-    /// The first word that nobody took.
-    pub(super) fn left_over(&self) -> Option<&'a Argument> {
-        self.words.iter().find(|(_, taken)| !taken.get()).map(|(word, _)| *word)
+    /// What is to be said of the first word that nobody took.
+    pub(super) fn left_over(&self) -> Result<(), Mistake> {
+        let Some((word, _)) = self.words.iter().find(|(_, taken)| !taken.get()) else { return Ok(()) };
+        let is_known = |known: &str| {
+            let mut taken = self.words.iter().filter(|(_, taken)| taken.get());
+            taken.any(|(word, _)| matches!(word, Argument::KeyValue(key, _) if key == known))
+        };
+        Err(Mistake::new(match word {
+            Argument::KeyValue(key, _) if is_known(key) => format!("{key}= is said twice"),
+            word => format!("nothing is known of {word}"),
+        }))
     }
 }
 
