@@ -30,6 +30,24 @@ pub(crate) enum Reader {
     HasLeft,
 }
 
+/// Sees to it that there is a directory for a file that is to be written later.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn see_to_directory(file: &Path) -> io::Result<()> {
+    let directory = directory_of(file);
+    if directory.is_dir() { Ok(()) } else { Err(no_directory(directory)) }
+}
+
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn no_directory(directory: &Path) -> io::Error {
+    let what = format!("there is no directory {}; make it before", directory.display());
+    io::Error::new(io::ErrorKind::NotFound, what)
+}
+
 /// Writes a file whole or not at all: whoever reads it meanwhile, or finds it after a kill, has the old one or the new one. Its
 /// permissions stay, and a link leads on to the same file. What is no plain file, as `/dev/stdout`, is written to as it is.
 ///
@@ -41,16 +59,13 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
         return fs::write(path, text);
     }
     let path = if known.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = directory_of(&path);
     // Nobody knows the name of a file that is there for a moment only, so nothing is said of that one.
     let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound && !parent.exists();
     let usual = fs::Permissions::from_mode(FILE_MODE);
     let next = tempfile::Builder::new().permissions(usual).tempfile_in(parent);
     let mut next = next.map_err(|error| match is_missing(&error) {
-        true => io::Error::new(
-            error.kind(),
-            format!("there is no directory {}; make it before", parent.display()),
-        ),
+        true => no_directory(parent),
         false => error.raw_os_error().map_or(error, io::Error::from_raw_os_error),
     })?;
     if let Some(known) = known {

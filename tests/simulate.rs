@@ -94,6 +94,31 @@ fn a_trace_that_cannot_be_written_is_named_and_ends_with_1() {
 }
 
 #[test]
+fn what_a_run_ends_with_is_seen_to_before_it_begins() {
+    for (option, file, complaint) in [
+        (
+            "--script",
+            "nowhere/at/all",
+            "cannot write the history nowhere/at/all: there is no directory nowhere/at",
+        ),
+        (
+            "--diagram",
+            "nowhere/all.svg",
+            "cannot draw nowhere/all.svg: there is no directory nowhere; make it",
+        ),
+    ] {
+        let output = simulate(&["--messages", "100", option, file]);
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()), "{said}");
+        assert!(said.contains(complaint), "{said}");
+    }
+    let output = simulate(&["--messages", "100", "--seed", &u64::MAX.to_string(), "--seeds", "2"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("there are no 2 seeds from 18446744073709551615 on"), "{said}");
+}
+
+#[test]
 fn progress_is_shown_on_standard_error_when_it_is_asked_for() {
     let quiet = simulate(&["--messages", "1000", "--seeds", "2"]);
     assert_eq!(text(&quiet.stderr), "");

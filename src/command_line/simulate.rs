@@ -4,7 +4,8 @@ mod script;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use clap::Args;
 use super::drawing::{Drawing, drawing};
 use super::simulated::Trace;
 use super::told;
-use crate::output::{complain, print};
+use crate::output::{complain, print, see_to_directory};
 
 /// What can be said to `simulate`.
 #[derive(Debug, Args)]
@@ -85,6 +86,8 @@ enum SimulateError {
     Script { path: PathBuf, source: io::Error },
     #[error("cannot draw {path}: {source}", path = .path.display())]
     Diagram { path: PathBuf, source: io::Error },
+    #[error("there are no {seeds} seeds from {seed} on; the last is {last}", last = u64::MAX)]
+    Seeds { seed: u64, seeds: u64 },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
 }
@@ -104,9 +107,12 @@ pub(super) fn run(args: &SimulateArgs) -> ExitCode {
 
 /// False if a law was broken.
 fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
+    see_to_files(args)?;
+    let last = args.seed.checked_add(args.seeds - 1);
+    let last = last.ok_or(SimulateError::Seeds { seed: args.seed, seeds: args.seeds })?;
     let mut watcher = Watcher::new(args)?;
     let mut sum = Summary::default();
-    for seed in (0..args.seeds).map(|more| args.seed.wrapping_add(more)) {
+    for seed in args.seed..=last {
         let SimulateArgs { plugins, allocations, drivers, processes, database, messages, faults, .. } = *args;
         let simulation = Simulation {
             seed,
@@ -122,18 +128,27 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
         match simulate(&simulation, &mut watcher) {
             Ok(summary) => sum = added(sum, &summary),
             Err(found) => {
-                watcher.finish()?;
-                tell_failure(args, &simulation, &found)?;
+                // Whatever cannot be written, which law was broken is told.
+                let finished = watcher.finish();
+                tell_failure(&simulation, &found);
+                let written = write_script(args, &simulation, &found);
                 draw_failure(args, &simulation, &found)?;
-                return Ok(false);
+                return finished.and(written).map(|()| false);
             }
         }
     }
-    watcher.finish()?;
-    let last = args.seed.wrapping_add(args.seeds - 1);
+    let finished = watcher.finish();
+    print(&summary_text(args.seed..=last, &sum, watcher.begun))?;
     draw(args, watcher.drawn.take(), format!("the end of the run of seed {last}"), "no law was broken")?;
-    print(&summary_text(args, &sum, watcher.begun))?;
-    Ok(true)
+    finished.map(|()| true)
+}
+
+/// Sees to it that what a long run ends with can be written, before it begins.
+fn see_to_files(args: &SimulateArgs) -> Result<(), SimulateError> {
+    let history = &args.script;
+    see_to_directory(history).map_err(|source| SimulateError::Script { path: history.clone(), source })?;
+    let Some(path) = args.diagram.as_ref().map(Drawing::path) else { return Ok(()) };
+    see_to_directory(&path).map_err(|source| SimulateError::Diagram { path, source })
 }
 
 /// Draws what was seen, if a picture is wanted.
@@ -167,20 +182,20 @@ fn added(sum: Summary, more: &Summary) -> Summary {
     }
 }
 
-fn summary_text(args: &SimulateArgs, sum: &Summary, begun: Instant) -> String {
+fn summary_text(seeds: RangeInclusive<u64>, sum: &Summary, begun: Instant) -> String {
     let seconds = begun.elapsed().as_secs_f64();
     let faults: Vec<String> =
         Fault::ALL.iter().zip(sum.faults).map(|(fault, count)| format!("{fault} {count}")).collect();
+    let (first, last) = seeds.into_inner();
+    let seeds = if first == last { first.to_string() } else { format!("{first} to {last}") };
     format!(
         "no law was broken\n\
-         seeds          {first} to {last}\n\
+         seeds          {seeds}\n\
          messages       {messages}\n\
          interleavings  {overtaken} events came before what had set out earlier, of {events}\n\
          faults         {faults}\n\
          simulated      {simulated:.0} s\n\
          took           {seconds:.1} s, {rate:.0} messages per second\n",
-        first = args.seed,
-        last = args.seed.wrapping_add(args.seeds - 1),
         messages = sum.messages,
         overtaken = sum.overtaken,
         events = sum.events,
@@ -196,25 +211,27 @@ fn messages_per_second(messages: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { messages / seconds } else { 0.0 }
 }
 
-/// Says which law was broken, and leaves the history that breaks it.
-fn tell_failure(
+/// Says which law was broken, and how to see it again.
+fn tell_failure(simulation: &Simulation, found: &Counterexample<Event>) {
+    complain(&format!("callboard: seed {}: {}", simulation.seed, found.violation));
+    complain(&format!("callboard: {} breaks it again", command_of(simulation)));
+}
+
+/// Leaves the history that breaks a law.
+fn write_script(
     args: &SimulateArgs,
     simulation: &Simulation,
     found: &Counterexample<Event>,
 ) -> Result<(), SimulateError> {
-    write_script(&args.script, simulation, found)
-        .map_err(|source| SimulateError::Script { path: args.script.clone(), source })?;
-    complain(&format!("callboard: seed {}: {}", simulation.seed, found.violation));
+    let path = &args.script;
+    std::fs::write(path, script::write(simulation, &command_of(simulation), found))
+        .map_err(|source| SimulateError::Script { path: path.clone(), source })?;
     complain(&format!(
         "callboard: {} events that show it are written to {}",
         found.history.len(),
-        args.script.display()
+        path.display()
     ));
     Ok(())
-}
-
-fn write_script(path: &Path, simulation: &Simulation, found: &Counterexample<Event>) -> io::Result<()> {
-    std::fs::write(path, script::write(simulation, &command_of(simulation), found))
 }
 
 /// The command that repeats a run.
