@@ -190,4 +190,11 @@ mod tests {
             assert!(lines.iter().all(|(_, line)| line.generation == told) && lines.len() == 2, "{lines:?}");
         }
     }
+    #[test]
+    fn what_was_known_of_a_driver_at_the_beginning_is_not_told() {
+        let known = report(DriverStage::Watching, DriverHealth::Healthy, Some(7), "");
+        let mut teller = DriversTeller::default();
+        assert_eq!(teller.begin(&DriversView { reports: vec![known.clone()] }), []);
+        assert_eq!(told(&mut teller, vec![known]), Vec::<String>::new());
+    }
 }

@@ -170,4 +170,11 @@ mod tests {
             assert_eq!(lines.iter().map(|(_, line)| &*line.message).collect::<Vec<_>>(), [told]);
         }
     }
+    #[test]
+    fn what_was_known_of_a_task_at_the_beginning_is_not_told() {
+        let known = report(TaskPhase::Running, &[("started", 1)]);
+        let mut teller = TasksTeller::default();
+        assert_eq!(teller.begin(&TasksView { tasks: vec![known.clone()], ..TasksView::default() }), []);
+        assert_eq!(teller.retell(&TasksNews::TaskChanged(Box::new(known))), []);
+    }
 }
