@@ -7,6 +7,7 @@ use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::witness::NOBODY_WAITS;
 use super::company::{Company, InventoryActor};
 use crate::inventory::{InventoryCall, InventoryOptions};
+use crate::vocabulary::Moment;
 
 pub(super) fn new_inventory() -> InventoryActor {
     let options = InventoryOptions::default();
@@ -29,6 +30,15 @@ impl Company {
                 Left::Call { number, call, .. } => self.inventory_calls(number, &call),
                 Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
             }
+        }
+    }
+
+    /// What was due meanwhile ran when it was, also in a history from which that event was left out.
+    pub(super) fn catch_up_inventory(&mut self) {
+        let present = self.moment();
+        while let Some(due) = self.inventory.next_timer().filter(|due| *due < present.now) {
+            self.inventory.timers_due(Moment { now: due, ..present });
+            self.hear_inventory();
         }
     }
 

@@ -177,8 +177,9 @@ impl Plan {
             Planned::Act(who) => {
                 let pause = micros(50_000 + self.chance.below(4_000_000));
                 self.add(at + pause, Planned::Act(who));
-                self.act(who, company)
+                self.act(at, who, company)
             }
+            Planned::Hurry(who) => self.act(at, who, company),
             Planned::Question => {
                 let pause =
                     micros(self.chance.below(40_000_000) / u64::from(company.cast.allocations().max(1)));

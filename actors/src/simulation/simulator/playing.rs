@@ -30,6 +30,7 @@ impl Company {
             }
             Curtain::Up | Curtain::Leaving(_) | Curtain::Falling | Curtain::Fallen => {}
         }
+        self.catch_up_inventory();
         self.take_part(event.what);
         self.hear();
     }

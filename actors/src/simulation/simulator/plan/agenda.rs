@@ -13,6 +13,8 @@ use super::supervision::FamilyTurn;
 pub(super) enum Planned {
     /// An allocation does something.
     Act(u32),
+    /// The host speaks of a supervised allocation again, before it has its answer.
+    Hurry(u32),
     /// Somebody asks something.
     Question,
     /// Something breaks.

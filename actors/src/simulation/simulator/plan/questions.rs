@@ -4,12 +4,13 @@ use super::super::company::Company;
 use super::super::event::Happening;
 use super::super::workloads::Workloads;
 use super::Plan;
+use crate::vocabulary::Timestamp;
 
 impl Plan {
     /// What an allocation says: it comes, changes, comes again, goes, or goes though it is not there.
-    pub(super) fn act(&mut self, who: u32, company: &Company) -> Option<Happening> {
+    pub(super) fn act(&mut self, at: Timestamp, who: u32, company: &Company) -> Option<Happening> {
         if Workloads::is_supervised(who) {
-            return Some(Happening::Workload(who, self.act_of_workload(who, company)?));
+            return Some(Happening::Workload(who, self.act_of_workload(at, who, company)?));
         }
         Some(match self.chance.below(10) {
             0..=5 => Happening::Register(who, u8::from(self.chance.once_in(4))),

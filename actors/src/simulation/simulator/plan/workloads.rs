@@ -5,23 +5,34 @@ use super::super::company::Company;
 use super::super::event::Happening;
 use super::super::faults::Fault;
 use super::super::workloads::{WorkloadDoing, WorkloadOrder, Workloads, WorkloadsDoing};
-use super::Plan;
+use super::agenda::Planned;
+use super::{Plan, micros};
 use crate::allocation::Task;
+use crate::vocabulary::Timestamp;
 
 impl Plan {
     /// What a host says of an allocation: mostly what must be said next, now and then something else, and often nothing.
-    pub(super) fn act_of_workload(&mut self, who: u32, company: &Company) -> Option<WorkloadDoing> {
+    pub(super) fn act_of_workload(
+        &mut self,
+        at: Timestamp,
+        who: u32,
+        company: &Company,
+    ) -> Option<WorkloadDoing> {
         let next = company.workloads.next_order(who).filter(|_| !self.chance.once_in(8));
         let order = next.or_else(|| match (company.workloads.task(who), self.chance.below(12)) {
             (None, 0..=8) => Some(WorkloadOrder::Prepare),
             (Some(Task::NotStarted), 0..=1) | (Some(Task::Exited), 0..=4) => Some(WorkloadOrder::Prepare),
-            (Some(Task::NotStarted | Task::Exited), 5..=6) => Some(WorkloadOrder::Start),
+            (Some(Task::NotStarted | Task::Exited), 5..=7) => Some(WorkloadOrder::Start),
             (Some(Task::Running), 0..=1) | (Some(Task::Leaving), 0) => Some(WorkloadOrder::Prepare),
             (Some(Task::Running), 2) => Some(WorkloadOrder::Start),
             (Some(Task::Running), 3..=4) => Some(WorkloadOrder::Exit),
-            (Some(_), 7) => Some(WorkloadOrder::Leave),
+            (Some(_), 8) => Some(WorkloadOrder::Leave),
             (None | Some(Task::NotStarted | Task::Running | Task::Exited | Task::Leaving), _) => None,
         });
+        if order.is_some() && self.chance.once_in(4) {
+            let soon = micros(self.chance.below(3_000));
+            self.add(at + soon, Planned::Hurry(who));
+        }
         order.map(WorkloadDoing::Order)
     }
 
