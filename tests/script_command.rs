@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -138,6 +139,35 @@ fn an_outcome_that_cannot_be_printed_is_a_failure_that_is_told() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
         assert!(told.starts_with("callboard: cannot write to standard output: No space left"), "{told}");
     }
+}
+
+#[test]
+fn a_script_that_is_interrupted_leaves_nothing_behind() {
+    let name = format!("interrupted-{}", std::process::id());
+    let lines = "pass 1h\n".repeat(9_000);
+    let stage =
+        stage("s", format!("(host start)\nplugin {name}\nregister {name} csi-node/zfs\n{lines}---\n"));
+    let mut playing = callboard(stage.path(), &["s", "s"]).stderr(Stdio::piped()).spawn().unwrap();
+    let of_stages = || fs::read_dir("/tmp").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let has_socket = |directory: &PathBuf| directory.join(format!("sockets/{name}.sock")).exists();
+    let directory = loop {
+        if let Some(directory) = of_stages().find(has_socket) {
+            break directory;
+        }
+        assert_eq!(playing.try_wait().unwrap(), None, "it is over too early");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let pid = rustix::process::Pid::from_child(&playing);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = playing.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(
+        told.starts_with("callboard: s:") && told.ends_with("the script was given up before this line\n"),
+        "{told}"
+    );
+    assert_eq!(told.lines().count(), 1, "the second one is not begun: {told}");
+    assert!(!directory.exists(), "{} is left", directory.display());
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod script;
 
 mod json;
 mod show;
+mod signals;
 mod table;
 
 use std::error::Error;

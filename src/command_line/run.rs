@@ -12,9 +12,9 @@ use callboard_actors::catalog;
 use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
 use callboard_actors::vocabulary::Timestamp;
 use clap::Args;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::signals::Signals;
 use super::{log_to_stderr, show, told};
 use crate::admin::{AdminServer, ShutdownOrder, SocketError, Sources, Stopped, socket_path};
 use crate::agent::{self, Agent, AgentOptions, HostBooks, ProcessHome, StopStep};
@@ -282,27 +282,4 @@ async fn stop_all(
         StopMode::Detach => host.detach().await,
     };
     Stopped { tasks, actors }
-}
-
-/// The signals that ask a program to end.
-struct Signals([(Signal, &'static str); 3]);
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self([
-            (signal(SignalKind::terminate())?, "SIGTERM"),
-            (signal(SignalKind::interrupt())?, "SIGINT"),
-            (signal(SignalKind::hangup())?, "SIGHUP"),
-        ]))
-    }
-
-    /// Waits for the next one, and names it.
-    async fn next(&mut self) -> &'static str {
-        let [terminate, interrupt, hangup] = &mut self.0;
-        tokio::select! {
-            _ = terminate.0.recv() => terminate.1,
-            _ = interrupt.0.recv() => interrupt.1,
-            _ = hangup.0.recv() => hangup.1,
-        }
-    }
 }

@@ -1,11 +1,16 @@
 //! `callboard script`: plays message scripts, and checks or writes down what came of them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use tokio::runtime::Builder;
 
 use super::drawing::{Drawing, drawing};
+use super::signals::Signals;
 use super::told;
 use crate::output::{self, Palette, Tone, complain};
 use crate::script::{Player, ScriptError, Verdict};
@@ -51,7 +56,16 @@ pub(super) fn script(args: &ScriptArgs) -> ExitCode {
             &player.usages().into_iter().map(|usage| format!("{usage}\n")).collect::<String>(),
         ));
     }
-    let codes = args.files.iter().map(|file| {
+    let is_over = match heed_signals() {
+        Ok(is_over) => is_over,
+        Err(error) => {
+            complain(&format!("callboard: cannot listen for signals: {error}"));
+            return ExitCode::from(NOT_PLAYED);
+        }
+    };
+    let is_noted = Arc::clone(&is_over);
+    player.give_up_once(move || is_noted.load(Ordering::Relaxed));
+    let codes = args.files.iter().take_while(|_| !is_over.load(Ordering::Relaxed)).map(|file| {
         played(&mut player, file, args).unwrap_or_else(|error| {
             let _ = told(&error, NOT_PLAYED);
             NOT_PLAYED
@@ -61,6 +75,25 @@ pub(super) fn script(args: &ScriptArgs) -> ExitCode {
         0 => ExitCode::SUCCESS,
         code => ExitCode::from(code),
     }
+}
+
+/// Notes that the user wants it to end, so that the script is given up and nothing of it is left behind. Who says so twice does
+/// not wait for its line.
+fn heed_signals() -> io::Result<Arc<AtomicBool>> {
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let entered = runtime.enter();
+    let mut signals = Signals::listen()?;
+    drop(entered);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let noted = Arc::clone(&is_over);
+    let heed = async move {
+        signals.next().await;
+        noted.store(true, Ordering::Relaxed);
+        signals.next().await;
+        std::process::exit(NOT_PLAYED.into());
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(heed))?;
+    Ok(is_over)
 }
 
 fn played(player: &mut Player, file: &Path, args: &ScriptArgs) -> Result<u8, ScriptError> {

@@ -55,6 +55,7 @@ pub enum Verdict {
 /// Plays scripts. It can be given verbs of a host program's own.
 pub struct Player {
     verbs: BTreeMap<String, Verb>,
+    is_over: Box<dyn Fn() -> bool>,
 }
 
 impl std::fmt::Debug for Player {
@@ -73,7 +74,12 @@ impl Player {
     /// A player who knows the verbs of `docs/scripts.md`.
     #[must_use]
     pub fn new() -> Self {
-        Self { verbs: verbs::all() }
+        Self { verbs: verbs::all(), is_over: Box::new(|| false) }
+    }
+
+    /// Lets a script be given up at its next line once this says so. Nothing of it is left, and its line is a mistake.
+    pub fn give_up_once(&mut self, is_over: impl Fn() -> bool + 'static) {
+        self.is_over = Box::new(is_over);
     }
 
     /// Adds a verb, in place of one of the same name. `usage` shows what its line looks like, for those who make a mistake:
@@ -153,7 +159,8 @@ impl Player {
     fn play_as(&mut self, path: &Path, text: &str) -> Result<Played, ScriptError> {
         file::check(path, text)?;
         let stage = Stage::open().map_err(ScriptError::Stage)?;
-        let mut performance = Performance { verbs: &mut self.verbs, stage, began: Instant::now() };
+        let Self { verbs, is_over } = self;
+        let mut performance = Performance { verbs, is_over, stage, began: Instant::now() };
         let came = goldenscript::generate(&mut performance, &completed(text));
         let came = came.map_err(|error| mistake(path, text, &error.to_string()))?;
         let title = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().replace('_', " ");
@@ -164,12 +171,16 @@ impl Player {
 /// One script while it is played.
 struct Performance<'a> {
     verbs: &'a mut BTreeMap<String, Verb>,
+    is_over: &'a dyn Fn() -> bool,
     stage: Stage,
     began: Instant,
 }
 
 impl Performance<'_> {
     fn perform(&mut self, command: &Command) -> Result<String, Mistake> {
+        if (self.is_over)() {
+            return Err(Mistake::new("the script was given up before this line"));
+        }
         if self.began.elapsed() > PLAYED_MAX {
             let what = format!("the script has been played for {PLAYED_MAX:?}, and no longer is any");
             return Err(Mistake::new(format!("{what}; let less time pass, or make several of it")));
