@@ -129,96 +129,147 @@ fn happened(what: &str) -> Drawn {
     let mut words = what.split(' ');
     let (verb, rest) = (words.next().unwrap_or_default(), words.collect::<Vec<_>>());
     let first = rest.first().copied().unwrap_or_default();
-    let asked = |whom| Drawn::Now(message(OUTSIDE, whom, what, "", Arrow::Said));
-    let told = |from: &str, to, text| Drawn::WithWhatComes(message(from, to, text, "", Arrow::Said));
+    let whom = column(first);
+    let asked = |whom: &str| Drawn::Now(message(OUTSIDE, whom, what, "", Arrow::Said));
     let happens = |actor: &str, kind| Drawn::Now(sign(actor, what, kind));
-    let is_plugin = first.contains('/');
     match verb {
-        "register" | "deregister" | "describe" | "list" | "wait" => asked("registry"),
+        "register" | "deregister" | "describe" | "registration" | "list" | "wait" => asked("registry"),
         "dispense" | "check" | "await-retired" => asked("instances"),
         "inventory" => asked("inventory"),
+        "prepare" | "started" | "exited" => asked("allocations"),
+        "stop" if !first.is_empty() => asked("allocations"),
+        "add-driver" | "remove-driver" | "restart-driver" | "dispense-driver" | "announce-task"
+        | "watch-task" | "forget-task" => asked("drivers"),
+        "read" => asked(&whom),
+        "tree" | "restart" | "await-started" => asked("supervisor"),
         "settle" | "commit" if rest.len() == 1 => {
             let text = format!("on disk: {first}");
             Drawn::Now(message("disk", "registry", &text, "", Arrow::Answered))
         }
         "load" if rest.is_empty() => Drawn::WithWhatComes(sign("registry", "read from disk", Sign::Restart)),
         "commit" | "load" => happens("disk", Sign::Trouble),
-        "tell-registry" => told("disk", "registry", "how a commit ended"),
+        "tell-registry" => {
+            Drawn::WithWhatComes(message("disk", "registry", "how a commit ended", "", Arrow::Said))
+        }
         "write-fails" | "write-fails-but-is-there" | "disk-full" | "load-fails" => {
             happens("disk", Sign::Trouble)
         }
         "proven" | "not-proven" => happens("registry", Sign::News),
-        "deliver" => match first {
-            "registry-news" => told("registry", "instances", "news"),
-            "instances-news" => told("instances", "inventory", "news"),
-            "report" if rest.get(1).is_some_and(|who| who.contains('/')) => {
-                told(&plugin(rest.get(1).copied().unwrap_or_default()), "instances", "report")
-            }
-            "answer" => {
-                let whom = rest.get(1).copied().unwrap_or_default();
-                Drawn::WithWhatComes(sign(whom, "an answer arrives", Sign::News))
-            }
-            "endings" => Drawn::WithWhatComes(sign("instances", what, Sign::News)),
-            "supervisor-answer" | "supervisor-news" => {
-                let text = first.trim_start_matches("supervisor-");
-                told(rest.get(1).copied().unwrap_or_default(), "allocations", text)
-            }
-            "allocations-endings" => Drawn::WithWhatComes(sign("allocations", what, Sign::News)),
-            // Of drivers.
-            _ => Drawn::WithWhatComes(sign("drivers", what, Sign::News)),
-        },
-        "answer" if is_plugin => {
-            let text = match rest.get(1).copied().unwrap_or_default() {
-                "well" => "answers",
-                other => other,
-            };
-            Drawn::Now(message(&plugin(first), "instances", text, "", Arrow::Answered))
-        }
-        "due" => {
-            let actor = if is_plugin { plugin(first) } else { first.to_owned() };
-            Drawn::WithWhatComes(sign(&actor, "its time is up", Sign::News))
-        }
+        "deliver" => delivered(what, &rest),
+        "answer" | "stream" | "event" if whom != "supervisor" => spoken(verb, &whom, &rest),
+        "due" | "crash" | "fall" | "kill" | "end" => befell(verb, &rest),
         "wake" => Drawn::WithWhatComes(sign("registry", "its pause is over", Sign::News)),
         "processes" => Drawn::WithWhatComes(sign("processes", &rest.join(" "), Sign::News)),
         "process" => of_process(first, rest.get(1).copied().unwrap_or_default()),
-        "kill" if is_plugin => Drawn::Now(sign(&plugin(first), "its instance falls", Sign::Crash)),
-        "crash" if is_plugin => Drawn::Now(sign(&plugin(first), "its instance crashes next", Sign::Crash)),
-        "crash" => Drawn::Now(sign(first, "its next step crashes", Sign::Crash)),
         "kill-host" => Drawn::Now(Mark::Chapter(format!("the host is killed: {}", rest.join(" ")))),
-        "prepare" | "started" | "exited" => asked("allocations"),
-        "stop" if !first.is_empty() => asked("allocations"),
-        "end" if first == "allocations" => happens(first, Sign::Crash),
-        "meet" => Drawn::WithWhatComes(sign(first, "a call comes back", Sign::News)),
+        "meet" => Drawn::WithWhatComes(sign(&whom, "a call comes back", Sign::News)),
         "stop" => Drawn::Now(Mark::Chapter("the host is told to stop".to_owned())),
+        "detach" => Drawn::Now(Mark::Chapter("the host is told to detach".to_owned())),
         "start" if first.is_empty() => Drawn::Now(Mark::Chapter("a host starts".to_owned())),
+        _ if whom.contains(' ') => happens(&whom, Sign::News),
+        _ if whom == "supervisor" => Drawn::WithWhatComes(sign(&whom, what, Sign::News)),
         _ => happens(OUTSIDE, Sign::News),
+    }
+}
+
+/// How it is drawn that something arrives which one actor has told another.
+fn delivered(what: &str, words: &[&str]) -> Drawn {
+    let whose = column(words.get(1).copied().unwrap_or_default());
+    let told =
+        |from: &str, to: &str, text: &str| Drawn::WithWhatComes(message(from, to, text, "", Arrow::Said));
+    let noticed = |actor: &str, text: &str| Drawn::WithWhatComes(sign(actor, text, Sign::News));
+    match words.first().copied().unwrap_or_default() {
+        "registry-news" => told("registry", "instances", "news"),
+        "instances-news" => told("instances", "inventory", "news"),
+        "report" if whose.starts_with("plugin ") => told(&whose, "instances", "report"),
+        "report" => told(&whose, "drivers", "report"),
+        "eventor-news" => told(&whose, "drivers", "news of its eventor"),
+        "supervisor-news" => told(&whose, "allocations", "news"),
+        "supervisor-answer" => told(&whose, "allocations", "answer"),
+        "answer" => noticed(&whose, "an answer arrives"),
+        "allocations-endings" => noticed("allocations", what),
+        "end" | "drivers-endings" => noticed("drivers", what),
+        _ => noticed("instances", what),
+    }
+}
+
+/// How it is drawn that a plugin or a driver says something.
+fn spoken(verb: &str, who: &str, words: &[&str]) -> Drawn {
+    let to = if who.starts_with("plugin ") { "instances" } else { "drivers" };
+    let how = words.get(1).copied().unwrap_or_default();
+    let (text, arrow) = match verb {
+        "answer" if how == "well" => ("answers".to_owned(), Arrow::Answered),
+        "answer" => (how.to_owned(), Arrow::Answered),
+        verb => (format!("{verb}: {}", words.get(1..).unwrap_or_default().join(" ")), Arrow::Said),
+    };
+    Drawn::Now(message(who, to, &text, "", arrow))
+}
+
+/// How it is drawn that an actor's time is up, or that it crashes or falls. An instance is drawn with its plugin, an eventor and
+/// the actor of a driver with their driver.
+fn befell(verb: &str, words: &[&str]) -> Drawn {
+    let (is_eventor, name) = match words {
+        ["eventor", name, ..] => (true, *name),
+        [name, ..] => (false, *name),
+        [] => (false, ""),
+    };
+    let whom = column(name);
+    let whose = match whom.split(' ').next() {
+        _ if is_eventor => "its eventor",
+        Some("plugin") => "its instance",
+        Some("driver") => "its actor",
+        Some(_) | None => "it",
+    };
+    // The line of a driver goes on without its eventor.
+    let falls = if is_eventor { Sign::Trouble } else { Sign::Crash };
+    match verb {
+        "due" if is_eventor => Drawn::WithWhatComes(sign(&whom, "the time of its eventor is up", Sign::News)),
+        "due" => Drawn::WithWhatComes(sign(&whom, "its time is up", Sign::News)),
+        "crash" => Drawn::Now(sign(&whom, &format!("{whose} crashes next"), falls)),
+        // What is killed of a driver is its process, and its actor goes on.
+        "kill" if whom.starts_with("driver ") => Drawn::Now(sign(&whom, "its process exits", Sign::Trouble)),
+        "end" => Drawn::Now(sign(&whom, &format!("{whose} ends"), falls)),
+        _ => Drawn::Now(sign(&whom, &format!("{whose} falls"), falls)),
     }
 }
 
 /// How something is drawn that happens to a process, to its actor, or is said of it.
 fn of_process(name: &str, what: &str) -> Drawn {
+    let whom = column(name);
     match what {
         "launch" | "end" | "recall" | "await-end" => {
             let text = format!("{what} {name}");
             Drawn::Now(message(OUTSIDE, "processes", &text, "", Arrow::Said))
         }
-        "report" => Drawn::WithWhatComes(message(name, "processes", "report", "", Arrow::Said)),
-        "act" => Drawn::Now(sign(name, "goes on", Sign::News)),
-        "fall" => Drawn::Now(sign(name, "its actor falls", Sign::Crash)),
-        other => Drawn::Now(sign(name, other, Sign::Trouble)),
+        "report" => Drawn::WithWhatComes(message(&whom, "processes", "report", "", Arrow::Said)),
+        "act" => Drawn::Now(sign(&whom, "goes on", Sign::News)),
+        "fall" => Drawn::Now(sign(&whom, "its actor falls", Sign::Crash)),
+        other => Drawn::Now(sign(&whom, other, Sign::Trouble)),
     }
 }
 
-/// The column of a plugin and its instance.
-fn plugin(name: &str) -> String {
-    format!("plugin {name}")
+/// The column of whom a trace calls by this name: a plugin has it with its instance, and a supervisor with all others.
+fn column(name: &str) -> String {
+    let is_numbered = |letter: char| {
+        let number = name.strip_prefix(letter).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    match name {
+        _ if name.contains('/') => format!("plugin {name}"),
+        _ if is_numbered('a') => format!("allocation {name}"),
+        _ if is_numbered('d') => format!("driver {name}"),
+        _ if is_numbered('w') => format!("process {name}"),
+        _ if is_numbered('s') => "supervisor".to_owned(),
+        name => name.to_owned(),
+    }
 }
 
 /// How something is drawn that came of an event; nothing of what an actor only does within itself.
 fn outcome(actor: &str, what: &str) -> Option<Mark> {
+    let actor = &column(actor);
     let answered = |text: &str| Some(message(actor, OUTSIDE, text, &about(what), Arrow::Answered));
     let inner = |text: &str| text.split_once(", ").map(|(_, rest)| rest.trim_end_matches(')').to_owned());
-    if is_supervised(actor) && !what.starts_with("News(") || what.starts_with("Answer(Some(0)") {
+    if actor.starts_with("allocation ") && !what.starts_with("News(") || what.starts_with("Answer(Some(0)") {
         // What it answers is drawn when its owner hears it, and what its owner hears is answered to nobody.
         return None;
     }
@@ -249,12 +300,6 @@ fn outcome(actor: &str, what: &str) -> Option<Mark> {
     Some(Mark::Sign { actor: actor.to_owned(), text, about: about(what), sign: Sign::News })
 }
 
-/// Whether this is an allocation with a supervisor, which has no other name.
-fn is_supervised(actor: &str) -> bool {
-    let number = actor.strip_prefix('a').unwrap_or_default();
-    !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit())
-}
-
 /// What the owner of the allocations tells a supervisor.
 fn ordered(call: &str) -> Option<Mark> {
     let allocation = between(call, "allocation: \"", "\"")?;
@@ -262,7 +307,7 @@ fn ordered(call: &str) -> Option<Mark> {
     let ends = || between(call, "mode: ", " }").map(plain);
     let starts = || call.contains("call: Start {").then(|| "starts".to_owned());
     let text = order.or_else(ends).or_else(starts)?;
-    Some(message("allocations", allocation, &text, "", Arrow::Said))
+    Some(message("allocations", &column(allocation), &text, "", Arrow::Said))
 }
 
 /// News in a few words: what they are, of which allocation, and how it is.
@@ -333,14 +378,98 @@ mod tests {
     fn a_supervisor_that_starts_is_no_host_and_a_read_that_fails_is_trouble() {
         let lines = [
             "start s0  # 1.0",
+            "  supervisor: News(1, ChildStarted { name: \"c0\" })",
             "load Full after=3  # 1.0",
-            "deliver report d0  # 1.1",
-            "  drivers: News(1, Gone)",
         ];
         let marks = drawn(&lines);
-        assert_eq!(marks[0], sign(OUTSIDE, "start s0", Sign::News));
-        assert_eq!(marks[1], sign("disk", "load Full after=3", Sign::Trouble));
-        assert_eq!(marks[2], sign("drivers", "deliver report d0", Sign::News));
+        assert_eq!(marks[0], sign("supervisor", "start s0", Sign::News));
+        assert_eq!(marks[1], sign("supervisor", "child started", Sign::News));
+        assert_eq!(marks[2], sign("disk", "load Full after=3", Sign::Trouble));
+    }
+
+    /// The columns of what is drawn, with the texts.
+    fn short(marks: &[Mark]) -> Vec<String> {
+        let one = |mark: &Mark| match mark {
+            Mark::Message { from, to, text, .. } => Some(format!("{from} → {to}: {text}")),
+            Mark::Sign { actor, text, sign, .. } => Some(format!("{actor} {sign:?}: {text}")),
+            Mark::Chapter(_)
+            | Mark::Pause(_)
+            | Mark::GateCloses { .. }
+            | Mark::GateOpens { .. }
+            | Mark::GatesFall { .. } => None,
+        };
+        marks.iter().filter_map(one).collect()
+    }
+
+    #[test]
+    fn what_a_driver_does_stands_in_its_own_column() {
+        let marks = drawn(&[
+            "add-driver d0",
+            "answer d0 well",
+            "answer d0 refuses",
+            "stream d0 well",
+            "event d0 t1 main happened",
+            "read d0",
+            "deliver report d0",
+            "  drivers: Answer(Some(0), DriverReported(()))",
+            "deliver eventor-news d0",
+            "  drivers: News(1, Left)",
+            "kill d0",
+            "fall eventor d0",
+            "fall d0",
+            "crash d0",
+            "due d0",
+        ]);
+        let expected = [
+            "host → drivers: add-driver d0",
+            "driver d0 → drivers: answers",
+            "driver d0 → drivers: refuses",
+            "driver d0 → drivers: stream: well",
+            "driver d0 → drivers: event: t1 main happened",
+            "host → driver d0: read d0",
+            "driver d0 → drivers: news of its eventor",
+            "drivers News: left",
+            "driver d0 Trouble: its process exits",
+            "driver d0 Trouble: its eventor falls",
+            "driver d0 Crash: its actor falls",
+            "driver d0 Crash: its actor crashes next",
+        ];
+        assert_eq!(short(&marks), expected);
+    }
+
+    #[test]
+    fn what_allocations_processes_and_supervisors_do_stands_in_their_columns() {
+        let marks = drawn(&[
+            "prepare a1",
+            "  a1: Answer(Some(7), MakeReady(Ok(TaskContext { })))",
+            "deliver supervisor-news a1",
+            "  allocations: Answer(Some(0), AllocationReported(()))",
+            "deliver supervisor-answer a1",
+            "  allocations: Answer(Some(4), TaskStarted(Ok(())))",
+            "meet a1 call=0 good",
+            "  a1: News(2, Gone)",
+            "kill a1",
+            "tree s4",
+            "process w1 act",
+            "kill csi-node/p1",
+            "due csi-node/p1",
+            "  instances: News(3, Settled)",
+        ]);
+        let expected = [
+            "host → allocations: prepare a1",
+            "allocation a1 → allocations: answer",
+            "allocations → host: task started",
+            "allocation a1 News: a call comes back",
+            "allocation a1 News: gone",
+            "allocation a1 Crash: it falls",
+            "host → supervisor: tree s4",
+            "process w1 News: goes on",
+            "plugin csi-node/p1 Crash: its instance falls",
+            "plugin csi-node/p1 Restart: lives again",
+            "plugin csi-node/p1 News: its time is up",
+            "instances News: settled",
+        ];
+        assert_eq!(short(&marks), expected);
     }
 
     #[test]
@@ -392,8 +521,8 @@ mod tests {
             marks[..4],
             [
                 said(OUTSIDE, "allocations", "prepare a2"),
-                said("allocations", "a2", "prepare"),
-                said("a2", "allocations", "answer"),
+                said("allocations", "allocation a2", "prepare"),
+                said("allocation a2", "allocations", "answer"),
                 message("allocations", OUTSIDE, "prepare allocation: task context", "", Arrow::Answered),
             ]
         );
@@ -410,7 +539,7 @@ mod tests {
             "register a1                  # 1.000003",
             "start                        # 1.000004",
         ]);
-        assert_eq!(marks[0], sign("registry", "its next step crashes", Sign::Crash));
+        assert_eq!(marks[0], sign("registry", "it crashes next", Sign::Crash));
         assert_eq!(marks[1], Mark::Chapter("the host is killed: written=1".to_owned()));
         assert_eq!(marks.len(), 4, "{marks:?}");
     }
