@@ -156,6 +156,19 @@ fn a_script_comes_out_the_same_every_time_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn two_long_names_that_differ_in_their_last_letter_have_short_sockets_of_their_own() {
+    let (red, blue) = ("a".repeat(120) + "1", "a".repeat(120) + "2");
+    let script = format!(
+        "(host start)\n(hear nothing)\n(plugin {red})\n(plugin {blue})\n(register {red} csi-node/zfs)\n\
+         (register {blue} csi-node/nfs)\npass 1s\n(kill {blue})\ncheck csi-node/zfs\ncheck csi-node/nfs\n---\n"
+    );
+    let played = Player::new().play(&script).unwrap().text;
+    assert!(played.contains(&format!("csi-node/zfs of {red} @2 is healthy")), "{played}");
+    let died = format!("csi-node/nfs of {blue} @4 is unhealthy: Probe on /stage/sockets/long/2.sock failed");
+    assert!(played.contains(&died), "{played}");
+}
+
+#[test]
 fn updating_writes_what_came_back_and_checking_then_finds_no_difference() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a_story_of_one_line");

@@ -46,6 +46,7 @@ mod driver_tasks;
 mod driver_world;
 mod plugin;
 mod readers;
+mod socket_names;
 
 mod record;
 mod told;

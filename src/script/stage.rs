@@ -24,6 +24,7 @@ use super::driver_world::DriverWorld;
 use super::plugin::{Plugin, Serving};
 use super::readers::Readers;
 use super::record::Record;
+use super::socket_names::SocketNames;
 use super::words::Mistake;
 use crate::host::{Host, StartError};
 use crate::launch::{Options, launch};
@@ -56,6 +57,7 @@ pub struct Stage {
     // The run goes before the runtime, and the directory last.
     run: Option<Run>,
     pub(super) performers: BTreeMap<AllocationId, Performer>,
+    socket_names: SocketNames,
     pub(super) drivers: DriverWorld,
     pub(super) readers: Readers,
     pub(super) sockets: Rc<RefCell<BTreeMap<AllocationId, SocketPath>>>,
@@ -97,6 +99,7 @@ impl Stage {
             tempfile::Builder::new().prefix("cb").tempdir_in("/tmp").or_else(|_| tempfile::tempdir())?;
         std::fs::create_dir(directory.path().join("sockets"))?;
         std::fs::create_dir(directory.path().join("run"))?;
+        let socket_names = SocketNames::below(&directory.path().join("sockets"))?;
         let record = runtime.block_on(async { Record::begin() });
         let clock = runtime.block_on(async { Clock::starting_at(Timestamp::from_epoch(BEGINNING)) });
         let disk = MemoryDisk::default();
@@ -115,6 +118,7 @@ impl Stage {
         Ok(Self {
             run: None,
             performers: BTreeMap::new(),
+            socket_names,
             drivers,
             readers: Readers::default(),
             sockets: Rc::default(),
@@ -357,7 +361,7 @@ impl Stage {
     pub(super) fn socket_of(&self, allocation: &AllocationId) -> PathBuf {
         match self.sockets.borrow().get(allocation) {
             Some(socket) => socket.as_path().to_owned(),
-            None => self.directory.path().join("sockets").join(format!("{allocation}.sock")),
+            None => self.socket_names.path_of(allocation),
         }
     }
 
