@@ -393,6 +393,7 @@ const PURE: &[&str] = &[
     "src/picture/model.rs",
     "src/picture/svg.rs",
     "src/script/diff.rs",
+    "src/script/drawn.rs",
     "src/script/lines.rs",
     "src/script/told.rs",
     "src/timeline/drawn.rs",

@@ -118,6 +118,49 @@ fn gates_crashes_restarts_takeovers_and_generations_are_in_the_picture() {
     ));
 }
 
+/// What is drawn of who falls and lives again when these lines are said: the crashes and the restarts of one column.
+fn lives(column: &str, lines: &str) -> Vec<String> {
+    let picture = Player::new().play(&format!("{lines}---\n")).unwrap().picture;
+    let signs = picture.marks.iter().filter_map(|mark| match mark {
+        Mark::Sign { actor, text, sign: sign @ (Sign::Crash | Sign::Restart), .. } if actor == column => {
+            Some(format!("{sign:?}: {text}"))
+        }
+        _ => None,
+    });
+    signs.collect()
+}
+
+#[test]
+fn what_a_script_kills_and_brings_again_lives_in_the_picture() {
+    let plugin = "host start\nplugin red\nkill red\npass 1s\nplugin red\nplugin red version=2.0.0\n";
+    assert_eq!(lives("process red", plugin), ["Crash: killed", "Restart: listens again"]);
+    let driver = "host start\ndriver exec\nadd-driver exec\nkill exec\npass 2m\n";
+    assert_eq!(lives("driver exec", driver), ["Crash: killed", "Restart: lives again"]);
+    let launches = "host start\ndriver exec failed-launches=1\nadd-driver exec\npass 2m\n";
+    let told = lives("driver exec", launches);
+    assert_eq!((told.len(), told[1].as_str()), (2, "Restart: lives again"), "{told:?}");
+    assert!(told[0].starts_with("Crash: exec is lost, and tried again after a pause: "), "{told:?}");
+}
+
+#[test]
+fn an_actor_that_its_supervisor_starts_again_lives_in_the_picture() {
+    for actor in ["registry", "drivers"] {
+        let told = lives(actor, &format!("host start\nend {actor}\npass 5s\nrestart {actor}\npass 5s\n"));
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[0].starts_with("Crash: "), "{told:?}");
+        assert_eq!(told[1..], ["Restart: started again", "Restart: started again"]);
+    }
+}
+
+#[test]
+fn a_new_run_of_the_host_begins_with_everyone_alive() {
+    let lines = "host start\nregister red csi-node/zfs\nend registry\ndisk power-cut\nhost start\nlist\n";
+    assert_eq!(lives("disk", lines), ["Crash: power-cut", "Restart: there again"]);
+    let mended = lines.replace("host start\nlist", "disk mended\nhost start\nlist");
+    assert_eq!(lives("disk", &mended), ["Crash: power-cut", "Restart: mended"]);
+    assert_eq!(lives("registry", lines).last().map(String::as_str), Some("Restart: started again"));
+}
+
 /// A dozen actors, and more than a hundred messages of every length.
 fn crowd() -> Picture {
     let name = |number: usize| match number {

@@ -48,6 +48,7 @@ mod plugin;
 mod readers;
 mod socket_names;
 
+mod drawn;
 mod record;
 mod told;
 

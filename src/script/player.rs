@@ -207,6 +207,6 @@ impl Runner for Performance<'_> {
     type Command = Command;
 
     fn run(&mut self, command: &Command, _: &Context) -> Result<String, Box<dyn Error>> {
-        self.perform(command).map_err(Into::into)
+        self.perform(command).map_err(|mistake| self.stage.masked(&mistake.to_string()).into())
     }
 }

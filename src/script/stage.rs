@@ -20,6 +20,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::LocalSet;
 
+use super::drawn::{Drawn, message};
 use super::driver_world::DriverWorld;
 use super::plugin::{Plugin, Serving};
 use super::readers::Readers;
@@ -155,7 +156,7 @@ impl Stage {
     /// Starts a host on the data directory of the script, as a new process of it would.
     pub(super) fn start_host(&mut self) -> String {
         self.run = None;
-        self.record.draw(Mark::Chapter("the host starts".to_owned()));
+        self.record.in_picture(Drawn::host_starts);
         let tasks = LocalSet::new();
         let notices = Notices::default();
         // What is found while it starts is heard as well.
@@ -172,7 +173,7 @@ impl Stage {
         match started {
             Ok((host, view)) => {
                 let run = host.run_number();
-                self.record.begin_run(&view.unwrap_or_default());
+                self.record.in_picture(|drawn| drawn.host_has_started(&view.unwrap_or_default()));
                 self.run = Some(Run { tasks, host });
                 format!("run {run} has started")
             }
@@ -215,7 +216,7 @@ impl Stage {
         }
         // What its last commit had begun ends before anyone else may open the database.
         self.settle();
-        self.record.draw(Mark::Chapter("the host is killed".to_owned()));
+        self.record.in_picture(Drawn::host_is_killed);
         Ok(())
     }
 
@@ -366,7 +367,7 @@ impl Stage {
     }
 
     /// What a line shows, without what differs from one time to the next.
-    fn masked(&self, text: &str) -> String {
+    pub(super) fn masked(&self, text: &str) -> String {
         match self.directory.path().to_str() {
             Some(directory) => text.replace(directory, DIRECTORY_SHOWN),
             None => text.to_owned(),
@@ -375,7 +376,7 @@ impl Stage {
 
     /// Everything that was drawn.
     pub(super) fn marks(&self) -> Vec<Mark> {
-        self.record.marks()
+        self.record.marks(|text| self.masked(text))
     }
 }
 
@@ -385,15 +386,5 @@ impl Drop for Stage {
         let _entered = self.runtime.enter();
         self.run = None;
         self.performers.clear();
-    }
-}
-
-fn message(from: &str, to: &str, text: &str, arrow: Arrow) -> Mark {
-    Mark::Message {
-        from: from.to_owned(),
-        to: to.to_owned(),
-        text: text.to_owned(),
-        about: String::new(),
-        arrow,
     }
 }

@@ -62,7 +62,7 @@ fn make_ready(
     spec: AllocationSpec,
     asking: impl Future<Output = Result<Result<TaskContext, PrepareError>, AskError>> + 'static,
 ) -> Result<(), Mistake> {
-    stage.record.add_workload(&spec.allocation);
+    stage.record.in_picture(|drawn| drawn.add_workload(&spec.allocation));
     let sockets = stage.sockets.clone();
     let of = format!("allocation {}", spec.allocation);
     stage.ask(&of, asking, move |answer| match answer {

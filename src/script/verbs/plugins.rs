@@ -9,7 +9,6 @@ use super::super::driver::{CALLS as DRIVER_CALLS, DriverPlugin};
 use super::super::plugin::{CALLS, Part, Plugin};
 use super::super::stage::Performer;
 use super::{Entry, Mistake, Stage, Words};
-use crate::picture::{Mark, Sign};
 
 pub(super) const VERBS: &[Entry] = &[
     (
@@ -41,6 +40,7 @@ fn plugin(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         let served = performer.plugin.serve(&socket);
         performer.serving =
             Some(served.map_err(|error| Mistake::new(format!("{}: {error}", socket.display())))?);
+        stage.record.in_picture(|drawn| drawn.lives(&format!("process {allocation}"), "listens again"));
     }
     stage.performers.insert(allocation, performer);
     Ok(())
@@ -110,14 +110,12 @@ fn kill(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         if !stage.drivers.kill(allocation.as_str(), "signal 9") {
             return Err(Mistake::new(format!("driver {allocation} does not run")));
         }
-        let (actor, text) = (format!("driver {allocation}"), "killed".to_owned());
-        stage.record.draw(Mark::Sign { actor, text, about: String::new(), sign: Sign::Crash });
+        stage.record.in_picture(|drawn| drawn.falls(&format!("driver {allocation}"), "killed"));
         return Ok(());
     }
     if performer(stage, &allocation)?.serving.take().is_none() {
         return Err(Mistake::new(format!("the plugin of {allocation} is dead already")));
     }
-    let (actor, text) = (format!("process {allocation}"), "killed".to_owned());
-    stage.record.draw(Mark::Sign { actor, text, about: String::new(), sign: Sign::Crash });
+    stage.record.in_picture(|drawn| drawn.falls(&format!("process {allocation}"), "killed"));
     Ok(())
 }

@@ -67,27 +67,22 @@ fn disk(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         let found = fates.iter().find(|(known, _)| *known == name);
         found.copied().ok_or_else(|| Mistake::new(format!("nothing is known of a disk that is {name:?}")))?
     };
-    let sign = match fate {
+    match fate {
         Fate::Fault(fault) => {
             stage.disk.set_fault(Some(fault));
-            Sign::Trouble
+            let (actor, text) = ("disk".to_owned(), name.to_owned());
+            stage.record.draw(Mark::Sign { actor, text, about: String::new(), sign: Sign::Trouble });
         }
         Fate::Mended => {
             stage.disk.set_fault(None);
-            Sign::Restart
+            stage.record.in_picture(|drawn| drawn.recovers("disk", name));
         }
         Fate::PowerCut => {
             stage.kill_host()?;
             stage.disk.cut_power();
-            Sign::Crash
+            stage.record.in_picture(|drawn| drawn.falls("disk", name));
         }
-    };
-    stage.record.draw(Mark::Sign {
-        actor: "disk".to_owned(),
-        text: name.to_owned(),
-        about: String::new(),
-        sign,
-    });
+    }
     Ok(())
 }
 

@@ -1,0 +1,383 @@
+//! The picture of a script while it is played: what becomes a mark of it, and who of it is gone at the moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_actors::registry::RegistryView;
+use callboard_actors::shell::{Ending, JournalEntry};
+use callboard_actors::vocabulary::AllocationId;
+use callboard_proto::admin::v1::Fate;
+
+use super::told;
+use crate::picture::{Arrow, Mark, Sign};
+use crate::timeline::{Line, Teller, Voice};
+
+/// What of a column can be gone. A driver has both: its actor, and the process that it looks after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// An actor of the host.
+    Actor,
+    /// What is outside of the host: a process, the disk.
+    World,
+}
+
+/// What is drawn so far.
+#[derive(Debug, Default)]
+pub(super) struct Drawn {
+    teller: Teller,
+    workloads: BTreeSet<AllocationId>,
+    marks: Vec<Mark>,
+    /// Who is gone at the moment.
+    lost: BTreeSet<(String, Part)>,
+    /// The actors that have begun in this run of the host.
+    begun: BTreeSet<String>,
+    /// The last write of each actor that is not on disk yet.
+    writing: BTreeMap<String, u64>,
+}
+
+impl Drawn {
+    /// Everything that is in the picture, with each text as it is to be shown.
+    pub(super) fn marks(&self, shown: impl Fn(&str) -> String) -> Vec<Mark> {
+        self.marks.iter().map(|mark| shown_as(mark, &shown)).collect()
+    }
+
+    /// Puts a mark into the picture that says nothing of who lives.
+    pub(super) fn put(&mut self, mark: Mark) {
+        self.marks.push(mark);
+    }
+
+    /// From now on this allocation has a supervisor.
+    pub(super) fn add_workload(&mut self, allocation: &AllocationId) {
+        self.workloads.insert(allocation.clone());
+    }
+
+    // === The host ===
+
+    /// A host starts: nobody of it has begun yet, and the disk that it finds is there.
+    pub(super) fn host_starts(&mut self) {
+        self.put(Mark::Chapter("the host starts".to_owned()));
+        self.begun.clear();
+        self.lives("disk", "there again");
+    }
+
+    /// It has started, with this in its registry.
+    pub(super) fn host_has_started(&mut self, view: &RegistryView) {
+        self.teller = Teller::default();
+        let lines = self.teller.begin(view);
+        lines.into_iter().for_each(|line| self.line(line));
+    }
+
+    /// The host is killed, and what waited for the disk with it.
+    pub(super) fn host_is_killed(&mut self) {
+        for actor in std::mem::take(&mut self.writing).into_keys() {
+            self.put(Mark::GatesFall { actor });
+        }
+        self.put(Mark::Chapter("the host is killed".to_owned()));
+    }
+
+    // === Outside of the host ===
+
+    /// What has this column outside of the host is gone.
+    pub(super) fn falls(&mut self, column: &str, text: &str) {
+        self.lost.insert((column.to_owned(), Part::World));
+        self.sign(column, text.to_owned(), Sign::Crash);
+    }
+
+    /// What has this column outside of the host is there, as it was or again.
+    pub(super) fn lives(&mut self, column: &str, text: &str) {
+        if self.lost.contains(&(column.to_owned(), Part::World)) {
+            self.recovers(column, text);
+        }
+    }
+
+    /// What has this column outside of the host is as it should be again.
+    pub(super) fn recovers(&mut self, column: &str, text: &str) {
+        self.lost.remove(&(column.to_owned(), Part::World));
+        self.restart(column, text.to_owned());
+    }
+
+    // === Actors ===
+
+    /// Draws what an actor did.
+    pub(super) fn note(&mut self, actor: &str, entry: &JournalEntry<'_>) {
+        match entry {
+            JournalEntry::Published { news } => {
+                let lines = self.teller.tell(*news);
+                lines.into_iter().for_each(|line| self.line(line));
+            }
+            JournalEntry::Writing { write } => {
+                self.writing.insert(actor.to_owned(), *write);
+                self.put(Mark::GateCloses { actor: actor.to_owned(), write: *write });
+            }
+            JournalEntry::OnDisk { through } => {
+                if self.writing.get(actor).is_some_and(|last| through >= last) {
+                    self.writing.remove(actor);
+                }
+                self.put(Mark::GateOpens { actor: actor.to_owned(), through: *through });
+            }
+            JournalEntry::WriteFailed { error } => {
+                self.writing.remove(actor);
+                self.put(Mark::GatesFall { actor: actor.to_owned() });
+                let (column, about) = place(actor);
+                self.sign(&column, format!("{about}not written: {error}"), Sign::Trouble);
+            }
+            JournalEntry::Crashed { message } => self.actor_falls(actor, &format!("crashed: {message}")),
+            JournalEntry::Built { is_rebuilt } => self.actor_lives(actor, *is_rebuilt),
+            JournalEntry::Ended { ending: Ending::Normal, .. } => {}
+            JournalEntry::Ended { ending, .. } => {
+                if self.writing.remove(actor).is_some() {
+                    self.put(Mark::GatesFall { actor: actor.to_owned() });
+                }
+                self.actor_falls(actor, &told::ending(ending));
+            }
+        }
+    }
+
+    fn actor_falls(&mut self, actor: &str, text: &str) {
+        self.lost.insert((actor.to_owned(), Part::Actor));
+        let (column, about) = place(actor);
+        // The line of another goes on.
+        let sign = if column == actor { Sign::Crash } else { Sign::Trouble };
+        self.sign(&column, format!("{about}{text}"), sign);
+    }
+
+    fn actor_lives(&mut self, actor: &str, is_rebuilt: bool) {
+        let was_lost = self.lost.remove(&(actor.to_owned(), Part::Actor));
+        let is_first = self.begun.insert(actor.to_owned());
+        // Those that there are many of come and go with what they are for.
+        let is_single = !actor.contains(' ');
+        let text = match is_rebuilt {
+            true => "rebuilt",
+            false if was_lost || (is_single && !is_first) => "started again",
+            false => return,
+        };
+        let (column, about) = place(actor);
+        self.restart(&column, format!("{about}{text}"));
+    }
+
+    /// Draws that something lives again; so does its line, unless something else of it is gone still.
+    fn restart(&mut self, column: &str, text: String) {
+        let is_lost = [Part::Actor, Part::World].map(|part| self.lost.contains(&(column.to_owned(), part)));
+        self.sign(column, text, if is_lost.contains(&true) { Sign::News } else { Sign::Restart });
+    }
+
+    fn sign(&mut self, actor: &str, text: String, sign: Sign) {
+        self.put(Mark::Sign { actor: actor.to_owned(), text, about: String::new(), sign });
+    }
+
+    // === What they tell ===
+
+    fn line(&mut self, line: Line) {
+        if let Voice::Allocation(allocation) = &line.from
+            && line.to == Voice::Registry
+            && !self.workloads.contains(allocation)
+        {
+            // The script itself has spoken for it.
+            return;
+        }
+        let about = about(&line);
+        let (from, to, text) = (name(&line.from), name(&line.to), line.message);
+        let fate = line.fate.map(|(of, fate)| (name(&of), fate));
+        match &fate {
+            // Who is killed by the script is known to be gone.
+            Some((of, Fate::Lost)) if self.lost.insert((of.clone(), Part::World)) => {
+                self.put(Mark::Sign { actor: of.clone(), text, about, sign: Sign::Crash });
+            }
+            Some(_) | None if line.to == Voice::Everyone => {
+                self.put(Mark::Sign { actor: from, text, about, sign: Sign::News });
+            }
+            Some(_) | None => self.put(Mark::Message { from, to, text, about, arrow: Arrow::Said }),
+        }
+        if let Some((of, Fate::Alive)) = &fate {
+            self.lives(of, "lives again");
+        }
+    }
+}
+
+/// One says something to another, about nothing in particular.
+pub(super) fn message(from: &str, to: &str, text: &str, arrow: Arrow) -> Mark {
+    let (from, to, text) = (from.to_owned(), to.to_owned(), text.to_owned());
+    Mark::Message { from, to, text, about: String::new(), arrow }
+}
+
+/// The column of an actor, and what a text says of whom it is about there: an instance is drawn with its owner, and an eventor
+/// with its driver.
+fn place(actor: &str) -> (String, String) {
+    match actor.split_once(' ') {
+        Some(("instance", plugin)) => ("instances".to_owned(), format!("{plugin}: ")),
+        Some(("eventor", driver)) => (format!("driver {driver}"), "eventor: ".to_owned()),
+        Some(_) | None => (actor.to_owned(), String::new()),
+    }
+}
+
+/// The column of a voice: a script plays the host.
+fn name(voice: &Voice) -> String {
+    match voice {
+        Voice::Agent | Voice::You | Voice::Timeline => "host".to_owned(),
+        Voice::Allocation(_)
+        | Voice::Process(_)
+        | Voice::Registry
+        | Voice::Instances
+        | Voice::Inventory
+        | Voice::Drivers
+        | Voice::Driver(_)
+        | Voice::Tasks
+        | Voice::Task(_)
+        | Voice::Actor(_)
+        | Voice::Everyone
+        | Voice::Disk => voice.to_string(),
+    }
+}
+
+/// The plugin that a line is about, with its generation.
+fn about(line: &Line) -> String {
+    match (&line.plugin, line.generation) {
+        (Some(plugin), Some(generation)) => format!("{plugin} @{generation}"),
+        (Some(plugin), None) => plugin.to_string(),
+        (None, Some(generation)) => format!("@{generation}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// The same mark, with each text as it is to be shown.
+fn shown_as(mark: &Mark, shown: impl Fn(&str) -> String) -> Mark {
+    let mut mark = mark.clone();
+    match &mut mark {
+        Mark::Chapter(text) | Mark::Pause(text) | Mark::Message { text, .. } | Mark::Sign { text, .. } => {
+            *text = shown(text)
+        }
+        Mark::GateCloses { .. } | Mark::GateOpens { .. } | Mark::GatesFall { .. } => {}
+    }
+    mark
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static GIVES_UP: Ending = Ending::BudgetSpent(String::new());
+
+    fn built(actor: &str) -> (&str, JournalEntry<'static>) {
+        (actor, JournalEntry::Built { is_rebuilt: false })
+    }
+
+    fn rebuilt(actor: &str) -> (&str, JournalEntry<'static>) {
+        (actor, JournalEntry::Built { is_rebuilt: true })
+    }
+
+    fn ended(actor: &str) -> (&str, JournalEntry<'static>) {
+        (actor, JournalEntry::Ended { ending: &GIVES_UP, is_waiting: false })
+    }
+
+    fn crashed(actor: &str) -> (&str, JournalEntry<'static>) {
+        (actor, JournalEntry::Crashed { message: "drill" })
+    }
+
+    /// The signs and the ends of gates that are drawn, in short.
+    fn short(drawn: &Drawn) -> Vec<String> {
+        let one = |mark: &Mark| match mark {
+            Mark::Sign { actor, text, sign, .. } => Some(format!("{actor} {sign:?}: {text}")),
+            Mark::GatesFall { actor } => Some(format!("{actor} falls")),
+            Mark::Chapter(_)
+            | Mark::Pause(_)
+            | Mark::Message { .. }
+            | Mark::GateCloses { .. }
+            | Mark::GateOpens { .. } => None,
+        };
+        drawn.marks.iter().filter_map(one).collect()
+    }
+
+    /// What is drawn of this in a run of the host.
+    fn drawn(entries: &[(&str, JournalEntry<'_>)]) -> Vec<String> {
+        let mut drawn = Drawn::default();
+        drawn.host_starts();
+        entries.iter().for_each(|(actor, entry)| drawn.note(actor, entry));
+        short(&drawn)
+    }
+
+    #[test]
+    fn who_begins_is_no_sign_and_who_begins_again_is_one() {
+        let told = drawn(&[built("registry"), ended("registry"), built("registry"), built("registry")]);
+        assert_eq!(
+            told,
+            [
+                "registry Crash: it crashed too often: ",
+                "registry Restart: started again",
+                "registry Restart: started again"
+            ]
+        );
+        let told = drawn(&[built("allocation red"), built("allocation red")]);
+        assert_eq!(told, Vec::<String>::new(), "a workload that comes again is none that was lost");
+        let told = drawn(&[ended("allocation red"), built("allocation red"), rebuilt("allocation red")]);
+        assert_eq!(told[1..], ["allocation red Restart: started again", "allocation red Restart: rebuilt"]);
+    }
+
+    #[test]
+    fn an_instance_or_an_eventor_that_falls_does_not_break_the_line_of_another() {
+        let told = drawn(&[crashed("instance csi-node/zfs"), rebuilt("instance csi-node/zfs")]);
+        let expected =
+            ["instances Trouble: csi-node/zfs: crashed: drill", "instances Restart: csi-node/zfs: rebuilt"];
+        assert_eq!(told, expected);
+        let told = drawn(&[ended("eventor exec"), built("eventor exec")]);
+        let expected = [
+            "driver exec Trouble: eventor: it crashed too often: ",
+            "driver exec Restart: eventor: started again",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_driver_lives_again_when_both_its_process_and_its_actor_do() {
+        let mut drawn = Drawn::default();
+        drawn.falls("driver exec", "killed");
+        for (actor, entry) in [crashed("driver exec"), rebuilt("driver exec")] {
+            drawn.note(actor, &entry);
+        }
+        drawn.lives("driver exec", "lives again");
+        drawn.lives("driver exec", "lives again");
+        let expected = [
+            "driver exec Crash: killed",
+            "driver exec Crash: crashed: drill",
+            "driver exec News: rebuilt",
+            "driver exec Restart: lives again",
+        ];
+        assert_eq!(short(&drawn), expected);
+    }
+
+    #[test]
+    fn who_fell_in_one_run_of_the_host_lives_again_in_the_next() {
+        let mut drawn = Drawn::default();
+        drawn.host_starts();
+        for (actor, entry) in [built("registry"), built("inventory"), ended("registry")] {
+            drawn.note(actor, &entry);
+        }
+        drawn.falls("disk", "power-cut");
+        drawn.host_starts();
+        for (actor, entry) in [built("registry"), built("inventory")] {
+            drawn.note(actor, &entry);
+        }
+        let expected =
+            ["disk Crash: power-cut", "disk Restart: there again", "registry Restart: started again"];
+        assert_eq!(short(&drawn)[1..], expected);
+    }
+
+    #[test]
+    fn gates_fall_with_whoever_waits_behind_them() {
+        let mut drawn = Drawn::default();
+        let writes = |write| JournalEntry::Writing { write };
+        let on_disk = |through| JournalEntry::OnDisk { through };
+        for (actor, entry) in [
+            ("registry", writes(1)),
+            ("drivers", writes(1)),
+            ("drivers", writes(2)),
+            ("processes", writes(1)),
+            ("registry", on_disk(1)),
+            ("drivers", on_disk(1)),
+            ended("processes"),
+        ] {
+            drawn.note(actor, &entry);
+        }
+        assert_eq!(short(&drawn), ["processes falls", "processes Crash: it crashed too often: "]);
+        drawn.host_is_killed();
+        assert_eq!(short(&drawn)[2..], ["drivers falls"]);
+    }
+}
