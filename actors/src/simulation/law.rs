@@ -64,6 +64,7 @@ laws! {
     Reg8 = "REG-08": "what a former life says late changes nothing",
     Hlt4 = "HLT-04": "a driver's readiness is told as soon as it is known, and so is everything else about it",
     Hlt5 = "HLT-05": "every end of a driver's stream or process leads to another try, after a pause that grows",
+    Shd3 = "SHD-03": "whoever still asks a driver that is told to stop is cut off in that step",
     Shd6 = "SHD-06": "stopping wins over everything else in every step of a driver's life, and ends what runs",
     Prc3 = "PRC-03": "what is left of a process has ended before its successor starts",
     Prc4 = "PRC-04": "of each driver there is one process and one actor, and never a second",

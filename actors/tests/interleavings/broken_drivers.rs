@@ -127,6 +127,14 @@ fn a_driver_that_does_not_hang_up_when_its_process_ends_breaks_prc_05() {
     });
 }
 
+#[test]
+fn a_driver_that_does_not_hang_up_when_it_is_stopped_breaks_shd_03() {
+    let bounds = DriversBounds { stops: &[StopMode::Detach], survives: true, ..SERVING };
+    driver(Law::Shd3, bounds, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Call { call: DriverCall::HangUp { .. }, .. }))
+    });
+}
+
 // === Eventors ===
 
 #[test]

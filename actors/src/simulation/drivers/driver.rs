@@ -43,6 +43,8 @@ struct Known {
     hears_of_end: bool,
     /// What was done over the connection that there is.
     read: Option<Vec<Rung>>,
+    /// Whether whoever asked over that connection was cut off.
+    is_hung_up: bool,
     /// Whether it was told that its process cannot be ended, or that nobody knows of one.
     is_excused: bool,
 }
@@ -58,6 +60,8 @@ enum Heard {
     Fingerprint(Fingerprint),
     /// Its process has ended. True if it was connected to.
     End(bool),
+    /// It is to end.
+    Stop,
 }
 
 /// What must have been done over a connection before the plugin is believed to be healthy.
@@ -94,6 +98,7 @@ impl DriverLaws {
             Input::StopRequested(mode) => {
                 let is_final = self.stopped == Some(StopMode::Stop);
                 self.stopped = Some(if is_final { StopMode::Stop } else { *mode });
+                return Heard::Stop;
             }
             Input::Asked { ask: DriverAsk::RestartNow(_), .. } => {
                 let stage = self.told.as_ref().map(|report| report.stage);
@@ -146,7 +151,7 @@ impl DriverLaws {
             (_, Ok(Ok(Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)))) => {
                 *known = Known { may_launch: true, ..Known::default() };
             }
-            (_, Ok(Ok(Reached::Connected(_)))) => known.read = Some(Vec::new()),
+            (_, Ok(Ok(Reached::Connected(_)))) => (known.read, known.is_hung_up) = (Some(Vec::new()), false),
             (_, Ok(Ok(Reached::Fingerprinted(fingerprint)))) => {
                 return Heard::Fingerprint(fingerprint.clone());
             }
@@ -190,7 +195,10 @@ impl DriverLaws {
                 self.known.hears_of_end = true;
                 return;
             }
-            DriverCall::HangUp { .. } => return,
+            DriverCall::HangUp { .. } => {
+                self.known.is_hung_up = true;
+                return;
+            }
             DriverCall::Farewell | DriverCall::StopProcess { .. } => {}
             DriverCall::ReadOn => self.goes_on("the next fingerprint"),
             DriverCall::Climb(rung, _) => {
@@ -283,6 +291,9 @@ impl DriverLaws {
             if view.health == DriverHealth::Healthy {
                 self.cry(Law::Prc5, || "its process ended, and it is called healthy".to_owned());
             }
+        }
+        if *heard == Heard::Stop && self.known.read.is_some() && !self.known.is_hung_up {
+            self.cry(Law::Shd3, || "it is told to stop, and who asks goes on waiting".to_owned());
         }
         let ends = effects.iter().any(|effect| matches!(effect, Effect::Stop(_)));
         if ends {
