@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 
-use super::directory;
+use super::directory::Files;
 use super::messages::{AllocationNews, AllocationPhase, Listener};
 use super::neighbours::Neighbours;
-use super::paths::Plan;
 use super::state::{Allocation, AllocationCall, AllocationConfig, AllocationOutcome};
 use crate::csi::{Answer, CallError, Cause, Connection, Limits, Rpc, SocketFile};
 use crate::instances::AwaitRetired;
@@ -28,7 +27,7 @@ pub fn start(
     let hands = Hands {
         allocation: config.spec.allocation.clone(),
         plugins: config.spec.plugins(),
-        plan: config.plan.clone(),
+        files: Files::new(config.plan.clone()),
         call_deadline: config.options.call_deadline,
         neighbours,
         told: Box::new(told),
@@ -40,7 +39,7 @@ pub fn start(
 struct Hands {
     allocation: AllocationId,
     plugins: Vec<PluginKey>,
-    plan: Plan,
+    files: Files,
     call_deadline: Duration,
     neighbours: Rc<dyn Neighbours>,
     told: Box<dyn FnMut(AllocationNews)>,
@@ -50,9 +49,9 @@ impl Doing<Allocation> for Hands {
     fn call(&mut self, call: AllocationCall) -> LocalBoxFuture<'static, AllocationOutcome> {
         match call {
             AllocationCall::MakeDirectories(listener) => self.make_directories(listener),
-            AllocationCall::FindSocket => Box::pin(find_socket(self.plan.context.socket.clone())),
+            AllocationCall::FindSocket => Box::pin(find_socket(self.files.plan().context.socket.clone())),
             AllocationCall::Ask(rpc) => {
-                Box::pin(ask(self.plan.context.socket.clone(), rpc, self.call_deadline))
+                Box::pin(ask(self.files.plan().context.socket.clone(), rpc, self.call_deadline))
             }
             AllocationCall::Register(message) => {
                 let answer = self.neighbours.register(message);
@@ -72,7 +71,7 @@ impl Doing<Allocation> for Hands {
                 Box::pin(async move { AllocationOutcome::Retired(answer.await) })
             }
             AllocationCall::RemoveDirectory => {
-                let removed = directory::remove(self.plan.clone());
+                let removed = self.files.remove();
                 Box::pin(async move { AllocationOutcome::Removed(removed.await) })
             }
         }
@@ -86,7 +85,7 @@ impl Doing<Allocation> for Hands {
 
 impl Hands {
     fn make_directories(&self, listener: Listener) -> LocalBoxFuture<'static, AllocationOutcome> {
-        let made = directory::make_ready(self.allocation.clone(), self.plan.clone(), listener);
+        let made = self.files.make_ready(self.allocation.clone(), listener);
         Box::pin(async move { AllocationOutcome::Made(made.await) })
     }
 }

@@ -5,6 +5,7 @@
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tokio::net::UnixStream;
+use tokio::sync::Mutex;
 
 use super::messages::{Listener, PrepareError};
 use super::paths::{Access, Place, Plan, Step};
@@ -22,6 +24,50 @@ use crate::vocabulary::{AllocationId, SocketPath};
 const KNOCK_DEADLINE: Duration = Duration::from_secs(1);
 /// How many files that were left behind a remark names.
 const LEFTOVERS_NAMED: usize = 5;
+
+/// The files of an allocation. What is done with them is done in the order in which it was asked for: a removal waits for
+/// what is still being made, so that nothing comes to be behind it (A4).
+pub(super) struct Files {
+    plan: Plan,
+    turn: Rc<Mutex<()>>,
+}
+
+impl Files {
+    pub(super) fn new(plan: Plan) -> Self {
+        Self { plan, turn: Rc::default() }
+    }
+
+    /// What the files are for.
+    pub(super) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Makes the directories of an allocation and removes a dead socket of a former run; done again it changes nothing.
+    ///
+    /// # Errors
+    /// [`PrepareError::SocketInUse`] when somebody listens already and is not welcome (SEC-02), and
+    /// [`PrepareError::Directory`] when a directory cannot be made, or is not ours.
+    pub(super) fn make_ready(
+        &self,
+        allocation: AllocationId,
+        listener: Listener,
+    ) -> impl Future<Output = Result<(), PrepareError>> + use<> {
+        let (turn, plan) = (Rc::clone(&self.turn), self.plan.clone());
+        async move {
+            let _turn = turn.lock().await;
+            make_ready(allocation, plan, listener).await
+        }
+    }
+
+    /// Removes an allocation's socket and the directory of it. Gives what could not be put in order.
+    pub(super) fn remove(&self) -> impl Future<Output = Vec<String>> + use<> {
+        let (turn, plan) = (Rc::clone(&self.turn), self.plan.clone());
+        async move {
+            let _turn = turn.lock().await;
+            remove(plan).await
+        }
+    }
+}
 
 /// What could not be done to which path.
 #[derive(Debug)]
@@ -40,16 +86,7 @@ impl Trouble {
     }
 }
 
-/// Makes the directories of an allocation and removes a dead socket of a former run; done again it changes nothing.
-///
-/// # Errors
-/// [`PrepareError::SocketInUse`] when somebody listens already and is not welcome (SEC-02), and
-/// [`PrepareError::Directory`] when a directory cannot be made, or is not ours.
-pub(super) async fn make_ready(
-    allocation: AllocationId,
-    plan: Plan,
-    listener: Listener,
-) -> Result<(), PrepareError> {
+async fn make_ready(allocation: AllocationId, plan: Plan, listener: Listener) -> Result<(), PrepareError> {
     let said =
         |Trouble { path, reason }| PrepareError::Directory { allocation: allocation.clone(), path, reason };
     let socket = plan.context.socket.clone();
@@ -69,8 +106,7 @@ pub(super) async fn make_ready(
     }
 }
 
-/// Removes an allocation's socket and the directory of it. Gives what could not be put in order.
-pub(super) async fn remove(plan: Plan) -> Vec<String> {
+async fn remove(plan: Plan) -> Vec<String> {
     let Plan { socket_place, socket_file, .. } = plan;
     let removed = blocking(move |asker| take_away(&socket_place, socket_file.as_deref(), asker));
     match removed.await {
@@ -321,7 +357,29 @@ fn shown(name: &CStr) -> String {
 mod tests {
     use std::os::unix::net::UnixListener;
 
+    use futures_util::future::join;
+
     use super::*;
+    use crate::allocation::{AllocationSpec, Layout};
+    use crate::vocabulary::{PluginName, Role, TaskName};
+
+    #[test]
+    fn a_removal_waits_for_what_is_still_being_made_a4() {
+        let base = tempfile::tempdir().unwrap();
+        let allocation = AllocationId::new("a1").unwrap();
+        let (task, plugin) = (TaskName::new("plugin").unwrap(), PluginName::new("zfs").unwrap());
+        let spec = AllocationSpec::new(allocation.clone(), task, plugin, Role::Node);
+        let plan = Plan::new(&Layout::new(base.path(), base.path()).unwrap(), &spec).unwrap();
+        let directory = plan.socket_place.path();
+        let files = Files::new(plan);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for _ in 0..100 {
+            let made = files.make_ready(allocation.clone(), Listener::Refused);
+            let (made, left) = runtime.block_on(join(made, files.remove()));
+            assert_eq!((made, left), (Ok(()), vec![]));
+            assert!(!directory.exists(), "{} came to be behind its removal", directory.display());
+        }
+    }
 
     #[test]
     fn a_removal_that_was_given_up_leaves_the_socket_of_the_next_task_alone_reg_08() {
