@@ -6,7 +6,9 @@
 
 use std::collections::HashSet;
 use std::fmt::{self, Debug, Display, Write};
-use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+
+use foldhash::quality::FixedState;
 
 use super::witness::Violation;
 
@@ -72,8 +74,13 @@ impl<E: Display> Display for Counterexample<E> {
 /// # Errors
 /// The first history found that breaks a law, shortened.
 pub fn search<W: World>(start: &W, states_max: u64) -> Result<Searched, Counterexample<W::Event>> {
-    let mut search =
-        Search { seen: HashSet::default(), searched: Searched::default(), path: Vec::new(), states_max };
+    let mut search = Search {
+        seen: HashSet::default(),
+        searched: Searched::default(),
+        path: Vec::new(),
+        states_max,
+        text: String::new(),
+    };
     search.visit(start).map(|()| search.searched).map_err(|violation| {
         let found = Counterexample { history: search.path, violation };
         shorten(start, found)
@@ -85,6 +92,8 @@ struct Search<E> {
     searched: Searched,
     path: Vec<E>,
     states_max: u64,
+    /// How the present state shows itself, in memory that is used again.
+    text: String,
 }
 
 impl<E: Clone> Search<E> {
@@ -93,7 +102,7 @@ impl<E: Clone> Search<E> {
             self.searched.is_cut_short = true;
             return Ok(());
         }
-        if !self.seen.insert(digest(world)) {
+        if !self.seen.insert(digest(world, &mut self.text)) {
             return Ok(());
         }
         self.searched.states += 1;
@@ -157,25 +166,13 @@ pub fn shorten<W: Play>(start: &W, found: Counterexample<W::Event>) -> Counterex
     }
 }
 
-/// A hash of everything in a world, from how it shows itself.
-fn digest<W: World>(world: &W) -> u128 {
-    let mut hash = Digest { low: DefaultHasher::new(), high: DefaultHasher::new() };
-    hash.high.write_u8(1);
-    write!(hash, "{world:?}").expect("a hash takes any text");
-    u128::from(hash.high.finish()) << 64 | u128::from(hash.low.finish())
-}
-
-struct Digest {
-    low: DefaultHasher,
-    high: DefaultHasher,
-}
-
-impl Write for Digest {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.low.write(text.as_bytes());
-        self.high.write(text.as_bytes());
-        Ok(())
-    }
+/// A hash of everything in a world, from how it shows itself. The text is put together first, since a hash of a long text is
+/// quick and many of its small pieces are not.
+fn digest<W: World>(world: &W, text: &mut String) -> u128 {
+    text.clear();
+    write!(text, "{world:?}").expect("a text takes any text");
+    let half = |seed| u128::from(FixedState::with_seed(seed).hash_one(text.as_bytes()));
+    half(1) << 64 | half(0)
 }
 
 /// What is hashed already needs no further hashing.
