@@ -252,6 +252,14 @@ fn shown_as(mark: &Mark, shown: impl Fn(&str) -> String) -> Mark {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use callboard_actors::registry::{Entry, Standing};
+    use callboard_actors::vocabulary::{
+        DriverName, Generation, PluginKey, PluginName, PluginType, Registration, RegistrationNumber,
+        SocketPath, Timestamp,
+    };
+
     use super::*;
 
     static GIVES_UP: Ending = Ending::BudgetSpent(String::new());
@@ -379,5 +387,122 @@ mod tests {
         assert_eq!(short(&drawn), ["processes falls", "processes Crash: it crashed too often: "]);
         drawn.host_is_killed();
         assert_eq!(short(&drawn)[2..], ["drivers falls"]);
+    }
+
+    fn plugin() -> PluginKey {
+        PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap())
+    }
+
+    /// All that is said and all signs that are drawn of these lines.
+    fn said(drawn: &mut Drawn, lines: impl IntoIterator<Item = Line>) -> Vec<String> {
+        let before = drawn.marks.len();
+        lines.into_iter().for_each(|line| drawn.line(line));
+        let one = |mark: &Mark| match mark {
+            Mark::Message { from, to, text, about, .. } => format!("{from} → {to}: {text} ({about})"),
+            Mark::Sign { actor, text, about, sign } => format!("{actor} {sign:?}: {text} ({about})"),
+            other => format!("{other:?}"),
+        };
+        drawn.marks[before..].iter().map(one).collect()
+    }
+
+    #[test]
+    fn what_a_workload_says_is_drawn_and_what_the_script_has_said_is_not_drawn_twice() {
+        let mut drawn = Drawn::default();
+        let red = AllocationId::new("red").unwrap();
+        let registers = || Line::new(Voice::Allocation(red.clone()), Voice::Registry, "Register");
+        let asks = Line::new(Voice::Allocation(red.clone()), Voice::Agent, "restart");
+        assert_eq!(said(&mut drawn, [registers()]), [""; 0]);
+        assert_eq!(said(&mut drawn, [asks]), ["allocation red → host: restart ()"]);
+        drawn.add_workload(&red);
+        assert_eq!(said(&mut drawn, [registers()]), ["allocation red → registry: Register ()"]);
+    }
+
+    #[test]
+    fn what_a_host_found_on_disk_is_drawn_when_it_has_started() {
+        let registration = Registration {
+            plugin: plugin(),
+            allocation: AllocationId::new("red").unwrap(),
+            socket: SocketPath::new("/run/red.sock").unwrap(),
+            provider: None,
+            version: None,
+            options: Arc::default(),
+        };
+        let entry = Entry {
+            number: RegistrationNumber::new(1),
+            registration: registration.into(),
+            standing: Standing::Provisional,
+            since: Timestamp::default(),
+        };
+        let mut drawn = Drawn::default();
+        drawn.host_has_started(&RegistryView { entries: vec![entry], active: vec![] });
+        let [Mark::Message { from, to, about, .. }] = &drawn.marks[..] else { panic!("{drawn:?}") };
+        assert_eq!([from, to, about], ["disk", "registry", "csi-node/zfs"]);
+    }
+
+    #[test]
+    fn a_line_says_what_it_is_about_and_what_everyone_hears_is_a_sign() {
+        let mut drawn = Drawn::default();
+        let line = |to: Voice| Line::new(Voice::Registry, to, "so");
+        let (zfs, third) = (Some(plugin()), Some(Generation::new(3)));
+        let told = said(
+            &mut drawn,
+            [
+                Line { plugin: zfs.clone(), generation: third, ..line(Voice::Instances) },
+                Line { plugin: zfs, ..line(Voice::You) },
+                Line { generation: third, ..line(Voice::Everyone) },
+                Line::new(Voice::Timeline, Voice::Disk, "so"),
+            ],
+        );
+        let expected = [
+            "registry → instances: so (csi-node/zfs @3)",
+            "registry → host: so (csi-node/zfs)",
+            "registry News: so (@3)",
+            "host → disk: so ()",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn who_is_told_to_be_lost_breaks_off_once_and_lives_again_when_that_is_told() {
+        let mut drawn = Drawn::default();
+        let exec = Voice::Driver(DriverName::new("exec").unwrap());
+        let told = |fate| Line {
+            fate: Some((exec.clone(), fate)),
+            ..Line::new(Voice::Drivers, Voice::Everyone, "exec")
+        };
+        let lines = [Fate::Alive, Fate::Lost, Fate::Lost, Fate::Alive, Fate::Alive].map(told);
+        let expected = [
+            "drivers News: exec ()",
+            "driver exec Crash: exec ()",
+            "drivers News: exec ()",
+            "drivers News: exec ()",
+            "driver exec Restart: lives again ()",
+            "drivers News: exec ()",
+        ];
+        assert_eq!(said(&mut drawn, lines), expected);
+    }
+
+    #[test]
+    fn every_text_is_shown_as_it_is_to_be() {
+        let mut drawn = Drawn::default();
+        drawn.put(Mark::Chapter("/tmp/x: begins".to_owned()));
+        drawn.put(Mark::Pause("/tmp/x: a second".to_owned()));
+        drawn.put(message("host", "registry", "/tmp/x: Register", Arrow::Said));
+        drawn.falls("disk", "/tmp/x: full");
+        drawn.put(Mark::GateOpens { actor: "registry".to_owned(), through: 1 });
+        let marks = drawn.marks(|text| text.replace("/tmp/x", "/stage"));
+        let expected = [
+            Mark::Chapter("/stage: begins".to_owned()),
+            Mark::Pause("/stage: a second".to_owned()),
+            message("host", "registry", "/stage: Register", Arrow::Said),
+            Mark::Sign {
+                actor: "disk".to_owned(),
+                text: "/stage: full".to_owned(),
+                about: String::new(),
+                sign: Sign::Crash,
+            },
+            Mark::GateOpens { actor: "registry".to_owned(), through: 1 },
+        ];
+        assert_eq!(marks, expected);
     }
 }
