@@ -16,6 +16,12 @@ pub mod hclspec;
 
 pub mod goplugin;
 
+pub mod users;
+
+pub mod mounts;
+
+pub mod cgroups;
+
 pub mod process;
 
 pub mod processes;

@@ -42,7 +42,8 @@ mod printed;
 mod silent;
 mod stopping;
 
-pub mod accounts;
+pub use callboard_actors::users::accounts;
+
 mod error;
 pub(crate) mod random;
 

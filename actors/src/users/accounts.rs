@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
+use super::dynamic::DynamicUser;
+
 /// A user: the numbers that its processes have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
@@ -40,12 +42,27 @@ pub enum AccountError {
 const USERS: &str = "/etc/passwd";
 const GROUPS: &str = "/etc/group";
 
-/// Finds a user by name or number.
+/// Finds a user by name or number. The names of dynamic users (`nomad-80000`) stand in no file and are understood here (T048).
 ///
 /// # Errors
 /// [`AccountError`] when there is none.
 pub fn user(name: &str) -> Result<Account, AccountError> {
-    user_in(&read(USERS, name)?, name).ok_or_else(|| unknown(USERS, name))
+    let listed = read(USERS, name).and_then(|text| user_in(&text, name).ok_or_else(|| unknown(USERS, name)));
+    match DynamicUser::of_name(name) {
+        Some(user) => Ok(listed.unwrap_or_else(|_| user.account())),
+        None => listed,
+    }
+}
+
+/// The numbers of all groups that a user is in: its own first, then those that list it by name.
+///
+/// # Errors
+/// [`AccountError`] when there is no such user, or the groups cannot be read.
+pub fn groups(name: &str) -> Result<Vec<u32>, AccountError> {
+    let own = user(name)?.gid;
+    let mut all = vec![own];
+    all.extend(groups_in(&read(GROUPS, name)?, name).into_iter().filter(|gid| *gid != own));
+    Ok(all)
 }
 
 /// Finds the number of a group by name or number.
@@ -89,6 +106,15 @@ fn group_in(text: &str, name: &str) -> Option<u32> {
     text.lines().find_map(number)
 }
 
+fn groups_in(text: &str, name: &str) -> Vec<u32> {
+    let number = |line: &str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let is_member = fields.get(3)?.split(',').any(|member| member == name);
+        is_member.then(|| fields.get(2)?.parse().ok())?
+    };
+    text.lines().filter_map(number).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,5 +129,18 @@ mod tests {
         assert_eq!(group_in("wheel:x:10:ann\ncrew:x:12:\n", "crew"), Some(12));
         assert_eq!(group_in("wheel:x:10:ann\n", "crew"), None);
         assert_eq!(group("4711").expect("a number needs no file"), 4711);
+    }
+    #[test]
+    fn the_groups_that_list_a_user_are_its_groups_and_root_is_in_its_own() {
+        let text = "wheel:x:10:ann,bob\ncrew:x:12:anna\nbroken\nmusic:x:13:ann\n";
+        assert_eq!(groups_in(text, "ann"), [10, 13]);
+        assert_eq!(groups("root").expect("root is listed").first(), Some(&0));
+    }
+
+    #[test]
+    fn a_dynamic_user_is_understood_without_a_file_t048() {
+        let found = user("nomad-80007").expect("it need not be listed");
+        assert_eq!((found.uid, found.gid, found.home.as_str()), (80_007, 80_007, "/nonexistent"));
+        assert!(user("nomad-7x").is_err());
     }
 }

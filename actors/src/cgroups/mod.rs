@@ -1,0 +1,49 @@
+//! Control groups of tasks: made before each start, removed after each end, at the paths that task drivers count on.
+//!
+//! A module, not an actor: what is done here blocks for as long as the kernel needs (up to the limit of a removal), so it belongs
+//! on a thread for blocking work. Every path lies below a root that is given, `/sys/fs/cgroup` on a usual machine.
+//!
+//! ```text
+//!  v2   ROOT/nomad.slice/share.slice/ALLOCID.NAME.scope        tasks without cores of their own
+//!       ROOT/nomad.slice/reserve.slice/ALLOCID.NAME.scope      tasks with cores of their own
+//!  v1   ROOT/{freezer,memory,cpu}/nomad/ALLOCID.NAME
+//!       ROOT/cpuset/nomad/share                                tasks without cores of their own, all in one
+//!       ROOT/cpuset/nomad/reserve/ALLOCID.NAME                 tasks with cores of their own
+//! ```
+//!
+//! The names are not free to choose: drivers of others compute them from the allocation's id and the task's name, and kill, count
+//! and limit there (T103, T105, T108, T109). [`mode`] decides by the mount table which hierarchy counts, by the rule that each driver
+//! process applies for itself (T100).
+//!
+//! ```no_run
+//! # use callboard_actors::cgroups::{Cores, GroupName, TaskCgroups};
+//! # fn example(name: &GroupName) -> Result<(), Box<dyn std::error::Error>> {
+//! let groups = TaskCgroups::of_this_machine();
+//! groups.prepare()?; // once for each run of the host
+//! let group = groups.create(name, Cores::Shared)?; // before each start
+//! // ... the driver starts the task and it ends ...
+//! groups.destroy(name)?; // kills what is left and removes the group
+//! # drop(group);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod mode;
+
+mod limits;
+mod place;
+
+mod error;
+mod files;
+mod group;
+mod killing;
+mod location;
+mod parents;
+mod sweep;
+
+pub use error::CgroupError;
+pub use group::{Created, TaskCgroups};
+pub use limits::{Limits, Write};
+pub use location::{Location, where_is};
+pub use mode::CgroupMode;
+pub use place::{Cores, GroupName, Places};

@@ -1,0 +1,72 @@
+//! What lies above the groups of tasks: made once for each run of the host (T101, T102).
+
+use std::path::Path;
+
+use super::error::CgroupError;
+use super::files::{make, read, write};
+use super::mode::{V1_CONTROLLERS, V2_CONTROLLERS};
+use super::place::{SLICE, V1_PARENT};
+
+/// Makes the slices of version 2, with every controller that the root has of the five switched on at each level.
+pub(super) fn prepare_v2(root: &Path) -> Result<(), CgroupError> {
+    let slice = root.join(SLICE);
+    // Who has the slice by delegation may not write above it, and need not.
+    if missing(&slice).is_none_or(|missing| !missing.is_empty()) {
+        switch_on(root)?;
+    }
+    make(&slice)?;
+    switch_on(&slice)?;
+    for partition in ["share.slice", "reserve.slice"] {
+        let partition = slice.join(partition);
+        make(&partition)?;
+        switch_on(&partition)?;
+    }
+    Ok(())
+}
+
+/// The controllers of the five that a group does not have; `None` if there is no such group.
+fn missing(group: &Path) -> Option<Vec<&'static str>> {
+    let there = read(&group.join("cgroup.controllers")).ok()?;
+    let has = |wanted: &&str| there.split_whitespace().any(|controller| controller == *wanted);
+    Some(V2_CONTROLLERS.into_iter().filter(|wanted| !has(wanted)).collect())
+}
+
+/// Hands the controllers that a group has of the five down to those that are made inside of it.
+fn switch_on(group: &Path) -> Result<(), CgroupError> {
+    let lacking = missing(group).unwrap_or_default();
+    let handed_down = read(&group.join("cgroup.subtree_control"))?;
+    for controller in V2_CONTROLLERS {
+        let is_on = handed_down.split_whitespace().any(|on| on == controller);
+        if !is_on && !lacking.contains(&controller) {
+            write(&group.join("cgroup.subtree_control"), &format!("+{controller}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the parents of version 1. A group of `cpuset` takes no process before it has processors and memory nodes, so those of the
+/// root are copied down.
+pub(super) fn prepare_v1(root: &Path) -> Result<(), CgroupError> {
+    for controller in V1_CONTROLLERS {
+        make(&root.join(controller).join(V1_PARENT))?;
+    }
+    let cpuset = root.join("cpuset").join(V1_PARENT);
+    copy_cpuset(&cpuset)?;
+    for partition in ["share", "reserve"] {
+        let partition = cpuset.join(partition);
+        make(&partition)?;
+        copy_cpuset(&partition)?;
+    }
+    Ok(())
+}
+
+/// Gives a group of `cpuset` what the one above it has, where it has nothing of its own.
+pub(super) fn copy_cpuset(group: &Path) -> Result<(), CgroupError> {
+    let Some(above) = group.parent() else { return Ok(()) };
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        if read(&group.join(file))?.trim().is_empty() {
+            write(&group.join(file), read(&above.join(file))?.trim())?;
+        }
+    }
+    Ok(())
+}
