@@ -375,6 +375,7 @@ const PURE: &[&str] = &[
     "src/tasks/recovering.rs",
     "src/tasks/ending.rs",
     "src/tasks/stopping.rs",
+    "src/tasks/identity.rs",
     "src/tasks/kept.rs",
     "src/tasks/row.rs",
     "src/admin/compose.rs",

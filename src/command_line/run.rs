@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::catalog;
+use callboard_actors::process::owner_of;
 use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
 use callboard_actors::vocabulary::Timestamp;
 use clap::Args;
@@ -23,8 +24,8 @@ use crate::host::{Host, StartError};
 use crate::output::{Palette, print};
 use crate::process::{Binder, Keeper, usual_environment};
 use crate::tasks::{
-    self, HostRunners, LeaveTasks, Plugins, StopAllTasks, Tasks, TasksOptions, TasksStore, catalog_options,
-    drivers_options,
+    self, HostRunners, LeaveTasks, Plugins, Preparer, StopAllTasks, TaskIdentities, Tasks, TasksOptions,
+    TasksStore, catalog_options, drivers_options,
 };
 
 /// How many wishes to stop may wait; the first one is all it takes.
@@ -49,6 +50,12 @@ enum RunError {
     Signals(#[source] std::io::Error),
     #[error("cannot start the keeper of the host's process groups: {0}")]
     Keeper(#[source] std::io::Error),
+    #[error("cannot look at the data directory {}: {source}", path.display())]
+    DataDir {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("the host gave up and was stopped: {0}")]
     HostEnded(String),
     #[error("the agent gave up and the host was stopped: {0}")]
@@ -123,6 +130,13 @@ impl Program {
         let binder = Binder::this_program().kept_by(&keeper);
         let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder);
         let host = builder.drivers(drivers_options(&config)).start().await?;
+        let identities = match identities(&config) {
+            Ok(identities) => identities,
+            Err(error) => {
+                host.stop().await;
+                return Err(error);
+            }
+        };
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
@@ -144,7 +158,7 @@ impl Program {
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
-        let driven = Driven::start(&config, &host, tasks);
+        let driven = Driven::start(&config, &host, tasks, identities);
         let agent_running = start_agent(config, &host, &agent, &keeper);
         Ok(Self { host, agent, agent_running, driven, server, signals, keeper, orders })
     }
@@ -192,6 +206,13 @@ impl Program {
     }
 }
 
+/// By which ids drivers know the tasks of this host.
+fn identities(config: &Config) -> Result<TaskIdentities, RunError> {
+    let path = config.data_dir.clone();
+    let owner = owner_of(&path).map_err(|source| RunError::DataDir { path, source })?;
+    Ok(TaskIdentities::of_owner(&owner))
+}
+
 fn serve(
     config: &Config,
     runtime_dir: &std::path::Path,
@@ -232,16 +253,18 @@ struct Driven {
 }
 
 impl Driven {
-    fn start(config: &Config, host: &Host, tasks: Address<Tasks>) -> Self {
+    fn start(config: &Config, host: &Host, tasks: Address<Tasks>, identities: TaskIdentities) -> Self {
         let catalog = Address::vacant("catalog", IN_FLIGHT_MAX);
         let options = catalog_options(config);
         let catalog_running = catalog::start(&catalog, host.processes().clone(), options, settings(host));
         let plugins = Plugins::new(config, catalog, own_program());
-        let runners = HostRunners::new(host.drivers().clone(), plugins, config.data_dir.clone());
+        let preparer = Preparer::new(&config.data_dir, identities.clone());
+        let runners = HostRunners::new(host.drivers().clone(), plugins, preparer);
         let options = TasksOptions {
             tasks: config.tasks.iter().cloned().map(Arc::new).collect(),
             drivers: config.drivers.iter().map(|driver| (driver.name.clone(), driver.into())).collect(),
             restart: config.restart,
+            identities,
         };
         let store = TasksStore::new(host.database());
         let running = tasks::start(&tasks, options, runners, store, settings(host));

@@ -10,19 +10,18 @@ use callboard_actors::driver::client::{TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskEventItem, TaskKey};
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskEventSink, TaskEvents, task_events};
 use callboard_actors::shell::{self, Address, Doing, Running, Settings, Store};
-use callboard_actors::vocabulary::{AllocationId, DriverName, TaskName};
+use callboard_actors::vocabulary::{AllocationId, DriverName};
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Mutex;
 
 use super::calls::{Found, RunKey, Started, TasksCall, TasksOutcome, Trouble};
+use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::state::{Tasks, TasksOptions};
 use crate::config::TaskConfig;
 
 /// How many events are taken at once at most.
 const BATCH_MAX: usize = 256;
-/// The name of a task within its allocation, which is named by the configuration.
-const TASK: &str = "main";
 
 /// What is to come of a question to a driver.
 pub type Asking<T> = LocalBoxFuture<'static, T>;
@@ -68,13 +67,15 @@ pub fn start(
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
-    shell::start(address, options, Hands { runners, readers: Rc::default() }, store, settings)
+    let hands = Hands { runners, identities: options.identities.clone(), readers: Rc::default() };
+    shell::start(address, options, hands, store, settings)
 }
 
 type Readers = RefCell<BTreeMap<AllocationId, Rc<Mutex<Reader>>>>;
 
 struct Hands<R> {
     runners: R,
+    identities: TaskIdentities,
     readers: Rc<Readers>,
 }
 
@@ -86,12 +87,6 @@ struct Reader {
     /// How many items were taken before those that wait.
     taken: u64,
     has_ended: bool,
-}
-
-/// How events speak of a task of the configuration.
-#[must_use]
-pub(super) fn key(name: &AllocationId) -> TaskKey {
-    TaskKey::new(name.clone(), TaskName::new(TASK).expect("a word is a name"))
 }
 
 impl<R: Runners> Doing<Tasks> for Hands<R> {
@@ -109,7 +104,7 @@ impl<R: Runners> Doing<Tasks> for Hands<R> {
             TasksCall::ReadEvents { name, taken } => self.read(&name, taken),
             TasksCall::Forget { name, driver } => {
                 self.readers.borrow_mut().remove(&name);
-                into(runners.forget(driver, key(&name)), |()| TasksOutcome::Forgotten)
+                into(runners.forget(driver, self.identities.of(&name).key()), |()| TasksOutcome::Forgotten)
             }
             TasksCall::Start(run, config) => into(runners.start(run, config), TasksOutcome::Started),
             TasksCall::Recover(run, handle) => into(runners.recover(run, handle), TasksOutcome::Recovered),
@@ -147,7 +142,7 @@ impl<R: Runners> Hands<R> {
         let after = waiting.iter().rev().find_map(position).or(after);
         let (sink, events) = task_events(JOURNAL_ITEMS_MAX, after);
         let reader = Reader { driver: driver.clone(), events, waiting, taken, has_ended: false };
-        let watching = self.runners.watch(driver, key(&name), sink);
+        let watching = self.runners.watch(driver, self.identities.of(&name).key(), sink);
         let readers = Rc::clone(&self.readers);
         Box::pin(async move {
             let watched = watching.await;

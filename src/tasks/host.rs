@@ -2,15 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::driver::client::{
-    DriverClient, DriverError, ServingProcess, StartOutcome, TaskConfig as DriverTask, TaskExit, TaskHandle,
-    TaskId, TaskState,
+    DriverClient, DriverError, ServingProcess, StartOutcome, TaskExit, TaskHandle, TaskId, TaskState,
 };
 use callboard_actors::driver::{DriverSpec, TaskKey};
 use callboard_actors::drivers::{
@@ -18,23 +15,23 @@ use callboard_actors::drivers::{
     Removed, Wanted,
 };
 use callboard_actors::eventor::TaskEventSink;
-use callboard_actors::hclspec::{Config, Schema};
 use callboard_actors::rpc::Code;
 use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
-use super::actor::{Asking, Runners, key};
+use super::actor::{Asking, Runners};
 use super::calls::{Found, RunKey, Started, Trouble};
 use super::departed::ADVICE;
 use super::kept::KeptDriver;
 use super::plugins::Plugins;
+use super::prepare::Preparer;
 use crate::config::TaskConfig;
 use crate::exec::KILL_PATIENCE;
 
 /// How long to wait for a driver that is on its way.
 const DISPENSE_PATIENCE: Duration = Duration::from_secs(5);
 /// Its answer to a quick question takes no longer.
-const QUICK: Duration = Duration::from_secs(10);
+pub(super) const QUICK: Duration = Duration::from_secs(10);
 /// Recovering or ending a task takes a driver no longer.
 const SLOW: Duration = Duration::from_secs(50);
 /// A wait for a start, or for an end, has no end of its own: whoever waits gives it up before.
@@ -50,7 +47,7 @@ const UNKNOWN_TASK: &str = "task not found";
 pub struct HostRunners {
     drivers: Address<Drivers>,
     plugins: Rc<Plugins>,
-    data_dir: PathBuf,
+    preparer: Rc<Preparer>,
     starts: Rc<RefCell<BTreeMap<TaskId, Asked>>>,
 }
 
@@ -64,10 +61,10 @@ enum Asked {
 }
 
 impl HostRunners {
-    /// Will speak to the drivers at this address, whose plugins are these; tasks are kept below the data directory.
+    /// Will speak to the drivers at this address, whose plugins are these; tasks are prepared by this.
     #[must_use]
-    pub fn new(drivers: Address<Drivers>, plugins: Plugins, data_dir: PathBuf) -> Self {
-        Self { drivers, plugins: Rc::new(plugins), data_dir, starts: Rc::default() }
+    pub fn new(drivers: Address<Drivers>, plugins: Plugins, preparer: Preparer) -> Self {
+        Self { drivers, plugins: Rc::new(plugins), preparer: Rc::new(preparer), starts: Rc::default() }
     }
 
     fn client(
@@ -177,12 +174,12 @@ impl Runners for HostRunners {
 
     fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started> {
         let client = self.client(&run.driver, Wanted::Healthy);
-        let data_dir = self.data_dir.clone();
+        let preparer = Rc::clone(&self.preparer);
         let starts = Rc::clone(&self.starts);
         Box::pin(async move {
             let prepared = async {
                 let client = client.await?;
-                let task = prepare(&client, &run, &config, &data_dir).await?;
+                let task = preparer.prepare(&client, &run, &config).await?;
                 Ok((client, task))
             };
             match prepared.await {
@@ -342,40 +339,6 @@ fn refused_start(code: Code, reason: String) -> Started {
         | Code::Unimplemented
         | Code::Unauthenticated => Started::Fatal(reason),
     }
-}
-
-/// Makes a task's directories, and checks what its configuration says against the driver's own schema.
-async fn prepare(
-    client: &DriverClient,
-    run: &RunKey,
-    config: &TaskConfig,
-    data_dir: &Path,
-) -> Result<DriverTask, Trouble> {
-    let schema =
-        client.task_config_schema(QUICK).await.map_err(|error| Trouble::passing(error.to_string()))?;
-    let place = config.config_place;
-    let driver_config = encode(&schema, &config.config)
-        .map_err(|error| Trouble::lasting(format!("its `config` (line {place}) does not fit: {error}")))?;
-    let (tasks, logs) = (data_dir.join("tasks").join(run.name.as_str()), data_dir.join("logs"));
-    for directory in [&tasks, &logs] {
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        made.map_err(|error| Trouble::passing(format!("cannot make {}: {error}", directory.display())))?;
-    }
-    let key = key(&run.name);
-    Ok(DriverTask {
-        environment: config.environment.clone(),
-        user: config.user.clone(),
-        allocation_dir: tasks,
-        stdout_path: logs.join(format!("{}.stdout.log", run.name)),
-        stderr_path: logs.join(format!("{}.stderr.log", run.name)),
-        ..DriverTask::new(run.id.clone(), key.allocation, key.task, driver_config)
-    })
-}
-
-fn encode(schema: &callboard_proto::hclspec::Spec, table: &toml::Table) -> Result<Vec<u8>, String> {
-    let schema = Schema::from_wire(schema).map_err(|error| error.to_string())?;
-    let config = Config::from_toml(table).map_err(|error| error.to_string())?;
-    Ok(schema.decode(&config).map_err(|error| error.to_string())?.to_msgpack())
 }
 
 #[cfg(test)]

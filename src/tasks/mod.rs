@@ -44,6 +44,7 @@ mod starting;
 mod stopping;
 
 mod calls;
+mod identity;
 mod kept;
 mod log;
 mod state;
@@ -54,6 +55,7 @@ mod store;
 mod actor;
 mod host;
 mod plugins;
+mod prepare;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -67,9 +69,11 @@ pub use calls::{
     Found, RunKey, Started, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer, Trouble,
 };
 pub use host::HostRunners;
+pub use identity::{TaskIdentities, TaskIdentity};
 pub use kept::KeptDriver;
 pub use log::EventLog;
 pub use messages::*;
 pub use plugins::{Plugins, catalog_options, drivers_options};
+pub use prepare::Preparer;
 pub use state::{Course, Run, RunState, Tasks, TasksOptions, Wanted};
 pub use store::TasksStore;

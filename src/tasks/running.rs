@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use callboard_actors::driver::client::TaskId;
 use callboard_actors::shell::{CallKey, CallLost, Effects};
 use callboard_actors::vocabulary::{Backoff, Moment};
 
@@ -143,8 +142,8 @@ impl Task {
         }
         self.course.wanted = Some(Wanted::Running);
         self.course.attempt = self.course.attempt.next();
-        let id = format!("{}/main/{}-{:08x}", self.config.name, self.course.attempt, moment.random >> 32);
-        let id = TaskId::new(id).expect("a name of an allocation is short and has no control characters");
+        let identity = scene.options.identities.of(&self.config.name);
+        let id = identity.run(self.course.attempt, moment.random);
         let driver = self.config.driver.clone();
         self.course.run = Some(Run { driver, id, state: RunState::Intended });
         self.steps.clear();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle};
-use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem, TaskKey};
+use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem};
 use callboard_actors::shell::{CallLost, Effect, Input, Machine, StopMode};
 use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
@@ -18,6 +18,7 @@ use prost::Message as _;
 
 use super::behaviour::{TasksAnswer, TasksAsk};
 use super::calls::*;
+use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::messages::*;
 use super::state::*;
@@ -52,10 +53,7 @@ fn a_handle_that_is_too_long_to_be_kept_ends_the_run_and_the_longest_does_not() 
         let web = AllocationId::new("web").unwrap();
         stage.perform_command("brought", "exec", &web, "", &mut told).unwrap();
         stage.answer(&web, TasksOutcome::Watched(Ok(())), &mut told);
-        let config = callboard_proto::drivers::TaskConfig {
-            id: "web/main/1-00000000".to_owned(),
-            ..Default::default()
-        };
+        let config = callboard_proto::drivers::TaskConfig { id: "web".to_owned(), ..Default::default() };
         let mut wire = callboard_proto::drivers::TaskHandle { config: Some(config), ..Default::default() };
         wire.driver_state = vec![7; 500_000];
         let rest = 512 * 1_024 - wire.encoded_len();
@@ -77,10 +75,14 @@ struct Stage {
     sequence: u64,
 }
 
+fn identities() -> TaskIdentities {
+    TaskIdentities::of_owner("0123456789abcdef")
+}
+
 fn options() -> TasksOptions {
     let mut restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_secs(1));
     restart.backoff.jitter_percent = 0;
-    TasksOptions { tasks: vec![], drivers: BTreeMap::new(), restart }
+    TasksOptions { tasks: vec![], drivers: BTreeMap::new(), restart, identities: identities() }
 }
 
 fn kept(survives: bool) -> KeptDriver {
@@ -267,6 +269,11 @@ fn tell_answer(answer: TasksAnswer) -> String {
     }
 }
 
+/// The id of a run without the long id of its allocation, which is the same in every run.
+fn short(id: &str) -> &str {
+    id.split_once('/').map_or(id, |(_, rest)| rest)
+}
+
 fn tell_any_call(call: &TasksCall) -> String {
     match call {
         TasksCall::Bring(driver) => format!("bring {driver}"),
@@ -281,14 +288,14 @@ fn tell_any_call(call: &TasksCall) -> String {
         }
         TasksCall::ReadEvents { name, taken } => format!("read events {name} beyond {taken}"),
         TasksCall::Forget { name, driver } => format!("forget {name} at {driver}"),
-        TasksCall::Start(run, _) => format!("start {} by {}", run.id, run.driver),
+        TasksCall::Start(run, _) => format!("start {} by {}", short(run.id.as_str()), run.driver),
         TasksCall::Recover(run, handle) => {
-            format!("recover {} by the handle of {}", run.id, handle.task_id())
+            format!("recover {} by the handle of {}", short(run.id.as_str()), short(handle.task_id()))
         }
-        TasksCall::Inspect(run) => format!("inspect {}", run.id),
-        TasksCall::Wait(run) => format!("wait for {}", run.id),
-        TasksCall::Stop { run, grace } => format!("stop {} within {grace:?}", run.id),
-        TasksCall::Destroy(run) => format!("destroy {}", run.id),
+        TasksCall::Inspect(run) => format!("inspect {}", short(run.id.as_str())),
+        TasksCall::Wait(run) => format!("wait for {}", short(run.id.as_str())),
+        TasksCall::Stop { run, grace } => format!("stop {} within {grace:?}", short(run.id.as_str())),
+        TasksCall::Destroy(run) => format!("destroy {}", short(run.id.as_str())),
     }
 }
 
@@ -331,6 +338,9 @@ impl Runner for Stage {
             self.disk.drivers.remove(&DriverName::new(&first)?);
         } else {
             self.perform_command(&command.name, &first, &name, &words.join(" "), &mut told)?;
+        }
+        for task in &self.tasks.tasks {
+            told = told.replace(&format!("{}/", identities().of(&task.config.name).allocation), "");
         }
         Ok(told)
     }
@@ -456,7 +466,7 @@ impl Stage {
         self.sequence += 1;
         let event = TaskEvent {
             task_id: name.as_str().into(),
-            task: TaskKey::new(name.clone(), TaskName::new("main").unwrap()),
+            task: identities().of(name).key(),
             at: None,
             message: words.to_owned(),
             annotations: BTreeMap::new(),

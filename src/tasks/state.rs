@@ -7,6 +7,7 @@ use callboard_actors::driver::client::{TaskExit, TaskHandle, TaskId};
 use callboard_actors::shell::{AskId, StopMode};
 use callboard_actors::vocabulary::{Attempt, BackoffState, DriverName, Timestamp};
 
+use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::log::EventLog;
 use super::messages::{DriverCourse, TaskPhase, TaskReport};
@@ -22,6 +23,8 @@ pub struct TasksOptions {
     pub drivers: BTreeMap<DriverName, KeptDriver>,
     /// How tasks are restarted.
     pub restart: RestartPolicy,
+    /// By which ids drivers know them.
+    pub identities: TaskIdentities,
 }
 
 /// The machine that runs the tasks of a configuration through their drivers.

@@ -46,8 +46,11 @@ impl Surroundings {
 }
 
 /// The mark of a data directory: of its path and of the directory itself, so that neither a copy nor another directory at the
-/// same place is taken for it.
-fn owner_of(data_dir: &Path) -> io::Result<Arc<str>> {
+/// same place is taken for it. 16 hexadecimal digits.
+///
+/// # Errors
+/// When there is no such directory, or it cannot be looked at.
+pub fn owner_of(data_dir: &Path) -> io::Result<Arc<str>> {
     let (path, metadata) = (data_dir.canonicalize()?, std::fs::metadata(data_dir)?);
     let mut hasher = Sha256::new();
     hasher.update(path.as_os_str().as_encoded_bytes());

@@ -1,0 +1,141 @@
+//! By which ids and names drivers know the tasks of this host.
+//!
+//! ```text
+//!  allocation id   a UUID, made of the data directory's mark and the task's name: the same in every run of the host, and
+//!                  another one for each task and for each host (T041, TH053)
+//!  task name       the name in the configuration
+//!  task id         ALLOCATION-ID/NAME/1a2b3c4d, another one for each run (T053, T070)
+//! ```
+//!
+//! Drivers make directories, control groups and containers of these, so they are unique on the machine.
+
+use std::sync::Arc;
+
+use callboard_actors::driver::TaskKey;
+use callboard_actors::driver::client::TaskId;
+use callboard_actors::vocabulary::{AllocationId, Attempt, TaskName, hex};
+use sha2::{Digest, Sha256};
+
+/// What the digest of an allocation id begins with, so that it is no digest of anything else.
+const PURPOSE: &[u8] = b"callboard allocation id\0";
+
+/// Gives each task of one host its ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskIdentities {
+    owner: Arc<str>,
+}
+
+/// The ids of one task: the same in every run of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskIdentity {
+    /// The id of its allocation: a UUID as text, of 36 characters.
+    pub allocation: AllocationId,
+    /// Its name within the allocation, which is its name in the configuration.
+    pub task: TaskName,
+}
+
+impl TaskIdentities {
+    /// Of the tasks of a host whose data directory has this mark
+    /// ([`owner_of`](callboard_actors::process::owner_of)).
+    #[must_use]
+    pub fn of_owner(owner: &str) -> Self {
+        Self { owner: owner.into() }
+    }
+
+    /// The ids of the task with this name in the configuration.
+    ///
+    /// # Panics
+    /// Never: what may be the name of an allocation may be the name of a task.
+    #[must_use]
+    pub fn of(&self, name: &AllocationId) -> TaskIdentity {
+        let allocation = AllocationId::new(self.uuid(name.as_str())).expect("a UUID is a good name");
+        let task = TaskName::new(name.as_str()).expect("the rules for both kinds of names are the same");
+        TaskIdentity { allocation, task }
+    }
+
+    /// A UUID of version 8, whose bits are our own, of the variant of RFC 9562.
+    fn uuid(&self, name: &str) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(PURPOSE);
+        hasher.update(self.owner.as_bytes());
+        hasher.update([0]);
+        hasher.update(name.as_bytes());
+        let digest: [u8; 32] = hasher.finalize().into();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        bytes[6] = (bytes[6] & 0x0f) | 0x80;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        let digits = hex(&bytes);
+        [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+    }
+}
+
+impl TaskIdentity {
+    /// How events speak of the task.
+    #[must_use]
+    pub fn key(&self) -> TaskKey {
+        TaskKey::new(self.allocation.clone(), self.task.clone())
+    }
+
+    /// The id of one run. `random` makes it differ from those that a lost database has forgotten, and the attempt from the
+    /// run before.
+    ///
+    /// # Panics
+    /// Never: names are short and hold no control characters.
+    #[must_use]
+    pub fn run(&self, attempt: Attempt, random: u64) -> TaskId {
+        let [.., a, b, c, d] = attempt.get().wrapping_add(random >> 32).to_be_bytes();
+        let number = u32::from_be_bytes([a, b, c, d]);
+        let id = format!("{}/{}/{number:08x}", self.allocation, self.task);
+        TaskId::new(id).expect("names are short and hold no control characters")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &str) -> AllocationId {
+        AllocationId::new(name).unwrap()
+    }
+
+    #[test]
+    fn a_task_has_the_same_ids_in_every_run_of_its_host_and_shares_none_with_another_th053() {
+        let (one, two) = (TaskIdentities::of_owner("0a"), TaskIdentities::of_owner("0b"));
+        let web = one.of(&name("web"));
+        assert_eq!(web, TaskIdentities::of_owner("0a").of(&name("web")));
+        assert_eq!(web.task.as_str(), "web");
+        assert_ne!(web.allocation, two.of(&name("web")).allocation);
+        assert_ne!(web.allocation, one.of(&name("job")).allocation);
+        // The border between the mark and the name counts.
+        let moved = TaskIdentities::of_owner("0aw").of(&name("eb"));
+        assert_ne!(web.allocation, moved.allocation);
+    }
+
+    #[test]
+    fn the_id_of_an_allocation_is_a_uuid_of_36_characters_t041() {
+        let id = TaskIdentities::of_owner("0a").of(&name("web")).allocation;
+        let parts: Vec<_> = id.as_str().split('-').collect();
+        assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
+        assert!(id.as_str().chars().all(|digit| digit == '-' || digit.is_ascii_hexdigit()), "{id}");
+        assert!(parts[2].starts_with('8') && "89ab".contains(&parts[3][..1]), "{id}");
+    }
+
+    #[test]
+    fn the_id_of_a_run_has_three_parts_and_is_new_for_each_run_t070() {
+        let web = TaskIdentities::of_owner("0a").of(&name("web"));
+        let run = |attempt, random| web.run(Attempt::new(attempt), random).as_str().to_owned();
+        let first = run(1, 0xdead_beef_0000_0000);
+        let parts: Vec<_> = first.split('/').collect();
+        assert_eq!(parts, [web.allocation.as_str(), "web", "deadbef0"]);
+        assert_ne!(first, run(2, 0xdead_beef_0000_0000));
+        assert_eq!(run(1, u64::MAX), format!("{}/web/00000000", web.allocation));
+    }
+
+    #[test]
+    fn the_longest_name_has_ids_too() {
+        let longest = "n".repeat(crate::config::NAME_BYTES_MAX);
+        let identity = TaskIdentities::of_owner("0a").of(&name(&longest));
+        assert!(identity.run(Attempt::new(1), 0).as_str().len() < 255);
+    }
+}
