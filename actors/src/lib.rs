@@ -34,6 +34,8 @@ pub mod eventor;
 
 pub mod drivers;
 
+pub mod allocdir;
+
 pub mod registry;
 
 pub mod instance;

@@ -1,0 +1,58 @@
+//! A directory that is shown at a second place, from descriptor to descriptor, so that neither end can be exchanged on the way.
+
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use rustix::fs::StatVfsMountFlags;
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_change, mount_remount,
+    move_mount, open_tree,
+};
+
+use super::error::AllocDirError;
+use super::tree::Dir;
+
+/// Shows `source` on top of `target`, with these flags besides those that it has, and without what is mounted below it.
+pub(super) fn bind(source: &Dir, target: &Dir, flags: MountFlags) -> Result<(), AllocDirError> {
+    bound(source, target, flags)
+        .map_err(AllocDirError::refused(format!("bind {} on", source.path.display()), &target.path))
+}
+
+fn bound(source: &Dir, target: &Dir, flags: MountFlags) -> Result<(), Errno> {
+    let clone =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let tree: OwnedFd = open_tree(source.fd(), "", clone)?;
+    let whole = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&tree, "", target.fd(), "", whole)?;
+    let mounted = format!("/proc/self/fd/{}", tree.as_raw_fd());
+    mount_change(&mounted, MountPropagationFlags::PRIVATE)?;
+    if flags.is_empty() {
+        return Ok(());
+    }
+    let kept = kept(rustix::fs::fstatvfs(source.fd())?.f_flag);
+    mount_remount(&mounted, MountFlags::BIND | flags | kept, c"")
+}
+
+/// What holds for a mount and would be lifted by a remount that does not name it.
+fn kept(flags: StatVfsMountFlags) -> MountFlags {
+    let pairs = [
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ];
+    pairs
+        .into_iter()
+        .filter(|(has, _)| flags.contains(*has))
+        .fold(MountFlags::empty(), |all, (_, keep)| all | keep)
+}
+
+/// Whether a mount is read-only.
+pub(super) fn is_read_only(dir: &Dir) -> Result<bool, AllocDirError> {
+    let found =
+        rustix::fs::fstatvfs(dir.fd()).map_err(AllocDirError::refused("look at the mount", &dir.path))?;
+    Ok(found.f_flag.contains(StatVfsMountFlags::RDONLY))
+}

@@ -1,0 +1,124 @@
+//! Where everything of a task lies, and under which paths it sees that: pure functions (T041 to T048, T080).
+
+use std::path::{Path, PathBuf};
+
+use crate::driver::FsIsolation;
+use crate::vocabulary::{AllocationId, TaskName};
+
+/// The directory that the tasks of an allocation share; no task can have this name.
+pub(super) const SHARED: &str = "alloc";
+
+/// Which task of which allocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskNames {
+    /// The allocation.
+    pub allocation: AllocationId,
+    /// The task within it.
+    pub task: TaskName,
+}
+
+impl TaskNames {
+    /// What drivers with isolation by `unveil` find the task under (T048).
+    #[must_use]
+    pub fn joined(&self) -> String {
+        format!("{}-{}", self.allocation, self.task)
+    }
+}
+
+/// The paths of a task on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The allocation's directory, which the driver is told: `alloc_dir`.
+    pub allocation_dir: PathBuf,
+    /// What the tasks of the allocation share.
+    pub shared_dir: PathBuf,
+    /// Where the pipes and files of logs lie.
+    pub log_dir: PathBuf,
+    /// The task's own directory.
+    pub task_dir: PathBuf,
+    /// Where its files are looked up first.
+    pub local_dir: PathBuf,
+    /// For secrets; in memory where the host may.
+    pub secrets_dir: PathBuf,
+    /// Where a driver with isolation by `unveil` shows the task.
+    pub mounts_dir: PathBuf,
+}
+
+/// The three directories as the task itself sees them: `NOMAD_ALLOC_DIR`, `NOMAD_TASK_DIR`, `NOMAD_SECRETS_DIR` (T080).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// What the tasks of the allocation share.
+    pub alloc: PathBuf,
+    /// The task's `local`.
+    pub local: PathBuf,
+    /// Its `secrets`.
+    pub secrets: PathBuf,
+}
+
+impl Layout {
+    /// Where a task lies below these two roots.
+    #[must_use]
+    pub fn of(root: &Path, mounts: &Path, names: &TaskNames) -> Self {
+        let allocation_dir = root.join(names.allocation.as_str());
+        let shared_dir = allocation_dir.join(SHARED);
+        let task_dir = allocation_dir.join(names.task.as_str());
+        Self {
+            log_dir: shared_dir.join("logs"),
+            local_dir: task_dir.join("local"),
+            secrets_dir: task_dir.join("secrets"),
+            mounts_dir: mounts.join(names.joined()),
+            allocation_dir,
+            shared_dir,
+            task_dir,
+        }
+    }
+
+    /// What the task sees of it, by the isolation that its driver gives.
+    #[must_use]
+    pub fn seen(&self, isolation: FsIsolation) -> Seen {
+        match isolation {
+            FsIsolation::None => Seen {
+                alloc: self.shared_dir.clone(),
+                local: self.local_dir.clone(),
+                secrets: self.secrets_dir.clone(),
+            },
+            FsIsolation::Chroot | FsIsolation::Image => {
+                Seen { alloc: "/alloc".into(), local: "/local".into(), secrets: "/secrets".into() }
+            }
+            FsIsolation::Unveil => Seen {
+                alloc: self.mounts_dir.join("alloc"),
+                local: self.mounts_dir.join("local"),
+                secrets: self.mounts_dir.join("secrets"),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout() -> Layout {
+        let names =
+            TaskNames { allocation: AllocationId::new("a1").unwrap(), task: TaskName::new("web").unwrap() };
+        Layout::of(Path::new("/d/alloc"), Path::new("/d/mounts"), &names)
+    }
+
+    #[test]
+    fn the_task_lies_in_its_allocation_under_its_name_t041_t043() {
+        let layout = layout();
+        assert_eq!(layout.task_dir, layout.allocation_dir.join("web"));
+        assert_eq!(layout.log_dir, Path::new("/d/alloc/a1/alloc/logs"));
+        assert_eq!(layout.mounts_dir, Path::new("/d/mounts/a1-web"));
+    }
+
+    #[test]
+    fn the_isolation_decides_what_the_task_sees_t080_th003() {
+        let seen = |isolation| layout().seen(isolation);
+        assert_eq!(seen(FsIsolation::None).local, Path::new("/d/alloc/a1/web/local"));
+        assert_eq!(seen(FsIsolation::None).alloc, Path::new("/d/alloc/a1/alloc"));
+        assert_eq!(seen(FsIsolation::Chroot).secrets, Path::new("/secrets"));
+        assert_eq!(seen(FsIsolation::Image), seen(FsIsolation::Chroot));
+        assert_eq!(seen(FsIsolation::Unveil).alloc, Path::new("/d/mounts/a1-web/alloc"));
+    }
+}

@@ -1,0 +1,120 @@
+//! Unmounts what was mounted for a task, by the mount table (T050, T202).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+
+use super::chroot;
+use super::error::{AllocDirError, Left, NAMED_MAX};
+use super::layout::{SHARED, TaskNames};
+use super::roots::AllocDirs;
+use super::tree::Dir;
+use crate::mounts::MountTable;
+
+/// Pause between two attempts at something busy.
+const PAUSE: Duration = Duration::from_millis(20);
+/// More mounts than this lie on no place of ours.
+const STACKED_MAX: usize = 1_024;
+
+impl AllocDirs {
+    /// Unmounts what was mounted for a task, at the end of its last run. Everything is mounted again before the next start. What
+    /// others have mounted stays.
+    ///
+    /// # Errors
+    /// [`AllocDirError::Left`] when something is busy; it is well to try again later.
+    pub fn release(&self, names: &TaskNames) -> Result<(), AllocDirError> {
+        self.release_unveiled(names)?;
+        let Some(allocation) = self.opened(&self.root)?.open_if_there(names.allocation.as_str())? else {
+            return Ok(());
+        };
+        let Some(task) = allocation.open_if_there(names.task.as_str())? else { return Ok(()) };
+        let mut places: Vec<Vec<&str>> = vec![vec![SHARED]];
+        for shown in self.chroot.iter().rev() {
+            places.extend(chroot::names(shown));
+        }
+        // A driver may have left the last two.
+        places.extend(["secrets", "private", "dev", "proc"].map(|name| vec![name]));
+        places.iter().try_for_each(|place| unmount_below(&task, place, self.patience))
+    }
+
+    fn release_unveiled(&self, names: &TaskNames) -> Result<(), AllocDirError> {
+        let (mounts, name) = (self.opened(&self.mounts)?, names.joined());
+        if mounts.look(&name)?.is_none_or(|known| known.mount == mounts.known.mount) {
+            return Ok(());
+        }
+        for inner in [SHARED, "secrets"] {
+            let shown = mounts.open(&name)?;
+            unmount(&shown, inner, self.patience)?;
+        }
+        unmount(&mounts, &name, self.patience)
+    }
+
+    /// What is mounted on a directory or below it.
+    pub(super) fn still_mounted(place: &Path) -> Result<(), AllocDirError> {
+        let table = Path::new("/proc/self/mountinfo");
+        let text = fs::read(table).map_err(AllocDirError::refused("read", table))?;
+        let table = MountTable::parse(&String::from_utf8_lossy(&text));
+        let mounts = table.at_or_below(place);
+        if mounts.is_empty() {
+            return Ok(());
+        }
+        let left = |mount: &&crate::mounts::Mount| Left {
+            path: mount.place.clone(),
+            reason: format!(
+                "a {} is mounted on it that is not this host's; unmount it: umount {}",
+                mount.kind,
+                mount.place.display()
+            ),
+        };
+        let named: Vec<Left> = mounts.iter().take(NAMED_MAX).map(left).collect();
+        Err(AllocDirError::Left { path: place.to_owned(), more: mounts.len() - named.len(), left: named })
+    }
+}
+
+/// Unmounts what lies on a place some steps below a task's directory. Each step is a directory of the same file system: who puts a
+/// link there gets nothing of the host unmounted.
+fn unmount_below(task: &Dir, place: &[&str], patience: Duration) -> Result<(), AllocDirError> {
+    let Some((last, above)) = place.split_last() else { return Ok(()) };
+    let mut parent = None;
+    for name in above {
+        let at: &Dir = parent.as_ref().unwrap_or(task);
+        match at.open_if_there(name) {
+            Ok(Some(next)) if next.known.mount == task.known.mount => parent = Some(next),
+            Ok(_) | Err(AllocDirError::NotADirectory { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    unmount(parent.as_ref().unwrap_or(task), last, patience)
+}
+
+/// Unmounts everything that lies on one name in a directory, the upper first.
+pub(super) fn unmount(parent: &Dir, name: &str, patience: Duration) -> Result<(), AllocDirError> {
+    // The directory is meant by its descriptor, and the last name follows no link.
+    let (target, path): (PathBuf, PathBuf) = (parent.magic_path().join(name), parent.path.join(name));
+    let began = Instant::now();
+    for _ in 0..STACKED_MAX {
+        let is_mounted = parent.look(name)?.is_some_and(|known| known.mount != parent.known.mount);
+        if !is_mounted {
+            return Ok(());
+        }
+        match rustix::mount::unmount(&target, UnmountFlags::NOFOLLOW) {
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
+            Err(Errno::BUSY) if began.elapsed() < patience => thread::sleep(PAUSE),
+            Err(Errno::BUSY) => {
+                let reason = "a process still uses it; it is unmounted when that is gone".to_owned();
+                return Err(AllocDirError::Left {
+                    left: vec![Left { path: path.clone(), reason }],
+                    path,
+                    more: 0,
+                });
+            }
+            Err(error) => return Err(AllocDirError::refused("unmount", &path)(error)),
+        }
+    }
+    let reason = "it cannot be unmounted, or somebody mounts on it again and again".to_owned();
+    Err(AllocDirError::Left { left: vec![Left { path: path.clone(), reason }], path, more: 0 })
+}

@@ -1,0 +1,144 @@
+//! Where the directories of all tasks lie, and what this host may do there.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::AllocDirError;
+use super::layout::{Layout, SHARED, TaskNames};
+use super::tree::{Accepted, Dir, Owner};
+use crate::users::accounts;
+
+/// What a chroot shows of the host unless told otherwise (T047).
+pub const CHROOT: [&str; 9] =
+    ["/bin", "/etc", "/lib", "/lib32", "/lib64", "/run/resolvconf", "/sbin", "/usr", "/run/systemd/resolve"];
+/// Mode of the two roots: passable by every user, listed by none (T040).
+const ROOT_MODE: u32 = 0o711;
+/// How long something that is busy is tried to be unmounted.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The directories of tasks below one root. Cheap to clone; holds no descriptor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocDirs {
+    pub(super) root: PathBuf,
+    pub(super) mounts: PathBuf,
+    pub(super) chroot: Vec<PathBuf>,
+    pub(super) patience: Duration,
+    /// Whose the directories are that have to be open for everybody; `None` when this host is not root.
+    pub(super) everybody: Option<(u32, u32)>,
+}
+
+impl AllocDirs {
+    /// Those below this root. Drivers with isolation by `unveil` find their tasks below `mounts`. Both are absolute, and are made with
+    /// mode 0711 if they are not there.
+    ///
+    /// As root this needs the user `nobody`.
+    ///
+    /// # Errors
+    /// [`AllocDirError`] when the root cannot be made, or belongs to somebody else.
+    pub fn open(root: impl Into<PathBuf>, mounts: impl Into<PathBuf>) -> Result<Self, AllocDirError> {
+        let chroot = CHROOT.iter().map(PathBuf::from).collect();
+        let (root, mounts) = (root.into(), mounts.into());
+        let is_root = rustix::process::geteuid().is_root();
+        let everybody = if is_root { Some(nobody()?) } else { None };
+        let mut dirs = Self { root, mounts, chroot, patience: PATIENCE, everybody };
+        for root in [dirs.root.clone(), dirs.mounts.clone()] {
+            dirs.opened(&root)?;
+        }
+        // The mount table knows places by their real names only.
+        for root in [&mut dirs.root, &mut dirs.mounts] {
+            *root = root.canonicalize().map_err(AllocDirError::refused::<io::Error>("look at", root))?;
+        }
+        Ok(dirs)
+    }
+
+    /// Shows this of the host in the tasks of drivers with isolation by `chroot`, instead of [`CHROOT`]. Each is bound read-only; what
+    /// is not there is left out.
+    #[must_use]
+    pub fn with_chroot(self, chroot: Vec<PathBuf>) -> Self {
+        Self { chroot, ..self }
+    }
+
+    /// Tries this long to unmount what is busy; 2 s unless told otherwise.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// The root.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where everything of a task lies.
+    #[must_use]
+    pub fn layout(&self, names: &TaskNames) -> Layout {
+        Layout::of(&self.root, &self.mounts, names)
+    }
+
+    /// The names of the allocations that have a directory, and of the tasks in each.
+    ///
+    /// # Errors
+    /// [`AllocDirError`] when the root cannot be read.
+    pub fn list(&self) -> Result<Vec<(String, Vec<String>)>, AllocDirError> {
+        let mut all = Vec::new();
+        for allocation in directories(&self.root)? {
+            let mut tasks = directories(&self.root.join(&allocation))?;
+            tasks.retain(|task| task != SHARED);
+            all.push((allocation, tasks));
+        }
+        Ok(all)
+    }
+
+    /// Opens one of the two roots, which is ours.
+    pub(super) fn opened(&self, root: &Path) -> Result<Dir, AllocDirError> {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(ROOT_MODE).create(root);
+        made.map_err(AllocDirError::refused("make the directory", root))?;
+        let dir = Dir::named(root)?;
+        let us = rustix::process::geteuid().as_raw();
+        if dir.known.owner.uid != us {
+            return Err(AllocDirError::Foreign { path: root.to_owned(), owner: dir.known.owner.uid });
+        }
+        if dir.known.mode != ROOT_MODE {
+            rustix::fs::fchmod(dir.fd(), rustix::fs::Mode::from_raw_mode(ROOT_MODE))
+                .map_err(AllocDirError::refused("give mode 711 to", root))?;
+        }
+        Ok(dir)
+    }
+
+    /// Who is to own what everybody may write to.
+    pub(super) fn everybody(&self) -> Option<Owner> {
+        self.everybody.map(|(uid, gid)| Owner { uid, gid })
+    }
+
+    /// The users whose directories are accepted where only this host makes any.
+    pub(super) fn hosts(&self) -> Accepted {
+        let us = rustix::process::geteuid().as_raw();
+        let users: BTreeSet<u32> = std::iter::once(us).chain(self.everybody.map(|(uid, _)| uid)).collect();
+        Accepted { users, dynamic: false }
+    }
+}
+
+fn nobody() -> Result<(u32, u32), AllocDirError> {
+    let found = accounts::user("nobody").map_err(|error| {
+        AllocDirError::Name(format!("task directories belong to `nobody` when the host is root: {error}"))
+    })?;
+    Ok((found.uid, found.gid))
+}
+
+/// The names of the directories in one, sorted. Those that are no text are not ours.
+fn directories(path: &Path) -> Result<Vec<String>, AllocDirError> {
+    let refused = |error| AllocDirError::refused::<io::Error>("list", path)(error);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(refused)? {
+        let entry = entry.map_err(|error| AllocDirError::refused::<io::Error>("list", path)(error))?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
