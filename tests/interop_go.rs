@@ -6,9 +6,8 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use callboard::actors::driver::client::{
@@ -39,6 +38,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Streaming};
 
 use support::drivers::{DriverStage, add, driver_name, remove, until_driver};
+use support::go::ECHO_AND_HOST;
 use support::{Watch, id};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
@@ -46,48 +46,9 @@ const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// More time than anything here takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Where the Go programs are, or why they are not.
-fn go_programs() -> Result<&'static Path, &'static str> {
-    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let built = BUILT.get_or_init(build);
-    built.as_deref().map_err(String::as_str)
-}
-
-fn build() -> Result<PathBuf, String> {
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/go");
-    let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop-go");
-    let go = |arguments: &[&str]| {
-        let mut command = Command::new("go");
-        command.args(arguments).current_dir(&module).stdin(Stdio::null()).output()
-    };
-    match go(&["list", "-deps", "-f", "", "./..."]) {
-        Err(error) => return Err(format!("there is no go: {error}")),
-        Ok(listed) if !listed.status.success() => {
-            return Err(format!("the modules cannot be had: {}", String::from_utf8_lossy(&listed.stderr)));
-        }
-        Ok(_) => {}
-    }
-    // One package at a time: the packages are many, and this is not the only test that runs.
-    let output = programs.to_str().expect("a path that is text");
-    let built = go(&["build", "-buildvcs=false", "-p", "1", "-o", &format!("{output}/"), "./..."])
-        .expect("it ran before");
-    assert!(
-        built.status.success(),
-        "the Go programs do not build: {}",
-        String::from_utf8_lossy(&built.stderr)
-    );
-    Ok(programs)
-}
-
 /// The Go programs, or none after it has been said what is not shown.
 fn go_programs_or_say(what: &str) -> Option<&'static Path> {
-    match go_programs() {
-        Ok(programs) => Some(programs),
-        Err(why) => {
-            eprintln!("SKIPPED: {what} is not shown, since {why}");
-            None
-        }
-    }
+    ECHO_AND_HOST.or_say(what)
 }
 
 /// Runs the Go host and gives the lines that it printed; it prints one for each step that was as it should be.

@@ -5,6 +5,7 @@
 #![allow(dead_code, unused_imports, reason = "each test program uses another part of this")]
 
 pub(crate) mod drivers;
+pub(crate) mod go;
 mod process;
 mod watch;
 
