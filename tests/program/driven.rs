@@ -36,7 +36,12 @@ pub(crate) fn until_running(program: &Program<'_>, name: &str) -> Value {
 }
 
 pub(crate) fn driver_pid(status: &Value) -> u64 {
-    find(status, "drivers", "exec")["pid"].as_u64().expect("it has a process")
+    driver_pid_of(status, "exec")
+}
+
+/// The process of the driver of this name.
+pub(crate) fn driver_pid_of(status: &Value, name: &str) -> u64 {
+    find(status, "drivers", name)["pid"].as_u64().expect("it has a process")
 }
 
 pub(crate) fn kill(pid: u64) {

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
 pub(crate) mod driven;
+mod mounts;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -84,6 +85,16 @@ impl Stage {
     }
 }
 
+impl Drop for Stage {
+    /// Takes away what was mounted on the stage: removing its directory would go through a bind of another place and empty that.
+    fn drop(&mut self) {
+        if !mounts::detach_below(self.directory.path()) {
+            eprintln!("{} stays, since something is mounted there", self.directory.path().display());
+            self.directory.disable_cleanup(true);
+        }
+    }
+}
+
 /// A running host program.
 pub(crate) struct Program<'s> {
     stage: &'s Stage,
@@ -120,13 +131,23 @@ impl Program<'_> {
 
     /// Waits until its status is as wished.
     pub(crate) fn until(&self, what: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
+        self.until_within(PATIENCE, what, is_wished)
+    }
+
+    /// Waits so long until its status is as wished.
+    pub(crate) fn until_within(
+        &self,
+        within: Duration,
+        what: &str,
+        is_wished: impl Fn(&Value) -> bool,
+    ) -> Value {
         let began = Instant::now();
         loop {
             let status = self.json(&["status"]);
             if is_wished(&status) {
                 return status;
             }
-            assert!(began.elapsed() < PATIENCE, "{what} does not come: {status:#}\n{}", self.log());
+            assert!(began.elapsed() < within, "{what} does not come: {status:#}\n{}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
