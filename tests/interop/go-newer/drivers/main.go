@@ -4,7 +4,8 @@
 //	drivers raw_exec | exec | java | mock_driver
 //
 // or, as `forgetful`, one of our own (forgetful.go). That version is under the Business Source License: it is downloaded to be
-// tested against, and nothing of it is in this repository or in what is built from it. What is newer: they read the machine's topology and cores, and both halves of a task's resources.
+// tested against, and nothing of it is in this repository or in what is built from it. What is newer: they read the machine's
+// topology and cores, and both halves of a task's resources.
 package main
 
 import (
