@@ -28,6 +28,8 @@ pub mod processes;
 
 pub mod catalog;
 
+pub mod topology;
+
 pub mod driver;
 
 pub mod eventor;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_proto::{base, drivers as wire};
+use callboard_proto::drivers as wire;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -13,11 +13,13 @@ use tonic::{Response, Status, Streaming};
 use wire::driver_client::DriverClient as Stub;
 
 use super::client::{self, DriverClient, Failure, Lease, ServingProcess};
+use super::node;
 use super::spec::{DriverLimits, DriverSpec};
 use super::state::{Reached, Rung, Trouble, TroubleKind};
 use super::stdio;
 use crate::goplugin::{CallError, Connection, Limits, PluginConfig, PluginEndpoint};
 use crate::rpc::{Cause, Class, Code, Fault, Problem};
+use crate::topology::Topology;
 use crate::vocabulary::{Generation, PluginType};
 
 /// The rule that a faulty answer of a driver's own service breaks.
@@ -208,14 +210,10 @@ async fn identify(
 }
 
 fn configuration(spec: &DriverSpec) -> PluginConfig {
-    let driver = base::NomadDriverConfig {
-        client_max_port: spec.node.max_port,
-        client_min_port: spec.node.min_port,
-        topology: None,
-    };
+    let topology = spec.node.topology.clone().unwrap_or_else(Topology::of_this_machine);
     PluginConfig {
         msgpack: spec.config.clone(),
-        nomad: Some(base::NomadConfig { driver: Some(driver) }),
+        nomad: Some(node::to_wire(&spec.node, &topology)),
         api_version: spec.api_version.clone(),
     }
 }

@@ -38,6 +38,7 @@ mod recent;
 
 mod report;
 
+mod node;
 mod spec;
 
 mod messages;
@@ -70,10 +71,11 @@ pub use actor::start;
 pub use events::*;
 pub use generations::Generations;
 pub use messages::*;
+pub use node::{MAX_PORT, MIN_PORT, NodeFacts};
 pub use owner::{Ordered, ProcessOwner};
 pub use recent::{Folded, RECENT_ENTRIES, Recent};
 pub use report::*;
-pub use spec::{DriverLimits, DriverSpec, NodeFacts, process_name};
+pub use spec::{DriverLimits, DriverSpec, process_name};
 pub use state::{
     Driver, DriverCall, DriverConfig, DriverTimer, Errand, Fingerprint, Reached, Rung, Trouble, TroubleKind,
 };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::node::NodeFacts;
 use crate::process::{MalformedProcessName, ProcessName, ProcessSpec, STOP_GRACE};
 use crate::vocabulary::{Backoff, DriverName};
 
@@ -43,7 +44,7 @@ impl DriverSpec {
             api_version: String::new(),
             config: Vec::new(),
             not_launched: None,
-            node: NodeFacts { min_port: 0, max_port: 0 },
+            node: NodeFacts::default(),
             stop_grace: STOP_GRACE,
             polite_deadline: Duration::from_secs(2),
         }
@@ -63,15 +64,6 @@ impl fmt::Debug for DriverSpec {
             .field("polite_deadline", &self.polite_deadline)
             .finish()
     }
-}
-
-/// What a driver is told of the node that it runs on. A zero leaves the choice to the driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NodeFacts {
-    /// The lowest port that it may use.
-    pub min_port: u32,
-    /// The highest port that it may use.
-    pub max_port: u32,
 }
 
 /// The name of the process that serves a driver. It is the same in each run of the host, so that the process is found again.

@@ -1,0 +1,115 @@
+//! Looks at a machine's files below a root. What cannot be read is silent; nothing here fails.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::cpu_list::{CPU_NUMBER_MAX, CpuList};
+use super::findings::{CpuFinding, Findings, NodeFinding};
+use super::value::Topology;
+use super::{cpuinfo, decide};
+
+/// Most that is read of a file of one value, in bytes.
+const VALUE_BYTES_MAX: u64 = 512 * 1_024;
+/// Most that is read of `/proc/cpuinfo`, in bytes: some 2 KiB for each processor.
+const CPUINFO_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
+
+impl Topology {
+    /// Reads the topology of the machine whose `/sys` and `/proc` lie below this directory. It can always be told: where
+    /// files are missing, it is what can be concluded from the others (T017), and in the end one core of one node.
+    #[must_use]
+    pub fn read(root: &Path) -> Self {
+        decide::topology(&findings(root))
+    }
+
+    /// The topology of the machine that this runs on, as this process found it when it was asked for the first time.
+    #[must_use]
+    pub fn of_this_machine() -> Arc<Self> {
+        static FOUND: OnceLock<Arc<Topology>> = OnceLock::new();
+        Arc::clone(FOUND.get_or_init(|| {
+            let mut findings = findings(Path::new("/"));
+            if !findings.names_processors() {
+                // Neither /sys nor /proc is there. The system call still knows how many there are.
+                let count = std::thread::available_parallelism().map_or(1, usize::from);
+                let last = u32::try_from(count - 1).unwrap_or(CPU_NUMBER_MAX).min(CPU_NUMBER_MAX);
+                findings.online = Some((0..=last).collect());
+            }
+            Arc::new(decide::topology(&findings))
+        }))
+    }
+}
+
+pub(super) fn findings(root: &Path) -> Findings {
+    let devices = root.join("sys/devices");
+    let (cpus, nodes) = (devices.join("system/cpu"), devices.join("system/node"));
+    let status = text(&root.join("proc/self/status"), VALUE_BYTES_MAX);
+    let allowed = status.as_deref().and_then(allowed);
+    let cpuinfo = text(&root.join("proc/cpuinfo"), CPUINFO_BYTES_MAX).unwrap_or_default();
+    Findings {
+        online: list(&cpus.join("online")),
+        cpus: numbered(&cpus, "cpu", cpu),
+        nodes_online: list(&nodes.join("online")),
+        nodes: numbered(&nodes, "node", node),
+        sparing: list(&devices.join("cpu_atom/cpus")),
+        cpuinfo: cpuinfo::read(&cpuinfo),
+        allowed,
+    }
+}
+
+fn cpu(directory: &Path) -> CpuFinding {
+    let scaling = text(&directory.join("cpufreq/scaling_driver"), VALUE_BYTES_MAX);
+    let number = |path: &str| number(&directory.join(path));
+    CpuFinding {
+        package: number("topology/physical_package_id").and_then(|id| u32::try_from(id).ok()),
+        siblings: list(&directory.join("topology/thread_siblings_list")),
+        is_acpi: scaling.is_some_and(|driver| driver.trim() == "acpi-cpufreq"),
+        nominal_mhz: number("acpi_cppc/nominal_freq"),
+        base_khz: number("cpufreq/base_frequency"),
+        max_khz: number("cpufreq/cpuinfo_max_freq"),
+    }
+}
+
+fn node(directory: &Path) -> NodeFinding {
+    let distances = text(&directory.join("distance"), VALUE_BYTES_MAX);
+    let distances = distances.and_then(|row| row.split_ascii_whitespace().map(|d| d.parse().ok()).collect());
+    NodeFinding { cpus: list(&directory.join("cpulist")), distances }
+}
+
+/// The directories `PREFIX0`, `PREFIX1` and so on.
+fn numbered<T>(directory: &Path, prefix: &str, read: impl Fn(&Path) -> T) -> BTreeMap<u32, T> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let named = entries.filter_map(|entry| {
+        let name = entry.file_name();
+        let digits = name.to_str()?.strip_prefix(prefix)?;
+        let number = digits.parse::<u32>().ok().filter(|number| *number <= CPU_NUMBER_MAX)?;
+        // "cpu+1" and "cpu01" are other names.
+        let is_directory = number.to_string() == digits && entry.path().is_dir();
+        is_directory.then(|| (number, read(&entry.path())))
+    });
+    named.collect()
+}
+
+fn allowed(status: &str) -> Option<CpuList> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    CpuList::parse(line).ok().filter(|list| !list.is_empty())
+}
+
+fn list(path: &Path) -> Option<CpuList> {
+    CpuList::parse(&text(path, VALUE_BYTES_MAX)?).ok()
+}
+
+fn number(path: &Path) -> Option<u64> {
+    text(path, VALUE_BYTES_MAX)?.trim().parse().ok()
+}
+
+/// A regular file as text. Anything else, such as a pipe that nobody writes to, says nothing.
+fn text(path: &Path, bytes_max: u64) -> Option<String> {
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}

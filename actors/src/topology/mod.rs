@@ -1,0 +1,31 @@
+//! The processors of this machine, as drivers are told of them.
+//!
+//! ```text
+//!  files below a root ── look ──► Findings ── decide ──► Topology ── driver ──► SetConfig (T010 to T022)
+//!    /sys/devices/system/{cpu,node}   what each file says,    well formed: nothing that a
+//!    /proc/cpuinfo, /proc/self/status   or that it is silent    driver divides by is zero
+//! ```
+//!
+//! - A [`Topology`] that exists is well formed (TH010): at least one node and one core, unique ids that fit the 8 and 16 bits
+//!   which the other side has for them, distances square or absent, each core with a speed.
+//! - No core has speed zero (TH011): base speed, else highest speed, else what `/proc/cpuinfo` says, else a guess of
+//!   [`GUESS_MHZ`], which [`Topology::is_guessed`] tells.
+//! - Cores that this process may not use are disabled (TH012). Nothing is executed to find anything out.
+//!
+//! [`Topology::read`] takes the root, so any machine can be a fixture.
+
+mod cpu_list;
+mod cpuinfo;
+mod decide;
+mod findings;
+mod look;
+mod memory;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use cpu_list::{CPU_NUMBER_MAX, CpuList, MalformedCpuList};
+pub use decide::GUESS_MHZ;
+pub use memory::machine_memory_mib;
+pub use value::{Core, CoreGrade, MalformedTopology, Topology, TopologyParts};
