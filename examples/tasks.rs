@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use callboard::actors::driver::client::{StartOutcome, TaskConfig, TaskExit, TaskId};
 use callboard::actors::driver::{DriverSpec, TaskEventItem, TaskKey};
-use callboard::actors::drivers::{AddDriver, DispenseDriver, RegisterTaskHandler, Wanted};
+use callboard::actors::drivers::{AddDriver, DispenseDriver, ListDrivers, RegisterTaskHandler, Wanted};
 use callboard::actors::eventor::task_events;
 use callboard::actors::goplugin::HandshakeTerms;
 use callboard::actors::hclspec::{Config, Schema};
 use callboard::actors::process::{Executable, Lifetime, ProcessSpec};
+use callboard::actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, TaskNode};
 use callboard::actors::vocabulary::{AllocationId, DriverName, TaskName};
 use callboard::host::Host;
 
@@ -66,8 +67,8 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
     });
 
     // A client of one generation of the driver: every question of its service, each with a deadline.
-    let driver =
-        host.drivers().ask(DispenseDriver { name, wanted: Wanted::Healthy, within: PATIENCE }).await??;
+    let dispense = DispenseDriver { name: name.clone(), wanted: Wanted::Healthy, within: PATIENCE };
+    let driver = host.drivers().ask(dispense).await??;
     let schema = Schema::from_wire(&driver.task_config_schema(PATIENCE).await?)?;
     let config = schema.decode(&Config::from_hcl(task)?)?.to_msgpack();
     let id = TaskId::new("a1/main/1")?;
@@ -78,6 +79,15 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
         stderr_path: output.clone(),
         ..TaskConfig::new(id.clone(), key.allocation, key.task, config)
     };
+
+    // What drivers of others need besides is filled in, and checked against what this one has said that it can do.
+    let reports = host.drivers().ask(ListDrivers).await?;
+    let report = reports.into_iter().find(|report| report.name == name);
+    let capabilities =
+        report.and_then(|report| report.capabilities).ok_or("it has not told what it can do")?;
+    let ask = ResourceAsk { cpu: CpuAsk::Mhz(50), memory_mib: 64, ..ResourceAsk::default() };
+    let task =
+        TaskConfigBuilder::new(task, &TaskNode::of_this_machine(), &capabilities).resources(ask).build()?;
     match driver.start_task(&task, PATIENCE).await? {
         // A host that wants to find the task again stores the handle before anything else.
         StartOutcome::Started { handle, .. } => println!("started {}", handle.task_id()),

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use callboard::config::{Config, ConfigError, DriverProgram, TaskRestart};
+use callboard_actors::driver::NetworkMode;
+use callboard_actors::task_config::MemoryMax;
 use callboard_actors::vocabulary::Role;
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
@@ -399,4 +401,130 @@ fn a_file_that_is_not_there_is_named() {
 fn a_configuration_without_an_end_is_not_read_to_its_end() {
     let error = Config::load(Path::new("/dev/zero")).expect_err("nobody writes that much");
     assert!(matches!(error, ConfigError::TooLong { .. }), "{error}");
+}
+
+/// A configuration with one task, in which these lines stand.
+fn with_task(lines: &str) -> String {
+    format!("data_dir = '/d'\n[[driver]]\nname = 'exec'\n[[task]]\nname = 'web'\ndriver = 'exec'\n{lines}")
+}
+
+#[test]
+fn a_task_says_what_it_may_use_and_what_of_the_host_reaches_into_it_t090_t077_t078_t079() {
+    let text = with_task(
+        r#"
+        kill_signal = "int"
+        shutdown_delay = "2s"
+        job = "shop"
+        group = "front"
+        namespace = "prod"
+        meta = { owner = "me" }
+        resources = { cpu = 250, memory = "1GiB", memory_max = "unlimited" }
+        network = { mode = "group", path = "/run/netns/web" }
+        dns = { servers = ["10.0.0.53", "::1"], searches = ["example.com"], options = ["ndots:2"] }
+
+        [[task.mounts]]
+        host_path = "/srv"
+        task_path = "/data"
+        read_only = true
+        propagation = "private"
+
+        [[task.devices]]
+        host_path = "/dev/fuse"
+        permissions = "rw"
+        "#,
+    );
+    let task = parse(&text).expect("nothing is wrong with it").tasks.remove(0);
+    assert_eq!((&*task.kill_signal, task.shutdown_delay), ("SIGINT", Duration::from_secs(2)));
+    assert_eq!((&*task.job, &*task.group, &*task.namespace), ("shop", "front", "prod"));
+    assert_eq!(task.meta["owner"], "me");
+    let resources = task.resources;
+    assert_eq!((resources.cpu_mhz, resources.cores, resources.memory_mib), (250, 0, 1_024));
+    assert_eq!(resources.memory_max, MemoryMax::Unlimited);
+    let network = task.network.expect("it has one");
+    assert_eq!((network.mode, &*network.path), (NetworkMode::Group, "/run/netns/web"));
+    let dns = task.dns.expect("it has one");
+    assert_eq!((dns.servers.len(), &*dns.searches[0], &*dns.options[0]), (2, "example.com", "ndots:2"));
+    let [mount] = &task.mounts[..] else { panic!("one mount") };
+    assert_eq!((mount.read_only, &*mount.propagation_mode), (true, "private"));
+    let [device] = &task.devices[..] else { panic!("one device") };
+    assert_eq!((device.task_path.to_str(), &*device.cgroup_permissions), (Some("/dev/fuse"), "rw"));
+}
+
+#[test]
+fn memory_is_a_number_of_mib_or_has_a_unit_and_a_task_that_says_nothing_has_some_t090() {
+    let resources = |lines: &str| parse(&with_task(lines)).expect("nothing is wrong").tasks[0].resources;
+    let usual = resources("");
+    assert_eq!((usual.cpu_mhz, usual.cores, usual.memory_mib), (100, 0, 300));
+    assert_eq!((usual.memory_max, usual), (MemoryMax::Promised, resources("resources = {}")));
+    for (text, mib) in [("512", 512), ("'512MiB'", 512), ("'2 GiB'", 2_048), ("'1TiB'", 1 << 20)] {
+        assert_eq!(resources(&format!("resources = {{ memory = {text} }}")).memory_mib, mib, "{text}");
+    }
+    for (text, max) in
+        [("-1", MemoryMax::Unlimited), ("0", MemoryMax::Promised), ("400", MemoryMax::Mib(400))]
+    {
+        assert_eq!(resources(&format!("resources = {{ memory_max = {text} }}")).memory_max, max, "{text}");
+    }
+    assert_eq!(resources("resources = { cores = 2 }").cores, 2);
+}
+
+#[test]
+fn everything_that_is_wrong_with_what_a_task_may_use_is_told_with_its_place() {
+    let told = [
+        ("resources = { cpu = 0 }", "`cpu` is 0"),
+        ("resources = { cpu = 7, cores = 1 }", "both `cpu` and `cores`"),
+        ("resources = { memory = '300MB' }", "as in \"300MiB\""),
+        ("resources = { memory = 0 }", "`memory` 0 is no amount"),
+        ("resources = { memory = true }", "a whole number or a text"),
+        ("resources = { memory_max = 299 }", "`memory_max` is 299 MiB and `memory` 300 MiB"),
+        ("resources = { memory_max = -2 }", "`memory_max` -2 is no amount"),
+        ("resources = { memry = 7 }", "did you mean `memory`"),
+        ("kill_signal = 'SIGFOO'", "give a name such as SIGINT"),
+        ("shutdown_delay = 'soon'", "`shutdown_delay`"),
+        ("job = 'a b'", "`job` \"a b\" is no name"),
+        ("meta = { 'a b' = 'c' }", "cannot be a variable"),
+        ("network = { mode = 'group' }", "needs the `path`"),
+        ("network = { mode = 'bridge' }", "`mode` \"bridge\" is none"),
+        ("network = { mode = 'none', path = '/n' }", "only a `network` of the mode \"group\""),
+        ("dns = { servers = ['dns.example'] }", "\"dns.example\" in `servers` is no address"),
+        ("mounts = [{ host_path = 'srv', task_path = '/d' }]", "`host_path` \"srv\" is a relative path"),
+        ("mounts = [{ host_path = '/srv' }]", "the mount has no `task_path`"),
+        ("mounts = [{ host_path = '/s', task_path = '/d', propagation = 'shared' }]", "`propagation`"),
+        ("devices = [{ host_path = '/dev/a', permissions = 'rr' }]", "letters of \"rwm\""),
+    ];
+    for (lines, expected) in told {
+        let complaints = complaints(&with_task(lines));
+        let [complaint] = &complaints[..] else { panic!("{lines}: {complaints:?}") };
+        assert!(complaint.starts_with("host.toml:") && complaint.contains(expected), "{lines}: {complaint}");
+    }
+}
+
+#[test]
+fn what_tasks_are_told_of_the_host_is_read_t005_t015_th061() {
+    let usual = parse("data_dir = '/d'").expect("nothing is wrong with it").host;
+    assert_eq!(usual.client_ports, (14_000, 14_512));
+    assert_eq!((&*usual.region, &*usual.datacenter, usual.control_groups), ("global", "dc1", true));
+    assert_eq!(usual.task_env_inherit, ["PATH", "LANG", "TZ"]);
+    let host = "alloc_dir = '/a'\nnode_name = 'n1'\nregion = 'eu'\ndatacenter = 'dc2'\ncontrol_groups = false\n\
+                client_ports = '20000-20010'\ntask_env_inherit = ['PATH', 'HOME']\ncpu_total_compute = 9000\n\
+                cpu_reserved = 500\nreserved_cores = '0,2-3'";
+    let host = parse(&format!("data_dir = '/d'\n[host]\n{host}")).expect("nothing is wrong with it").host;
+    assert_eq!(host.alloc_dir.as_deref(), Some(Path::new("/a")));
+    assert_eq!((host.node_name.as_deref(), &*host.region, &*host.datacenter), (Some("n1"), "eu", "dc2"));
+    assert_eq!((host.control_groups, host.client_ports), (false, (20_000, 20_010)));
+    assert_eq!((host.cpu_total_compute, host.cpu_reserved), (9_000, 500));
+    assert_eq!((host.task_env_inherit.len(), host.reserved_cores.to_string()), (2, "0,2-3".to_owned()));
+    let told = [
+        ("client_ports = '7-3'", "is no range of ports"),
+        ("client_ports = '0-3'", "is no range of ports"),
+        ("reserved_cores = 'all'", "\"all\" is no list of processors"),
+        ("task_env_inherit = ['VAULT_TOKEN']", "\"VAULT_TOKEN\" in `task_env_inherit` is never passed on"),
+        ("task_env_inherit = ['A=B']", "cannot be a variable"),
+        ("node_name = ''", "is no name"),
+        ("alloc_dir = 'alloc'", "is a relative path"),
+        ("cgroup = true", "unknown key `cgroup`"),
+    ];
+    for (lines, expected) in told {
+        let complaints = complaints(&format!("data_dir = '/d'\n[host]\n{lines}"));
+        assert!(complaints.len() == 1 && complaints[0].contains(expected), "{lines}: {complaints:?}");
+    }
 }

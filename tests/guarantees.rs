@@ -6,6 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callboard::actors::simulation::Law;
+use prost::Message as _;
+use prost_types::field_descriptor_proto::Label;
+use prost_types::{DescriptorProto, FileDescriptorSet};
 
 /// The failure cases and rules that must be proven.
 const IDS: &[&str] = &[
@@ -214,4 +217,43 @@ fn every_law_of_the_simulation_stands_beside_its_promise() {
         .collect();
     let laws: BTreeSet<String> = Law::ALL.iter().map(|law| law.id().to_owned()).collect();
     assert_eq!(named, laws);
+}
+
+/// The paths of all fields of a message and of those in it, as `resources.ports[].label`.
+fn fields(messages: &[DescriptorProto], message: &str, path: &str, found: &mut Vec<String>) {
+    let descriptor = messages.iter().find(|other| other.name() == message).unwrap();
+    for field in &descriptor.field {
+        let within = field.type_name().rsplit('.').next().unwrap();
+        let is_map = descriptor.nested_type.iter().any(|entry| entry.name() == within);
+        let repeated = if field.label() == Label::Repeated && !is_map { "[]" } else { "" };
+        let is_message = !is_map && messages.iter().any(|other| other.name() == within);
+        let path = format!("{path}{}", field.name());
+        match is_message {
+            true => fields(messages, within, &format!("{path}{repeated}."), found),
+            false => found.push(path),
+        }
+    }
+}
+
+#[test]
+fn every_field_that_a_driver_is_told_of_a_task_stands_on_the_page_for_drivers() {
+    let set = FileDescriptorSet::decode(callboard_proto::FILE_DESCRIPTOR_SET).unwrap();
+    let package = set.file.iter().find(|file| file.package() == "hashicorp.nomad.plugins.drivers.proto");
+    let mut paths = Vec::new();
+    fields(&package.unwrap().message_type, "TaskConfig", "", &mut paths);
+    assert!(paths.len() > 40, "these are not all: {paths:?}");
+    let page = fs::read_to_string(root().join("docs/drivers.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let rows: Vec<(&str, &str)> = rows.collect();
+    let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let has_row = |path: &&String| {
+        rows.iter().any(|(cell, rest)| {
+            let is_whole = rest.contains("with all that is in it");
+            names(cell)
+                .iter()
+                .any(|name| name == *path || is_whole && path.starts_with(&format!("{name}[].")))
+        })
+    };
+    let missing: Vec<&String> = paths.iter().filter(|path| !has_row(path)).collect();
+    assert!(missing.is_empty(), "docs/drivers.md has no row for {missing:#?}");
 }

@@ -170,6 +170,59 @@ fn the_keys_of_drivers_and_tasks_are_those_that_are_promised(status: &Value) {
     }
 }
 
+#[test]
+fn a_task_is_told_of_itself_and_one_that_asks_for_more_than_there_is_fails_alone_th001_th061_t206() {
+    let stage = Stage::new("");
+    let out = stage.directory.path().join("environment");
+    let run =
+        format!("config = {{ command = '/bin/sh', args = ['-c', 'env > {}; sleep 600'] }}", out.display());
+    stage.configure(&format!(
+        "[host]\nnode_name = 'n1'\ndatacenter = 'dc7'\ntask_env_inherit = ['PATH']\n\
+         [[driver]]\nname = 'exec'\n\
+         [[task]]\nname = 'web'\ndriver = 'exec'\nenv = {{ NOMAD_REGION = 'mine' }}\nmeta = {{ owner = 'me' }}\n\
+         resources = {{ cpu = 50, memory = '64MiB' }}\n{run}\n\
+         [[task]]\nname = 'large'\ndriver = 'exec'\nrestart = 'none'\nresources = {{ memory = '4000TiB' }}\n{run}\n\
+         [[task]]\nname = 'broad'\ndriver = 'exec'\nrestart = 'none'\nresources = {{ cores = 60000 }}\n{run}\n"
+    ));
+    let program = stage.run();
+    let status = program.until("one runs and the others have failed", |status| {
+        find(status, "tasks", "web")["state"] == "running"
+            && find(status, "tasks", "large")["state"] == "failed"
+            && find(status, "tasks", "broad")["state"] == "failed"
+    });
+    let said = |name: &str| find(&status, "tasks", name)["last_event"].as_str().expect("a text").to_owned();
+    assert!(
+        said("large").contains("asks for 4194304000 MiB of memory, and this machine has"),
+        "{}",
+        said("large")
+    );
+    assert!(
+        said("broad").contains("asks for 60000 cores of its own, and tasks may use"),
+        "{}",
+        said("broad")
+    );
+    assert!(status["host"]["cpu_mhz"].as_u64().is_some_and(|mhz| mhz > 0), "{status:#}");
+    let is_told = || std::fs::read_to_string(&out).is_ok_and(|text| text.contains("NOMAD_TASK_NAME="));
+    until_true("the task has told its environment", PATIENCE, is_told);
+    let text = std::fs::read_to_string(&out).expect("it was there");
+    let variable =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap_or("");
+    let allocation = variable("NOMAD_ALLOC_ID").to_owned();
+    assert_eq!((allocation.len(), &allocation[..8]), (36, variable("NOMAD_SHORT_ALLOC_ID")));
+    let own = format!("{allocation}/web/");
+    assert!(
+        find(&status, "tasks", "web")["id"].as_str().is_some_and(|id| id.starts_with(&own)),
+        "{status:#}"
+    );
+    assert!(variable("NOMAD_TASK_DIR").ends_with(&format!("/{own}local")), "{text}");
+    assert_eq!((variable("NOMAD_DC"), variable("NOMAD_REGION")), ("dc7", "mine"));
+    assert_eq!((variable("NOMAD_CPU_LIMIT"), variable("NOMAD_MEMORY_LIMIT")), ("50", "64"));
+    assert_eq!((variable("NOMAD_META_OWNER"), variable("NOMAD_JOB_ID")), ("me", "web"));
+    assert!(!variable("PATH").is_empty(), "{text}");
+    program.signal(Signal::TERM);
+    assert!(program.ended().0.success());
+}
+
 /// A plugin directory with this program in it: each of its plugins is one by its arguments.
 fn plugin_dir(stage: &Stage) -> PathBuf {
     let directory = stage.directory.path().join("plugins");

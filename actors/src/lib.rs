@@ -36,6 +36,8 @@ pub mod eventor;
 
 pub mod drivers;
 
+pub mod task_config;
+
 pub mod allocdir;
 
 pub mod registry;

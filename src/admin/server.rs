@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use callboard_actors::shell::{Address, StopMode};
 use callboard_actors::supervisor::ShutdownReport;
+use callboard_actors::topology::Topology;
 use callboard_actors::vocabulary::{SocketPath, Timestamp};
 use callboard_proto::admin::v1::{self as wire, admin_server};
 use tokio::sync::{mpsc, oneshot};
@@ -37,6 +38,8 @@ pub struct Sources {
     pub agent: Address<Agent>,
     /// Those that run tasks through drivers.
     pub tasks: Address<Tasks>,
+    /// The processors that tasks may use.
+    pub topology: Arc<Topology>,
     /// When this run of the host began.
     pub started_at: Timestamp,
     /// Where a wish to stop the host goes.

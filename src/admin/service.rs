@@ -82,6 +82,9 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
         data_dir: sources.host.data_dir().display().to_string(),
         run: sources.host.run_number().get(),
         started_at_unix_ms: convert::unix_ms(sources.started_at),
+        cores: u32::try_from(sources.topology.enabled_cores().len()).unwrap_or(u32::MAX),
+        cpu_mhz: sources.topology.usable_mhz(),
+        cpu_speed_guessed: sources.topology.is_guessed(),
     }
 }
 

@@ -30,6 +30,9 @@ fn host(host: &wire::HostStatus) -> Value {
         "data_dir": host.data_dir,
         "run": host.run,
         "started_at_unix_ms": host.started_at_unix_ms,
+        "cores": host.cores,
+        "cpu_mhz": host.cpu_mhz,
+        "cpu_speed_guessed": host.cpu_speed_guessed,
     })
 }
 

@@ -11,6 +11,7 @@ use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::catalog;
 use callboard_actors::process::owner_of;
 use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
+use callboard_actors::topology::Topology;
 use callboard_actors::vocabulary::Timestamp;
 use clap::Args;
 use tokio::sync::mpsc;
@@ -24,8 +25,8 @@ use crate::host::{Host, StartError};
 use crate::output::{Palette, print};
 use crate::process::{Binder, Keeper, usual_environment};
 use crate::tasks::{
-    self, HostRunners, LeaveTasks, Plugins, Preparer, StopAllTasks, TaskIdentities, Tasks, TasksOptions,
-    TasksStore, catalog_options, drivers_options,
+    self, CoreLedger, HostRunners, LeaveTasks, Plugins, Preparer, StopAllTasks, TaskIdentities, Tasks,
+    TasksOptions, TasksStore, catalog_options, drivers_options,
 };
 
 /// How many wishes to stop may wait; the first one is all it takes.
@@ -137,6 +138,7 @@ impl Program {
                 return Err(error);
             }
         };
+        let topology = tasks::topology(&config.host);
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
@@ -144,6 +146,7 @@ impl Program {
             host: host.clone(),
             agent: agent.clone(),
             tasks: tasks.clone(),
+            topology: Arc::clone(&topology),
             started_at: Timestamp::from_epoch(since_epoch),
             shutdown,
         };
@@ -158,7 +161,7 @@ impl Program {
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
-        let driven = Driven::start(&config, &host, tasks, identities);
+        let driven = Driven::start(&config, &host, tasks, identities, &topology);
         let agent_running = start_agent(config, &host, &agent, &keeper);
         Ok(Self { host, agent, agent_running, driven, server, signals, keeper, orders })
     }
@@ -253,12 +256,21 @@ struct Driven {
 }
 
 impl Driven {
-    fn start(config: &Config, host: &Host, tasks: Address<Tasks>, identities: TaskIdentities) -> Self {
+    fn start(
+        config: &Config,
+        host: &Host,
+        tasks: Address<Tasks>,
+        identities: TaskIdentities,
+        topology: &Arc<Topology>,
+    ) -> Self {
         let catalog = Address::vacant("catalog", IN_FLIGHT_MAX);
         let options = catalog_options(config);
         let catalog_running = catalog::start(&catalog, host.processes().clone(), options, settings(host));
-        let plugins = Plugins::new(config, catalog, own_program());
-        let preparer = Preparer::new(&config.data_dir, identities.clone());
+        let node = tasks::node_facts(&config.host, topology);
+        let plugins = Plugins::new(config, catalog, own_program(), node);
+        let (node, cores) =
+            (tasks::task_node(config, Arc::clone(topology), &identities), CoreLedger::default());
+        let preparer = Preparer::new(config, identities.clone(), node, cores.clone());
         let runners = HostRunners::new(host.drivers().clone(), plugins, preparer);
         let options = TasksOptions {
             tasks: config.tasks.iter().cloned().map(Arc::new).collect(),
@@ -266,7 +278,7 @@ impl Driven {
             restart: config.restart,
             identities,
         };
-        let store = TasksStore::new(host.database());
+        let store = TasksStore::new(host.database(), cores);
         let running = tasks::start(&tasks, options, runners, store, settings(host));
         Self { tasks, running, catalog: catalog_running }
     }

@@ -31,7 +31,16 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
 fn head(host: &wire::HostStatus, palette: Palette) -> String {
     let data_dir = palette.paint(Tone::Faint, &harmless(&host.data_dir));
     let up = ago(host.started_at_unix_ms);
-    format!("callboard {}  pid {}  run {}  up {up}  {data_dir}\n", host.version, host.pid, host.run)
+    let guess = match host.cpu_speed_guessed {
+        true => format!(
+            "{}: this machine does not tell its speed; its {} cores count {} MHz by a guess; `cpu_total_compute` of [host] sets it\n",
+            palette.paint(Tone::Doubtful, "cpu"),
+            host.cores,
+            host.cpu_mhz
+        ),
+        false => String::new(),
+    };
+    format!("callboard {}  pid {}  run {}  up {up}  {data_dir}\n{guess}", host.version, host.pid, host.run)
 }
 
 fn plugins(plugins: &[wire::PluginStatus]) -> Table {

@@ -14,7 +14,11 @@
 
 mod allocation;
 mod driver;
+mod host;
+mod places;
+mod resources;
 mod task;
+mod task_config;
 
 mod problem;
 mod program;
@@ -36,7 +40,9 @@ use callboard_actors::vocabulary::{
     AllocationId, Backoff, DriverName, PluginName, RestartBudget, Role, SocketPath,
 };
 
+pub use host::HostConfig;
 pub use problem::{ConfigError, Place, Problem};
+pub use task_config::{TaskConfig, TaskResources, TaskRestart};
 
 /// Longest name of an allocation or a task in a configuration, in bytes: the name of its log file has to fit into one path
 /// component.
@@ -76,6 +82,8 @@ pub struct Config {
     pub drivers: Vec<DriverConfig>,
     /// The tasks, in the order of the file; each names one of the drivers. Tables `task`.
     pub tasks: Vec<TaskConfig>,
+    /// What tasks are told of the host, and what of it they may use. Table `host`.
+    pub host: HostConfig,
 }
 
 /// Where plugins come from, and which of them may be launched (SEC-05).
@@ -190,63 +198,6 @@ impl fmt::Debug for DriverConfig {
             .field("name", &self.name)
             .field("program", &self.program)
             .field("survives", &self.survives)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Whether a task that ended by itself is started again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TaskRestart {
-    /// Never.
-    None,
-    /// When it failed, or when nobody knows how it ended (EVT-05); as often as [`RestartPolicy`] allows.
-    OnFailure,
-}
-
-impl TaskRestart {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::None, Self::OnFailure];
-
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::OnFailure => "on-failure",
-        }
-    }
-}
-
-/// One task: something that a driver runs.
-#[derive(Clone, PartialEq)]
-pub struct TaskConfig {
-    /// Its name, unique among tasks and allocations. Key `name`, required.
-    pub name: AllocationId,
-    /// The driver that runs it. Key `driver`, required.
-    pub driver: DriverName,
-    /// What the driver is to run, to be checked against its schema when that is known. Table `config`. It may hold secrets.
-    pub config: toml::Table,
-    /// Where that stands.
-    pub config_place: Place,
-    /// Its environment. Table `env`. Values may be secrets.
-    pub environment: BTreeMap<String, String>,
-    /// As which user it runs; empty leaves it to the driver. Key `user`.
-    pub user: String,
-    /// Whether it is started again. Key `restart`, `on-failure` by default.
-    pub restart: TaskRestart,
-    /// Whether it starts with the host. Key `start`, true by default.
-    pub start: bool,
-    /// How long it may take to end when it is stopped, before it is killed. Key `stop_grace`, 5 s by default.
-    pub stop_grace: Duration,
-}
-
-impl fmt::Debug for TaskConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskConfig")
-            .field("name", &self.name)
-            .field("driver", &self.driver)
-            .field("restart", &self.restart)
-            .field("start", &self.start)
             .finish_non_exhaustive()
     }
 }

@@ -13,12 +13,12 @@ use super::table::{Found, Table};
 use super::words::Names;
 use super::{
     ALLOCATIONS_MAX, AllocationConfig, Config, DRIVERS_MAX, DriverConfig, PluginPolicy, RestartPolicy,
-    TASKS_MAX, TaskConfig, allocation, driver, task,
+    TASKS_MAX, TaskConfig, allocation, driver, host, task,
 };
 use crate::duration::parse_duration;
 
 /// A table in a list, and where it stands.
-type Entries<'t> = (&'t DeTable<'t>, Range<usize>);
+pub(super) type Entries<'t> = (&'t DeTable<'t>, Range<usize>);
 
 const ROOT_KEYS: &[&str] = &[
     "data_dir",
@@ -31,6 +31,7 @@ const ROOT_KEYS: &[&str] = &[
     "allocation",
     "driver",
     "task",
+    "host",
 ];
 const RESTART_KEYS: &[&str] = &["attempts", "window", "delay"];
 /// More restarts than this within one window is no policy.
@@ -67,6 +68,7 @@ pub(super) fn config(text: &str) -> Result<Config, Faults> {
         allocations,
         drivers,
         tasks,
+        host: host::read(&root, &mut faults),
         data_dir: data_dir.unwrap_or_default(),
     };
     if faults.is_empty() { Ok(config) } else { Err(faults) }
@@ -89,7 +91,7 @@ fn admin_socket(root: &Table<'_>, faults: &mut Faults) -> Option<SocketPath> {
         .ok()
 }
 
-fn absolute(key: &str, found: Found<String>, faults: &mut Faults) -> Option<PathBuf> {
+pub(super) fn absolute(key: &str, found: Found<String>, faults: &mut Faults) -> Option<PathBuf> {
     if !Path::new(&found.value).is_absolute() {
         let message = format!("`{key}` {:?} is a relative path; give an absolute one", found.value);
         faults.add(found.at, message);

@@ -1,6 +1,7 @@
 //! Reading values out of a TOML table: what has the wrong type is noted with its place, and reading goes on.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
 use toml::Spanned;
@@ -14,6 +15,22 @@ use super::suggest;
 pub(super) struct Found<T> {
     pub(super) value: T,
     pub(super) at: usize,
+}
+
+/// A whole number, or a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Whole {
+    Number(i64),
+    Text(String),
+}
+
+impl fmt::Display for Whole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => write!(f, "{text:?}"),
+        }
+    }
 }
 
 /// A table being read.
@@ -95,6 +112,23 @@ impl<'t> Table<'t> {
             faults.add(value.span().start, format!("`{key}` is {number}; give a number from 0 to {most}"));
         }
         read
+    }
+
+    /// A whole number or a text, if there is one.
+    pub(super) fn whole_or_text(&self, key: &str, faults: &mut Faults) -> Option<Found<Whole>> {
+        let value = self.value(key)?;
+        let at = value.span().start;
+        match value.get_ref() {
+            DeValue::String(text) => Some(Found { value: Whole::Text(text.to_string()), at }),
+            DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => Some(Found { value: Whole::Number(number), at }),
+                Err(_) => {
+                    faults.add(at, format!("{number} is too large for a number"));
+                    None
+                }
+            },
+            _ => self.mistyped(key, value, "a whole number or a text", faults),
+        }
     }
 
     /// A list of texts; empty if there is none.

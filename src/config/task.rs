@@ -1,6 +1,6 @@
 //! From one `[[task]]` table to one task.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -11,10 +11,30 @@ use super::problem::{Faults, Place};
 use super::read::span_of_time;
 use super::table::Table;
 use super::words::{self, Names};
-use super::{TaskConfig, TaskRestart, suggest};
+use super::{TaskConfig, TaskRestart, host, places, resources, suggest};
+use crate::exec::signal_named;
 
-const KEYS: &[&str] = &["name", "driver", "config", "env", "user", "restart", "start", "stop_grace"];
-const STOP_GRACE: Duration = Duration::from_secs(5);
+const KEYS: &[&str] = &[
+    "name",
+    "driver",
+    "config",
+    "env",
+    "user",
+    "restart",
+    "start",
+    "stop_grace",
+    "kill_signal",
+    "shutdown_delay",
+    "resources",
+    "mounts",
+    "devices",
+    "network",
+    "dns",
+    "job",
+    "group",
+    "namespace",
+    "meta",
+];
 /// Longest name of a user, in bytes.
 const USER_BYTES_MAX: usize = 256;
 
@@ -33,20 +53,32 @@ pub(super) fn read(
     let (config, config_at) = words::plugin_config(&table, faults);
     let environment = words::environment(&table, |_, _| Ok(()), faults);
     let user = user(&table, faults);
-    let restart = restart(&table, faults);
-    let start = table.boolean("start", faults);
-    let stop_grace = span_of_time(&table, "stop_grace", Duration::ZERO, faults);
-    Some(TaskConfig {
-        name: name?,
-        driver: driver?,
+    let (mounts, devices) = (places::mounts(&table, faults), places::devices(&table, faults));
+    let mut names = |key: &str| host::name(&table, key, faults).unwrap_or_default();
+    let (job, group, namespace) = (names("job"), names("group"), names("namespace"));
+    let read = TaskConfig {
         config,
         config_place: Place::of(text, config_at),
         environment,
         user,
-        restart,
-        start: start.unwrap_or(true),
-        stop_grace: stop_grace.unwrap_or(STOP_GRACE),
-    })
+        restart: restart(&table, faults),
+        start: table.boolean("start", faults).unwrap_or(true),
+        stop_grace: span_of_time(&table, "stop_grace", Duration::ZERO, faults)
+            .unwrap_or(TaskConfig::STOP_GRACE),
+        kill_signal: kill_signal(&table, faults),
+        shutdown_delay: span_of_time(&table, "shutdown_delay", Duration::ZERO, faults).unwrap_or_default(),
+        resources: resources::read(&table, faults),
+        mounts,
+        devices,
+        network: places::network(&table, faults),
+        dns: places::dns(&table, faults),
+        job,
+        group,
+        namespace,
+        meta: meta(&table, faults),
+        ..TaskConfig::new(name?, driver?)
+    };
+    Some(read)
 }
 
 /// A task has an allocation to itself, and its name is that of both.
@@ -94,4 +126,33 @@ fn restart(table: &Table<'_>, faults: &mut Faults) -> TaskRestart {
             TaskRestart::OnFailure
         }
     }
+}
+
+/// The name of a signal as drivers take it: `SIGINT` also for `int`.
+fn kill_signal(table: &Table<'_>, faults: &mut Faults) -> String {
+    let Some(found) = table.text("kill_signal", faults) else { return String::new() };
+    if let Some(name) = signal_named(&found.value) {
+        return name.to_owned();
+    }
+    faults.add(found.at, format!("`kill_signal` {:?} is no signal; give a name such as SIGINT", found.value));
+    String::new()
+}
+
+/// What becomes variables: a name is of letters, digits, '-', '_' and '.'.
+fn meta(table: &Table<'_>, faults: &mut Faults) -> BTreeMap<String, String> {
+    let mut meta = BTreeMap::new();
+    for (name, found) in table.text_map("meta", faults) {
+        let is_name =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if !is_name || found.value.contains('\0') {
+            faults.add(
+                found.at,
+                format!(
+                    "`meta` holds {name:?}, which cannot be a variable; use letters, digits, '-', '_' and '.'"
+                ),
+            );
+        }
+        meta.insert(name, found.value);
+    }
+    meta
 }

@@ -82,4 +82,5 @@ pub(crate) use board::KILL_PATIENCE;
 pub use error::ExecError;
 pub use faults::{FaultArgs, StreamEnd, SupervisorHang};
 pub use serve::serve;
+pub(crate) use signals::named as signal_named;
 pub use supervisor::{SupervisorError, supervise};

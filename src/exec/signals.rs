@@ -49,6 +49,11 @@ pub(super) fn name(number: i32) -> Option<&'static str> {
     SIGNALS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
 }
 
+/// The whole name of a signal, given in any form.
+pub(crate) fn named(text: &str) -> Option<&'static str> {
+    name(number(text)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +66,6 @@ mod tests {
         assert_eq!(number("SIG"), None);
         assert_eq!(number("15"), None);
         assert_eq!(name(9), Some("SIGKILL"));
+        assert_eq!((named("int"), named("SIGFOO")), (Some("SIGINT"), None));
     }
 }

@@ -119,17 +119,8 @@ impl Task {
     fn removed(name: &AllocationId, mut course: Course, log: EventLog, moment: Moment) -> Self {
         let driver = course.run.as_ref().map(|run| run.driver.clone());
         let driver = driver.unwrap_or_else(|| DriverName::new("none").expect("a word is a name"));
-        let config = TaskConfig {
-            name: name.clone(),
-            driver,
-            config: toml::Table::new(),
-            config_place: crate::config::Place { line: 1, column: 1 },
-            environment: BTreeMap::new(),
-            user: String::new(),
-            restart: TaskRestart::None,
-            start: false,
-            stop_grace: Duration::from_secs(5),
-        };
+        let config =
+            TaskConfig { restart: TaskRestart::None, start: false, ..TaskConfig::new(name.clone(), driver) };
         course.wanted = Some(Wanted::Stopped);
         Self::new(Arc::new(config), false, course, log, moment)
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use callboard_actors::driver::client::{
     DriverClient, DriverError, ServingProcess, StartOutcome, TaskExit, TaskHandle, TaskId, TaskState,
 };
-use callboard_actors::driver::{DriverSpec, TaskKey};
+use callboard_actors::driver::{DriverCapabilities, DriverSpec, TaskKey};
 use callboard_actors::drivers::{
-    AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, GiveUpDriver, RegisterTaskHandler, RemoveDriver,
-    Removed, Wanted,
+    AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
+    RemoveDriver, Removed, Wanted,
 };
 use callboard_actors::eventor::TaskEventSink;
 use callboard_actors::rpc::Code;
@@ -82,6 +82,22 @@ impl HostRunners {
                 }
                 Err(error) => Err(Trouble::passing(error.to_string())),
             }
+        }
+    }
+
+    /// What a driver can do, as it has told.
+    fn capabilities(
+        &self,
+        driver: &DriverName,
+    ) -> impl Future<Output = Result<Arc<DriverCapabilities>, Trouble>> + use<> {
+        let name = driver.clone();
+        let asked = self.drivers.ask(ListDrivers);
+        async move {
+            let reports = asked.await.map_err(|error| Trouble::passing(error.to_string()))?;
+            let report = reports.into_iter().find(|report| report.name == name);
+            report
+                .and_then(|report| report.capabilities)
+                .ok_or_else(|| Trouble::passing(format!("driver {name} has not told yet what it can do")))
         }
     }
 
@@ -174,26 +190,33 @@ impl Runners for HostRunners {
 
     fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started> {
         let client = self.client(&run.driver, Wanted::Healthy);
+        let capabilities = self.capabilities(&run.driver);
         let preparer = Rc::clone(&self.preparer);
         let starts = Rc::clone(&self.starts);
         Box::pin(async move {
             let prepared = async {
                 let client = client.await?;
-                let task = preparer.prepare(&client, &run, &config).await?;
+                let capabilities = capabilities.await?;
+                let task = preparer.prepare(&client, &capabilities, &run, &config).await?;
                 Ok((client, task))
             };
-            match prepared.await {
+            let started = match prepared.await {
                 Ok((client, task)) => {
                     starts.borrow_mut().insert(run.id.clone(), Asked::Unanswered(client.process()));
                     // A start that is given up goes on, and nobody would hear what came of it.
                     let started = started(client.start_task(&task, ENDLESS).await);
                     if !matches!(started, Started::Unclear(_)) {
-                        starts.borrow_mut().insert(run.id, Asked::Answered);
+                        starts.borrow_mut().insert(run.id.clone(), Asked::Answered);
                     }
                     started
                 }
                 Err(trouble) => Started::NotAsked(trouble),
+            };
+            // Of any other start something may be left, until its driver has forgotten it.
+            if matches!(started, Started::NotAsked(_) | Started::Fatal(_)) {
+                preparer.release(&run);
             }
+            started
         })
     }
 
@@ -242,12 +265,13 @@ impl Runners for HostRunners {
 
     fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>> {
         let client = self.reach(&run);
-        let starts = Rc::clone(&self.starts);
+        let (starts, preparer) = (Rc::clone(&self.starts), Rc::clone(&self.preparer));
         Box::pin(async move {
             match client.await?.destroy_task(&run.id, true, SLOW).await {
                 Err(error) if !is_unknown(&error) => Err(refused_for_good(error)),
                 Ok(()) | Err(_) => {
                     starts.borrow_mut().remove(&run.id);
+                    preparer.release(&run);
                     Ok(())
                 }
             }

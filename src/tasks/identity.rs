@@ -17,7 +17,9 @@ use callboard_actors::vocabulary::{AllocationId, Attempt, TaskName, hex};
 use sha2::{Digest, Sha256};
 
 /// What the digest of an allocation id begins with, so that it is no digest of anything else.
-const PURPOSE: &[u8] = b"callboard allocation id\0";
+const ALLOCATION: &[u8] = b"callboard allocation id\0";
+/// The same for the id of the node.
+const NODE: &[u8] = b"callboard node id\0";
 
 /// Gives each task of one host its ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,15 +50,22 @@ impl TaskIdentities {
     /// Never: what may be the name of an allocation may be the name of a task.
     #[must_use]
     pub fn of(&self, name: &AllocationId) -> TaskIdentity {
-        let allocation = AllocationId::new(self.uuid(name.as_str())).expect("a UUID is a good name");
+        let allocation =
+            AllocationId::new(self.uuid(ALLOCATION, name.as_str())).expect("a UUID is a good name");
         let task = TaskName::new(name.as_str()).expect("the rules for both kinds of names are the same");
         TaskIdentity { allocation, task }
     }
 
+    /// The id of the node, as tasks are told it: a UUID, the same in every run of the host.
+    #[must_use]
+    pub fn node(&self) -> String {
+        self.uuid(NODE, "")
+    }
+
     /// A UUID of version 8, whose bits are our own, of the variant of RFC 9562.
-    fn uuid(&self, name: &str) -> String {
+    fn uuid(&self, purpose: &[u8], name: &str) -> String {
         let mut hasher = Sha256::new();
-        hasher.update(PURPOSE);
+        hasher.update(purpose);
         hasher.update(self.owner.as_bytes());
         hasher.update([0]);
         hasher.update(name.as_bytes());
@@ -107,6 +116,7 @@ mod tests {
         assert_eq!(web.task.as_str(), "web");
         assert_ne!(web.allocation, two.of(&name("web")).allocation);
         assert_ne!(web.allocation, one.of(&name("job")).allocation);
+        assert_ne!(one.node(), two.node());
         // The border between the mark and the name counts.
         let moved = TaskIdentities::of_owner("0aw").of(&name("eb"));
         assert_ne!(web.allocation, moved.allocation);

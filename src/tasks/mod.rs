@@ -44,6 +44,7 @@ mod starting;
 mod stopping;
 
 mod calls;
+mod cores;
 mod identity;
 mod kept;
 mod log;
@@ -54,6 +55,7 @@ mod store;
 
 mod actor;
 mod host;
+mod node;
 mod plugins;
 mod prepare;
 
@@ -68,11 +70,13 @@ pub use behaviour::{TasksAnswer, TasksAsk};
 pub use calls::{
     Found, RunKey, Started, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer, Trouble,
 };
+pub use cores::{CoreLedger, NoCores};
 pub use host::HostRunners;
 pub use identity::{TaskIdentities, TaskIdentity};
 pub use kept::KeptDriver;
 pub use log::EventLog;
 pub use messages::*;
+pub use node::{node_facts, task_node, topology};
 pub use plugins::{Plugins, catalog_options, drivers_options};
 pub use prepare::Preparer;
 pub use state::{Course, Run, RunState, Tasks, TasksOptions, Wanted};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use callboard_actors::catalog::{
     Allowed, Catalog, CatalogOptions, ConfigSource, NOMAD_API_VERSION, PluginEntry, ResolveFile,
 };
-use callboard_actors::driver::DriverSpec;
+use callboard_actors::driver::{DriverSpec, NodeFacts};
 use callboard_actors::drivers::DriversOptions;
 use callboard_actors::goplugin::HandshakeTerms;
 use callboard_actors::process::{Executable, Lifetime, ProcessSpec};
@@ -31,16 +31,17 @@ pub struct Plugins {
     asked: RefCell<BTreeSet<DriverName>>,
     directory: PathBuf,
     program: PathBuf,
+    node: NodeFacts,
 }
 
 impl Plugins {
     /// Of the drivers of this configuration. What lies in the plugin directory is asked of the catalog; `program` is our own,
-    /// which is a plugin too, and what such a plugin keeps goes below the data directory.
+    /// which is a plugin too, and what such a plugin keeps goes below the data directory. Each is told these facts of the node.
     #[must_use]
-    pub fn new(config: &Config, catalog: Address<Catalog>, program: PathBuf) -> Self {
+    pub fn new(config: &Config, catalog: Address<Catalog>, program: PathBuf, node: NodeFacts) -> Self {
         let drivers = config.drivers.iter().map(|driver| (driver.name.clone(), driver.clone())).collect();
         let (policy, directory) = (config.plugins.clone(), config.data_dir.join("drivers"));
-        Self { drivers, policy, catalog, asked: RefCell::default(), directory, program }
+        Self { drivers, policy, catalog, asked: RefCell::default(), directory, program, node }
     }
 
     /// How a driver is to be run.
@@ -59,7 +60,7 @@ impl Plugins {
             }
             DriverProgram::Plugin(file) => self.of_catalog(driver, file).await?,
         };
-        Ok(DriverSpec { stop_grace: driver.stop_grace, ..spec })
+        Ok(DriverSpec { stop_grace: driver.stop_grace, node: self.node.clone(), ..spec })
     }
 
     /// How a driver that the configuration has no more is to be run, so that its tasks can be stopped. That it was configured
@@ -90,7 +91,8 @@ impl Plugins {
         }
         let not_launched = kept.had_more.then(|| NOT_THE_SAME.to_owned());
         let spec = DriverSpec::new(name.clone(), self.process(name, kept));
-        Ok(DriverSpec { api_version, not_launched, stop_grace: kept.stop_grace, ..spec })
+        let node = self.node.clone();
+        Ok(DriverSpec { api_version, not_launched, stop_grace: kept.stop_grace, node, ..spec })
     }
 
     fn process(&self, name: &DriverName, kept: &KeptDriver) -> ProcessSpec {

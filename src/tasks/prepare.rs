@@ -1,37 +1,59 @@
 //! What is done for a task before its driver is told to start it.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use callboard_actors::driver::client::{DriverClient, TaskConfig as DriverTask};
-use callboard_actors::hclspec::{Config, Schema};
+use callboard_actors::driver::DriverCapabilities;
+use callboard_actors::driver::client::{DriverClient, TaskConfig as DriverTask, TaskOrigin};
+use callboard_actors::hclspec::{Config as PluginConfig, Schema};
+use callboard_actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, TaskNode, inherited};
 
 use super::calls::{RunKey, Trouble};
+use super::cores::CoreLedger;
 use super::host::QUICK;
 use super::identity::TaskIdentities;
-use crate::config::TaskConfig;
+use crate::config::{Config, TaskConfig};
 
 /// Prepares the tasks of one host.
 #[derive(Debug)]
 pub struct Preparer {
     data_dir: PathBuf,
+    alloc_dir: PathBuf,
     identities: TaskIdentities,
+    node: TaskNode,
+    cores: CoreLedger,
+    /// The variables of the host that tasks have.
+    host_environment: BTreeMap<String, String>,
 }
 
 impl Preparer {
-    /// Will keep what belongs to tasks below this directory.
+    /// Of the tasks of this configuration, on this node. Cores that tasks have for themselves are noted in `cores`.
     #[must_use]
-    pub fn new(data_dir: &Path, identities: TaskIdentities) -> Self {
-        Self { data_dir: data_dir.to_owned(), identities }
+    pub fn new(config: &Config, identities: TaskIdentities, node: TaskNode, cores: CoreLedger) -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let variables = std::env::vars_os().filter_map(text);
+        Self {
+            data_dir: config.data_dir.clone(),
+            alloc_dir: config.host.alloc_dir.clone().unwrap_or_else(|| config.data_dir.join("alloc")),
+            identities,
+            node,
+            cores,
+            host_environment: inherited(&config.host.task_env_inherit, variables),
+        }
     }
 
-    /// Makes a task's directories, and checks what its configuration says against the driver's own schema.
+    /// Makes a task's directories, checks what its configuration says against the driver's own schema, and fills in what
+    /// drivers need besides (TH001).
     ///
     /// # Errors
-    /// Says what cannot be made, or what does not fit. The driver has not been told of the run.
+    /// Says what cannot be made, what does not fit, or what there is not enough of. The driver has not been told of the run.
     pub async fn prepare(
         &self,
         client: &DriverClient,
+        capabilities: &DriverCapabilities,
         run: &RunKey,
         config: &TaskConfig,
     ) -> Result<DriverTask, Trouble> {
@@ -41,26 +63,75 @@ impl Preparer {
         let driver_config = encode(&schema, &config.config).map_err(|error| {
             Trouble::lasting(format!("its `config` (line {place}) does not fit: {error}"))
         })?;
-        let identity = self.identities.of(&run.name);
-        let allocation_dir = self.data_dir.join("alloc").join(identity.allocation.as_str());
+        let ask = self.ask(config)?;
+        let task = self.task(run, config, driver_config);
         let logs = self.data_dir.join("logs");
-        for directory in [&allocation_dir, &logs] {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.map_err(|error| Trouble::passing(format!("cannot make {}: {error}", directory.display())))?;
+        for directory in [&task.allocation_dir, &logs] {
+            make(directory)?;
         }
-        Ok(DriverTask {
-            environment: config.environment.clone(),
-            user: config.user.clone(),
-            allocation_dir,
+        let task = DriverTask {
             stdout_path: logs.join(format!("{}.stdout.log", run.name)),
             stderr_path: logs.join(format!("{}.stderr.log", run.name)),
-            ..DriverTask::new(run.id.clone(), identity.allocation, identity.task, driver_config)
-        })
+            ..task
+        };
+        TaskConfigBuilder::new(task, &self.node, capabilities)
+            .resources(ask)
+            .host_environment(self.host_environment.clone())
+            .meta(config.meta.clone())
+            .build()
+            .map_err(|error| Trouble::lasting(error.to_string()))
     }
+
+    /// Nothing of the task runs any more: what it had for itself is free.
+    pub fn release(&self, run: &RunKey) {
+        self.cores.release(&run.name);
+    }
+
+    /// What the configuration says of the task itself.
+    fn task(&self, run: &RunKey, config: &TaskConfig, driver_config: Vec<u8>) -> DriverTask {
+        let identity = self.identities.of(&run.name);
+        let origin = TaskOrigin {
+            job_id: config.job.clone(),
+            task_group_name: config.group.clone(),
+            namespace: config.namespace.clone(),
+            ..TaskOrigin::default()
+        };
+        DriverTask {
+            environment: config.environment.clone(),
+            user: config.user.clone(),
+            allocation_dir: self.alloc_dir.join(identity.allocation.as_str()),
+            mounts: config.mounts.clone(),
+            devices: config.devices.clone(),
+            network: config.network.clone(),
+            dns: config.dns.clone(),
+            origin,
+            ..DriverTask::new(run.id.clone(), identity.allocation, identity.task, driver_config)
+        }
+    }
+
+    /// What it asks for of the machine; cores are chosen now.
+    fn ask(&self, config: &TaskConfig) -> Result<ResourceAsk, Trouble> {
+        let asked = &config.resources;
+        let cpu = match usize::try_from(asked.cores).unwrap_or(usize::MAX) {
+            0 => CpuAsk::Mhz(asked.cpu_mhz.into()),
+            count => {
+                CpuAsk::Cores(self.cores.take(&config.name, count, &self.node.topology).map_err(|error| {
+                    let is_transient = error.is_transient();
+                    Trouble { is_transient, ..Trouble::passing(error.to_string()) }
+                })?)
+            }
+        };
+        Ok(ResourceAsk { cpu, memory_mib: asked.memory_mib, memory_max: asked.memory_max })
+    }
+}
+
+fn make(directory: &Path) -> Result<(), Trouble> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| Trouble::passing(format!("cannot make {}: {error}", directory.display())))
 }
 
 fn encode(schema: &callboard_proto::hclspec::Spec, table: &toml::Table) -> Result<Vec<u8>, String> {
     let schema = Schema::from_wire(schema).map_err(|error| error.to_string())?;
-    let config = Config::from_toml(table).map_err(|error| error.to_string())?;
+    let config = PluginConfig::from_toml(table).map_err(|error| error.to_string())?;
     Ok(schema.decode(&config).map_err(|error| error.to_string())?.to_msgpack())
 }

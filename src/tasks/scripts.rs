@@ -22,7 +22,7 @@ use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::messages::*;
 use super::state::*;
-use crate::config::{DriverProgram, Place, RestartPolicy, TaskConfig, TaskRestart};
+use crate::config::{DriverProgram, RestartPolicy, TaskConfig, TaskRestart};
 use crate::stage::{Surroundings, begun, play_all};
 
 #[test]
@@ -361,15 +361,9 @@ impl Stage {
         let driver = DriverName::new(keys.get("driver").map_or("exec", String::as_str))?;
         options.drivers.insert(driver.clone(), kept(!is("survives", "no")));
         options.tasks.push(Arc::new(TaskConfig {
-            name,
-            driver,
-            config: toml::Table::new(),
-            config_place: Place { line: 1, column: 1 },
-            environment: BTreeMap::new(),
-            user: String::new(),
             restart: if is("restart", "none") { TaskRestart::None } else { TaskRestart::OnFailure },
             start: !is("start", "no"),
-            stop_grace: Duration::from_secs(5),
+            ..TaskConfig::new(name, driver)
         }));
         Ok(())
     }

@@ -1,18 +1,21 @@
 //! Where tasks are kept: in the database of the host.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use actix::Recipient;
 use callboard_actors::persister::{Operation, Owner, Settled};
 use callboard_actors::shell::{Database, Ledger, Store, Ticket, Written};
+use callboard_actors::topology::CpuList;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 use futures_util::future::LocalBoxFuture;
 
 use super::calls::{TasksChange, TasksImage};
+use super::cores::CoreLedger;
 use super::kept::KeptRow;
 use super::row::{CourseRow, LogRow};
-use super::state::Tasks;
+use super::state::{Course, RunState, Tasks};
 
 /// Whose writes these are.
 const OWNER: Owner = Owner("tasks");
@@ -23,13 +26,15 @@ pub struct TasksStore {
     ledger: Ledger,
     /// Whether this run of the host has read them yet.
     is_read: Rc<Cell<bool>>,
+    /// Where the cores of tasks that run are noted when they are read.
+    cores: CoreLedger,
 }
 
 impl TasksStore {
-    /// Will keep them in this database.
+    /// Will keep them in this database, and note in `cores` which cores those have that run already.
     #[must_use]
-    pub fn new(database: &Database) -> Self {
-        Self { ledger: database.ledger(OWNER), is_read: Rc::default() }
+    pub fn new(database: &Database, cores: CoreLedger) -> Self {
+        Self { ledger: database.ledger(OWNER), is_read: Rc::default(), cores }
     }
 }
 
@@ -74,6 +79,7 @@ impl Store<Tasks> for TasksStore {
 
     fn load(&mut self) -> LocalBoxFuture<'static, Result<TasksImage, String>> {
         let (ledger, is_read) = (self.ledger.clone(), Rc::clone(&self.is_read));
+        let cores = self.cores.clone();
         Box::pin(async move {
             ledger.reopen().await?;
             let courses = ledger.rows::<CourseRow>().await?;
@@ -82,12 +88,25 @@ impl Store<Tasks> for TasksStore {
             let driver = |(key, row): (Vec<u8>, KeptRow)| Ok((driver_name(&key)?, row.0));
             let course = |(key, row): (Vec<u8>, CourseRow)| Ok((name(&key)?, row.0));
             let log = |(key, row): (Vec<u8>, LogRow)| Ok((name(&key)?, row.0));
+            let courses = courses.into_iter().map(course).collect::<Result<_, String>>()?;
+            hold_cores(&courses, &cores);
             Ok(TasksImage {
-                courses: courses.into_iter().map(course).collect::<Result<_, String>>()?,
+                courses,
                 logs: logs.into_iter().map(log).collect::<Result<_, String>>()?,
                 drivers: drivers.into_iter().map(driver).collect::<Result<_, String>>()?,
                 is_of_earlier_run: !is_read.replace(true),
             })
         })
+    }
+}
+
+/// Notes the cores of the tasks that run, before another one is given any.
+fn hold_cores(courses: &BTreeMap<AllocationId, Course>, cores: &CoreLedger) {
+    for (name, course) in courses {
+        if let Some(RunState::Started(handle)) = course.run.as_ref().map(|run| &run.state)
+            && let Ok(list) = CpuList::parse(handle.cores())
+        {
+            cores.hold(name, list);
+        }
     }
 }

@@ -256,6 +256,12 @@ impl Topology {
         self.0.cores.iter().find(|core| u32::from(core.id) == id).map(Core::mhz)
     }
 
+    /// The memory node that a core belongs to.
+    #[must_use]
+    pub fn core_node(&self, id: u32) -> Option<u8> {
+        self.0.cores.iter().find(|core| u32::from(core.id) == id).map(|core| core.node)
+    }
+
     /// Whether the speed of a core that may be used is a guess, so that shares in MHz say little of this machine (TH011).
     #[must_use]
     pub fn is_guessed(&self) -> bool {

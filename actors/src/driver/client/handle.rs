@@ -9,6 +9,32 @@ use prost::Message;
 /// Largest handle that is read back, in bytes.
 pub const HANDLE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// The variables that a host fills in for every task (T080), and those that come from the host itself (T083): no secrets, and the
+/// same whenever they are asked for.
+const KEPT_VARIABLES: [&str; 21] = [
+    "NOMAD_ALLOC_DIR",
+    "NOMAD_TASK_DIR",
+    "NOMAD_SECRETS_DIR",
+    "NOMAD_ALLOC_ID",
+    "NOMAD_SHORT_ALLOC_ID",
+    "NOMAD_ALLOC_NAME",
+    "NOMAD_ALLOC_INDEX",
+    "NOMAD_GROUP_NAME",
+    "NOMAD_TASK_NAME",
+    "NOMAD_JOB_ID",
+    "NOMAD_JOB_NAME",
+    "NOMAD_DC",
+    "NOMAD_REGION",
+    "NOMAD_NAMESPACE",
+    "NOMAD_CPU_LIMIT",
+    "NOMAD_CPU_CORES",
+    "NOMAD_MEMORY_LIMIT",
+    "NOMAD_MEMORY_MAX_LIMIT",
+    "PATH",
+    "LANG",
+    "TZ",
+];
+
 /// What a driver finds its task again by after a restart of either side (D107). The host stores it before it does anything
 /// else about the task, and gives it back unchanged with `RecoverTask`.
 #[derive(Clone, PartialEq)]
@@ -53,25 +79,33 @@ impl TaskHandle {
         self.as_wire().encode_to_vec()
     }
 
-    /// The same without the environment of its task, which may hold secrets: for a store that may hold none (P6). What the
-    /// driver keeps in its own part of the handle stays.
+    /// The same without the environment of its task, which may hold secrets: for a store that may hold none (P6). What every
+    /// task is told of itself stays (T080), and so does what the driver keeps in its own part of the handle.
     #[must_use]
     pub fn without_environment(mut self) -> Self {
         if let Some(config) = &mut self.wire.config {
-            config.env.clear();
+            config.env.retain(|name, _| KEPT_VARIABLES.contains(&name.as_str()));
             config.device_env.clear();
         }
         self
     }
 
-    /// The same with this environment of its task: what [`without_environment`](Self::without_environment) took out, as far as
+    /// The same with this environment of its task besides: what [`without_environment`](Self::without_environment) took out, as far as
     /// the host knows it.
     #[must_use]
     pub fn with_environment(mut self, environment: &BTreeMap<String, String>) -> Self {
         if let Some(config) = &mut self.wire.config {
-            config.env = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            config.env.extend(environment.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
         self
+    }
+
+    /// The cores that its task has for itself, as the kernel writes a list; empty if it has none.
+    #[must_use]
+    pub fn cores(&self) -> &str {
+        let resources = self.wire.config.as_ref().and_then(|config| config.resources.as_ref());
+        let linux = resources.and_then(|resources| resources.linux_resources.as_ref());
+        linux.map_or("", |linux| &linux.cpuset_cpus)
     }
 
     /// The id of the task that it is of.
@@ -117,6 +151,18 @@ mod tests {
         assert!(matches!(TaskHandle::from_bytes(&long), Err(MalformedHandle::TooLong { .. })));
         let longest = &long[1..];
         assert!(matches!(TaskHandle::from_bytes(longest), Err(MalformedHandle::Unreadable { .. })));
+    }
+
+    #[test]
+    fn a_handle_comes_back_with_what_every_task_is_told_and_with_what_its_host_knows_th042_p6() {
+        let pairs = [("NOMAD_TASK_DIR", "/t"), ("TOKEN", "canary-7"), ("NOMAD_TOKEN", "canary-8")];
+        let env = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let config = wire::TaskConfig { id: "a/t".to_owned(), env, ..Default::default() };
+        let whole = wire::TaskHandle { config: Some(config), ..Default::default() };
+        let stored = TaskHandle::from_wire(whole.clone()).unwrap().without_environment();
+        assert!(!String::from_utf8_lossy(&stored.to_bytes()).contains("canary"));
+        let known = pairs[1..].iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        assert_eq!(stored.with_environment(&known.collect()).as_wire(), &whole);
     }
 
     #[test]

@@ -1,0 +1,126 @@
+//! Puts a task's configuration together.
+
+use std::collections::BTreeMap;
+
+use super::ask::ResourceAsk;
+use super::capabilities::{self, log_way};
+use super::environment::{self, Sources};
+use super::error::TaskConfigError;
+use super::node::TaskNode;
+use super::resources;
+use crate::driver::DriverCapabilities;
+use crate::driver::client::TaskConfig;
+
+/// Fills in what is left out of a task, and checks all of it (TH001 to TH003). What stands in the task already is kept.
+#[derive(Debug, Clone)]
+pub struct TaskConfigBuilder<'n> {
+    task: TaskConfig,
+    node: &'n TaskNode,
+    capabilities: &'n DriverCapabilities,
+    ask: ResourceAsk,
+    host_environment: BTreeMap<String, String>,
+    meta: BTreeMap<String, String>,
+    collects_output: bool,
+}
+
+impl<'n> TaskConfigBuilder<'n> {
+    /// Of a task as far as the host has filled it, on this node, for a driver with these capabilities.
+    #[must_use]
+    pub fn new(task: TaskConfig, node: &'n TaskNode, capabilities: &'n DriverCapabilities) -> Self {
+        Self {
+            task,
+            node,
+            capabilities,
+            ask: ResourceAsk::default(),
+            host_environment: BTreeMap::new(),
+            meta: BTreeMap::new(),
+            collects_output: true,
+        }
+    }
+
+    /// What the task asks for of the machine, for whatever the host has left empty of its resources. By default 100 MHz and
+    /// 300 MiB.
+    #[must_use]
+    pub fn resources(mut self, ask: ResourceAsk) -> Self {
+        self.ask = ask;
+        self
+    }
+
+    /// Variables of the host that the task has below all others, as [`inherited`](super::inherited) picks them; not in an
+    /// image. None by default.
+    #[must_use]
+    pub fn host_environment(mut self, variables: BTreeMap<String, String>) -> Self {
+        self.host_environment = variables;
+        self
+    }
+
+    /// What the task is told as `NOMAD_META_` and a name (T081). None by default.
+    #[must_use]
+    pub fn meta(mut self, meta: BTreeMap<String, String>) -> Self {
+        self.meta = meta;
+        self
+    }
+
+    /// Nobody collects the task's output: where the host gives no paths for it, it goes to `/dev/null`, if its driver takes
+    /// that (T061, T065).
+    #[must_use]
+    pub const fn without_output(mut self) -> Self {
+        self.collects_output = false;
+        self
+    }
+
+    /// The task for its driver.
+    ///
+    /// # Errors
+    /// [`TaskConfigError`] says what contradicts what, or what there is not enough of, and what to do. The driver has not been
+    /// asked then.
+    pub fn build(self) -> Result<TaskConfig, TaskConfigError> {
+        let Self { mut task, node, capabilities, ask, host_environment, meta, collects_output } = self;
+        check_names(&task)?;
+        fill_origin(&mut task, node);
+        capabilities::fill_output(&mut task, log_way(capabilities, collects_output))?;
+        capabilities::check(&task, capabilities)?;
+        let resources = resources::fill(&task, &ask, node)?;
+        let isolation = capabilities.fs_isolation;
+        let sources = Sources { node, isolation, host: &host_environment, meta: &meta };
+        task.environment = environment::fill(&task, &resources, &sources);
+        task.resources = Some(resources);
+        Ok(task)
+    }
+}
+
+/// Drivers cut the id at its slashes, and take names of directories as those of the allocation and the task (T043, T070, T109).
+fn check_names(task: &TaskConfig) -> Result<(), TaskConfigError> {
+    let (allocation, name) = (&task.allocation, &task.name);
+    let own = task.id.as_str().strip_prefix(&format!("{allocation}/{name}/"));
+    if own.is_none_or(|own| own.is_empty() || own.contains('/')) {
+        return Err(TaskConfigError::TaskId {
+            id: task.id.to_string(),
+            allocation: allocation.clone(),
+            task: name.clone(),
+        });
+    }
+    let path = &task.allocation_dir;
+    if path.is_absolute() && path.file_name().is_some_and(|last| last == allocation.as_str()) {
+        return Ok(());
+    }
+    let (path, allocation) = (path.clone(), allocation.clone());
+    Err(TaskConfigError::AllocationDirectory { path, allocation })
+}
+
+/// What it belongs to: itself, where the host says nothing else.
+fn fill_origin(task: &mut TaskConfig, node: &TaskNode) {
+    let origin = &mut task.origin;
+    let fill = |field: &mut String, value: &str| {
+        if field.is_empty() {
+            value.clone_into(field);
+        }
+    };
+    fill(&mut origin.job_id, task.name.as_str());
+    let job = origin.job_id.clone();
+    fill(&mut origin.job_name, &job);
+    fill(&mut origin.task_group_name, task.name.as_str());
+    fill(&mut origin.namespace, "default");
+    fill(&mut origin.node_name, &node.name);
+    fill(&mut origin.node_id, &node.id);
+}

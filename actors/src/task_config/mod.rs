@@ -1,0 +1,69 @@
+//! Fills in what a host leaves out of a task, so that drivers of others can start it, and refuses what contradicts itself.
+//!
+//! ```text
+//!  TaskConfig, as far as the host ──┐
+//!    fills it                        │ TaskConfigBuilder ──► TaskConfig that every driver takes (TH001)
+//!  ResourceAsk: MHz, cores, memory ─┤   fills what is empty, overrules nothing,
+//!  TaskNode: machine and node ──────┤   refuses contradictions and what there is not (TH002)
+//!  DriverCapabilities ──────────────┘   follows what the driver can do (TH003)
+//! ```
+//!
+//! Drivers fall over what is absent without a word in their protocol about it: either half of the resources (T090, T091), the
+//! three directories in the environment (T080), the task's name as the name of a directory (T043). This is optional: a host that
+//! fills a [`TaskConfig`](crate::driver::client::TaskConfig) itself may go on doing so. Everything here is a plain function; nothing
+//! is made on disk.
+//!
+//! ```
+//! use callboard_actors::driver::client::{TaskConfig, TaskId};
+//! use callboard_actors::driver::{DriverCapabilities, FsIsolation, MountSupport, NetworkMode};
+//! use callboard_actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, TaskNode};
+//! use callboard_actors::vocabulary::{AllocationId, TaskName};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let allocation = AllocationId::new("5e0c0ad9-6a4e-4f3a-9d27-7e0b1c6f1f10")?;
+//! let name = TaskName::new("web")?;
+//! let id = TaskId::new(format!("{allocation}/{name}/1a2b3c4d"))?;
+//! let task = TaskConfig {
+//!     allocation_dir: format!("/var/lib/agent/alloc/{allocation}").into(),
+//!     stdout_path: format!("/var/lib/agent/alloc/{allocation}/alloc/logs/.web.stdout.fifo").into(),
+//!     stderr_path: format!("/var/lib/agent/alloc/{allocation}/alloc/logs/.web.stderr.fifo").into(),
+//!     ..TaskConfig::new(id, allocation, name, vec![0x80])
+//! };
+//! // As `DriverClient::capabilities` tells them.
+//! let capabilities = DriverCapabilities {
+//!     send_signals: true,
+//!     exec: true,
+//!     fs_isolation: FsIsolation::None,
+//!     network_modes: vec![NetworkMode::Host],
+//!     must_create_network: false,
+//!     mounts: MountSupport::None,
+//!     disable_log_collection: false,
+//!     dynamic_workload_users: false,
+//! };
+//! let task = TaskConfigBuilder::new(task, &TaskNode::of_this_machine(), &capabilities)
+//!     .resources(ResourceAsk { cpu: CpuAsk::Mhz(50), memory_mib: 64, ..ResourceAsk::default() })
+//!     .build()?;
+//! let resources = task.resources.as_ref().and_then(|resources| resources.linux.as_ref());
+//! assert_eq!(resources.map(|linux| linux.memory_limit_bytes), Some(64 << 20));
+//! assert!(task.environment["NOMAD_TASK_DIR"].ends_with("/web/local"));
+//! # Ok(())
+//! # }
+//! ```
+
+mod ask;
+mod builder;
+mod capabilities;
+mod environment;
+mod error;
+mod node;
+mod resources;
+
+#[cfg(test)]
+mod tests;
+
+pub use ask::{CpuAsk, DEFAULT_CPU_MHZ, DEFAULT_MEMORY_MIB, MemoryMax, ResourceAsk};
+pub use builder::TaskConfigBuilder;
+pub use capabilities::{LogWay, log_way};
+pub use environment::{HOST_VARIABLES, inherited, is_never_inherited};
+pub use error::TaskConfigError;
+pub use node::TaskNode;
