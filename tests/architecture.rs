@@ -370,6 +370,7 @@ const PURE: &[&str] = &[
     "actors/src/supervisor/tree.rs",
     "src/exec/record.rs",
     "src/exec/signals.rs",
+    "src/plugin/authority.rs",
     "src/plugin/line.rs",
     "src/plugin/events/journal.rs",
     "src/plugin/events/position.rs",

@@ -10,7 +10,6 @@ use callboard_proto::csi::v1::node_server::NodeServer;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
@@ -18,6 +17,7 @@ use super::arguments::HostpathArgs;
 use super::error::HostpathError;
 use super::faults::Faults;
 use super::socket::Socket;
+use crate::plugin::accepted;
 
 /// How long calls in flight may take to end once the plugin was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(1);
@@ -88,7 +88,7 @@ async fn serve_until(
         // Nobody listens any longer only when serving has ended already.
         let _ = stopping.send(());
     };
-    let serving = services.serve_with_incoming_shutdown(UnixListenerStream::new(listener), told_to_stop);
+    let serving = services.serve_with_incoming_shutdown(accepted(listener), told_to_stop);
     let grace_is_over = async {
         if stops.await.is_err() {
             std::future::pending::<()>().await;

@@ -30,6 +30,8 @@ mod events;
 mod refusal;
 pub mod schema;
 
+mod accepted;
+mod authority;
 mod serve;
 mod services;
 
@@ -61,4 +63,5 @@ pub use refusal::{Refusal, RefusalKind};
 pub use serve::{run, serve};
 pub use socket::SocketError;
 
+pub(crate) use accepted::accepted;
 pub(crate) use serve::{Conduct, Listening, print};

@@ -11,11 +11,11 @@ use callboard_proto::goplugin::grpc_controller_server::GrpcControllerServer;
 use callboard_proto::goplugin::grpc_stdio_server::GrpcStdioServer;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 use tonic_health::ServingStatus;
 
+use super::accepted::accepted;
 use super::driver::Driver;
 use super::environment::{Cookie, Environment};
 use super::error::ServeError;
@@ -178,8 +178,7 @@ async fn serve_until(
     stopping: &Stopping,
 ) -> Result<(), ServeError> {
     let told = stopping.clone();
-    let incoming = UnixListenerStream::new(listener);
-    let serving = services.serve_with_incoming_shutdown(incoming, async move { told.told().await });
+    let serving = services.serve_with_incoming_shutdown(accepted(listener), async move { told.told().await });
     let grace_is_over = async {
         stopping.told().await;
         tokio::time::sleep(STOP_GRACE).await;
