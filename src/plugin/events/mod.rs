@@ -14,7 +14,9 @@
 //!
 //! The words of this are [`callboard_actors::driver`]'s, whose eventor is the other end.
 //!
-//! - A host that sends no position hears what is announced from now on, as it would of any other plugin.
+//! - A host that sends no position, as any host but ours, hears what no such host has heard yet: what was announced since the
+//!   plugin began, and after a stream that broke off what was announced meanwhile. So an agent that is started again misses
+//!   nothing of a plugin that it joins (T173). As before, what was on its way when a stream broke off is lost.
 //! - A host whose position is of another stream hears all that the journal holds: it has had none of it.
 //! - A follower holds no queue: it reads the journal at its own pace. One that falls behind by more than the journal holds
 //!   sees so in the numbers, which then leap.
@@ -29,7 +31,7 @@ mod file;
 mod position;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 use std::{io, mem};
 
@@ -54,6 +56,8 @@ pub struct Events(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     book: Mutex<Book>,
+    /// The number of the last event that a host without positions was given.
+    given: Mutex<u64>,
     /// The number of the last event; wakes followers.
     last: watch::Sender<u64>,
 }
@@ -84,8 +88,12 @@ impl Events {
     }
 
     fn of(book: Book) -> Self {
-        let last = watch::Sender::new(book.journal.last());
-        Self(Arc::new(Shared { book: Mutex::new(book), last }))
+        let given = book.journal.last();
+        Self(Arc::new(Shared {
+            book: Mutex::new(book),
+            given: Mutex::new(given),
+            last: watch::Sender::new(given),
+        }))
     }
 
     /// Says what happened to a task, as it was given to be started, to every follower, and keeps it.
@@ -132,9 +140,13 @@ impl Events {
     /// What was announced from somewhere on, and then what is announced.
     pub fn follow(&self, from: &EventsFrom) -> impl Stream<Item = DriverTaskEvent> + Send + use<> {
         let shared = self.0.clone();
-        let cursor = shared.book.lock().unwrap_or_else(PoisonError::into_inner).journal.cursor(from);
-        let follower =
-            Follower { last: shared.last.subscribe(), shared, cursor, batch: Vec::new().into_iter() };
+        let is_unplaced = *from == EventsFrom::Now;
+        let cursor = match is_unplaced {
+            true => *shared.given(),
+            false => shared.book.lock().unwrap_or_else(PoisonError::into_inner).journal.cursor(from),
+        };
+        let last = shared.last.subscribe();
+        let follower = Follower { last, shared, cursor, batch: Vec::new().into_iter(), is_unplaced };
         unfold(follower, |mut follower| async move {
             let event = follower.next().await?;
             Some((event, follower))
@@ -143,6 +155,10 @@ impl Events {
 }
 
 impl Shared {
+    fn given(&self) -> MutexGuard<'_, u64> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes the next events behind a cursor, and moves it.
     fn read(&self, cursor: &mut u64) -> Vec<DriverTaskEvent> {
         let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
@@ -176,12 +192,20 @@ struct Follower {
     last: watch::Receiver<u64>,
     cursor: u64,
     batch: std::vec::IntoIter<DriverTaskEvent>,
+    /// Whether its host sends no positions, so that it is remembered here what such a host was given.
+    is_unplaced: bool,
 }
 
 impl Follower {
     async fn next(&mut self) -> Option<DriverTaskEvent> {
         loop {
             if let Some(event) = self.batch.next() {
+                if self.is_unplaced
+                    && let Some(position) = position_of(&event)
+                {
+                    let mut given = self.shared.given();
+                    *given = position.sequence.max(*given);
+                }
                 return Some(event);
             }
             self.last.borrow_and_update();
@@ -237,13 +261,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_says_nothing_hears_what_comes() {
+    async fn who_says_nothing_hears_what_nobody_has_heard_who_said_nothing_t173() {
         let events = Events::in_memory(10).expect("randomness");
         events.announce(event("before"));
-        let later = events.clone();
+        {
+            let mut following = std::pin::pin!(events.follow(&EventsFrom::Now));
+            events.announce(event("after"));
+            assert_eq!(following.next().await.expect("it goes on").message, "before");
+            assert_eq!(following.next().await.expect("it goes on").message, "after");
+        }
+        events.announce(event("meanwhile"));
         let mut following = std::pin::pin!(events.follow(&EventsFrom::Now));
-        later.announce(event("after"));
-        assert_eq!(following.next().await.expect("it goes on").message, "after");
+        assert_eq!(following.next().await.expect("it goes on").message, "meanwhile");
+        assert_eq!(heard(&events, &EventsFrom::read(Some("-:0")).expect("well formed"), 3).await.len(), 3);
     }
 
     #[tokio::test]
