@@ -115,7 +115,8 @@ fn exec() -> PluginKey {
 }
 
 fn serving_exec() -> PluginEntry {
-    PluginEntry { arguments: vec!["plugin".to_owned(), "exec".to_owned()], ..PluginEntry::new() }
+    let arguments = ["plugin", "exec", "--name", "exec", "--allow-builtin-name"];
+    PluginEntry { arguments: arguments.map(str::to_owned).to_vec(), ..PluginEntry::new() }
 }
 
 fn refusal<'l>(listing: &'l Listing, file: &str) -> &'l Refusal {

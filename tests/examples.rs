@@ -34,7 +34,8 @@ fn the_example_of_a_host_runs_a_command_in_the_reference_driver() {
     let Some(host) = example("tasks") else { return };
     let task = "command = \"/bin/sh\"\nargs = [\"-c\", \"echo a word; exit 3\"]";
     let driver = env!("CARGO_BIN_EXE_callboard");
-    let output = Command::new(&host).args([task, driver, "plugin", "exec"]).output().unwrap();
+    let output =
+        Command::new(&host).args([task, driver, "plugin", "exec", "--name", "example"]).output().unwrap();
     let said = said(&output);
     assert!(output.status.success(), "{said}");
     for line in ["a word", "event: exited with code 3", "it ended: Exited(3)"] {

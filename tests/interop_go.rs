@@ -69,7 +69,7 @@ fn a_host_on_the_go_packages_runs_tasks_through_our_driver_and_recovers_one_afte
     assert_eq!(
         said,
         [
-            "plugin exec, type driver, api [v0.1.0]",
+            "plugin callboard_exec, type driver, api [v0.1.0]",
             "capabilities: signals true, exec true",
             "healthy",
             "event of task-1: started",

@@ -30,7 +30,7 @@ use support::{LONG, Watch, id, until};
 const NAME: &str = "odd";
 /// What is found at the end of a launch that a second one mends.
 const MENDED: &str =
-    "if [ -e \"$STAGE/odd\" ]; then exec \"$CALLBOARD\" plugin exec; fi; : > \"$STAGE/odd\"; ";
+    "if [ -e \"$STAGE/odd\" ]; then exec \"$CALLBOARD\" plugin exec --name odd; fi; : > \"$STAGE/odd\"; ";
 
 /// A driver that misbehaves by this script at its first launch, and is the reference driver from the second on.
 fn odd_once(stage: &DriverStage, script: &str) -> DriverSpec {
@@ -39,7 +39,7 @@ fn odd_once(stage: &DriverStage, script: &str) -> DriverSpec {
 
 /// A reference driver with these faults at its first launch, and without them from the second on.
 fn faulty_once(stage: &DriverStage, faults: &str) -> DriverSpec {
-    odd_once(stage, &format!("exec \"$CALLBOARD\" plugin exec {faults}"))
+    odd_once(stage, &format!("exec \"$CALLBOARD\" plugin exec --name odd {faults}"))
 }
 
 /// A driver that is given two seconds to come up.

@@ -54,7 +54,7 @@ pub(crate) fn driver(
 
 /// The reference driver.
 pub(crate) fn reference(place: &Path, name_of: &str) -> DriverSpec {
-    driver(place, name_of, CALLBOARD, &["plugin", "exec"])
+    driver(place, name_of, CALLBOARD, &["plugin", "exec", "--name", name_of, "--allow-builtin-name"])
 }
 
 pub(crate) async fn add(drivers: &Address<Drivers>, spec: DriverSpec) {

@@ -7,7 +7,7 @@
 //!   script FILE...                                 plays message scripts
 //!   simulate                                       plays many lives by chance, and checks the laws
 //!   plugin hostpath, plugin exec                   is a plugin
-//!   plugin exec-task                               is beside a task of `plugin exec` (hidden)
+//!   plugin exec-task, plugin exec-enter            are beside a task of `plugin exec`, and on the way into it (hidden)
 //!   bound                                          becomes a process of `run` (hidden)
 //! ```
 //!
@@ -45,7 +45,7 @@ use self::run::RunArgs;
 use self::script::ScriptArgs;
 use self::simulate::SimulateArgs;
 use crate::demo::{self, DemoArgs};
-use crate::exec::{self, ExecArgs};
+use crate::exec::{self, EnterArgs, ExecArgs};
 use crate::hostpath::{self, HostpathArgs};
 use crate::output;
 use crate::plugin::log_to_host;
@@ -125,6 +125,9 @@ enum Plugin {
     /// Run one task and know how it ends; `plugin exec` starts this itself
     #[command(hide = true)]
     ExecTask(ExecTaskArgs),
+    /// Enter a task and become a command; `plugin exec` starts this itself
+    #[command(hide = true)]
+    ExecEnter(EnterArgs),
 }
 
 #[derive(Debug, Args)]
@@ -155,6 +158,10 @@ pub fn main() -> ExitCode {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => told(&error, 1),
             },
+            Plugin::ExecEnter(args) => {
+                let error = exec::enter(&args);
+                told(&error, error.exit_code())
+            }
         },
         Command::Bound(BoundArgs { parent, tag, name, command }) => {
             let error = be_bound(parent, tag.as_deref(), name.as_deref(), &command);

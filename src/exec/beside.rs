@@ -4,38 +4,38 @@
 //! when the call ends, whichever way.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Stdio};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command as Spawning, ExitStatus, Stdio};
 use std::time::Duration;
 
-use callboard_proto::drivers::exec_task_streaming_request::Setup;
-use callboard_proto::drivers::{
-    ExecTaskStreamingIoOperation, ExecTaskStreamingRequest, ExecTaskStreamingResponse, ExitResult,
-};
-use futures_util::StreamExt;
+use callboard_proto::drivers::ExitResult;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, Command};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
-use tokio_stream::wrappers::ReceiverStream;
 
 use super::directory::TaskDirectory;
-use super::record::{EndStatus, TaskOrder};
+use super::enter;
+use super::processes;
+use super::record::EndStatus;
+use super::surroundings::Surroundings;
 use super::task;
-use crate::plugin::{Answers, ExecOutput, Refusal, RefusalKind};
+use super::terminal::Terminal;
+use crate::plugin::{ExecOutput, Refusal, RefusalKind};
 
 /// How much of each output is kept for a call that is answered at once; the rest is read and left out.
 const OUTPUT_BYTES_MAX: usize = 1024 * 1_024;
 /// How much travels in one message of a stream.
-const CHUNK_BYTES: usize = 16 * 1_024;
-/// How many messages may wait for the host.
-const WAITING_MAX: usize = 16;
+pub(super) const CHUNK_BYTES: usize = 16 * 1_024;
 /// How long a command may take if the host names no time.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A command that runs, a group of its own. Dropped, the whole group is killed.
-struct Beside(Child);
+/// A command that runs, a group of its own, or a session of its own if it has a terminal. Dropped, all of that is killed.
+pub(super) struct Beside {
+    pub(super) child: Child,
+    has_terminal: bool,
+}
 
 impl Drop for Beside {
     fn drop(&mut self) {
@@ -46,56 +46,90 @@ impl Drop for Beside {
 impl Beside {
     /// The command's own process, and its group, as long as it is not reaped: nobody else can have the number.
     fn pid(&self) -> Option<Pid> {
-        self.0.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
+        self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
     }
 
-    /// Kills the whole group.
+    /// Kills the whole group, and the whole session if it leads one.
     fn kill(&self) {
-        if let Some(group) = self.pid() {
-            // A group that has ended needs no signal.
-            let _ = kill_process_group(group, Signal::KILL);
+        let Some(group) = self.pid() else { return };
+        // A group that has ended needs no signal.
+        let _ = kill_process_group(group, Signal::KILL);
+        if self.has_terminal {
+            processes::kill_session(group.as_raw_nonzero().get().cast_unsigned());
         }
     }
 
     /// Waits for the end of the command, and ends with it what it has left of its group. It is reaped after that, so that the
     /// number is still its own.
-    async fn end(&mut self) -> io::Result<ExitStatus> {
+    pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(pid) = self.pid() {
             task::until_ended(pidfd_open(pid, PidfdFlags::empty())?).await?;
             self.kill();
         }
-        self.0.wait().await
+        self.child.wait().await
     }
 
-    fn start(order: &TaskOrder, command: &[String], stdin: Stdio) -> Result<Self, Refusal> {
+    /// Starts a command whose input and output are pipes.
+    pub(super) fn at_pipes(around: &Surroundings, command: &[String]) -> Result<Self, Refusal> {
+        Self::piped(around, command, Stdio::piped())
+    }
+
+    fn piped(around: &Surroundings, command: &[String], stdin: Stdio) -> Result<Self, Refusal> {
+        let streams = [stdin, Stdio::piped(), Stdio::piped()];
+        Self::start(around, command, streams, false)
+    }
+
+    /// Starts a command that has a terminal, and gives the other end of that.
+    pub(super) fn at_terminal(
+        around: &Surroundings,
+        command: &[String],
+    ) -> Result<(Self, Terminal), Refusal> {
+        let failed = |error: io::Error| {
+            Refusal::failed(format!("cannot open a terminal for {command:?}: {error}")).recoverable(true)
+        };
+        let (terminal, theirs) = Terminal::open(around.context.user.as_ref()).map_err(failed)?;
+        let copy = |of: &OwnedFd| of.try_clone().map(Stdio::from).map_err(failed);
+        let streams = [copy(&theirs)?, copy(&theirs)?, Stdio::from(theirs)];
+        Ok((Self::start(around, command, streams, true)?, terminal))
+    }
+
+    fn start(
+        around: &Surroundings,
+        command: &[String],
+        [stdin, stdout, stderr]: [Stdio; 3],
+        has_terminal: bool,
+    ) -> Result<Self, Refusal> {
         if command.is_empty() {
             return Err(Refusal::invalid("no command was named"));
         }
         let failed = |error| Refusal::failed(format!("cannot run {command:?} beside the task: {error}"));
-        let directory = TaskDirectory::open(order).map_err(|error| {
-            Refusal::failed(format!("the task's directory {:?} cannot be used: {error}", order.directory))
+        let directory = TaskDirectory::open(&around.context).map_err(|error| {
+            let path = &around.context.directory;
+            Refusal::failed(format!("the task's directory {path:?} cannot be used: {error}"))
         })?;
-        let mut child = Command::new("/proc/self/exe");
-        // Our own program asks the kernel to be killed with the driver, and becomes the command.
-        child.args(["bound", "--parent", &std::process::id().to_string(), "--"]).args(command);
-        child.env_clear().envs(&order.environment).current_dir(directory.path()).process_group(0);
-        child.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        if let Some(user) = order.user {
-            child.uid(user.uid).gid(user.gid);
-        }
-        child.spawn().map(Self).map_err(failed)
+        let mut spawning: Spawning = enter::command(&around.context, &around.groups);
+        match has_terminal {
+            true => spawning.arg("--terminal"),
+            false => spawning.process_group(0),
+        };
+        // It enters the task, asks the kernel to be killed with the driver, and becomes the command.
+        spawning.args(["--", "/proc/self/exe", "bound", "--parent", &std::process::id().to_string(), "--"]);
+        spawning.args(command).envs(enter::wrapped(around.environment.iter().cloned()));
+        spawning.current_dir(directory.path()).stdin(stdin).stdout(stdout).stderr(stderr);
+        let child = Command::from(spawning).kill_on_drop(true).spawn().map_err(failed)?;
+        Ok(Self { child, has_terminal })
     }
 }
 
 /// Runs a command to its end and gives what it printed.
 pub(super) async fn run(
-    order: &TaskOrder,
+    around: &Surroundings,
     command: &[String],
     limit: Duration,
 ) -> Result<ExecOutput, Refusal> {
     let limit = if limit.is_zero() { USUAL_TIMEOUT } else { limit };
-    let mut beside = Beside::start(order, command, Stdio::null())?;
-    let (stdout, stderr) = (beside.0.stdout.take(), beside.0.stderr.take());
+    let mut beside = Beside::piped(around, command, Stdio::null())?;
+    let (stdout, stderr) = (beside.child.stdout.take(), beside.child.stderr.take());
     let running = async { tokio::join!(beside.end(), collect(stdout), collect(stderr)) };
     match timeout(limit, running).await {
         Ok((Ok(status), stdout, stderr)) => Ok(ExecOutput { stdout, stderr, result: result(status) }),
@@ -107,7 +141,8 @@ pub(super) async fn run(
     }
 }
 
-fn result(status: ExitStatus) -> ExitResult {
+/// What is told of the end of a command.
+pub(super) fn result(status: ExitStatus) -> ExitResult {
     let status = match (status.code(), status.signal()) {
         (_, Some(signal)) => EndStatus::Signal(signal),
         (Some(code), None) => EndStatus::Code(code),
@@ -125,93 +160,4 @@ async fn collect(output: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
         kept.extend_from_slice(&chunk[..length.min(room)]);
     }
     kept
-}
-
-/// Reads which command is wanted: the first request says so.
-pub(super) async fn setup(requests: &mut Answers<ExecTaskStreamingRequest>) -> Result<Setup, Refusal> {
-    let first = requests.next().await.ok_or_else(|| Refusal::invalid("no request came"))??;
-    let setup = first.setup.ok_or_else(|| Refusal::invalid("the first request names no command"))?;
-    if setup.tty {
-        return Err(Refusal::unsupported("terminals; ask for the command without one"));
-    }
-    Ok(setup)
-}
-
-/// Runs a command with its input and output as streams.
-pub(super) fn stream(
-    order: &TaskOrder,
-    command: &[String],
-    requests: Answers<ExecTaskStreamingRequest>,
-) -> Result<Answers<ExecTaskStreamingResponse>, Refusal> {
-    let mut beside = Beside::start(order, command, Stdio::piped())?;
-    let (answers, received) = mpsc::channel(WAITING_MAX);
-    let input = beside.0.stdin.take();
-    tokio::spawn(async move {
-        tokio::select! {
-            () = converse(&mut beside, &answers) => {}
-            // A host that breaks off wants the command no longer; one that has said all it had to say does.
-            () = feed(input, requests) => {}
-            // Nobody listens any more.
-            () = answers.closed() => {}
-        }
-    });
-    Ok(Box::pin(ReceiverStream::new(received)))
-}
-
-type Responses = mpsc::Sender<Result<ExecTaskStreamingResponse, Refusal>>;
-
-/// Sends what the command prints, and then how it ended.
-async fn converse(beside: &mut Beside, answers: &Responses) {
-    let (stdout, stderr) = (beside.0.stdout.take(), beside.0.stderr.take());
-    let of_stdout = |operation| ExecTaskStreamingResponse { stdout: Some(operation), ..Default::default() };
-    let of_stderr = |operation| ExecTaskStreamingResponse { stderr: Some(operation), ..Default::default() };
-    let (ended, (), ()) =
-        tokio::join!(beside.end(), forward(stdout, answers, of_stdout), forward(stderr, answers, of_stderr));
-    let last = match ended {
-        Ok(status) => {
-            let result = Some(result(status));
-            Ok(ExecTaskStreamingResponse { exited: true, result, ..Default::default() })
-        }
-        Err(error) => Err(Refusal::failed(format!("cannot wait for the command: {error}"))),
-    };
-    // A host that has left does not need to know.
-    let _ = answers.send(last).await;
-}
-
-async fn forward(
-    output: Option<impl AsyncRead + Unpin>,
-    answers: &Responses,
-    response: impl Fn(ExecTaskStreamingIoOperation) -> ExecTaskStreamingResponse,
-) {
-    let Some(mut output) = output else { return };
-    let mut chunk = vec![0; CHUNK_BYTES];
-    while let Ok(length @ 1..) = output.read(&mut chunk).await {
-        let operation = ExecTaskStreamingIoOperation { data: chunk[..length].to_vec(), close: false };
-        if answers.send(Ok(response(operation))).await.is_err() {
-            return;
-        }
-    }
-    let closed = ExecTaskStreamingIoOperation { data: Vec::new(), close: true };
-    // A host that has left does not need to know.
-    let _ = answers.send(Ok(response(closed))).await;
-}
-
-/// Writes what the host sends to the command's input. Comes back only if the host breaks off.
-async fn feed(input: Option<ChildStdin>, mut requests: Answers<ExecTaskStreamingRequest>) {
-    let mut input = input;
-    while let Some(request) = requests.next().await {
-        let Ok(request) = request else { return };
-        let Some(operation) = request.stdin else { continue };
-        if let Some(pipe) = &mut input
-            && pipe.write_all(&operation.data).await.is_err()
-        {
-            // The command reads no more; what else the host sends is left unread.
-            input = None;
-        }
-        if operation.close {
-            input = None;
-        }
-    }
-    drop(input);
-    std::future::pending().await
 }

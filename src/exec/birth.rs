@@ -12,6 +12,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ pub(super) struct StartTerms {
 /// be brought about, the answer says so.
 pub(super) async fn supervise(
     order: &TaskOrder,
+    groups: &[PathBuf],
     place: &TaskPlace,
     lock: File,
     task_id: &str,
@@ -52,8 +54,8 @@ pub(super) async fn supervise(
     let failed = |reason: String| Refusal::failed(format!("cannot start task {task_id:?}: {reason}"));
     let not_born =
         |error: io::Error| failed(format!("its supervisor did not start: {error}")).recoverable(true);
-    let errand =
-        Errand { order: order.clone(), tag: random::hex::<16>().map_err(not_born)?, hang: terms.hang };
+    let tag = random::hex::<16>().map_err(not_born)?;
+    let errand = Errand { order: order.clone(), tag, groups: groups.to_owned(), hang: terms.hang };
     let mut supervisor = spawn(place, lock).map_err(not_born)?;
     let answer = timeout(terms.patience, speak(&mut supervisor, &errand)).await;
     let (reason, recoverable) = match answer {

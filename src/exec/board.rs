@@ -15,6 +15,7 @@ use super::faults::Faults;
 use super::memory::TaskMemory;
 use super::place::Wish;
 use super::record::EndStatus;
+use super::settings::Settings;
 use super::task::Task;
 use super::{config, signals};
 use crate::plugin::{Events, Refusal, RefusalKind, StartedTask};
@@ -30,6 +31,7 @@ pub(super) struct Board {
     /// Opened with the first task, so that a driver that is only asked who it is takes it from no other.
     events: Mutex<Option<Events>>,
     pub(super) memory: TaskMemory,
+    settings: Mutex<Settings>,
     tasks: Mutex<Tasks>,
 }
 
@@ -42,8 +44,18 @@ pub(super) struct Tasks {
 
 impl Board {
     pub(super) fn new(args: ExecArgs, faults: Faults) -> Self {
-        let memory = TaskMemory::below(args.state_dir.as_deref());
-        Self { args, faults, events: Mutex::default(), memory, tasks: Mutex::default() }
+        let memory = TaskMemory::of(args.state_dir.as_deref());
+        let (events, settings, tasks) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { args, faults, events, memory, settings, tasks }
+    }
+
+    /// What the operator has written.
+    pub(super) fn settings(&self) -> Settings {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set(&self, settings: Settings) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
     pub(super) fn tasks(&self) -> MutexGuard<'_, Tasks> {
@@ -154,6 +166,10 @@ pub(super) fn announce_end(task: &Task, events: &Events, status: &EndStatus) {
 pub(super) async fn start(board: &Arc<Board>, config: TaskConfig) -> Result<StartedTask, Refusal> {
     if config.id.is_empty() {
         return Err(Refusal::invalid("a task needs an id").recoverable(false));
+    }
+    if !board.settings().is_enabled {
+        let told = "this driver is disabled; say `enabled = true` in the `config` of its `plugin` block";
+        return Err(Refusal::new(RefusalKind::NotNow, told).recoverable(false));
     }
     let known = {
         let mut tasks = board.tasks();

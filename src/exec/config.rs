@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 
 use callboard_actors::vocabulary::hex;
 use callboard_proto::drivers::TaskConfig;
+use callboard_proto::drivers::network_isolation_spec::NetworkIsolationMode;
 use callboard_proto::hclspec::Spec;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::record::{TaskOrder, TaskUser};
+use super::record::{TaskContext, TaskOrder, TaskUser};
 use crate::plugin::{Refusal, accounts, decode, schema};
 
 /// Where programs are looked for by a task whose environment does not say.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The lowest number that a user can have whom a host has made up.
+const DYNAMIC_USER_MIN: u32 = 1_000;
 /// Where output goes that the host names no place for.
 const NOWHERE: &str = "/dev/null";
 
@@ -39,18 +42,27 @@ pub(super) fn order(task: &TaskConfig) -> Result<TaskOrder, Refusal> {
     if written.command.is_empty() {
         return Err(Refusal::invalid(format!("task {:?} has no command", task.id)).recoverable(false));
     }
-    let mut environment: BTreeMap<String, String> =
-        task.env.iter().chain(&task.device_env).map(|(name, value)| (name.clone(), value.clone())).collect();
-    environment.entry("PATH".to_owned()).or_insert_with(|| USUAL_PATH.to_owned());
     Ok(TaskOrder {
         command: written.command,
         arguments: written.args.unwrap_or_default(),
-        environment,
-        directory: task_directory(task)?,
+        environment: environment(task),
         stdout: output(&task.stdout_path),
         stderr: output(&task.stderr_path),
-        user: user(&task.user)?,
+        context: context(task)?,
     })
+}
+
+/// The environment of a task: what its host says, and a path to find programs in.
+pub(super) fn environment(task: &TaskConfig) -> BTreeMap<String, String> {
+    let mut environment: BTreeMap<String, String> =
+        task.env.iter().chain(&task.device_env).map(|(name, value)| (name.clone(), value.clone())).collect();
+    environment.entry("PATH".to_owned()).or_insert_with(|| USUAL_PATH.to_owned());
+    environment
+}
+
+/// Where and as whom a task runs. This needs nothing of what an operator writes of it.
+pub(super) fn context(task: &TaskConfig) -> Result<TaskContext, Refusal> {
+    Ok(TaskContext { directory: task_directory(task)?, user: user(&task.user)?, network: network(task)? })
 }
 
 /// The directory of a task: its own below its allocation's.
@@ -74,9 +86,40 @@ fn user(name: &str) -> Result<Option<TaskUser>, Refusal> {
     if name.is_empty() {
         return Ok(None);
     }
+    if let Some(number) = dynamic_user(name) {
+        return Ok(Some(TaskUser { uid: number, gid: number, groups: Vec::new() }));
+    }
     let refused = |error: accounts::AccountError| Refusal::invalid(error.to_string()).recoverable(false);
     let account = accounts::user(name).map_err(refused)?;
-    Ok(Some(TaskUser { uid: account.uid, gid: account.gid }))
+    let groups = accounts::groups_of(&account.name).map_err(refused)?;
+    Ok(Some(TaskUser { uid: account.uid, gid: account.gid, groups }))
+}
+
+/// The number of a user that a host has made up for one task, named `nomad-N`: no file knows it (T116). Numbers of the system's
+/// own users are nobody's to make up.
+fn dynamic_user(name: &str) -> Option<u32> {
+    let number = name.strip_prefix("nomad-")?.parse().ok()?;
+    (number >= DYNAMIC_USER_MIN).then_some(number)
+}
+
+/// The network namespace of a task, if its host has made one.
+fn network(task: &TaskConfig) -> Result<Option<PathBuf>, Refusal> {
+    let Some(spec) = &task.network_isolation_spec else { return Ok(None) };
+    let path = Path::new(&spec.path);
+    match (spec.path.is_empty(), path.is_absolute()) {
+        (true, _) if spec.mode() == NetworkIsolationMode::None => Err(Refusal::invalid(format!(
+            "task {:?} is to have no network, and its host has made no namespace for that; this driver makes none",
+            task.id
+        ))
+        .recoverable(false)),
+        (true, _) => Ok(None),
+        (false, true) => Ok(Some(path.to_owned())),
+        (false, false) => Err(Refusal::invalid(format!(
+            "task {:?}: the network namespace {:?} is not an absolute path",
+            task.id, spec.path
+        ))
+        .recoverable(false)),
+    }
 }
 
 /// The digest by which the same order is recognised.
@@ -112,7 +155,7 @@ mod tests {
         let order = order(&task()).expect("well formed");
         assert_eq!((&*order.command, &order.arguments[..]), ("true", &[][..]));
         assert_eq!(order.environment, [("PATH".to_owned(), USUAL_PATH.to_owned())].into());
-        assert_eq!(order.directory, Path::new("/allocs/a/main"));
+        assert_eq!(order.context.directory, Path::new("/allocs/a/main"));
         assert_eq!(order.stdout, Path::new("/dev/null"));
     }
 

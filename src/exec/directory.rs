@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::record::{TaskOrder, TaskUser};
+use super::record::{TaskContext, TaskUser};
 
 /// Who may do everything in a directory because it is anybody.
 const OTHERS: u32 = 0o007;
@@ -30,14 +30,14 @@ pub(super) struct TaskDirectory {
 
 impl TaskDirectory {
     /// Opens the directory of a task, and lets the task's user in where only root could.
-    pub(super) fn open(order: &TaskOrder) -> io::Result<Self> {
-        match order.user {
-            Some(user) if rustix::process::geteuid().is_root() => Self::of_user(&order.directory, user),
-            Some(_) | None => Ok(Self { path: order.directory.clone(), _held: None }),
+    pub(super) fn open(context: &TaskContext) -> io::Result<Self> {
+        match &context.user {
+            Some(user) if rustix::process::geteuid().is_root() => Self::of_user(&context.directory, user),
+            Some(_) | None => Ok(Self { path: context.directory.clone(), _held: None }),
         }
     }
 
-    fn of_user(path: &Path, user: TaskUser) -> io::Result<Self> {
+    fn of_user(path: &Path, user: &TaskUser) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let flags = i32::try_from(flags.bits()).expect("the flags have small values");
         let held = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

@@ -21,9 +21,10 @@ use super::arguments::ExecArgs;
 use super::board::{self, Board};
 use super::faults::{Faults, StreamEnd};
 use super::place::Wish;
+use super::surroundings::Surroundings;
 use super::task::Task;
 use super::usage::Usage;
-use super::{beside, config, signals, task};
+use super::{beside, config, settings, spoken, task};
 use crate::plugin::{
     Answers, Driver, Events, EventsFrom, ExecOutput, InspectedTask, PluginConfig, PluginInfo, Refusal,
     RefusalKind, StartedTask, TaskExit,
@@ -51,8 +52,14 @@ impl Driver for ExecDriver {
         PluginInfo::new(&self.0.args.name, &self.0.args.plugin_version)
     }
 
-    async fn set_config(&self, _: PluginConfig) -> Result<(), Refusal> {
-        self.0.faults.before("SetConfig").await
+    fn config_schema(&self) -> Spec {
+        settings::schema()
+    }
+
+    async fn set_config(&self, config: PluginConfig) -> Result<(), Refusal> {
+        self.0.faults.before("SetConfig").await?;
+        self.0.set(settings::read(&config.msgpack)?);
+        Ok(())
     }
 
     async fn init(&self) -> Result<(), Refusal> {
@@ -137,7 +144,8 @@ impl Driver for ExecDriver {
     async fn stop_task(&self, task_id: &str, grace: Duration, signal: &str) -> Result<(), Refusal> {
         self.0.faults.before("StopTask").await?;
         let task = self.0.find(task_id)?;
-        let name = if signal.is_empty() { signals::TERM } else { signal };
+        let usual = self.0.settings().stop_signal;
+        let name = if signal.is_empty() { usual.as_str() } else { signal };
         let number = Board::signal_number(name)?;
         if Board::ask(&task, Wish::SignalGroup(number))? {
             self.0.events()?.announce(task.event("stopping", format!("asked to end by {name}")));
@@ -215,7 +223,7 @@ impl Driver for ExecDriver {
     ) -> Result<ExecOutput, Refusal> {
         self.0.faults.before("ExecTask").await?;
         let task = self.running(task_id)?;
-        beside::run(&task.order, command, limit).await
+        beside::run(&Surroundings::of(&task.record, &task.config)?, command, limit).await
     }
 
     async fn exec_task_streaming(
@@ -223,9 +231,9 @@ impl Driver for ExecDriver {
         mut requests: Answers<ExecTaskStreamingRequest>,
     ) -> Result<Answers<ExecTaskStreamingResponse>, Refusal> {
         self.0.faults.before("ExecTaskStreaming").await?;
-        let setup = beside::setup(&mut requests).await?;
+        let setup = spoken::setup(&mut requests).await?;
         let task = self.running(&setup.task_id)?;
-        beside::stream(&task.order, &setup.command, requests)
+        spoken::stream(&Surroundings::of(&task.record, &task.config)?, &setup, requests)
     }
 
     async fn shutdown(&self) -> Result<(), Refusal> {
@@ -247,6 +255,13 @@ impl ExecDriver {
 
 /// What the node offers through the driver, and whether that is healthy.
 fn report(board: &Board) -> FingerprintResponse {
+    if !board.settings().is_enabled {
+        return FingerprintResponse {
+            health: HealthState::Undetected.into(),
+            health_description: "disabled by its configuration: enabled = false".to_owned(),
+            ..Default::default()
+        };
+    }
     let attribute = |value| Attribute { unit: String::new(), value: Some(value) };
     let name = &board.args.name;
     let unhealthy = board.faults.unhealthy_for();

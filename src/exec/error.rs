@@ -8,6 +8,14 @@ pub enum ExecError {
     /// It does not serve, or no longer.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// Its name is that of a driver built into Nomad, and nobody said that this is meant.
+    #[error(
+        "a driver named {name:?} takes the tasks of the driver that is built into Nomad, and runs them without its isolation; choose another --name, or say --allow-builtin-name if that is meant"
+    )]
+    BuiltinName {
+        /// The name.
+        name: String,
+    },
     /// It ended before it said where it is, as it was told to.
     #[error("the driver ends before its line with exit code {code}, as --exit-before-line demands")]
     EarlyEnd {
@@ -25,7 +33,7 @@ impl ExecError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::EarlyEnd { code } => *code,
-            Self::Serve(_) | Self::Fault(_) => 1,
+            Self::Serve(_) | Self::BuiltinName { .. } | Self::Fault(_) => 1,
         }
     }
 
@@ -35,7 +43,7 @@ impl ExecError {
         match self {
             Self::Serve(error) => error.is_transient(),
             Self::EarlyEnd { .. } => true,
-            Self::Fault(_) => false,
+            Self::BuiltinName { .. } | Self::Fault(_) => false,
         }
     }
 }

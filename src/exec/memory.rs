@@ -1,22 +1,33 @@
 //! What outlives the driver of the tasks that it was told to start: by which id, and where the state of each is kept.
 //!
 //! A driver may be killed after it has started a task and before its host has heard of it. Nobody has a handle then, and the
-//! next driver could not even say that there is such a task. So with `--state-dir` the driver notes where it is going to look,
-//! before it starts anything (PRC-09). Nothing that may be secret is noted.
+//! next driver could not even say that there is such a task. So the driver notes where it is going to look, before it starts
+//! anything (PRC-09). Nothing that may be secret is noted.
+//!
+//! The notes lie in the state directory if one was named. Else they lie in the runtime directory of the system, so that nothing
+//! depends on a flag that an operator may forget: several drivers may share it, since ids of tasks are unique, and a new start
+//! of the machine, which ends all tasks, empties it. Notes whose tasks have left no state are swept there.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use callboard_proto::drivers::TaskConfig;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::config;
+use super::place::TaskPlace;
 
 /// The longest note that is read, in bytes.
 const NOTE_BYTES_MAX: u64 = 64 * 1_024;
+
+/// How old a note is before it can be swept.
+const YOUNG: Duration = Duration::from_secs(3_600);
+/// The bits of a mode by which others may write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// What is noted of one task.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,53 +38,128 @@ struct Note {
     alloc_dir: String,
 }
 
-/// The notes of a driver; none without a directory for them.
+/// The notes of a driver.
 #[derive(Debug, Clone)]
-pub(super) struct TaskMemory(Option<PathBuf>);
+pub(super) struct TaskMemory {
+    directory: PathBuf,
+    /// Whether it is shared with other drivers, and nobody asked for it by name.
+    is_shared: bool,
+}
 
 impl TaskMemory {
-    /// The notes below a state directory.
-    pub(super) fn below(state_dir: Option<&Path>) -> Self {
-        Self(state_dir.map(|directory| directory.join("tasks")))
+    /// The notes below a state directory, or where the system keeps such things.
+    pub(super) fn of(state_dir: Option<&Path>) -> Self {
+        match state_dir {
+            Some(directory) => Self { directory: directory.join("tasks"), is_shared: false },
+            None => Self::shared(&runtime_directory()),
+        }
     }
 
-    /// Notes a task that is about to be started.
+    fn shared(runtime: &Path) -> Self {
+        Self { directory: runtime.join("callboard-exec"), is_shared: true }
+    }
+
+    /// Notes a task that is about to be started. Where nobody asked for notes and none can be kept, the task is started all the
+    /// same: its handle is enough to recover it.
     pub(super) fn note(&self, task: &TaskConfig) -> io::Result<()> {
-        let Some(directory) = &self.0 else { return Ok(()) };
+        let noted = self.try_note(task);
+        match noted {
+            Err(error) if self.is_shared => {
+                tracing::warn!(
+                    directory = %self.directory.display(), error = %error,
+                    "cannot note what is started; name another place with --state-dir"
+                );
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn try_note(&self, task: &TaskConfig) -> io::Result<()> {
+        let directory = &self.directory;
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        if self.is_shared {
+            check_ours(directory)?;
+            sweep(directory);
+        }
         let TaskConfig { id, name, alloc_id, alloc_dir, .. } = task.clone();
         let text = serde_json::to_vec(&Note { id, name, alloc_id, alloc_dir })?;
         // Put in its place as a whole, so that a driver that is killed meanwhile leaves no half of it.
-        let (path, next) = (self.of(directory, &task.id), directory.join("next"));
+        let next = directory.join(format!("next.{}", std::process::id()));
         open(&next, OpenOptions::new().write(true).create(true).truncate(true))?.write_all(&text)?;
-        fs::rename(next, path)
+        fs::rename(next, self.place(&task.id))
     }
 
     /// What was noted of a task: enough to find its state, and no more.
     pub(super) fn recall(&self, task_id: &str) -> io::Result<Option<TaskConfig>> {
-        let Some(directory) = &self.0 else { return Ok(None) };
-        let mut text = Vec::new();
-        match open(&self.of(directory, task_id), OpenOptions::new().read(true)) {
-            Ok(file) => file.take(NOTE_BYTES_MAX).read_to_end(&mut text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        if self.is_shared && check_ours(&self.directory).is_err() {
+            return Ok(None);
+        }
+        let Some(Note { id, name, alloc_id, alloc_dir }) = read(&self.place(task_id))? else {
+            return Ok(None);
         };
-        let Note { id, name, alloc_id, alloc_dir } = serde_json::from_slice(&text)?;
         Ok((id == task_id).then(|| TaskConfig { id, name, alloc_id, alloc_dir, ..TaskConfig::default() }))
     }
 
     /// Forgets a task of which nothing is left.
     pub(super) fn forget(&self, task_id: &str) -> io::Result<()> {
-        let Some(directory) = &self.0 else { return Ok(()) };
-        match fs::remove_file(self.of(directory, task_id)) {
+        match fs::remove_file(self.place(task_id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    fn of(&self, directory: &Path, task_id: &str) -> PathBuf {
-        directory.join(config::short_name(task_id))
+    fn place(&self, task_id: &str) -> PathBuf {
+        self.directory.join(config::short_name(task_id))
     }
+}
+
+/// Where the system keeps what is of no use after its next start.
+fn runtime_directory() -> PathBuf {
+    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let user = rustix::process::geteuid();
+    named.unwrap_or_else(|| match user.is_root() {
+        true => PathBuf::from("/run"),
+        false => std::env::temp_dir().join(format!("callboard-{}", user.as_raw())),
+    })
+}
+
+/// Fails unless a directory is this user's and nobody else can write to it: others may have put one there.
+fn check_ours(directory: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(directory)?;
+    let is_ours = found.is_dir()
+        && found.uid() == rustix::process::geteuid().as_raw()
+        && found.mode() & WRITABLE_BY_OTHERS == 0;
+    if is_ours { Ok(()) } else { Err(io::Error::other("it is not a directory of this user alone")) }
+}
+
+/// Forgets the tasks that have left no state: their allocation was removed, and the driver not asked to destroy them. Young notes
+/// stay: their tasks may be about to have a state.
+fn sweep(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let age =
+            entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed().unwrap_or_default());
+        if age.is_ok_and(|age| age > YOUNG) && is_stale(&entry.path()) {
+            // Another driver may have been faster.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn is_stale(path: &Path) -> bool {
+    let Ok(Some(note)) = read(path) else { return true };
+    !TaskPlace::of(&Path::new(&note.alloc_dir).join(&note.name), &note.id).path().exists()
+}
+
+fn read(path: &Path) -> io::Result<Option<Note>> {
+    let mut text = Vec::new();
+    match open(path, OpenOptions::new().read(true)) {
+        Ok(file) => file.take(NOTE_BYTES_MAX).read_to_end(&mut text)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(serde_json::from_slice(&text)?))
 }
 
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<fs::File> {
@@ -83,12 +169,15 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<fs::File> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
     fn a_task_is_noted_without_its_secrets_found_again_and_forgotten_prc_09() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let memory = TaskMemory::below(Some(directory.path()));
+        let memory = TaskMemory::of(Some(directory.path()));
         let noted = TaskConfig {
             id: "web/main/1".to_owned(),
             name: "main".to_owned(),
@@ -106,9 +195,21 @@ mod tests {
     }
 
     #[test]
-    fn without_a_directory_nothing_is_noted() {
-        let memory = TaskMemory::below(None);
-        memory.note(&TaskConfig::default()).expect("nothing to do");
-        assert_eq!(memory.recall("").expect("no error"), None);
+    fn notes_that_nobody_asked_for_are_kept_where_they_are_ours_and_hinder_nobody_elsewhere_t174() {
+        let runtime = tempfile::tempdir().expect("a temporary directory");
+        let memory = TaskMemory::shared(runtime.path());
+        let task = TaskConfig { id: "t".to_owned(), name: "main".to_owned(), ..TaskConfig::default() };
+        memory.note(&task).expect("room");
+        assert!(memory.recall("t").expect("it is ours").is_some());
+        let old = std::time::SystemTime::now() - 2 * YOUNG;
+        let note = File::options().write(true).open(memory.place("t")).expect("the note");
+        note.set_modified(old).expect("it is ours");
+        memory.note(&TaskConfig { id: "u".to_owned(), ..task.clone() }).expect("room");
+        assert!(memory.recall("t").expect("no error").is_none(), "it has left no state");
+        assert!(memory.recall("u").expect("no error").is_some(), "it is young");
+        let others = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(runtime.path().join("callboard-exec"), others).expect("it is ours");
+        memory.note(&task).expect("it is started all the same");
+        assert!(memory.recall("u").expect("no error").is_none(), "anybody may have put it there");
     }
 }

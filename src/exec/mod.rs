@@ -34,6 +34,7 @@
 //!   serve       its life, with its faults in between
 //!   driver      the driver: each call of a host
 //!     board     what the driver knows of its tasks, and what it has said of them
+//!     settings  what an operator writes of the driver
 //!     task      one task, as the driver knows it
 //!     birth     how a task is started, or not started for certain
 //!     memory      which tasks it was told to start, for the driver after it
@@ -41,6 +42,10 @@
 //!     record    what is kept there
 //!     directory where a task runs, whoever it runs as
 //!     beside    commands that run beside a task
+//!     surroundings where, as whom and with which environment they run
+//!     spoken    those whose input and output are streams
+//!     terminal  the terminal that they may have
+//!     enter     what a process of a task does before it becomes the command
 //!     usage     what the processes of a task use
 //!     out_of_memory whether the kernel ended it for want of memory
 //!   supervisor  the process beside each task
@@ -63,9 +68,14 @@ mod record;
 mod beside;
 mod config;
 mod directory;
+mod enter;
 mod out_of_memory;
 mod processes;
+mod settings;
 mod signals;
+mod spoken;
+mod surroundings;
+mod terminal;
 mod usage;
 
 mod supervisor;
@@ -79,6 +89,7 @@ pub(crate) mod fuzzing;
 
 pub use arguments::ExecArgs;
 pub(crate) use board::KILL_PATIENCE;
+pub use enter::{EnterArgs, EnterError, enter};
 pub use error::ExecError;
 pub use faults::{FaultArgs, StreamEnd, SupervisorHang};
 pub use serve::serve;

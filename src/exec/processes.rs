@@ -137,6 +137,11 @@ pub(super) fn kill_descendants(ancestor: i32, except: Option<i32>) -> usize {
     kill_each(descendants(ancestor).values().filter(|process| Some(process.pid) != except))
 }
 
+/// Kills every process of a session. The leader is a child of the caller that is not reaped, so that the number is its own.
+pub(super) fn kill_session(session: u32) {
+    kill_each(all().iter().filter(|process| process.session == session));
+}
+
 /// Kills whatever carries a tag, and comes back when none is left.
 pub(super) async fn end_tagged(tag: &str) {
     let (mut empty_looks, mut pause) = (0, LOOK_PAUSE);
@@ -152,9 +157,15 @@ pub(super) async fn end_tagged(tag: &str) {
 
 /// Whether a process carries a tag. One that has ended, or that may not be looked at, does not.
 fn carries(pid: i32, tag: &str) -> bool {
-    let Ok(environment) = fs::read(of(pid).join("environ")) else { return false };
     let mark = format!("{TAG}={tag}");
-    environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+    environment(pid)
+        .is_some_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()))
+}
+
+/// The environment that a process was started with, as the kernel shows it, each entry followed by a zero; none of one that has
+/// ended, or that may not be looked at.
+pub(super) fn environment(pid: i32) -> Option<Vec<u8>> {
+    fs::read(of(pid).join("environ")).ok()
 }
 
 fn of(pid: i32) -> PathBuf {

@@ -17,13 +17,24 @@ pub(super) struct TaskOrder {
     pub(super) arguments: Vec<String>,
     /// Its whole environment.
     pub(super) environment: BTreeMap<String, String>,
-    /// Where it runs.
-    pub(super) directory: PathBuf,
     /// The files or FIFOs for its output.
     pub(super) stdout: PathBuf,
     pub(super) stderr: PathBuf,
+    /// Where and as whom it runs.
+    pub(super) context: TaskContext,
+}
+
+/// Where and as whom a task runs: what a command beside it has to know too. None of it is secret, so it is kept in the record
+/// of the task, and a driver that recovers the task needs no configuration for it (T150, TH092).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TaskContext {
+    /// Its working directory.
+    pub(super) directory: PathBuf,
     /// As whom it runs, if not as the driver.
     pub(super) user: Option<TaskUser>,
+    /// The network namespace it runs in, if not the driver's.
+    #[serde(default)]
+    pub(super) network: Option<PathBuf>,
 }
 
 /// What a supervisor is born with.
@@ -33,6 +44,8 @@ pub(super) struct Errand {
     /// The random word that the environment of every process of the task is to hold. The driver chooses it, and so can end
     /// what a supervisor has begun that does not answer.
     pub(super) tag: String,
+    /// The control groups that the processes of the task are to be in.
+    pub(super) groups: Vec<PathBuf>,
     /// Where the supervisor is to hang, in tests.
     pub(super) hang: Option<SupervisorHang>,
 }
@@ -45,10 +58,13 @@ impl fmt::Debug for TaskOrder {
 }
 
 /// The numbers of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskUser {
     pub(super) uid: u32,
     pub(super) gid: u32,
+    /// The other groups it is in.
+    #[serde(default)]
+    pub(super) groups: Vec<u32>,
 }
 
 /// What a supervisor answers to its order.
@@ -87,6 +103,12 @@ pub(super) struct TaskRecord {
     pub(super) tag: String,
     /// The digest of the order, by which the same task is recognised.
     pub(super) digest: String,
+    /// Where and as whom it runs; missing in records of earlier versions.
+    #[serde(default)]
+    pub(super) context: Option<TaskContext>,
+    /// The control groups that its processes are in.
+    #[serde(default)]
+    pub(super) groups: Vec<PathBuf>,
     /// Since the Unix epoch.
     pub(super) started_at: Duration,
     pub(super) ended: Option<TaskEnd>,

@@ -14,6 +14,9 @@ use crate::plugin::{Cookie, Environment, HandshakeLine, Listening, ServeError, p
 /// When it cannot serve, or ends because it was told to.
 pub async fn serve(args: ExecArgs) -> Result<(), ExecError> {
     let environment = Environment::of_this_process(&Cookie::NOMAD).map_err(ServeError::from)?;
+    if args.takes_a_builtin_name() {
+        return Err(ExecError::BuiltinName { name: args.name });
+    }
     let faults = Faults::begin(&args.faults);
     if faults.forks() {
         return Faults::fork().map_err(ExecError::Fault);

@@ -34,8 +34,9 @@ const SIGNALS: [(&str, i32); 28] = [
 
 /// The signal that ends what does not listen.
 pub(super) const KILL: i32 = 9;
-/// The signal by which tasks are asked to end, unless the host names another.
-pub(super) const TERM: &str = "SIGTERM";
+/// The signal by which tasks are asked to end, unless the operator or the host names another: that of the drivers that are built
+/// into Nomad (T145).
+pub(super) const INT: &str = "SIGINT";
 
 /// The number of a signal, given as `SIGTERM`, `sigterm` or `TERM`.
 pub(super) fn number(name: &str) -> Option<i32> {

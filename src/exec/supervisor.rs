@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -22,12 +22,13 @@ use rustix::process::{
 
 use super::config;
 use super::directory::TaskDirectory;
+use super::enter;
 use super::faults::SupervisorHang;
 use super::out_of_memory::KillCount;
 use super::place::{TaskPlace, Wish};
 use super::processes::{self, TAG};
 use super::record::{
-    EndStatus, Errand, NotStarted, OrderAnswer, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord,
+    EndStatus, Errand, NotStarted, OrderAnswer, ProcessIdentity, TaskContext, TaskEnd, TaskOrder, TaskRecord,
 };
 
 /// The longest order, in bytes.
@@ -68,7 +69,7 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     let refused = |source| SupervisorError::System { place: place.to_owned(), source };
     let mut text = String::new();
     io::stdin().lock().take(ORDER_BYTES_MAX).read_line(&mut text).map_err(refused)?;
-    let Errand { order, tag, hang } = match text.ends_with('\n') {
+    let Errand { order, tag, groups, hang } = match text.ends_with('\n') {
         true => serde_json::from_str(&text).map_err(|_| SupervisorError::NoOrder)?,
         // The driver died while it wrote: what it wanted started must not start.
         false => return Err(SupervisorError::NoOrder),
@@ -79,7 +80,7 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     let place = TaskPlace::at(place.to_owned());
     hangs(hang, SupervisorHang::BeforeStart);
     let kills = KillCount::begin();
-    match begin(&order, tag, &place) {
+    match begin(&order, tag, &groups, &place) {
         Ok((child, record, control)) => {
             hangs(hang, SupervisorHang::AfterStart);
             answer(&OrderAnswer::Started(record.clone()));
@@ -101,7 +102,12 @@ fn hangs(asked: Option<SupervisorHang>, here: SupervisorHang) {
 }
 
 /// Starts the task and writes down that it runs.
-fn begin(order: &TaskOrder, tag: String, place: &TaskPlace) -> Result<(Child, TaskRecord, File), NotStarted> {
+fn begin(
+    order: &TaskOrder,
+    tag: String,
+    groups: &[PathBuf],
+    place: &TaskPlace,
+) -> Result<(Child, TaskRecord, File), NotStarted> {
     let failed = |what: String, error: &io::Error| NotStarted {
         reason: format!("{what}: {error}"),
         recoverable: !matches!(
@@ -115,13 +121,14 @@ fn begin(order: &TaskOrder, tag: String, place: &TaskPlace) -> Result<(Child, Ta
         .map_err(|error| failed(format!("standard error {:?}", order.stderr), &error))?;
     let state = |error: io::Error| failed(format!("the state of the task in {:?}", place.path()), &error);
     let control = place.listen().map_err(state)?;
-    let directory = TaskDirectory::open(order)
-        .map_err(|error| failed(format!("its directory {:?} cannot be used", order.directory), &error))?;
-    let mut child = spawn(order, &tag, &directory, stdout, stderr).map_err(|error| {
-        let user = order.user.map(|user| format!(" as user {}", user.uid)).unwrap_or_default();
-        failed(format!("cannot run {:?}{user} in the directory {:?}", order.command, order.directory), &error)
+    let TaskContext { directory: path, user, .. } = &order.context;
+    let directory = TaskDirectory::open(&order.context)
+        .map_err(|error| failed(format!("its directory {path:?} cannot be used"), &error))?;
+    let mut child = spawn(order, &tag, groups, &directory, stdout, stderr).map_err(|error| {
+        let user = user.as_ref().map(|user| format!(" as user {}", user.uid)).unwrap_or_default();
+        failed(format!("cannot run {:?}{user} in the directory {path:?}", order.command), &error)
     })?;
-    let written = record(&child, tag, order).and_then(|record| place.write(&record).map(|()| record));
+    let written = record(&child, tag, groups, order).and_then(|record| place.write(&record).map(|()| record));
     match written {
         Ok(record) => Ok((child, record, control)),
         Err(error) => {
@@ -149,28 +156,34 @@ fn output(path: &Path) -> io::Result<File> {
 fn spawn(
     order: &TaskOrder,
     tag: &str,
+    groups: &[PathBuf],
     directory: &TaskDirectory,
     stdout: File,
     stderr: File,
 ) -> io::Result<Child> {
-    let mut command = Command::new(&order.command);
-    command
+    let (told, telling) = io::pipe()?;
+    let mut child = enter::command(&order.context, groups)
+        .args(["--reports", "--"])
+        .arg(&order.command)
         .args(&order.arguments)
-        .env_clear()
-        .envs(&order.environment)
+        .envs(enter::wrapped(&order.environment))
         .env(TAG, tag)
         .current_dir(directory.path())
         .process_group(0)
-        .stdin(Stdio::null())
+        .stdin(telling)
         .stdout(stdout)
-        .stderr(stderr);
-    if let Some(user) = order.user {
-        command.uid(user.uid).gid(user.gid);
-    }
-    command.spawn()
+        .stderr(stderr)
+        .spawn()?;
+    // It comes back when the process has become the command, or has said why not.
+    enter::outcome(told).map_err(|error| {
+        // It ends by itself.
+        let _ = child.wait();
+        io::Error::new(error.kind(), error)
+    })?;
+    Ok(child)
 }
 
-fn record(child: &Child, tag: String, order: &TaskOrder) -> io::Result<TaskRecord> {
+fn record(child: &Child, tag: String, groups: &[PathBuf], order: &TaskOrder) -> io::Result<TaskRecord> {
     let identity = |pid: u32| -> io::Result<ProcessIdentity> {
         let missing = || io::Error::other(format!("/proc does not show process {pid}"));
         processes::identity(pid.cast_signed()).ok_or_else(missing)
@@ -181,6 +194,8 @@ fn record(child: &Child, tag: String, order: &TaskOrder) -> io::Result<TaskRecor
         task: identity(child.id())?,
         tag,
         digest: config::digest(order),
+        context: Some(order.context.clone()),
+        groups: groups.to_owned(),
         started_at: now(),
         ended: None,
     })

@@ -33,7 +33,6 @@ const SIGNAL_CODE_BASE: i32 = 128;
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) config: TaskConfig,
-    pub(super) order: TaskOrder,
     pub(super) record: TaskRecord,
     place: TaskPlace,
     ended: watch::Sender<Option<TaskEnd>>,
@@ -54,7 +53,7 @@ impl Task {
             place.make().map_err(failed)?;
             match (place.lock().map_err(failed)?, place.read().map_err(failed)?) {
                 (_, Some(record)) => break Self::same(&config, &order, record)?,
-                (Some(lock), None) => break supervise(&order, &place, lock, &config.id, terms).await?,
+                (Some(lock), None) => break supervise(&order, &[], &place, lock, &config.id, terms).await?,
                 // Another driver was killed while its supervisor starts this very task.
                 (None, None) if began.elapsed() < terms.patience => sleep(START_PAUSE).await,
                 (None, None) => {
@@ -63,7 +62,7 @@ impl Task {
                 }
             }
         };
-        Ok(Self::new(config, order, record, place))
+        Ok(Self::new(config, record, place))
     }
 
     /// The record of a task that was started before, if it is the same.
@@ -78,7 +77,8 @@ impl Task {
         Err(Refusal::new(RefusalKind::Exists, told).recoverable(false))
     }
 
-    /// Takes a task over by its handle. What has become of it meanwhile shows in its state.
+    /// Takes a task over by its handle. What has become of it meanwhile shows in its state. The handle leads to the record of
+    /// the task and is not asked for more: after a restart of its agent, Nomad gives no driver configuration back (T150, T151).
     pub(super) fn recover(handle: TaskHandle) -> Result<Arc<Self>, Refusal> {
         let refused = |why: String| {
             Refusal::invalid(format!("cannot recover by this handle: {why}")).recoverable(false)
@@ -89,7 +89,6 @@ impl Task {
         }
         let state: DriverState =
             serde_json::from_slice(&handle.driver_state).map_err(|error| refused(error.to_string()))?;
-        let order = config::order(&config)?;
         let place = TaskPlace::at(state.place);
         // Where the state is gone, what the handle knows of the processes is all there is.
         let record = match place.read() {
@@ -97,11 +96,10 @@ impl Task {
             Ok(None) => state.record,
             Err(error) => return Err(refused(format!("{:?} cannot be read: {error}", place.path()))),
         };
-        Ok(Self::new(config, order, record, place))
+        Ok(Self::new(config, record, place))
     }
 
-    /// The task that an earlier driver has begun and did not live to tell of; none if it was not started after all. It can be
-    /// looked at and ended, and nothing can run beside it, since its order is lost.
+    /// The task that an earlier driver has begun and did not live to tell of; none if it was not started after all.
     pub(super) fn left(config: TaskConfig) -> Result<Option<Arc<Self>>, Refusal> {
         let place = TaskPlace::of(&config::task_directory(&config)?, &config.id);
         let failed = |error: io::Error| {
@@ -113,7 +111,7 @@ impl Task {
         // The lock first: a supervisor that lets go of it has written down what there is.
         let lock = place.lock().map_err(failed)?;
         match (lock, place.read().map_err(failed)?) {
-            (_, Some(record)) => Ok(Some(Self::new(config, TaskOrder::default(), record, place))),
+            (_, Some(record)) => Ok(Some(Self::new(config, record, place))),
             (Some(_), None) => place.remove().map(|()| None).map_err(failed),
             (None, None) => Err(Refusal::new(
                 RefusalKind::NotNow,
@@ -123,9 +121,9 @@ impl Task {
         }
     }
 
-    fn new(config: TaskConfig, order: TaskOrder, record: TaskRecord, place: TaskPlace) -> Arc<Self> {
+    fn new(config: TaskConfig, record: TaskRecord, place: TaskPlace) -> Arc<Self> {
         let ended = watch::Sender::new(None);
-        Arc::new(Self { config, order, record, place, ended })
+        Arc::new(Self { config, record, place, ended })
     }
 
     pub(super) fn id(&self) -> &str {
@@ -280,10 +278,11 @@ async fn until_gone(process: &ProcessIdentity) -> io::Result<()> {
 /// Waits until the process behind a descriptor has ended, and reaps nobody.
 pub(super) async fn until_ended(descriptor: OwnedFd) -> io::Result<()> {
     // It becomes readable when the process has ended, and stays so.
-    watch(descriptor)?.readable().await.map(drop)
+    watched(descriptor, Interest::READABLE)?.readable().await.map(drop)
 }
 
+/// A descriptor whose readiness can be waited for.
 #[allow(deprecated, reason = "what takes its place is unsafe; an owned descriptor is what it asks for")]
-fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::with_interest(descriptor, Interest::READABLE)
+pub(super) fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(descriptor, interest)
 }

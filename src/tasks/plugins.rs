@@ -100,8 +100,10 @@ impl Plugins {
             DriverProgram::Command(path) => (Executable::at(path), vec![]),
             DriverProgram::Internal(plugin) => {
                 let state = self.directory.join(name.as_str()).display().to_string();
-                let arguments = ["plugin", plugin, "--name", name.as_str(), "--state-dir", &state];
-                (Executable::at(&self.program), arguments.map(str::to_owned).to_vec())
+                // No driver is built into this host that another of the same name could stand in for.
+                let named = ["plugin", plugin, "--name", name.as_str(), "--allow-builtin-name"];
+                let arguments = named.into_iter().chain(["--state-dir", &state]);
+                (Executable::at(&self.program), arguments.map(str::to_owned).collect())
             }
             DriverProgram::Plugin(file) => {
                 let directory = self.policy.directory.clone().unwrap_or_default();

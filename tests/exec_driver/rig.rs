@@ -63,6 +63,7 @@ impl Place {
             .env(Cookie::NOMAD.key, Cookie::NOMAD.value)
             .env("PLUGIN_PROTOCOL_VERSIONS", "2")
             .env("PLUGIN_UNIX_SOCKET_DIR", self.path("sockets"))
+            .env("XDG_RUNTIME_DIR", self.path("runtime"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)

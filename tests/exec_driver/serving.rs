@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use callboard::plugin::Cookie;
 use callboard_proto::base::base_plugin_client::BasePluginClient;
-use callboard_proto::base::{PluginInfoRequest, PluginType, SetConfigRequest};
+use callboard_proto::base::{ConfigSchemaRequest, PluginInfoRequest, PluginType, SetConfigRequest};
 use callboard_proto::drivers::fingerprint_response::HealthState;
 use callboard_proto::drivers::*;
 use callboard_proto::goplugin::Empty;
 use callboard_proto::goplugin::grpc_controller_client::GrpcControllerClient;
 use callboard_proto::goplugin::grpc_stdio_client::GrpcStdioClient;
 use rustix::process::Signal;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::rig::{Place, next, until};
+use crate::rig::{LONG, Place, next, until};
 
 #[test]
 fn a_driver_run_by_hand_says_so_and_ends_with_1_d36() {
@@ -47,7 +49,7 @@ async fn a_driver_prints_its_line_serves_and_leaves_no_socket_d8_d20_d31_d50_d51
     let info = info.expect("it answers").into_inner();
     assert_eq!(
         (&*info.name, info.r#type, &info.plugin_api_versions[..]),
-        ("exec", PluginType::Driver as i32, &["v0.1.0".to_owned()][..])
+        ("callboard_exec", PluginType::Driver as i32, &["v0.1.0".to_owned()][..])
     );
     GrpcStdioClient::new(plugin.channel.clone()).stream_stdio(()).await.expect("it listens");
     plugin.signal(Signal::INT);
@@ -58,14 +60,115 @@ async fn a_driver_prints_its_line_serves_and_leaves_no_socket_d8_d20_d31_d50_d51
     let report = reports.message().await.expect("a report").expect("a report");
     assert_eq!(report.health, HealthState::Healthy as i32);
     assert!(
-        report.attributes.contains_key("driver.exec")
-            && report.attributes.contains_key("driver.exec.version")
+        report.attributes.contains_key("driver.callboard_exec")
+            && report.attributes.contains_key("driver.callboard_exec.version")
     );
     // The answer may be lost with the connection.
     let _ = GrpcControllerClient::new(plugin.channel.clone()).shutdown(Empty {}).await;
     assert_eq!(reports.message().await.expect("the stream ends in order"), None);
     assert_eq!(plugin.end().await.code(), Some(0));
     assert!(fs::read_dir(place.path("sockets")).expect("there").next().is_none(), "no socket is left");
+}
+
+/// Nomad prefers an external driver to its own of the same name without a word: jobs for the isolated one would run unisolated.
+#[tokio::test]
+async fn the_name_of_a_driver_built_into_nomad_is_taken_only_on_purpose_t171_th091() {
+    let place = Place::new();
+    for name in ["exec", "raw_exec", "java", "docker", "qemu", "mock_driver", "mock"] {
+        let mut refused = place.spawn(&["--name", name]);
+        assert_eq!(refused.0.wait().expect("our child").code(), Some(1), "{name}");
+        let told = place.read("stderr");
+        assert!(told.contains(&format!("{name:?}")) && told.contains("--allow-builtin-name"), "{told}");
+    }
+    let plugin = place.start(&["--name=exec", "--allow-builtin-name"]).await;
+    let info = BasePluginClient::new(plugin.channel.clone()).plugin_info(PluginInfoRequest {}).await;
+    assert_eq!(info.expect("it answers").into_inner().name, "exec");
+}
+
+#[tokio::test]
+async fn what_an_operator_writes_of_the_driver_counts_t145() {
+    let place = Place::new();
+    let mut plugin = place.start(&[]).await;
+    let mut base = BasePluginClient::new(plugin.channel.clone());
+    let spec = base.config_schema(ConfigSchemaRequest {}).await.expect("it answers").into_inner().spec;
+    assert!(format!("{spec:?}").contains("stop_signal"));
+    let mut set = async |written: serde_json::Value| {
+        let msgpack_config = rmp_serde::to_vec_named(&written).expect("it can be written");
+        base.set_config(SetConfigRequest { msgpack_config, ..Default::default() }).await.map(drop)
+    };
+    let wrong =
+        set(serde_json::json!({ "stop_signal": "SIGNAL" })).await.expect_err("there is no such signal");
+    assert_eq!(wrong.code(), Code::InvalidArgument);
+    let script = |id: &str| {
+        format!(
+            "trap 'exit 2' INT; trap 'exit 15' TERM; echo up > {}; while :; do sleep 0.02; done",
+            place.path(id).display()
+        )
+    };
+    plugin.start(place.shell("t1", &script("up1"))).await.expect("it starts");
+    place.until("up1", "up\n").await;
+    plugin.stop("t1", LONG, "").await.expect("it ends");
+    assert_eq!(plugin.wait("t1").await.0, 2, "as by the drivers that are built into Nomad");
+    set(serde_json::json!({ "stop_signal": "SIGTERM" })).await.expect("it makes sense");
+    plugin.start(place.shell("t2", &script("up2"))).await.expect("it starts");
+    place.until("up2", "up\n").await;
+    plugin.stop("t2", LONG, "").await.expect("it ends");
+    assert_eq!(plugin.wait("t2").await.0, 15);
+    set(serde_json::json!({ "enabled": false })).await.expect("it makes sense");
+    let mut reports = plugin.driver.fingerprint(FingerprintRequest {}).await.expect("a stream").into_inner();
+    let report = reports.message().await.expect("a report").expect("a report");
+    assert_eq!((report.health, report.attributes.len()), (HealthState::Undetected as i32, 0));
+    let refused = plugin.start(place.shell("t3", "exit 0")).await.expect_err("it is disabled");
+    assert!(refused.message().contains("enabled = true"), "{refused}");
+}
+
+/// What a client sends that names the server by the path of its socket, as bytes: the library that our other clients use would
+/// not send it.
+#[tokio::test]
+async fn a_client_that_names_the_server_by_its_socket_is_answered_d115() {
+    let place = Place::new();
+    let plugin = place.start(&[]).await;
+    let path = plugin.socket.display().to_string();
+    for authority in [path.clone(), path.replace('/', "%2F"), format!("unix:{path}")] {
+        let text = |text: &str| [&[u8::try_from(text.len()).expect("short")], text.as_bytes()].concat();
+        let field = |name: &str, value: &str| [vec![0], text(name), text(value)].concat();
+        let fields = [
+            field(":method", "POST"),
+            field(":scheme", "http"),
+            field(":path", "/grpc.health.v1.Health/Check"),
+            [vec![0x41], text(&authority)].concat(),
+            field("content-type", "application/grpc"),
+            field("te", "trailers"),
+        ];
+        let frame = |kind, flags, stream, payload: &[u8]| {
+            let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
+            [&length[1..], &[kind, flags, 0, 0, 0, stream], payload].concat()
+        };
+        let body = [&[0, 0, 0, 0, 8, 0x0a, 6], &b"plugin"[..]].concat();
+        let said = [
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+            frame(4, 0, 0, &[]),
+            frame(1, 4, 1, &fields.concat()),
+            frame(0, 1, 1, &body),
+        ];
+        let mut stream = UnixStream::connect(&plugin.socket).await.expect("it listens");
+        stream.write_all(&said.concat()).await.expect("it reads");
+        assert_eq!(first_answer(&mut stream).await, 1, "headers, and no end of the stream: {authority}");
+    }
+}
+
+/// The kind of the first frame that is about the first stream.
+async fn first_answer(stream: &mut UnixStream) -> u8 {
+    loop {
+        let mut head = [0; 9];
+        let read = tokio::time::timeout(LONG, stream.read_exact(&mut head));
+        read.await.expect("in time").expect("it goes on");
+        let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+        stream.read_exact(&mut payload).await.expect("it goes on");
+        if head[8] == 1 {
+            return head[3];
+        }
+    }
 }
 
 #[tokio::test]

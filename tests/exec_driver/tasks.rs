@@ -67,7 +67,7 @@ async fn signals_go_to_the_task_and_stop_ends_one_that_does_not_listen_shd_07() 
     place.until("t1.out", "up\ncaught\n").await;
     assert_eq!(plugin.signal_task("t1", "SIGNONE").await, Err(Code::InvalidArgument));
     plugin.stop("t1", LONG, "").await.expect("it ends");
-    assert_eq!(plugin.wait("t1").await, (128 + 15, 15, String::new()));
+    assert_eq!(plugin.wait("t1").await, (128 + 2, 2, String::new()));
     assert_eq!(plugin.signal_task("t1", "SIGTERM").await, Err(Code::FailedPrecondition));
     plugin.stop("t1", LONG, "SIGTERM").await.expect("stopping what has ended is no error");
 

@@ -81,7 +81,8 @@ impl DriverStage {
 
     /// The reference driver.
     pub(crate) fn exec(&self, name: &str, arguments: &[&str]) -> DriverSpec {
-        self.driver(name, CALLBOARD, &[&["plugin", "exec"], arguments].concat())
+        let named = ["plugin", "exec", "--name", name, "--allow-builtin-name"];
+        self.driver(name, CALLBOARD, &[&named, arguments].concat())
     }
 
     /// A driver that is a shell, which knows the reference driver as `$CALLBOARD` and this stage's directory as `$STAGE`.

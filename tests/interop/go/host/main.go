@@ -221,8 +221,8 @@ func introduce(to *driver) error {
 	if report == nil || report.Err != nil || report.Health != drivers.HealthStateHealthy {
 		return fmt.Errorf("not healthy: %+v", report)
 	}
-	if attribute := report.Attributes["driver.exec"]; attribute == nil || attribute.Bool == nil || !*attribute.Bool {
-		return fmt.Errorf("attributes without driver.exec: %v", report.Attributes)
+	if attribute := report.Attributes["driver.callboard_exec"]; attribute == nil || attribute.Bool == nil || !*attribute.Bool {
+		return fmt.Errorf("attributes without driver.callboard_exec: %v", report.Attributes)
 	}
 	saw("healthy")
 	return nil

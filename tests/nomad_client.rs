@@ -1,0 +1,416 @@
+//! Our driver under what the client of a Nomad agent does, on the official Go packages (TH092, TH093): its agents stop in order, are
+//! killed and come again, and give back handles without the configuration of the driver.
+//!
+//! The client is `tests/interop/go/nomadclient`. It is built where `go` is found and the modules can be had; where not, each of these
+//! tests says on standard error what it did not show.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
+/// More time than anything here takes on the slowest machine.
+const LONG: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(5);
+/// The task of these stories, as Nomad names it.
+const TASK: &str = "1d7e2ab0-3c61-4f0e-9a55-0123456789ab/web/5f2c11aa";
+const ALLOCATION: &str = "1d7e2ab0-3c61-4f0e-9a55-0123456789ab";
+
+/// The client, or why there is none.
+fn client_program() -> Result<&'static Path, &'static str> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    BUILT.get_or_init(build).as_deref().map_err(String::as_str)
+}
+
+fn build() -> Result<PathBuf, String> {
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/go");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop-nomadclient");
+    let go = |arguments: &[&str]| {
+        let mut command = Command::new("go");
+        command.args(arguments).arg("./nomadclient").current_dir(&module).stdin(Stdio::null()).output()
+    };
+    match go(&["list", "-deps", "-f", ""]) {
+        Err(error) => return Err(format!("there is no go: {error}")),
+        Ok(listed) if !listed.status.success() => {
+            return Err(format!("the modules cannot be had: {}", String::from_utf8_lossy(&listed.stderr)));
+        }
+        Ok(_) => {}
+    }
+    // One package at a time: the packages are many, and this is not the only test that runs.
+    let output = program.to_str().expect("a path that is text");
+    let built = go(&["build", "-buildvcs=false", "-p", "1", "-o", output]).expect("it ran before");
+    assert!(built.status.success(), "the client does not build: {}", String::from_utf8_lossy(&built.stderr));
+    Ok(program)
+}
+
+/// The client, or none after it has been said what is not shown.
+fn client_or_say(what: &str) -> Option<&'static Path> {
+    match client_program() {
+        Ok(program) => Some(program),
+        Err(why) => {
+            eprintln!("SKIPPED: {what} is not shown, since {why}");
+            None
+        }
+    }
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < LONG, "{what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Whether such a process lives: a zombie does not.
+fn lives(pid: i32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
+}
+
+fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).expect("a number"), Signal::KILL).expect("it runs");
+    until("a killed process ends", || !lives(pid));
+}
+
+/// A node: what is on its disk, and the pipe of the task's output with somebody who reads it.
+struct Node {
+    program: &'static Path,
+    directory: TempDir,
+    output: File,
+}
+
+impl Node {
+    fn new(program: &'static Path) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let logs = directory.path().join("alloc").join(ALLOCATION).join("alloc/logs");
+        fs::create_dir_all(&logs).expect("room");
+        let pipe = logs.join(".web.stdout.fifo");
+        mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("room");
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("the flag has a small value");
+        let output =
+            OpenOptions::new().read(true).write(true).custom_flags(flags).open(&pipe).expect("a FIFO");
+        Self { program, directory, output }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    /// What the task has written since the last look.
+    fn written(&self) -> String {
+        let mut text = Vec::new();
+        // It ends where nothing more is in the pipe.
+        let _ = (&self.output).read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// How often the task was started.
+    fn starts(&self) -> usize {
+        fs::read_to_string(self.path("starts")).unwrap_or_default().lines().count()
+    }
+
+    /// A script that notes its start, counts on its output, and ends when it is told to.
+    fn script(&self) -> String {
+        format!(
+            "echo up >> {0}/starts; trap 'exit 7' USR1; n=0; while ! [ -e {0}/go ]; do n=$((n+1)); echo line $n; sleep 0.05; done; exit 5",
+            self.directory.path().display()
+        )
+    }
+
+    fn agent(&self) -> Agent {
+        let log = File::options().append(true).create(true).open(self.path("log")).expect("room");
+        let mut child = Command::new(self.program)
+            .args([self.directory.path().as_os_str(), CALLBOARD.as_ref()])
+            .args(["plugin", "exec"])
+            .env("XDG_RUNTIME_DIR", self.path("runtime"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("it starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (told, telling) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let value = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "told": line }));
+                if told.send(value).is_err() {
+                    return;
+                }
+            }
+        });
+        let orders = child.stdin.take();
+        Agent { child, orders, telling, events: VecDeque::new() }
+    }
+}
+
+impl Drop for Node {
+    /// Ends what a story has left of its task: it would outlive it, as it outlives its driver.
+    fn drop(&mut self) {
+        let own = self.directory.path().join("alloc").join(ALLOCATION).join("web/.callboard");
+        for place in fs::read_dir(own).into_iter().flatten().flatten() {
+            let control = OpenOptions::new().read(true).write(true).open(place.path().join("control"));
+            let _ = control.map(|mut control| control.write_all(b"kill\n"));
+        }
+    }
+}
+
+/// A client that runs. It is killed when it is dropped.
+struct Agent {
+    child: Child,
+    orders: Option<ChildStdin>,
+    telling: Receiver<Value>,
+    events: VecDeque<Value>,
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // One that has ended already takes no signal.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Agent {
+    /// The next thing that is told under this word; events are put aside.
+    fn told(&mut self, word: &str) -> Value {
+        loop {
+            let told =
+                self.telling.recv_timeout(LONG).unwrap_or_else(|_| panic!("no {word:?} is told in time"));
+            match told["told"].as_str().expect("a word") {
+                found if found == word => return told,
+                "event" => self.events.push_back(told),
+                // How a process was found is looked at where it matters.
+                "not joined" => {}
+                _ => panic!("{word:?} was to be told, and not {told}"),
+            }
+        }
+    }
+
+    /// How it has got its driver, and the process of that.
+    fn driver(&mut self, how: &str) -> i32 {
+        i32::try_from(self.told(how)["pid"].as_i64().expect("a number")).expect("a small number")
+    }
+
+    fn recovered(&mut self) {
+        let told = self.told("recovered");
+        assert_eq!((told["id"].as_str(), told.get("error")), (Some(TASK), None), "{told}");
+    }
+
+    fn asks(&mut self, mut order: Value) -> Value {
+        order["id"] = TASK.into();
+        let mut line = order.to_string();
+        line.push('\n');
+        let orders = self.orders.as_mut().expect("it listens");
+        orders.write_all(line.as_bytes()).and_then(|()| orders.flush()).expect("it reads");
+        self.told("done")
+    }
+
+    fn does(&mut self, order: Value) -> Value {
+        let done = self.asks(order);
+        assert_eq!(done.get("error"), None, "{done}");
+        done
+    }
+
+    fn task_pid(&mut self) -> i32 {
+        let inspected = self.does(json!({ "do": "inspect" }));
+        assert_eq!(inspected["text"], "running");
+        inspected["extra"]["pid"].as_str().expect("text").parse().expect("a number")
+    }
+
+    fn start(&mut self, node: &Node) -> i32 {
+        self.does(json!({ "do": "start", "name": "web", "script": node.script() }));
+        until("the task is up", || node.starts() == 1);
+        self.task_pid()
+    }
+
+    /// The next event of the task, which says this.
+    fn hears(&mut self, kind: &str) {
+        while !self.events.iter().any(|event| event["extra"]["kind"] == kind) {
+            let event = self.telling.recv_timeout(LONG).unwrap_or_else(|_| panic!("no event {kind:?} comes"));
+            assert_eq!(event["told"], "event", "{event}");
+            self.events.push_back(event);
+        }
+        let of_kind = self.events.iter().filter(|event| event["extra"]["kind"] == kind).count();
+        assert_eq!(of_kind, 1, "once and no more: {:?}", self.events);
+    }
+
+    /// Stops in order.
+    fn ends(mut self) {
+        drop(self.orders.take());
+        self.told("ended");
+        assert!(self.child.wait().expect("our child").success());
+    }
+
+    fn is_killed(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("our child");
+    }
+}
+
+/// A task whose agent stops in order and comes again is the same task (T150, T151, T173, T174).
+#[test]
+fn a_task_outlives_the_orderly_restart_of_its_agent_in_one_copy_t150_t151_t173_t174_th092() {
+    let Some(program) = client_or_say("our driver across an orderly restart of an agent") else { return };
+    let node = Node::new(program);
+    let mut first = node.agent();
+    let driver = first.driver("launched");
+    let task = first.start(&node);
+    first.ends();
+    until("the driver ends with its agent", || !lives(driver));
+    assert!(lives(task), "and the task does not");
+
+    let mut second = node.agent();
+    assert_ne!(second.driver("launched"), driver);
+    second.recovered();
+    assert_eq!(second.task_pid(), task);
+    let output = second.does(json!({ "do": "exec", "command": ["/bin/sh", "-c", "echo $GREETING; exit 4"] }));
+    assert_eq!((&output["text"], &output["code"]), (&json!("good evening\n"), &json!(4)));
+    let stats = second.does(json!({ "do": "stats" }));
+    assert!(stats["memory"].as_u64() > Some(0) && stats["code"].as_u64() > Some(0), "{stats}");
+    second.does(json!({ "do": "signal", "signal": "SIGUSR1" }));
+    assert_eq!(second.does(json!({ "do": "wait" }))["code"], 7);
+    second.hears("exited");
+    second.does(json!({ "do": "destroy" }));
+    assert!(second.asks(json!({ "do": "inspect" })).get("error").is_some(), "it is gone");
+    assert_eq!(node.starts(), 1);
+    second.ends();
+}
+
+/// Kills in every order: what a story does between two looks.
+#[derive(Debug, Clone, Copy)]
+enum Kill {
+    Driver,
+    Agent,
+    AgentThenDriver,
+    DriverThenAgent,
+}
+
+#[test]
+fn a_task_outlives_kills_of_its_driver_and_its_agent_in_every_order_in_one_copy_th092() {
+    let Some(program) = client_or_say("our driver across kills of it and of an agent") else { return };
+    let node = Node::new(program);
+    let mut agent = node.agent();
+    let mut driver = agent.driver("launched");
+    let task = agent.start(&node);
+    let mut written = String::new();
+    let both = [Kill::AgentThenDriver, Kill::DriverThenAgent];
+    for what in [[Kill::Driver, Kill::Agent], both, [Kill::Agent, Kill::Driver], both].concat() {
+        match what {
+            Kill::Driver => {
+                kill(driver);
+                let orders = agent.orders.as_mut().expect("it listens");
+                orders.write_all(b"{\"do\":\"revive\"}\n").expect("it reads");
+                driver = agent.driver("launched");
+                agent.recovered();
+                agent.told("done");
+            }
+            Kill::Agent => {
+                agent.is_killed();
+                agent = node.agent();
+                assert_eq!(agent.driver("joined"), driver, "the process that the dead agent left");
+                agent.recovered();
+            }
+            Kill::AgentThenDriver | Kill::DriverThenAgent => {
+                if matches!(what, Kill::DriverThenAgent) {
+                    kill(driver);
+                    agent.is_killed();
+                } else {
+                    agent.is_killed();
+                    kill(driver);
+                }
+                agent = node.agent();
+                driver = agent.driver("launched");
+                agent.recovered();
+            }
+        }
+        assert_eq!(agent.task_pid(), task, "the same process after {what:?}");
+        assert_eq!(node.starts(), 1, "one copy after {what:?}");
+        written.push_str(&node.written());
+    }
+    // It ends while neither is there, and both hear of that.
+    agent.is_killed();
+    kill(driver);
+    fs::write(node.path("go"), "").expect("room");
+    until("it ends", || !lives(task));
+    let mut agent = node.agent();
+    agent.driver("launched");
+    agent.recovered();
+    assert_eq!(agent.does(json!({ "do": "wait" }))["code"], 5);
+    agent.hears("exited");
+    written.push_str(&node.written());
+    for (number, line) in written.lines().enumerate() {
+        assert_eq!(line, format!("line {}", number + 1), "no line is lost, doubled or changed");
+    }
+    agent.does(json!({ "do": "destroy" }));
+    agent.ends();
+}
+
+#[test]
+fn an_end_that_no_agent_saw_is_told_once_to_the_next_one_that_joins_the_driver_t173_th092() {
+    let Some(program) = client_or_say("events of our driver across the death of an agent") else { return };
+    let node = Node::new(program);
+    let mut first = node.agent();
+    let driver = first.driver("launched");
+    let task = first.start(&node);
+    first.hears("started");
+    first.is_killed();
+    fs::write(node.path("go"), "").expect("room");
+    until("it ends", || !lives(task));
+    let mut second = node.agent();
+    assert_eq!(second.driver("joined"), driver);
+    second.recovered();
+    second.hears("exited");
+    assert_eq!(second.does(json!({ "do": "wait" }))["code"], 5);
+    second.does(json!({ "do": "destroy" }));
+    assert!(!second.events.iter().any(|event| event["extra"]["kind"] == "started"), "that was told before");
+    second.ends();
+}
+
+#[test]
+fn a_task_under_a_nomad_client_is_spoken_with_stopped_and_destroyed_t145_t147_t148_th093() {
+    let Some(program) = client_or_say("a terminal and a stop of our driver under a Nomad client") else {
+        return;
+    };
+    let node = Node::new(program);
+    let mut agent = node.agent();
+    agent.driver("launched");
+    agent.start(&node);
+    agent.ends();
+    // A shell at a terminal, by a driver that has recovered the task.
+    let mut agent = node.agent();
+    agent.driver("launched");
+    agent.recovered();
+    let typed =
+        ["stty size\n", "33 101", "stty size; echo $GREETING-$((1+1))\n", "evening-2", "exit 6\n", "exit"];
+    let shown = agent.does(json!({ "do": "terminal", "command": ["/bin/sh"], "typed": typed }));
+    let text = shown["text"].as_str().expect("text");
+    assert_eq!(shown["code"], 6, "{text}");
+    assert!(text.contains("44 122") && text.contains("good evening-2"), "{text}");
+    let unknown = agent.asks(json!({ "do": "signal", "signal": "SIGNAL" }));
+    assert!(unknown["error"].as_str().is_some_and(|why| why.contains("no signal")), "{unknown}");
+    // No signal is named: what is built into Nomad takes SIGINT.
+    agent.does(json!({ "do": "stop", "timeout_ms": 30_000 }));
+    let ended = agent.does(json!({ "do": "wait" }));
+    assert_eq!(
+        (&ended["code"], &ended["signal"], &ended["oom"]),
+        (&json!(128 + 2), &json!(2), &json!(false))
+    );
+    agent.does(json!({ "do": "destroy", "force": true }));
+    let own = node.directory.path().join("alloc").join(ALLOCATION).join("web/.callboard");
+    assert!(!own.exists(), "nothing of the driver is left in the task's directory");
+    let notes = fs::read_dir(node.path("runtime/callboard-exec")).expect("the notes").count();
+    assert_eq!(notes, 0, "nor elsewhere");
+    agent.ends();
+}
