@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use callboard_actors::users::DynamicUser;
 use callboard_actors::vocabulary::hex;
 use callboard_proto::drivers::TaskConfig;
 use callboard_proto::drivers::network_isolation_spec::NetworkIsolationMode;
@@ -11,11 +12,12 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::record::{TaskContext, TaskOrder, TaskUser};
-use crate::plugin::{Refusal, accounts, decode, schema};
+use crate::plugin::accounts::{self, AccountError};
+use crate::plugin::{Refusal, decode, schema};
 
 /// Where programs are looked for by a task whose environment does not say.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// The lowest number that a user can have whom a host has made up.
+/// The lowest number that a user can have whom a host has made up (T116).
 const DYNAMIC_USER_MIN: u32 = 1_000;
 /// Where output goes that the host names no place for.
 const NOWHERE: &str = "/dev/null";
@@ -86,20 +88,21 @@ fn user(name: &str) -> Result<Option<TaskUser>, Refusal> {
     if name.is_empty() {
         return Ok(None);
     }
-    if let Some(number) = dynamic_user(name) {
-        return Ok(Some(TaskUser { uid: number, gid: number, groups: Vec::new() }));
+    let refused = |why: String| Refusal::invalid(why).recoverable(false);
+    let account = accounts::user(name).map_err(|error| refused(error.to_string()))?;
+    let made_up = DynamicUser::of_name(name).filter(|user| user.number() == account.uid);
+    if made_up.is_some_and(|user| user.number() < DYNAMIC_USER_MIN) {
+        let told =
+            format!("{name:?} would be a user of the system; hosts make up none below {DYNAMIC_USER_MIN}");
+        return Err(refused(told));
     }
-    let refused = |error: accounts::AccountError| Refusal::invalid(error.to_string()).recoverable(false);
-    let account = accounts::user(name).map_err(refused)?;
-    let groups = accounts::groups_of(&account.name).map_err(refused)?;
+    let groups = match accounts::groups(name) {
+        Ok(groups) => groups,
+        // Where no file lists groups, the user is in none but its own.
+        Err(AccountError::Unreadable { .. }) => vec![account.gid],
+        Err(error) => return Err(refused(error.to_string())),
+    };
     Ok(Some(TaskUser { uid: account.uid, gid: account.gid, groups }))
-}
-
-/// The number of a user that a host has made up for one task, named `nomad-N`: no file knows it (T116). Numbers of the system's
-/// own users are nobody's to make up.
-fn dynamic_user(name: &str) -> Option<u32> {
-    let number = name.strip_prefix("nomad-")?.parse().ok()?;
-    (number >= DYNAMIC_USER_MIN).then_some(number)
 }
 
 /// The network namespace of a task, if its host has made one.

@@ -8,8 +8,6 @@ use super::dynamic::DynamicUser;
 /// A user: the numbers that its processes have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its name.
-    pub name: String,
     /// The number of the user.
     pub uid: u32,
     /// The number of its own group.
@@ -78,30 +76,6 @@ pub fn group(name: &str) -> Result<u32, AccountError> {
     }
 }
 
-/// Finds the numbers of the groups that list a user as a member; its own group need not be among them. A machine without such a
-/// file has no groups.
-///
-/// # Errors
-/// [`AccountError`] when the groups cannot be read.
-pub fn groups_of(user: &str) -> Result<Vec<u32>, AccountError> {
-    match read(GROUPS, user) {
-        Ok(text) => Ok(groups_in(&text, user)),
-        Err(AccountError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            Ok(vec![])
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn groups_in(text: &str, user: &str) -> Vec<u32> {
-    let number = |line: &str| {
-        let mut fields = line.split(':').skip(2);
-        let number = fields.next()?.parse().ok()?;
-        fields.next()?.split(',').any(|member| member.trim() == user).then_some(number)
-    };
-    text.lines().filter_map(number).collect()
-}
-
 fn read(file: &'static str, name: &str) -> Result<String, AccountError> {
     fs::read_to_string(Path::new(file)).map_err(|source| AccountError::Unreadable {
         name: name.to_owned(),
@@ -119,8 +93,7 @@ fn user_in(text: &str, name: &str) -> Option<Account> {
         let fields: Vec<&str> = line.split(':').collect();
         let is_meant = fields.first() == Some(&name) || fields.get(2) == Some(&name);
         let (uid, gid) = (fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?);
-        let text = |position: usize, default| fields.get(position).unwrap_or(default).to_string();
-        is_meant.then(|| Account { name: text(0, &""), uid, gid, home: text(5, &"/") })
+        is_meant.then(|| Account { uid, gid, home: fields.get(5).unwrap_or(&"/").to_string() })
     };
     text.lines().find_map(account)
 }
@@ -149,14 +122,12 @@ mod tests {
     #[test]
     fn users_and_groups_are_found_by_name_and_by_number() {
         let users = "root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1001::/home/ann:/bin/sh\n";
-        let ann = Account { name: "ann".to_owned(), uid: 1000, gid: 1001, home: "/home/ann".to_owned() };
+        let ann = Account { uid: 1000, gid: 1001, home: "/home/ann".to_owned() };
         assert_eq!(user_in(users, "ann"), Some(ann.clone()));
         assert_eq!(user_in(users, "1000"), Some(ann));
         assert_eq!(user_in(users, "bob"), None);
         assert_eq!(group_in("wheel:x:10:ann\ncrew:x:12:\n", "crew"), Some(12));
         assert_eq!(group_in("wheel:x:10:ann\n", "crew"), None);
-        let groups = "wheel:x:10:ann\ncrew:x:12:\nbroken\ndisk:x:6:bob, ann\nanna:x:7:anna\n";
-        assert_eq!(groups_in(groups, "ann"), [10, 6]);
         assert_eq!(group("4711").expect("a number needs no file"), 4711);
     }
     #[test]

@@ -79,7 +79,10 @@ func (c *client) terminal(wanted order) (told, error) {
 				cancel()
 				return
 			}
-			someone.said <- size(44, 122)
+			// Not behind the last line: what is sent to a command that has ended is an error of the packages.
+			if number == 0 {
+				someone.said <- size(44, 122)
+			}
 		}
 	}()
 	if err := raw.ExecTaskStreamingRaw(ctx, wanted.ID, wanted.Command, true, someone); err != nil {
