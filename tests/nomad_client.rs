@@ -4,13 +4,15 @@
 //! The client is `tests/interop/go/nomadclient`. It is built where `go` is found and the modules can be had; where not, each of these
 //! tests says on standard error what it did not show.
 
+#[path = "support/go.rs"]
+mod go;
+
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,8 @@ use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use go::NOMAD_CLIENT;
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// More time than anything here takes on the slowest machine.
@@ -27,42 +31,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 const TASK: &str = "1d7e2ab0-3c61-4f0e-9a55-0123456789ab/web/5f2c11aa";
 const ALLOCATION: &str = "1d7e2ab0-3c61-4f0e-9a55-0123456789ab";
 
-/// The client, or why there is none.
-fn client_program() -> Result<&'static Path, &'static str> {
-    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    BUILT.get_or_init(build).as_deref().map_err(String::as_str)
-}
-
-fn build() -> Result<PathBuf, String> {
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/go");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop-nomadclient");
-    let go = |arguments: &[&str]| {
-        let mut command = Command::new("go");
-        command.args(arguments).arg("./nomadclient").current_dir(&module).stdin(Stdio::null()).output()
-    };
-    match go(&["list", "-deps", "-f", ""]) {
-        Err(error) => return Err(format!("there is no go: {error}")),
-        Ok(listed) if !listed.status.success() => {
-            return Err(format!("the modules cannot be had: {}", String::from_utf8_lossy(&listed.stderr)));
-        }
-        Ok(_) => {}
-    }
-    // One package at a time: the packages are many, and this is not the only test that runs.
-    let output = program.to_str().expect("a path that is text");
-    let built = go(&["build", "-buildvcs=false", "-p", "1", "-o", output]).expect("it ran before");
-    assert!(built.status.success(), "the client does not build: {}", String::from_utf8_lossy(&built.stderr));
-    Ok(program)
-}
-
 /// The client, or none after it has been said what is not shown.
-fn client_or_say(what: &str) -> Option<&'static Path> {
-    match client_program() {
-        Ok(program) => Some(program),
-        Err(why) => {
-            eprintln!("SKIPPED: {what} is not shown, since {why}");
-            None
-        }
-    }
+fn client_or_say(what: &str) -> Option<PathBuf> {
+    NOMAD_CLIENT.or_say(what).map(|directory| directory.join("nomadclient"))
 }
 
 fn until(what: &str, holds: impl Fn() -> bool) {
@@ -86,13 +57,13 @@ fn kill(pid: i32) {
 
 /// A node: what is on its disk, and the pipe of the task's output with somebody who reads it.
 struct Node {
-    program: &'static Path,
+    program: PathBuf,
     directory: TempDir,
     output: File,
 }
 
 impl Node {
-    fn new(program: &'static Path) -> Self {
+    fn new(program: PathBuf) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let logs = directory.path().join("alloc").join(ALLOCATION).join("alloc/logs");
         fs::create_dir_all(&logs).expect("room");
@@ -131,7 +102,7 @@ impl Node {
 
     fn agent(&self) -> Agent {
         let log = File::options().append(true).create(true).open(self.path("log")).expect("room");
-        let mut child = Command::new(self.program)
+        let mut child = Command::new(&self.program)
             .args([self.directory.path().as_os_str(), CALLBOARD.as_ref()])
             .args(["plugin", "exec"])
             .env("XDG_RUNTIME_DIR", self.path("runtime"))

@@ -37,6 +37,8 @@ const ENDING_PAUSE: Duration = Duration::from_millis(5);
 pub(super) struct StartTerms {
     /// How long a supervisor may take.
     pub(super) patience: Duration,
+    /// Whether a task that uses more memory than it has is ended.
+    pub(super) limits_memory: bool,
     /// Where it is to hang, in tests.
     pub(super) hang: Option<SupervisorHang>,
 }

@@ -196,7 +196,11 @@ async fn begin(board: &Arc<Board>, config: TaskConfig) -> Result<Arc<Task>, Refu
         Refusal::failed(told).recoverable(true)
     };
     board.memory.note(&config).map_err(failed)?;
-    let terms = StartTerms { patience: board.args.start_patience, hang: board.faults.supervisor_hangs() };
+    let terms = StartTerms {
+        patience: board.args.start_patience,
+        limits_memory: board.settings().limits_memory,
+        hang: board.faults.supervisor_hangs(),
+    };
     let task = match Task::start(config.clone(), terms).await {
         Ok(task) => task,
         Err(refusal) => {

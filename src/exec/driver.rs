@@ -21,10 +21,11 @@ use super::arguments::ExecArgs;
 use super::board::{self, Board};
 use super::faults::{Faults, StreamEnd};
 use super::place::Wish;
+use super::settings::Settings;
 use super::surroundings::Surroundings;
 use super::task::Task;
 use super::usage::Usage;
-use super::{beside, config, settings, spoken, task};
+use super::{beside, config, settings, speed, spoken, task};
 use crate::plugin::{
     Answers, Driver, Events, EventsFrom, ExecOutput, InspectedTask, PluginConfig, PluginInfo, Refusal,
     RefusalKind, StartedTask, TaskExit,
@@ -58,7 +59,9 @@ impl Driver for ExecDriver {
 
     async fn set_config(&self, config: PluginConfig) -> Result<(), Refusal> {
         self.0.faults.before("SetConfig").await?;
-        self.0.set(settings::read(&config.msgpack)?);
+        let topology = config.host.as_ref().and_then(|host| host.driver.as_ref()?.topology.as_ref());
+        let core_mhz = speed::of_a_core(topology);
+        self.0.set(Settings { core_mhz, ..settings::read(&config.msgpack)? });
         Ok(())
     }
 
@@ -76,7 +79,10 @@ impl Driver for ExecDriver {
             send_signals: true,
             exec: true,
             fs_isolation: FsIsolation::None.into(),
-            network_isolation_modes: vec![NetworkIsolationMode::Host.into()],
+            // A network of the allocation is entered, and the host makes it.
+            network_isolation_modes: [NetworkIsolationMode::Host, NetworkIsolationMode::Group]
+                .map(Into::into)
+                .to_vec(),
             mount_configs: MountConfigs::NoMounts.into(),
             ..Default::default()
         }
@@ -185,6 +191,9 @@ impl Driver for ExecDriver {
             ("pid".to_owned(), task.record.task.pid.to_string()),
             ("supervisor_pid".to_owned(), task.record.supervisor.pid.to_string()),
         ]);
+        if let Some(group) = task.record.groups.first() {
+            attributes.insert("control_group".to_owned(), group.display().to_string());
+        }
         if let Some(end) = task.end() {
             attributes.insert("end".to_owned(), end.status.told());
         }
@@ -195,7 +204,7 @@ impl Driver for ExecDriver {
         self.0.faults.before("TaskStats").await?;
         let task = self.0.find(task_id)?;
         let interval = if interval.is_zero() { STATS_INTERVAL } else { interval.max(STATS_INTERVAL_MIN) };
-        let usage = Usage::begin(&task.record);
+        let usage = Usage::begin(&task.record, self.0.settings().core_mhz);
         Ok(Box::pin(unfold((task, usage), move |(task, mut usage)| async move {
             timeout(interval, task.ended()).await.err()?;
             let stats = usage.look(&task.record, task.id());

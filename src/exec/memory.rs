@@ -6,12 +6,13 @@
 //!
 //! The notes lie in the state directory if one was named. Else they lie in the runtime directory of the system, so that nothing
 //! depends on a flag that an operator may forget: several drivers may share it, since ids of tasks are unique, and a new start
-//! of the machine, which ends all tasks, empties it. Notes whose tasks have left no state are swept there.
+//! of the machine, which ends all tasks, empties it. Notes whose tasks have left no state are swept, wherever they lie.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use callboard_proto::drivers::TaskConfig;
@@ -44,19 +45,23 @@ pub(super) struct TaskMemory {
     directory: PathBuf,
     /// Whether it is shared with other drivers, and nobody asked for it by name.
     is_shared: bool,
+    /// Set once notes of tasks that have left nothing were swept: once in the life of a driver.
+    swept: Arc<OnceLock<()>>,
 }
 
 impl TaskMemory {
     /// The notes below a state directory, or where the system keeps such things.
     pub(super) fn of(state_dir: Option<&Path>) -> Self {
         match state_dir {
-            Some(directory) => Self { directory: directory.join("tasks"), is_shared: false },
+            Some(directory) => {
+                Self { directory: directory.join("tasks"), is_shared: false, swept: Arc::default() }
+            }
             None => Self::shared(&runtime_directory()),
         }
     }
 
     fn shared(runtime: &Path) -> Self {
-        Self { directory: runtime.join("callboard-exec"), is_shared: true }
+        Self { directory: runtime.join("callboard-exec"), is_shared: true, swept: Arc::default() }
     }
 
     /// Notes a task that is about to be started. Where nobody asked for notes and none can be kept, the task is started all the
@@ -80,8 +85,8 @@ impl TaskMemory {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         if self.is_shared {
             check_ours(directory)?;
-            sweep(directory);
         }
+        self.swept.get_or_init(|| sweep(directory));
         let TaskConfig { id, name, alloc_id, alloc_dir, .. } = task.clone();
         let text = serde_json::to_vec(&Note { id, name, alloc_id, alloc_dir })?;
         // Put in its place as a whole, so that a driver that is killed meanwhile leaves no half of it.
@@ -204,6 +209,7 @@ mod tests {
         let old = std::time::SystemTime::now() - 2 * YOUNG;
         let note = File::options().write(true).open(memory.place("t")).expect("the note");
         note.set_modified(old).expect("it is ours");
+        let memory = TaskMemory::shared(runtime.path());
         memory.note(&TaskConfig { id: "u".to_owned(), ..task.clone() }).expect("room");
         assert!(memory.recall("t").expect("no error").is_none(), "it has left no state");
         assert!(memory.recall("u").expect("no error").is_some(), "it is young");

@@ -21,9 +21,10 @@
 //! - A task that was answered not to have started does not run, and does not start later: a supervisor that does not answer is
 //!   stopped, and killed with all that it has begun, before the answer.
 //! - An exit status that nobody has seen is told as unknown, never as success (EVT-05).
-//! - That the kernel ended a task for want of memory is told where the task's control group (version 2) counts it: the task was
-//!   killed, not by the driver, and the group has counted one more. In a group that it shares with others this may have been
-//!   another; where no group counts, `oom_killed` is false, and nobody knows.
+//! - That the kernel ended a task for want of memory is told where the task's control group counts it: the task was killed, not
+//!   by the driver, and the group has counted one more. In a group that it shares with others this may have been another; where
+//!   no group counts, `oom_killed` is false, and nobody knows.
+//! - A task runs in the control groups that its host made for it, and so do commands beside it. The supervisor does not.
 //! - When a task ends, whatever it left of its processes is ended with it, also what left its session (PRC-03).
 //! - Output goes straight from the task to the files or FIFOs that the host named, and needs no process of ours (PRC-07).
 //! - With `--state-dir`, a driver knows of the tasks that one before it has started and did not live to tell of (PRC-09).
@@ -46,7 +47,10 @@
 //!     spoken    those whose input and output are streams
 //!     terminal  the terminal that they may have
 //!     enter     what a process of a task does before it becomes the command
+//!     placement the control groups that it is put into, with their limits
 //!     usage     what the processes of a task use
+//!     figures   what its control groups count
+//!     speed     how fast a core is
 //!     out_of_memory whether the kernel ended it for want of memory
 //!   supervisor  the process beside each task
 //!   faults      how it misbehaves when told to: what tests and demonstrations are for
@@ -69,10 +73,13 @@ mod beside;
 mod config;
 mod directory;
 mod enter;
+mod figures;
 mod out_of_memory;
+mod placement;
 mod processes;
 mod settings;
 mod signals;
+mod speed;
 mod spoken;
 mod surroundings;
 mod terminal;

@@ -1,5 +1,5 @@
 //! Whether the kernel ended a task because memory had run out, as far as that can be known: the kernel counts it for each
-//! control group (version 2), and not for each process.
+//! control group, and not for each process.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use callboard_actors::process::unified_group_of;
 use super::place::KILL;
 use super::record::EndStatus;
 
-/// Where a group counts such ends: its own, or its own and those of the groups below it.
-const FILES: [&str; 2] = ["memory.events.local", "memory.events"];
+/// Where a group counts such ends: its own, or its own and those of the groups below it; the last is that of version 1.
+const FILES: [&str; 3] = ["memory.events.local", "memory.events", "memory.oom_control"];
 
 /// How many processes of a task's control group had been ended so when the task began.
 #[derive(Debug)]
@@ -19,10 +19,11 @@ pub(super) struct KillCount {
 }
 
 impl KillCount {
-    /// Counts for the group of this process, in which the task begins. `None` where no such group counts memory: then nobody
-    /// knows.
-    pub(super) fn begin() -> Option<Self> {
-        Self::in_group(&unified_group_of(std::process::id()).ok()?)
+    /// Counts for the groups that the task enters, or for that of this process, in which it begins otherwise. `None` where no such
+    /// group counts memory: then nobody knows.
+    pub(super) fn begin(groups: &[PathBuf]) -> Option<Self> {
+        let counted = groups.iter().find_map(|group| Self::in_group(group));
+        counted.or_else(|| Self::in_group(&unified_group_of(std::process::id()).ok()?))
     }
 
     fn in_group(group: &Path) -> Option<Self> {
@@ -75,6 +76,20 @@ mod tests {
         let counted = KillCount::in_group(group.path()).expect("it counts");
         count(group.path(), 6);
         assert!(!counted.explains(&EndStatus::Signal(KILL), false), "that was a group below");
+    }
+
+    #[test]
+    fn a_group_of_version_1_counts_too_t148() {
+        let group = tempfile::tempdir().expect("room");
+        let write = |kills| {
+            let text = format!("oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n");
+            std::fs::write(group.path().join("memory.oom_control"), text).expect("room");
+        };
+        write(0);
+        let groups = [PathBuf::from("/no/such/group"), group.path().to_owned()];
+        let counted = KillCount::begin(&groups).expect("it counts");
+        write(1);
+        assert!(counted.explains(&EndStatus::Signal(KILL), false));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::signals;
 use crate::plugin::{Refusal, decode, schema};
 
 /// What the driver is told to do, and what it does if it is told nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     /// Whether tasks are taken at all.
     pub(super) is_enabled: bool,
@@ -15,11 +15,13 @@ pub(super) struct Settings {
     pub(super) limits_memory: bool,
     /// The name of the signal by which tasks are asked to end, unless the host names another.
     pub(super) stop_signal: String,
+    /// How fast a core is, in MHz, if the host or the kernel says so.
+    pub(super) core_mhz: Option<f64>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { is_enabled: true, limits_memory: false, stop_signal: signals::INT.to_owned() }
+        Self { is_enabled: true, limits_memory: false, stop_signal: signals::INT.to_owned(), core_mhz: None }
     }
 }
 
@@ -49,7 +51,7 @@ pub(super) fn read(msgpack: &[u8]) -> Result<Settings, Refusal> {
         return Ok(usual);
     }
     let written: Written = decode(msgpack)?;
-    let stop_signal = written.stop_signal.unwrap_or(usual.stop_signal);
+    let stop_signal = written.stop_signal.unwrap_or_else(|| usual.stop_signal.clone());
     if signals::number(&stop_signal).is_none() {
         let told = format!("stop_signal: {stop_signal:?} is no signal; name one such as SIGTERM");
         return Err(Refusal::invalid(told).recoverable(false));
@@ -58,6 +60,7 @@ pub(super) fn read(msgpack: &[u8]) -> Result<Settings, Refusal> {
         is_enabled: written.enabled.unwrap_or(usual.is_enabled),
         limits_memory: written.memory_limit.unwrap_or(usual.limits_memory),
         stop_signal,
+        ..usual
     })
 }
 
@@ -81,7 +84,8 @@ mod tests {
     #[test]
     fn what_is_written_counts_and_must_make_sense() {
         let written = serde_json::json!({ "enabled": false, "memory_limit": true, "stop_signal": "SIGTERM" });
-        let settings = Settings { is_enabled: false, limits_memory: true, stop_signal: "SIGTERM".to_owned() };
+        let stop_signal = "SIGTERM".to_owned();
+        let settings = Settings { is_enabled: false, limits_memory: true, stop_signal, core_mhz: None };
         assert_eq!(of(&written).expect("it makes sense"), settings);
         let refused = of(&serde_json::json!({ "stop_signal": "SIGNAL" })).expect_err("none of this name");
         assert!(refused.to_string().contains("SIGTERM"), "{refused}");

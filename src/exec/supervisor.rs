@@ -79,7 +79,7 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     set_child_subreaper(Some(getpid())).map_err(|error| refused(error.into()))?;
     let place = TaskPlace::at(place.to_owned());
     hangs(hang, SupervisorHang::BeforeStart);
-    let kills = KillCount::begin();
+    let kills = KillCount::begin(&groups);
     match begin(&order, tag, &groups, &place) {
         Ok((child, record, control)) => {
             hangs(hang, SupervisorHang::AfterStart);

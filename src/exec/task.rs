@@ -14,10 +14,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::birth::{StartTerms, supervise};
-use super::config;
 use super::place::{TaskPlace, Wish};
-use super::processes;
 use super::record::{DriverState, EndStatus, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord};
+use super::{config, placement, processes};
 use crate::plugin::{Refusal, RefusalKind, TaskExit};
 
 /// The version of the handles that this driver gives out.
@@ -53,7 +52,13 @@ impl Task {
             place.make().map_err(failed)?;
             match (place.lock().map_err(failed)?, place.read().map_err(failed)?) {
                 (_, Some(record)) => break Self::same(&config, &order, record)?,
-                (Some(lock), None) => break supervise(&order, &[], &place, lock, &config.id, terms).await?,
+                (Some(lock), None) => match placement::place(&config, terms.limits_memory) {
+                    Ok(groups) => break supervise(&order, &groups, &place, lock, &config.id, terms).await?,
+                    Err(refusal) => {
+                        place.remove().map_err(failed)?;
+                        return Err(refusal);
+                    }
+                },
                 // Another driver was killed while its supervisor starts this very task.
                 (None, None) if began.elapsed() < terms.patience => sleep(START_PAUSE).await,
                 (None, None) => {

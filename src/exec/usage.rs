@@ -9,30 +9,45 @@ use callboard_proto::drivers::{
 };
 use tokio::time::Instant;
 
+use super::figures::{self, CpuTime};
 use super::processes;
 use super::record::TaskRecord;
 
-/// One look at the processes of a task, by which the next look is measured.
+/// One look at the processes and the control groups of a task, by which the next look is measured.
 #[derive(Debug)]
 pub(super) struct Usage {
     at: Instant,
     seen: BTreeMap<i32, ProcessStatus>,
+    counted: Option<CpuTime>,
+    /// How fast a core is, in MHz.
+    core_mhz: Option<f64>,
 }
 
 impl Usage {
     /// Looks for the first time.
-    pub(super) fn begin(task: &TaskRecord) -> Self {
-        Self { at: Instant::now(), seen: of(task) }
+    pub(super) fn begin(task: &TaskRecord, core_mhz: Option<f64>) -> Self {
+        Self { at: Instant::now(), seen: of(task), counted: figures::cpu_time(&task.groups), core_mhz }
     }
 
-    /// Looks again, and tells what was used meanwhile.
+    /// Looks again, and tells what was used meanwhile: in all as the control groups count it, which have counted also what has
+    /// ended meanwhile, and where they do not, as the processes add up.
     pub(super) fn look(&mut self, task: &TaskRecord, task_id: &str) -> TaskStats {
-        let (now, seen) = (Instant::now(), of(task));
+        let (now, seen, counted) = (Instant::now(), of(task), figures::cpu_time(&task.groups));
         let elapsed = now.duration_since(self.at);
         let by_pid: HashMap<String, TaskResourceUsage> =
             seen.values().map(|process| (process.pid.to_string(), self.used(process, elapsed))).collect();
-        let sum = by_pid.values().fold(empty(), add);
-        (self.at, self.seen) = (now, seen);
+        let mut sum = by_pid.values().fold(empty(), add);
+        if let (Some(before), Some(counted)) = (self.counted, counted) {
+            sum.cpu = Some(by_group(before, counted, elapsed));
+        }
+        if let Some(memory) = figures::memory(&task.groups) {
+            sum.memory = Some(memory);
+        }
+        if let (Some(cpu), Some(mhz)) = (&mut sum.cpu, self.core_mhz) {
+            cpu.total_ticks = cpu.percent / 100.0 * mhz;
+            cpu.measured_fields.push(cpu_usage::Fields::TotalTicks.into());
+        }
+        (self.at, self.seen, self.counted) = (now, seen, counted);
         TaskStats {
             id: task_id.to_owned(),
             timestamp: Some(SystemTime::now().into()),
@@ -58,6 +73,28 @@ fn of(task: &TaskRecord) -> BTreeMap<i32, ProcessStatus> {
         processes::descendants(task.supervisor.pid)
     } else {
         processes::tagged(&task.tag)
+    }
+}
+
+/// What a control group has counted between two looks.
+fn by_group(before: CpuTime, now: CpuTime, elapsed: Duration) -> CpuUsage {
+    use cpu_usage::Fields::{Percent, SystemMode, ThrottledPeriods, ThrottledTime, UserMode};
+    let percent = |before: u64, now: u64| {
+        let used = Duration::from_micros(now.saturating_sub(before));
+        if elapsed.is_zero() { 0.0 } else { 100.0 * used.as_secs_f64() / elapsed.as_secs_f64() }
+    };
+    let (user_mode, system_mode) =
+        (percent(before.user_us, now.user_us), percent(before.system_us, now.system_us));
+    CpuUsage {
+        system_mode,
+        user_mode,
+        percent: user_mode + system_mode,
+        throttled_periods: now.throttled_periods,
+        throttled_time: now.throttled_us.saturating_mul(1_000),
+        measured_fields: [SystemMode, UserMode, Percent, ThrottledPeriods, ThrottledTime]
+            .map(Into::into)
+            .to_vec(),
+        ..Default::default()
     }
 }
 
@@ -99,6 +136,16 @@ fn add(sum: TaskResourceUsage, one: &TaskResourceUsage) -> TaskResourceUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_counts_by_the_time_between_two_looks_and_never_backwards_t176() {
+        let time = |user_us, system_us| CpuTime { user_us, system_us, throttled_periods: 3, throttled_us: 9 };
+        let used = by_group(time(0, 500_000), time(1_000_000, 1_500_000), Duration::from_secs(2));
+        assert!((used.percent - 100.0).abs() < 0.01 && (used.user_mode - 50.0).abs() < 0.01);
+        assert_eq!((used.throttled_periods, used.throttled_time), (3, 9_000));
+        let anew = by_group(time(9, 9), time(1, 1), Duration::from_secs(1));
+        assert!(anew.percent.abs() < 0.01, "a group that was made anew");
+    }
 
     #[test]
     fn a_tick_counts_by_the_time_in_which_it_was_used() {

@@ -24,6 +24,8 @@ pub(crate) static ECHO_AND_HOST: GoPrograms = GoPrograms::of("go", &["./driver",
 pub(crate) static DRIVERS: GoPrograms = GoPrograms::of("go", &["./drivers"]);
 /// A host that says how long its tasks take to start, on the packages of the older version.
 pub(crate) static STARTS: GoPrograms = GoPrograms::of("go", &["./starts"]);
+/// What the client of a Nomad agent does with a driver, on the older version.
+pub(crate) static NOMAD_CLIENT: GoPrograms = GoPrograms::of("go", &["./nomadclient"]);
 /// The drivers of a newer version, which need topology, cores and both halves of the resources; without `docker`.
 pub(crate) static NEWER_DRIVERS: GoPrograms = GoPrograms::of("go-newer", &["./drivers"]);
 
