@@ -26,7 +26,7 @@ use callboard_actors::shell::{
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildDescription, ChildSpec, Strategy, SupervisorSpec,
 };
-use callboard_actors::vocabulary::RestartBudget;
+use callboard_actors::vocabulary::{RestartBudget, RunNumber};
 use tokio::sync::{Notify, watch};
 
 use crate::host::{
@@ -194,14 +194,14 @@ fn children(
     store: &Database,
     settings: &Settings,
 ) -> Vec<Child> {
-    let records = DurableRecords::new(store);
+    let (records, run) = (DurableRecords::new(store), store.run());
     let store = DurableStore::new(store);
     vec![
         persister_child(options, database, tell),
         processes_child(options, cast, records, settings),
         registry_child(options, &cast.registry, store, settings),
         instances_child(options, cast, settings),
-        drivers_child(options, cast, settings),
+        drivers_child(options, cast, run, settings),
         inventory_child(options, cast, settings),
         allocations_child(options, layout, cast, settings),
     ]
@@ -301,14 +301,14 @@ fn processes_child(options: &Options, cast: &Cast, records: DurableRecords, sett
         .seen_at(&cast.processes)
 }
 
-fn drivers_child(options: &Options, cast: &Cast, settings: &Settings) -> Child {
+fn drivers_child(options: &Options, cast: &Cast, run: RunNumber, settings: &Settings) -> Child {
     let owner: Rc<dyn ProcessOwner> = match &options.process_owners {
         Some(owners) => (owners.0)(),
         None => Rc::new(cast.processes.clone()),
     };
     let (options, settings) = (options.drivers.clone(), settings.clone());
     let address = cast.drivers.clone();
-    let memory = DriversMemory::default();
+    let memory = DriversMemory::of_run(run);
     let child = Child::new(spec("drivers", DRIVERS_STOP_DEADLINE), move || {
         let (options, memory) = (options.clone(), memory.clone());
         let running = drivers::start(&address, options, owner.clone(), memory, settings.clone());

@@ -489,3 +489,35 @@ async fn one_whose_shutdown_never_answers_holds_up_nobody_d65_shd_07() {
     contains_all(&ending, &["killed after its grace", "SIGKILL"]);
     took_its_grace(took);
 }
+
+// === It is somebody else ===
+
+#[actix::test]
+async fn one_that_names_the_socket_of_another_driver_never_serves_and_its_end_leaves_the_other_alone_d82() {
+    let mut story = Story::of(|stage| stage.exec("innocent", &[])).await;
+    let innocent = until_driver(&mut story.watch, "innocent", DriverHealth::Healthy).await;
+    let mut sockets = std::fs::read_dir(story.stage.path("sockets")).unwrap().filter_map(Result::ok);
+    let socket = sockets.next().expect("it listens").path().display().to_string();
+    let script = format!("echo '1|2|unix|{socket}|grpc|'; exec sleep 1000");
+    add(&story.host, &story.stage.shell(NAME, &script)).await;
+    let told = format!("process {} ", pid_of(&innocent).as_raw_nonzero());
+    story.fails(&[&told, "another launch", "nothing was said to it"]).await;
+    remove(&story.host, NAME).await;
+    let describe = DescribeDriver { name: driver_name("innocent") };
+    let status = story.host.drivers().ask(describe).await.unwrap().unwrap();
+    assert_eq!((status.report.pid, status.troubles), (innocent.pid, vec![]), "it is as it was");
+    assert_eq!(status.report.health, DriverHealth::Healthy);
+    remove(&story.host, "innocent").await;
+    story.host.stop().await;
+}
+
+#[actix::test]
+async fn one_that_calls_itself_otherwise_than_it_is_asked_for_does_not_serve_d102() {
+    let prepare = |stage: &DriverStage| DriverSpec {
+        said_name: Some(NAME.to_owned()),
+        ..stage.exec(NAME, &["--name", "somebody-else"])
+    };
+    let mut story = Story::of(prepare).await;
+    story.fails(&["calls itself somebody-else", "is asked for"]).await;
+    story.end().await;
+}

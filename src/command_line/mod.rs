@@ -93,9 +93,9 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct BoundArgs {
-    /// The process id of the host
+    /// The process id of the host; without it the command is bound to nobody
     #[arg(long, value_name = "PID")]
-    parent: u32,
+    parent: Option<u32>,
 
     /// The tag of the host's keeper
     #[arg(long)]

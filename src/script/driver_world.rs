@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_actors::driver::{Ordered, ProcessOwner, Reached, Trouble, TroubleKind};
-use callboard_actors::goplugin::{Handshake, PluginEndpoint};
+use callboard_actors::goplugin::{Handshake, Listener, PluginEndpoint};
 use callboard_actors::process::{Launched, ProcessName, ProcessSpec, ProcessTag};
 use callboard_actors::processes::{Recalled, StopProcess};
 use callboard_actors::vocabulary::Timestamp;
@@ -176,6 +176,11 @@ impl ProcessOwner for DriverWorld {
         let end_told = process.end.subscribe();
         end(process, "signal 15");
         Box::pin(ended(end_told))
+    }
+
+    /// Every process of this world is this one.
+    fn prove(&self, _: &Launched, _: &Listener) -> Result<(), String> {
+        Ok(())
     }
 
     fn await_end(&self, name: ProcessName, tag: ProcessTag) -> Ordered {

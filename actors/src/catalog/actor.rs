@@ -23,7 +23,7 @@ pub fn start(
     options: CatalogOptions,
     settings: Settings,
 ) -> Running {
-    start_with(address, ThroughProcesses { processes }, options, settings)
+    start_with(address, ThroughProcesses::new(processes), options, settings)
 }
 
 /// Starts the catalog with another way to launch temporary instances.

@@ -1,5 +1,8 @@
 //! Temporary instances through the owner of the processes.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,15 +11,23 @@ use futures_util::future::LocalBoxFuture;
 use super::launcher::Launcher;
 use super::refusal::Refusal;
 use super::state::{ProbeOrder, Told};
-use crate::goplugin::{CallError, Connection, Handshake, Limits};
-use crate::process::{EndedBy, ProcessName, ProcessSpec};
+use crate::goplugin::{CallError, Connection, Handshake, Limits, Listener};
+use crate::process::{EndedBy, Launched, ProcessName, ProcessSpec, prove_listener};
 use crate::processes::{LaunchProcess, Processes, StopProcess};
 use crate::shell::Address;
 use crate::vocabulary::PluginKey;
 
 /// Launches through the owner of the processes, and speaks with plugins as they are meant to be spoken with.
 pub(super) struct ThroughProcesses {
-    pub(super) processes: Address<Processes>,
+    processes: Address<Processes>,
+    /// What runs, so that nobody else is taken for it.
+    launched: Rc<RefCell<BTreeMap<ProcessName, Launched>>>,
+}
+
+impl ThroughProcesses {
+    pub(super) fn new(processes: Address<Processes>) -> Self {
+        Self { processes, launched: Rc::default() }
+    }
 }
 
 impl Launcher for ThroughProcesses {
@@ -25,12 +36,14 @@ impl Launcher for ThroughProcesses {
         name: ProcessName,
         spec: ProcessSpec,
     ) -> LocalBoxFuture<'static, Result<Handshake, Refusal>> {
-        let launching = self.processes.ask(LaunchProcess { name, spec: Arc::new(spec) });
+        let launching = self.processes.ask(LaunchProcess { name: name.clone(), spec: Arc::new(spec) });
+        let known = Rc::clone(&self.launched);
         Box::pin(async move {
             let launched = match launching.await {
                 Ok(launched) => launched.map_err(Refusal::Launch)?,
                 Err(error) => return Err(Refusal::Lost(error.to_string())),
             };
+            known.borrow_mut().insert(name, launched.clone());
             let nothing_said = || Refusal::Lost("it was ready without a handshake".to_owned());
             launched.handshake.ok_or_else(nothing_said)
         })
@@ -41,10 +54,15 @@ impl Launcher for ThroughProcesses {
         handshake: Handshake,
         order: ProbeOrder,
     ) -> LocalBoxFuture<'static, Result<Box<Told>, Refusal>> {
+        let launched = self.launched.borrow().get(&order.name).cloned();
         Box::pin(async move {
+            let prove = |listener: &Listener| match &launched {
+                Some(launched) => prove_listener(launched, listener).map_err(|impostor| impostor.to_string()),
+                None => Err("its process is gone already, so nobody can be proven to be it".to_owned()),
+            };
             let limits = Limits { dial_deadline: order.call_deadline, ..Limits::default() };
             let asked = async {
-                let connection = Connection::dial(&handshake.endpoint, limits).await?;
+                let connection = Connection::dial_proven(&handshake.endpoint, limits, prove).await?;
                 let info = connection.plugin_info(order.call_deadline).await?;
                 let schema = connection.config_schema(order.call_deadline).await?;
                 Ok((connection, info, schema))
@@ -63,6 +81,7 @@ impl Launcher for ThroughProcesses {
     }
 
     fn end(&self, name: ProcessName, grace: Duration) -> LocalBoxFuture<'static, Option<String>> {
+        self.launched.borrow_mut().remove(&name);
         let stopping = self.processes.ask(StopProcess { name: name.clone(), tag: None, grace });
         Box::pin(async move {
             match stopping.await {

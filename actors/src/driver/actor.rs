@@ -14,7 +14,8 @@ use super::link::Link;
 use super::owner::ProcessOwner;
 use super::report::{DriverHealth, DriverReport};
 use super::state::{Driver, DriverCall, DriverConfig, Reached, Rung, Trouble, TroubleKind};
-use crate::process::Launched;
+use crate::goplugin::Listener;
+use crate::process::{Launched, ProcessSpec, Reach};
 use crate::processes::StopProcess;
 use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_machine};
 
@@ -59,7 +60,7 @@ impl Doing<Driver> for Hands {
             DriverCall::Climb(Rung::Recall, _) => self.processes.recall(name),
             DriverCall::Climb(Rung::Launch, _) => {
                 self.link.borrow_mut().take();
-                self.processes.launch(name, Arc::clone(&self.config.spec.process))
+                self.processes.launch(name, alone(&self.config.spec.process))
             }
             DriverCall::Climb(_, Some(launched)) => self.dial(&launched),
             DriverCall::Climb(rung, None) => {
@@ -107,8 +108,10 @@ impl Hands {
         let (spec, limits) = (self.config.spec.clone(), self.config.limits);
         let held = Rc::clone(&self.link);
         let process = ServingProcess { tag: launched.tag, is_adopted: launched.is_adopted };
+        let (owner, launched) = (Rc::clone(&self.processes), launched.clone());
         Box::pin(async move {
-            let link = Link::dial(&handshake.endpoint, process, generation, &spec, &limits).await?;
+            let prove = |listener: &Listener| owner.prove(&launched, listener);
+            let link = Link::dial(&handshake.endpoint, prove, process, generation, &spec, &limits).await?;
             *held.borrow_mut() = Some(link);
             Ok(Reached::Connected(generation))
         })
@@ -149,6 +152,15 @@ impl Hands {
             }
             DriverHealth::Gone => tracing::info!(%driver, %generation, reason, "driver is gone"),
         }
+    }
+}
+
+/// The process of a driver ends alone, whatever was said of it: its tasks and their executors carry its tag and may stand in its
+/// control group, and have to outlive it (TH032).
+fn alone(process: &Arc<ProcessSpec>) -> Arc<ProcessSpec> {
+    match process.reach {
+        Reach::Group => Arc::clone(process),
+        Reach::Everything => Arc::new(ProcessSpec { reach: Reach::Group, ..ProcessSpec::clone(process) }),
     }
 }
 

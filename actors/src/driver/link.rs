@@ -17,7 +17,7 @@ use super::node;
 use super::spec::{DriverLimits, DriverSpec};
 use super::state::{Reached, Rung, Trouble, TroubleKind};
 use super::stdio;
-use crate::goplugin::{CallError, Connection, Limits, PluginConfig, PluginEndpoint};
+use crate::goplugin::{CallError, Connection, Limits, Listener, PluginConfig, PluginEndpoint};
 use crate::rpc::{Cause, Class, Code, Fault, Problem};
 use crate::topology::Topology;
 use crate::vocabulary::{Generation, PluginType};
@@ -47,13 +47,15 @@ pub(super) struct Link {
 impl Link {
     pub(super) async fn dial(
         endpoint: &PluginEndpoint,
+        prove: impl FnOnce(&Listener) -> Result<(), String>,
         process: ServingProcess,
         generation: Generation,
         spec: &DriverSpec,
         limits: &DriverLimits,
     ) -> Result<Self, Trouble> {
         let dialling = Limits { dial_deadline: limits.step_deadline, ..Limits::default() };
-        let connection = Connection::dial(endpoint, dialling).await.map_err(|error| trouble(&error))?;
+        let connection = Connection::dial_proven(endpoint, dialling, prove).await;
+        let connection = connection.map_err(|error| trouble(&error))?;
         let (lease, client) =
             DriverClient::over(spec.name.clone(), generation, process, connection.channel(), limits);
         let printed = actix_rt::spawn(stdio::log(spec.name.clone(), connection.stdio()));
@@ -83,8 +85,8 @@ impl Link {
                 connection.ping(deadline).await.map(|()| Reached::Done).map_err(|error| trouble(&error))
             }),
             Rung::Identify => {
-                let api_version = spec.api_version.clone();
-                Box::pin(async move { identify(&connection, &api_version, deadline).await })
+                let (name, api_version) = (spec.said_name.clone(), spec.api_version.clone());
+                Box::pin(async move { identify(&connection, name.as_deref(), &api_version, deadline).await })
             }
             Rung::Configure => {
                 let config = configuration(spec);
@@ -194,6 +196,7 @@ fn stub(connection: &Connection) -> Stub<Channel> {
 
 async fn identify(
     connection: &Connection,
+    name: Option<&str>,
     api_version: &str,
     deadline: Duration,
 ) -> Result<Reached, Trouble> {
@@ -201,6 +204,13 @@ async fn identify(
     let refused = |what: String| Err(Trouble { kind: TroubleKind::Answered, what });
     if info.plugin_type != PluginType::Driver {
         return refused(format!("it is a {} plugin and no driver", info.plugin_type));
+    }
+    if let Some(name) = name.filter(|name| *name != info.name.as_str()) {
+        return refused(format!(
+            "it calls itself {}, and {name} is asked for; name the driver as its plugin names itself, or have the plugin \
+             take that name",
+            info.name
+        ));
     }
     if !api_version.is_empty() && !info.api_versions.iter().any(|offered| offered == api_version) {
         let offered = info.api_versions.join(", ");

@@ -28,7 +28,7 @@
 //!   is to survive its host.
 //! - A driver on the errand to [retire](Errand::Retire) launches nothing: it ends what an earlier run left, once that is proven.
 //! - What comes back of another try changes nothing (REG-08). Generations come from a counter that the host keeps for all
-//!   drivers; they do not survive the host. The tag of the process does.
+//!   drivers, and each run of the host has greater ones than every run before it.
 
 pub mod client;
 

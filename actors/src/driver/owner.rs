@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::future::LocalBoxFuture;
 
 use super::state::{Reached, Trouble, TroubleKind};
-use crate::process::{ProcessName, ProcessSpec, ProcessTag};
+use crate::goplugin::Listener;
+use crate::process::{Launched, ProcessName, ProcessSpec, ProcessTag, prove_listener};
 use crate::processes::{AwaitEnd, LaunchProcess, NoSuchProcess, Processes, RecallProcess, StopProcess};
 use crate::shell::{Address, AskError};
 
@@ -25,6 +26,12 @@ pub trait ProcessOwner: 'static {
 
     /// Waits for the end of a process: [`Reached::Ended`].
     fn await_end(&self, name: ProcessName, tag: ProcessTag) -> Ordered;
+
+    /// Says whether whoever listens is this process, or one that it made.
+    ///
+    /// # Errors
+    /// Who listens instead, and what to do.
+    fn prove(&self, launched: &Launched, listener: &Listener) -> Result<(), String>;
 }
 
 impl ProcessOwner for Address<Processes> {
@@ -60,6 +67,10 @@ impl ProcessOwner for Address<Processes> {
                 Err(error) => Err(not_asked(&error)),
             }
         })
+    }
+
+    fn prove(&self, launched: &Launched, listener: &Listener) -> Result<(), String> {
+        prove_listener(launched, listener).map_err(|impostor| impostor.to_string())
     }
 
     fn await_end(&self, name: ProcessName, tag: ProcessTag) -> Ordered {

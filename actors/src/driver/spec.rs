@@ -18,6 +18,8 @@ pub struct DriverSpec {
     pub name: DriverName,
     /// The process that serves it.
     pub process: Arc<ProcessSpec>,
+    /// The name that its plugin has to say of itself; `None`: any. Its own name by default.
+    pub said_name: Option<String>,
     /// The API version to tell it, chosen from what it offers; empty for a plugin that does not ask.
     pub api_version: String,
     /// Its configuration, as msgpack of what its schema describes (D113). Not shown: it may hold secrets.
@@ -39,6 +41,7 @@ impl DriverSpec {
     #[must_use]
     pub fn new(name: DriverName, process: ProcessSpec) -> Self {
         Self {
+            said_name: Some(name.to_string()),
             name,
             process: Arc::new(process),
             api_version: String::new(),
@@ -56,6 +59,7 @@ impl fmt::Debug for DriverSpec {
         f.debug_struct("DriverSpec")
             .field("name", &self.name)
             .field("process", &self.process)
+            .field("said_name", &self.said_name)
             .field("api_version", &self.api_version)
             .field("config_bytes", &self.config.len())
             .field("not_launched", &self.not_launched)

@@ -18,7 +18,7 @@ use crate::shell::{
     Address, AskError, Child, Children, Doing, Running, Settings, StopMode, Store, Ticket, Written,
     start as start_machine,
 };
-use crate::vocabulary::{Attempt, DriverName};
+use crate::vocabulary::{Attempt, DriverName, RunNumber};
 
 /// How many messages may be in flight to one child. Only its owner talks to it.
 const CHILD_IN_FLIGHT_MAX: usize = 4_096;
@@ -52,6 +52,14 @@ pub fn start(
 pub struct DriversMemory {
     image: Rc<RefCell<DriversImage>>,
     generations: Generations,
+}
+
+impl DriversMemory {
+    /// What is known at the beginning of this run of the host: nothing, but that its generations are its own.
+    #[must_use]
+    pub fn of_run(run: RunNumber) -> Self {
+        Self { generations: Generations::of_run(run), ..Self::default() }
+    }
 }
 
 impl Store<Drivers> for DriversMemory {

@@ -16,7 +16,10 @@ use wire::grpc_controller_client::GrpcControllerClient;
 use super::handshake::PluginEndpoint;
 use super::info::{PluginConfig, PluginInfo};
 use super::stdio::Stdio;
-use crate::rpc::{self, Cause, Code, Fault, SocketFile, asked, cause, connect_to_port, connect_to_socket};
+use crate::rpc::{
+    self, Cause, Code, Fault, Listener, SocketFile, asked, cause, connect_to_port, connect_to_proven_port,
+    connect_to_proven_socket, connect_to_socket,
+};
 use crate::vocabulary::SocketPath;
 
 /// The name under which a plugin's health is asked (D50).
@@ -98,7 +101,28 @@ impl Connection {
     /// Nothing at the path, something else at the path, no permission, nobody listening, a full queue and a slow answer are
     /// each a [`Cause`] of their own.
     pub async fn dial(endpoint: &PluginEndpoint, limits: Limits) -> Result<Self, CallError> {
-        let dialled = timeout(limits.dial_deadline, connect(endpoint)).await;
+        Self::dialled(endpoint, limits, connect(endpoint)).await
+    }
+
+    /// Connects to a plugin, once, and speaks only to whom `prove` takes for it, as the kernel tells who listens. Its error says
+    /// who listens instead and what to do.
+    ///
+    /// # Errors
+    /// As [`Self::dial`], and [`Cause::Stranger`] for whoever is not proven.
+    pub async fn dial_proven(
+        endpoint: &PluginEndpoint,
+        limits: Limits,
+        prove: impl FnOnce(&Listener) -> Result<(), String>,
+    ) -> Result<Self, CallError> {
+        Self::dialled(endpoint, limits, connect_proven(endpoint, prove)).await
+    }
+
+    async fn dialled(
+        endpoint: &PluginEndpoint,
+        limits: Limits,
+        connecting: impl Future<Output = Result<Channel, Cause>>,
+    ) -> Result<Self, CallError> {
+        let dialled = timeout(limits.dial_deadline, connecting).await;
         match dialled.unwrap_or(Err(Cause::DeadlineExceeded)) {
             Ok(channel) => Ok(Self { endpoint: endpoint.clone(), limits, channel }),
             Err(cause) => Err(CallError::new(Step::Dial, endpoint.clone(), limits.dial_deadline, cause)),
@@ -244,6 +268,16 @@ async fn connect(endpoint: &PluginEndpoint) -> Result<Channel, Cause> {
             connect_to_socket(&socket).await
         }
         PluginEndpoint::Tcp(address) => connect_to_port(*address).await,
+    }
+}
+
+async fn connect_proven(
+    endpoint: &PluginEndpoint,
+    prove: impl FnOnce(&Listener) -> Result<(), String>,
+) -> Result<Channel, Cause> {
+    match endpoint {
+        PluginEndpoint::Unix(path) => connect_to_proven_socket(&socket(path)?, prove).await,
+        PluginEndpoint::Tcp(address) => connect_to_proven_port(*address, prove).await,
     }
 }
 

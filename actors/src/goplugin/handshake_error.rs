@@ -1,6 +1,7 @@
 //! Why a plugin's handshake failed: a variant for each refusal, and what to do about it (D20 to D28, D33).
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::rpc::quoted;
@@ -81,6 +82,15 @@ pub enum HandshakeError {
         address: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// The plugin names a socket that lies where another plugin of this host has its sockets.
+    #[error(
+        "the plugin says that it listens at \"{address}\", which is a place of another plugin's; \
+         it has to listen on a socket of its own, below the directory that it is given"
+    )]
+    ForeignPlace {
+        /// The address that was read.
+        address: String,
     },
     /// The plugin speaks net/rpc, which is also what a line without the fifth field means (D26).
     #[error(
@@ -163,6 +173,12 @@ pub enum HandshakeError {
 }
 
 impl HandshakeError {
+    /// The refusal of a socket that lies where another plugin has its own.
+    #[must_use]
+    pub fn foreign_place(path: &Path) -> Self {
+        Self::ForeignPlace { address: quoted(&path.display().to_string()) }
+    }
+
     /// Whether starting the same plugin again, with nobody changing anything by hand, may succeed. A plugin that said
     /// something wrong will say it again; one that said nothing may have had its reasons.
     #[must_use]
@@ -172,6 +188,7 @@ impl HandshakeError {
             Self::TooFewFields { .. }
             | Self::CoreNotANumber { .. }
             | Self::CoreNotSupported { .. }
+            | Self::ForeignPlace { .. }
             | Self::VersionNotANumber { .. }
             | Self::VersionNotOffered { .. }
             | Self::UnknownNetwork { .. }

@@ -42,7 +42,8 @@ pub fn read_line(terms: &HandshakeTerms, line: &str) -> Result<Handshake, Handsh
 ///
 /// It has four fields, and either begins with two numbers or names a kind of network as the third: one broken field alone
 /// does not make a line something else.
-pub(super) fn is_meant_as_handshake(line: &str) -> bool {
+#[must_use]
+pub fn is_meant_as_handshake(line: &str) -> bool {
     let fields: Vec<&str> = line.trim().splitn(5, '|').collect();
     let is_number = |text: &str| text.parse::<i64>().is_ok();
     match fields.as_slice() {

@@ -49,12 +49,13 @@ mod stdio;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 
+pub use crate::rpc::Listener;
 pub use connection::{CallError, Connection, Farewell, Limits, Step};
 pub use diagnosis::{Diagnosis, ExecutableFacts, Finding};
 pub use executable::diagnose;
 pub use handshake::{Handshake, PluginEndpoint};
 pub use handshake_error::{HandshakeError, StrayLines, Versions};
-pub use handshake_line::read_line;
+pub use handshake_line::{is_meant_as_handshake, read_line};
 pub use info::{API_VERSIONS_MAX, PluginConfig, PluginInfo, VERSION_BYTES_MAX};
 pub use lines::{LineSplitter, PIECE_BYTES_MAX, Part, Piece};
 pub use log_line::{FIELDS_MAX, LineLevel, LineReader, Origin, PluginLine};

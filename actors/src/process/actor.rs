@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::birth::Birth;
 use super::bound::Binder;
 use super::control_group::ControlGroups;
-use super::executable::{Opened, open_program};
+use super::executable::{self, Opened, open_program};
 use super::herald::Herald;
 use super::identity::{Findings, Identity, Seen, Verdict, judge};
 use super::launch_error::LaunchError;
@@ -23,7 +23,7 @@ use super::sockets;
 use super::spec::{ProcessSpec, Reach};
 use super::state::{LastWords, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, Why};
 use super::watcher::Watcher;
-use crate::goplugin::{HandshakeScan, ScanLimits, diagnose};
+use crate::goplugin::{Handshake, HandshakeError, HandshakeScan, ScanLimits, diagnose};
 use crate::shell::{self, Address, Doing, NoStore, Running, Settings};
 use crate::vocabulary::{Backoff, RestartBudget};
 
@@ -159,15 +159,19 @@ impl Scene {
     /// Leaves nothing of a process of which no output is kept.
     fn end_directory(&self) {
         if self.record.output_kept_bytes == 0 {
-            sockets::end(&self.sockets());
+            if let Err(error) = sockets::retire(&[self.sockets()]) {
+                tracing::warn!(process = %self.record.name, %error, "the directory of its sockets stays behind");
+            }
+            if let Err(error) = executable::remove_copies(&self.directory()) {
+                tracing::warn!(process = %self.record.name, %error, "a copy of its program stays behind");
+            }
             output::end(&self.directory());
         }
     }
 
-    /// Where its sockets lie.
+    /// Where its sockets lie, and those of all that it starts.
     fn sockets(&self) -> PathBuf {
-        let Surroundings { short_directory, owner, .. } = &*self.surroundings;
-        sockets::place(&self.directory(), short_directory, owner, &self.record.name)
+        self.surroundings.places().of(&self.record.name)
     }
 
     /// Makes the directory of its sockets, for a plugin whose terms name none.
@@ -175,9 +179,7 @@ impl Scene {
         if spec.handshake.as_ref().is_none_or(|terms| terms.socket_dir.is_some()) {
             return Ok(None);
         }
-        let place = self.sockets();
-        sockets::begin(&place)?;
-        Ok(Some(place))
+        sockets::begin(&self.surroundings.places(), &self.record.name).map(Some)
     }
 
     /// Whatever way this ends, a process that was spawned has an owner: this function, and then `held` (PRC-02).
@@ -189,8 +191,8 @@ impl Scene {
             message,
         };
         let spec = spec.ok_or_else(|| failed("find what to start", "there is no spec".to_owned()))?;
-        let executable = spec.executable.clone();
-        let opened = actix_rt::task::spawn_blocking(move || open_program(&executable)).await;
+        let (executable, directory) = (spec.executable.clone(), self.directory());
+        let opened = actix_rt::task::spawn_blocking(move || open_program(&executable, &directory)).await;
         let opened = opened
             .map_err(|error| failed("check the program", error.to_string()))?
             .map_err(|source| LaunchError::Executable { name: name.clone(), source })?;
@@ -271,7 +273,7 @@ impl Scene {
         let shaken = match (shaken, unchanged) {
             (_, Err(error)) => Err(Why::Program(error)),
             (Err(error), Ok(())) => Err(Why::Handshake(error)),
-            (Ok(handshake), Ok(())) => Ok(handshake),
+            (Ok(handshake), Ok(())) => self.placed(handshake).map_err(Why::Handshake),
         };
         if shaken.is_ok()
             && let Some(owned) = &mut held.owned
@@ -280,6 +282,19 @@ impl Scene {
             held.diagnosis.clear();
         }
         ProcessOutcome::Shaken(shaken, identity)
+    }
+
+    /// Takes a handshake unless its socket lies where another process of this host has its own.
+    fn placed(&self, handshake: Handshake) -> Result<Handshake, HandshakeError> {
+        let places = self.surroundings.places();
+        let Some(path) = handshake.endpoint.socket_path() else { return Ok(handshake) };
+        // A directory that is not there holds no socket, which connecting to it tells.
+        let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
+        let own = places.of(&self.record.name);
+        if directory.is_some_and(|directory| places.holds(&directory) && !directory.starts_with(own)) {
+            return Err(HandshakeError::foreign_place(path));
+        }
+        Ok(handshake)
     }
 
     // === What an earlier run left ===
@@ -319,7 +334,7 @@ impl Scene {
         if left > 0 {
             return ProcessOutcome::Left(left);
         }
-        sockets::end(&self.sockets());
+        sockets::collect(&self.sockets());
         self.held.borrow_mut().output = self.read_on();
         let words = self.last_words().await;
         self.end_directory();
@@ -356,7 +371,7 @@ impl Scene {
                 return ProcessOutcome::Left(left);
             }
         }
-        sockets::end(&self.sockets());
+        sockets::collect(&self.sockets());
         let words = self.last_words().await;
         self.end_directory();
         ProcessOutcome::Cleared(Box::new(words))

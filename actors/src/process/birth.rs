@@ -8,10 +8,11 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::bound::Binder;
+use super::bound::{Binder, until_not_busy};
 use super::control_group::ControlGroup;
-use super::executable::{DESCRIPTOR_PATH, Opened};
-use super::identity::{OWNER_VARIABLE, TAG_VARIABLE};
+use super::descriptors::close_on_exec;
+use super::executable::Opened;
+use super::identity::{OWNER_VARIABLE, PROGRAM_VARIABLE, TAG_VARIABLE};
 use super::launch_error::LaunchError;
 use super::look;
 use super::name::{ProcessName, ProcessTag};
@@ -45,20 +46,20 @@ impl Birth<'_> {
             attempted: attempted.to_owned(),
             message: source.to_string(),
         };
-        let mut command = self.command()?;
-        let stdin = opened.descriptor().map_err(|error| failed("hand the program over", &error))?;
+        let mut command = self.command(opened)?;
         let (stdout, stderr) = &self.output;
         let clone = |file: &File| file.try_clone().map_err(|error| failed("hand its output over", &error));
         command
             .args(&self.spec.arguments)
             .env_clear()
-            .envs(self.environment())
+            .envs(self.environment(opened))
             .current_dir(&self.spec.directory)
             .process_group(0)
-            .stdin(Stdio::from(stdin))
+            .stdin(Stdio::null())
             .stdout(clone(stdout)?)
             .stderr(clone(stderr)?);
-        let child = command.spawn().map_err(|error| failed("start the program", &error))?;
+        let child =
+            until_not_busy(|| command.spawn()).map_err(|error| failed("start the program", &error))?;
         let pid = look::number(child.id()).expect("a child has a process id");
         let owned = Owned::child(pid, self.tag, self.spec.reach);
         let owned = owned.map_err(|error| failed("watch the process", &error))?;
@@ -69,13 +70,16 @@ impl Birth<'_> {
         Ok(owned)
     }
 
-    fn command(&self) -> Result<Command, LaunchError> {
+    /// What becomes the program. It is seen under the path that the operator chose, also where a copy is run.
+    fn command(&self, opened: &Opened) -> Result<Command, LaunchError> {
         let name = self.spec.executable.place();
         match (self.spec.lifetime, self.binder) {
             (Lifetime::Bound, None) => Err(LaunchError::NotBindable { name: self.name.clone() }),
-            (Lifetime::Bound, Some(binder)) => Ok(binder.command(Path::new(DESCRIPTOR_PATH), Some(&name))),
-            (Lifetime::Surviving, _) => {
-                let mut command = Command::new(DESCRIPTOR_PATH);
+            (Lifetime::Bound, Some(binder)) => Ok(binder.command(opened.path(), Some(&name))),
+            (Lifetime::Surviving, Some(binder)) => Ok(binder.command_of_its_own(opened.path(), Some(&name))),
+            (Lifetime::Surviving, None) => {
+                close_on_exec();
+                let mut command = Command::new(opened.path());
                 command.arg0(name);
                 Ok(command)
             }
@@ -84,7 +88,7 @@ impl Birth<'_> {
 
     /// Empty, plus what is allowed of the host's, plus what the spec says, plus what the handshake needs, plus our
     /// marks (SEC-06). Later ones win.
-    fn environment(&self) -> BTreeMap<OsString, OsString> {
+    fn environment(&self, opened: &Opened) -> BTreeMap<OsString, OsString> {
         let shaking = self.spec.handshake.iter().flat_map(HandshakeTerms::environment);
         let shaking = shaking.map(|(name, value)| (name.into(), value.into()));
         let sockets = self.sockets.map(|place| (SOCKET_DIR_VARIABLE.into(), place.into()));
@@ -93,6 +97,7 @@ impl Birth<'_> {
         let own = self.spec.environment.iter().map(|(name, value)| (name.into(), value.into()));
         let marks = [(TAG_VARIABLE, self.tag.to_string()), (OWNER_VARIABLE, self.owner.to_owned())];
         let marks = marks.map(|(name, value)| (name.into(), value.into()));
-        inherited.chain(own).chain(shaking).chain(sockets).chain(marks).collect()
+        let origin = opened.origin().map(|place| (PROGRAM_VARIABLE.into(), place.into()));
+        inherited.chain(own).chain(shaking).chain(sockets).chain(origin).chain(marks).collect()
     }
 }

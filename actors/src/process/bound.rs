@@ -1,18 +1,25 @@
-//! How a process is bound to its host by the kernel, without a line of unsafe code: our own program is started first, asks
-//! for the binding, and then becomes the command.
+//! What a process sees to itself between its birth and the program that it becomes, without a line of unsafe code: our own program
+//! is started first, asks the kernel to end it with its host if that is wanted, leaves the host's descriptors behind, says in its
+//! environment which number it has, and then becomes the command.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
+use super::descriptors::close_on_exec;
+use super::identity::PROCESS_ID_VARIABLE;
 use super::keeper::{self, Keeper};
 
 /// The subcommand of our program that [`be_bound`] is reached by.
 const SUBCOMMAND: &str = "bound";
+/// How often a program that is said to be written to is tried again, and the pause before that.
+const BUSY_ATTEMPTS: u32 = 50;
+const BUSY_PAUSE: Duration = Duration::from_millis(2);
 
 /// Knows the program whose subcommand `bound` binds a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +56,18 @@ impl Binder {
         if let Some(tag) = &self.tag {
             command.arg("--tag").arg(tag);
         }
+        Self::becoming(command, program, name)
+    }
+
+    /// The command that becomes `program` and is bound to nobody; for the rest as [`Self::command`].
+    #[must_use]
+    pub fn command_of_its_own(&self, program: &Path, name: Option<&Path>) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(SUBCOMMAND);
+        Self::becoming(command, program, name)
+    }
+
+    fn becoming(mut command: Command, program: &Path, name: Option<&Path>) -> Command {
         if let Some(name) = name {
             command.arg("--name").arg(name);
         }
@@ -100,23 +119,54 @@ impl BoundError {
     }
 }
 
-/// Binds this process to its parent, which has to be `parent`, and becomes the command, marked with the tag of its keeper if
-/// it has one. The command sees `name` as its own name, if one is given. Returns only if that fails.
+/// Binds this process to its parent, if one is given, which has to be that one, and becomes the command, marked with the tag of
+/// its keeper if it has one. The command sees `name` as its own name, if one is given, and has no descriptors but the standard
+/// ones. Returns only if that fails.
 ///
 /// The binding survives the `exec`. Asking first and looking at the parent afterwards leaves no gap: if the parent dies before
 /// the look, the look sees it; if it dies after, the kernel kills us.
 #[must_use]
-pub fn be_bound(parent: u32, tag: Option<&str>, name: Option<&OsStr>, command: &[OsString]) -> BoundError {
+pub fn be_bound(
+    parent: Option<u32>,
+    tag: Option<&str>,
+    name: Option<&OsStr>,
+    command: &[OsString],
+) -> BoundError {
     let Some((program, arguments)) = command.split_first() else { return BoundError::NoCommand };
-    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return BoundError::Refused { source: error.into() };
+    if let Some(parent) = parent
+        && let Err(error) = bind(parent, program)
+    {
+        return error;
     }
-    let actual = getppid().map(Pid::as_raw_nonzero).map(std::num::NonZeroI32::get);
-    if actual.and_then(|pid| u32::try_from(pid).ok()) != Some(parent) {
-        return BoundError::Orphaned { parent, command: program.clone() };
-    }
+    // Nothing else runs in this process that could open another one.
+    close_on_exec();
     let marks = tag.map(|tag| (keeper::MARK, keeper::mark(tag, std::process::id())));
     let mut becoming = Command::new(program);
-    let source = becoming.arg0(name.unwrap_or(program)).args(arguments).envs(marks).exec();
+    becoming.arg0(name.unwrap_or(program)).args(arguments).envs(marks);
+    becoming.env(PROCESS_ID_VARIABLE, std::process::id().to_string());
+    let source = until_not_busy(|| Err::<(), _>(becoming.exec())).err();
+    let source = source.unwrap_or_else(|| io::Error::other("it did not become its command"));
     BoundError::NotExecuted { command: program.clone(), source }
+}
+
+fn bind(parent: u32, program: &OsStr) -> Result<(), BoundError> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| BoundError::Refused { source: error.into() })?;
+    let actual = getppid().map(Pid::as_raw_nonzero).map(std::num::NonZeroI32::get);
+    if actual.and_then(|pid| u32::try_from(pid).ok()) != Some(parent) {
+        return Err(BoundError::Orphaned { parent, command: program.to_owned() });
+    }
+    Ok(())
+}
+
+/// Tries again for a moment as long as a file is said to be written to: whatever another thread starts just then holds a program
+/// open for an instant that was copied just before.
+pub(super) fn until_not_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..BUSY_ATTEMPTS {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => std::thread::sleep(BUSY_PAUSE),
+            outcome => return outcome,
+        }
+    }
+    attempt()
 }

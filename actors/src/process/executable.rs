@@ -1,66 +1,80 @@
-//! Opens a program once, checks what was opened, and runs nothing but that (SEC-05, SEC-07).
+//! Opens a program once, checks what was opened, and says under which path that is run (SEC-05, SEC-07).
 //!
-//! The program is executed through its descriptor: it becomes the standard input of the child, at its end, and the child
-//! executes `/proc/self/fd/0`. So no name is looked up a second time, a script's interpreter opens the very file that was
-//! checked, no descriptor has to be inherited by accident, and a plugin that reads its standard input finds nothing there.
+//! A program is executed by a path, so that a script's interpreter, the list of processes and the program itself find it under
+//! its own name, and can run it again: task drivers start their executors from their own file (T004, TH033). Where nothing is
+//! pinned, that is the path that the operator chose, and where the file has to lie in a directory of allowed programs, it is
+//! looked at again behind the start. A pinned digest asks for more: what was hashed is what has to run. Such a program is copied,
+//! as it is hashed, into a directory that only this user can enter, and the copy is run; it stays for as long as it is pinned.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
+use super::identity::FileId;
 use super::launch_error::ExecutableError;
 use super::spec::Executable;
 use crate::vocabulary::hex;
 
-/// The path by which the child executes what was opened.
-pub(super) const DESCRIPTOR_PATH: &str = "/proc/self/fd/0";
-
-/// What must not change between the check and the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
+/// Below the directory of a process: the copies of its pinned programs.
+const COPIES: &str = "program";
+/// How much is read at once.
+const CHUNK_BYTES: usize = 256 * 1_024;
 
 /// A program that may be run.
 #[derive(Debug)]
 pub(super) struct Opened {
     file: File,
     executable: Executable,
-    stamp: Stamp,
+    /// Under which path it is run.
+    path: PathBuf,
 }
 
-/// Opens a program and checks it. This reads the file if a digest is pinned, and may take a while then.
-pub(super) fn open_program(executable: &Executable) -> Result<Opened, ExecutableError> {
+/// Opens a program and checks it. `directory` is that of its process: a copy of a pinned program is put below it. This reads the
+/// file if a digest is pinned, and may take a while then.
+pub(super) fn open_program(executable: &Executable, directory: &Path) -> Result<Opened, ExecutableError> {
     let mut file = open_file(executable)?;
-    let stamp = check(executable, &file)?;
-    if let Some(pinned) = executable.sha256 {
-        check_digest(executable, &mut file, pinned)?;
-    }
-    let failed = |source: io::Error| system(executable, "read", &source);
-    file.seek(SeekFrom::End(0)).map_err(failed)?;
-    Ok(Opened { file, executable: executable.clone(), stamp })
+    check(executable, &file)?;
+    let path = match executable.sha256 {
+        Some(pinned) => copied(executable, &mut file, pinned, &directory.join(COPIES))?,
+        None => executable.place(),
+    };
+    Ok(Opened { file, executable: executable.clone(), path })
+}
+
+/// Removes the copies of a process of which nothing is kept.
+pub(super) fn remove_copies(directory: &Path) -> io::Result<()> {
+    remove_copies_but(&directory.join(COPIES), None)
 }
 
 impl Opened {
-    /// The descriptor, for the child.
-    pub(super) fn descriptor(&self) -> io::Result<File> {
-        self.file.try_clone()
+    /// The path by which it is executed.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// Whether it is still what was checked. Asked after the start: a program that runs cannot be written to any more.
+    /// Where it was opened, if it is run under another path.
+    pub(super) fn origin(&self) -> Option<PathBuf> {
+        Some(self.executable.place()).filter(|place| *place != self.path)
+    }
+
+    /// Whether what was checked is still what lies there, asked after the start. A copy is nobody else's to change.
     pub(super) fn check_unchanged(&self) -> Result<(), ExecutableError> {
-        let stamp = stamp(&self.file).map_err(|error| system(&self.executable, "look at", &error))?;
-        if self.executable.sha256.is_some() && stamp != self.stamp {
-            return Err(ExecutableError::Changed { path: self.executable.place() });
+        if self.executable.sha256.is_some() || self.executable.root.is_none() {
+            return Ok(());
         }
-        Ok(())
+        let id = |file: &File| {
+            let metadata = file.metadata().map_err(|error| system(&self.executable, "look at", &error))?;
+            Ok(FileId { device: metadata.dev(), inode: metadata.ino() })
+        };
+        if id(&open_file(&self.executable)?)? == id(&self.file)? {
+            return Ok(());
+        }
+        Err(ExecutableError::Changed { path: self.executable.place() })
     }
 
     /// What can be seen of the file, for the error of a launch that failed (D34).
@@ -127,7 +141,7 @@ fn is_name(path: &Path) -> bool {
     components.next().is_none() && name == path.as_os_str() && !text.chars().any(char::is_control)
 }
 
-fn check(executable: &Executable, file: &File) -> Result<Stamp, ExecutableError> {
+fn check(executable: &Executable, file: &File) -> Result<(), ExecutableError> {
     let path = || executable.place();
     let metadata = file.metadata().map_err(|error| system(executable, "look at", &error))?;
     if !metadata.is_file() {
@@ -140,7 +154,7 @@ fn check(executable: &Executable, file: &File) -> Result<Stamp, ExecutableError>
     if !is_program(file).map_err(|error| system(executable, "read", &error))? {
         return Err(ExecutableError::NotAProgram { path: path() });
     }
-    stamp(file).map_err(|error| system(executable, "look at", &error))
+    Ok(())
 }
 
 /// Whether it is an ELF program or a script that names its interpreter. Of anything else the C library would make a shell
@@ -151,31 +165,85 @@ fn is_program(file: &File) -> io::Result<bool> {
     Ok(head[..length].starts_with(b"#!") || head[..length] == *b"\x7fELF")
 }
 
-fn stamp(file: &File) -> io::Result<Stamp> {
-    let metadata = file.metadata()?;
-    Ok(Stamp {
-        size: metadata.size(),
-        modified: (metadata.mtime(), metadata.mtime_nsec()),
-        changed: (metadata.ctime(), metadata.ctime_nsec()),
-    })
+/// Copies a program into a directory of ours while it is hashed, unless the very same copy is there, and gives its path. Copies of
+/// other programs go.
+fn copied(
+    executable: &Executable,
+    file: &mut File,
+    pinned: [u8; 32],
+    copies: &Path,
+) -> Result<PathBuf, ExecutableError> {
+    let failed = |attempted| move |error: io::Error| system(executable, attempted, &error);
+    let directory = copies.join(hex(&pinned[..8]));
+    let name = executable.path.file_name().unwrap_or_default();
+    let (path, fresh) = (directory.join(name), directory.join(".new"));
+    remove_copies_but(copies, Some(&directory)).map_err(failed("remove an older copy of"))?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)
+        .map_err(failed("make room for a copy of"))?;
+    let is_there = File::open(&path).and_then(|mut copy| digest_of(&mut copy, &mut io::sink()));
+    let is_there = is_there.is_ok_and(|found| found == pinned);
+    let found = if is_there { digest_of(file, &mut io::sink()) } else { write_copy(file, &fresh) };
+    let found = found.map_err(failed("read and copy"))?;
+    if found != pinned {
+        let _ = fs::remove_file(&fresh);
+        let path = executable.place();
+        return Err(ExecutableError::Digest { path, found: hex(&found), pinned: hex(&pinned) });
+    }
+    if !is_there {
+        fs::rename(&fresh, &path).map_err(failed("put a copy in place of"))?;
+    }
+    Ok(path)
 }
 
-fn check_digest(executable: &Executable, file: &mut File, pinned: [u8; 32]) -> Result<(), ExecutableError> {
+fn write_copy(file: &mut File, fresh: &Path) -> io::Result<[u8; 32]> {
+    match fs::remove_file(fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut copy = File::options().write(true).create_new(true).mode(0o500).open(fresh)?;
+    let found = digest_of(file, &mut copy)?;
+    copy.sync_all()?;
+    Ok(found)
+}
+
+/// Removes every copy but those in this directory.
+fn remove_copies_but(copies: &Path, kept: Option<&Path>) -> io::Result<()> {
+    let entries = match fs::read_dir(copies) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for directory in entries {
+        let directory = directory?.path();
+        if kept == Some(directory.as_path()) {
+            continue;
+        }
+        for copy in fs::read_dir(&directory)? {
+            fs::remove_file(copy?.path())?;
+        }
+        fs::remove_dir(&directory)?;
+    }
+    if kept.is_none() { fs::remove_dir(copies) } else { Ok(()) }
+}
+
+/// Reads a file to its end, writes what it reads, and gives its digest.
+fn digest_of(file: &mut File, copy: &mut impl Write) -> io::Result<[u8; 32]> {
     let mut hasher = Sha256::new();
-    let mut chunk = vec![0; 256 * 1_024];
+    let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         match file.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(length) => hasher.update(&chunk[..length]),
+            Ok(0) => return Ok(hasher.finalize().into()),
+            Ok(length) => {
+                hasher.update(&chunk[..length]);
+                copy.write_all(&chunk[..length])?;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(system(executable, "read", &error)),
+            Err(error) => return Err(error),
         }
     }
-    let found: [u8; 32] = hasher.finalize().into();
-    if found == pinned {
-        return Ok(());
-    }
-    Err(ExecutableError::Digest { path: executable.place(), found: hex(&found), pinned: hex(&pinned) })
 }
 
 fn system(executable: &Executable, attempted: &'static str, error: &io::Error) -> ExecutableError {

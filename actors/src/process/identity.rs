@@ -9,6 +9,12 @@ pub const TAG_VARIABLE: &str = "CALLBOARD_PROCESS_TAG";
 /// The variable that names whose process it is: the same for every run of a host on one data directory, and for no other.
 pub const OWNER_VARIABLE: &str = "CALLBOARD_PROCESS_OWNER";
 
+/// The variable that carries the number of the launched process itself, where our own program became it. What it makes inherits
+/// the variable and has another number.
+pub const PROCESS_ID_VARIABLE: &str = "CALLBOARD_PROCESS_ID";
+/// The variable that tells a program where it was opened when a copy of it is run, since its digest is pinned.
+pub const PROGRAM_VARIABLE: &str = "CALLBOARD_PROGRAM_PATH";
+
 /// A file, whatever its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId {
@@ -132,9 +138,12 @@ fn not_proven(reason: String) -> Verdict {
 pub fn ours(tag: ProcessTag, identity: Option<&Identity>, findings: &Findings) -> Vec<Seen> {
     let Some(identity) = identity else { return findings.tagged.clone() };
     let fits_in_part = |seen: &Seen| seen.pid == identity.pid || seen.started_ticks == identity.started_ticks;
-    // Where the whole identity is another's: we give a group and no session, and a task has files of its own.
-    let looks_launched = |seen: &Seen| findings.writers.contains(&seen.pid) && seen.session != seen.pid;
-    let leads = |seen: &&Seen| seen.pid == seen.group && (fits_in_part(seen) || looks_launched(seen));
+    // Where the whole identity is another's: a task has files of its own.
+    let looks_launched = |seen: &Seen| findings.writers.contains(&seen.pid);
+    // We give a group and no session, so what leads a session is an executor or a task, even if it was started in the very same
+    // tick (TH032).
+    let is_launched = |seen: &Seen| seen.pid == seen.group && seen.session != seen.pid;
+    let leads = |seen: &&Seen| is_launched(seen) && (fits_in_part(seen) || looks_launched(seen));
     let leader = findings.tagged.iter().find(leads);
     let group = leader.map_or(identity.pid, |leader| leader.pid);
     let tagged = findings.tagged.iter().filter(|seen| seen.tag == Some(tag) && seen.group == group);
@@ -251,6 +260,13 @@ mod tests {
         assert_eq!(ours(TAG, Some(&identity()), &findings), vec![child.clone()]);
         // Before it was ready it had no tasks; what carries the tag is what the launch made.
         assert_eq!(ours(TAG, None, &findings), vec![task, child]);
+    }
+
+    #[test]
+    fn an_executor_is_never_taken_for_the_driver_that_started_it_th032() {
+        let executor = Seen { pid: 30, group: 30, session: 30, ..seen() };
+        let findings = Findings { writers: vec![30], ..found(None, vec![executor]) };
+        assert_eq!(ours(TAG, Some(&Identity { boot_id: "?".to_owned(), ..identity() }), &findings), vec![]);
     }
 
     #[test]

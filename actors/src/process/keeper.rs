@@ -13,11 +13,12 @@
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_signal, setsid};
 
+use super::bound::Binder;
 use super::system::random_bytes;
 use crate::vocabulary::hex;
 
@@ -47,7 +48,9 @@ impl Keeper {
     /// When the system gives no randomness, no process or no pipe.
     pub fn start() -> io::Result<Self> {
         let tag = random_tag()?;
-        let mut child = Command::new("/proc/self/exe")
+        // Through the stage that leaves the host's descriptors behind: the keeper outlives the host, and nothing of it may.
+        let mut child = Binder::this_program()
+            .command_of_its_own(Path::new("/proc/self/exe"), Some(Path::new("callboard")))
             .arg(SUBCOMMAND)
             .env_clear()
             .current_dir("/")

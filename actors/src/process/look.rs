@@ -1,13 +1,18 @@
 //! Looking at processes, through `/proc`.
 
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::identity::{FileId, Findings, Identity, OWNER_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge};
+use super::identity::{
+    FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge,
+};
 use super::name::ProcessTag;
 use super::system::{ProcessStatus, boot_id};
 
@@ -84,8 +89,15 @@ pub(super) fn unrecorded(owner: &str, known: &[ProcessTag], output: &Path) -> io
         let is_ours = seen.owner.as_deref() == Some(owner);
         let is_known = seen.tag.is_none_or(|tag| known.contains(&tag));
         let leads = seen.pid == seen.group && seen.session != seen.pid;
-        is_ours && !is_known && leads && writes_below(seen.pid, output)
+        is_ours && !is_known && leads && is_itself(seen.pid) && writes_below(seen.pid, output)
     })
+}
+
+/// Whether this may be a launched process itself: where our own program became it, it says which number it has, and whatever it
+/// made says the same and has another one (TH032).
+fn is_itself(pid: u32) -> bool {
+    let environment = environment_of(pid).unwrap_or_default();
+    value(&environment, PROCESS_ID_VARIABLE).is_none_or(|said| said == pid.to_string())
 }
 
 fn writes_below(pid: u32, directory: &Path) -> bool {
@@ -110,7 +122,8 @@ pub(super) fn number(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-fn numbers() -> io::Result<Vec<u32>> {
+/// The number of every process that is to be seen.
+pub(super) fn numbers() -> io::Result<Vec<u32>> {
     let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
@@ -130,6 +143,13 @@ fn environment_of(pid: u32) -> Option<Vec<u8>> {
     Some(environment)
 }
 
+/// What the environments of all processes hold under this name. Those that cannot be read, of other users, are passed over.
+pub(super) fn values_of(name: &str) -> io::Result<BTreeSet<OsString>> {
+    let environments = numbers()?.into_iter().filter_map(environment_of);
+    let values = environments.filter_map(|environment| bytes_of(&environment, name).map(<[u8]>::to_vec));
+    Ok(values.map(|value| OsStr::from_bytes(&value).to_owned()).collect())
+}
+
 fn carries_a_tag(pid: u32) -> bool {
     environment_of(pid).is_some_and(|environment| value(&environment, TAG_VARIABLE).is_some())
 }
@@ -141,9 +161,12 @@ fn marks_of(pid: u32) -> (Option<ProcessTag>, Option<String>) {
 }
 
 fn value<'a>(environment: &'a [u8], name: &str) -> Option<&'a str> {
-    let entries = environment.split(|byte| *byte == 0);
-    let mut values = entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
-    std::str::from_utf8(values.next()?).ok()
+    std::str::from_utf8(bytes_of(environment, name)?).ok()
+}
+
+fn bytes_of<'a>(environment: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut entries = environment.split(|byte| *byte == 0);
+    entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }
 
 #[cfg(test)]

@@ -27,9 +27,11 @@
 //!   the host may make one; with [`Reach::Group`] what left its group on purpose goes on (PRC-03).
 //! - A bound process dies with the host, by the kernel; a surviving one is adopted by the next (PRC-04).
 //! - Its output goes to files that outlive the host; it never waits for whoever reads them (PRC-07, LOG-03).
-//! - A plugin's sockets lie in a directory of its own that nobody else may enter, and go with it (D8).
-//! - The program is opened once, checked, and executed through that descriptor (SEC-05, SEC-07). Its standard input is that
-//!   descriptor at its end: there is nothing to read.
+//! - The sockets of a plugin, and of all that it starts, lie in a directory that belongs to its name and that nobody else may
+//!   enter. The directory outlives the process and the host; only sockets that no process has open are removed (D8, TH030).
+//! - The program is opened, checked, and executed by its own path, or by that of a private copy where its digest is pinned (SEC-05,
+//!   SEC-07); it finds itself there again (TH033). Its standard input is empty, and it has no descriptor of the host.
+//! - Whoever listens at a plugin's endpoint is proven to be the launched process, or one that it made, before anything is said to it.
 //!
 //! A process is pure in `behaviour`, `recalling` and `stopping`; the hands are in `actor`.
 
@@ -58,9 +60,12 @@ mod actor;
 mod birth;
 mod bound;
 mod control_group;
+mod descriptors;
 mod executable;
 mod keeper;
+mod listener;
 mod look;
+mod open_sockets;
 mod owned;
 mod readiness;
 mod sockets;
@@ -79,11 +84,16 @@ mod scripts;
 pub use actor::{Surroundings, start};
 pub use bound::{Binder, BoundError, be_bound};
 pub use control_group::{ControlGroups, unified_group_of};
+pub use descriptors::close_on_exec;
 pub use ending::{EndedBy, Exit, ProcessEnding, signal_name};
 pub use herald::Herald;
-pub use identity::{FileId, Findings, Identity, OWNER_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge, ours};
+pub use identity::{
+    FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, PROGRAM_VARIABLE, Seen, TAG_VARIABLE,
+    Verdict, judge, ours,
+};
 pub use keeper::{Keeper, keep};
 pub use launch_error::{ExecutableError, LaunchError};
+pub use listener::{Impostor, Who, prove_listener};
 pub use messages::*;
 pub use name::{MalformedProcessName, PROCESS_NAME_BYTES_MAX, ProcessName, ProcessTag};
 pub use record::{Positions, ProcessRecord};

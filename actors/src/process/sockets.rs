@@ -1,6 +1,11 @@
-//! Where a plugin's sockets lie: a directory of its own that nobody else may enter (D8). It goes with the process, and with it
-//! the sockets that a plugin which was killed could not remove.
+//! Where the sockets of a plugin lie, and of all that it starts (D8, T030): a directory of its own that nobody else may enter.
+//!
+//! A task driver's executors inherit the variable that names this directory, bind there too, and have to be found at the very
+//! same path by the next process of that driver, in this run of the host or a later one. So the directory belongs to the *name*
+//! of a process and not to one launch; only sockets that no process has open are removed, and the directory only when it is
+//! empty, no record names it, and no living process was told of it (TH030, TH031).
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
@@ -8,40 +13,114 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::look;
 use super::name::ProcessName;
-use crate::goplugin::HandshakeTerms;
+use super::open_sockets::OpenSockets;
+use crate::goplugin::{HandshakeTerms, SOCKET_DIR_VARIABLE};
 use crate::vocabulary::hex;
 
 /// Below the directory of a process.
 const DIRECTORY: &str = "sockets";
+/// A file beside the directories of processes: which short directory was used first, so that every later run uses it too.
+const SHORT_CHOICE: &str = "short-directory";
 
-/// Where the sockets of this process lie: in its own directory or, where that path would be too long for a socket, below the
-/// short one.
-pub(super) fn place(directory: &Path, short: &Path, owner: &str, name: &ProcessName) -> PathBuf {
-    let direct = directory.join(DIRECTORY);
-    if HandshakeTerms::nomad(Some(direct.clone())).check().is_ok() {
-        return direct;
+/// Where sockets may lie on this host.
+#[derive(Debug, Clone)]
+pub(super) struct Places<'a> {
+    /// Below this each process has a directory.
+    pub(super) processes: &'a Path,
+    /// Below this lie the sockets whose path would be too long there.
+    pub(super) short: &'a Path,
+    /// The mark of the data directory.
+    pub(super) owner: &'a str,
+}
+
+impl Places<'_> {
+    /// Where the sockets of this process lie: in its own directory or, where that path would be too long for a socket, below the
+    /// short one.
+    pub(super) fn of(&self, name: &ProcessName) -> PathBuf {
+        let direct = self.processes.join(name.as_str()).join(DIRECTORY);
+        if HandshakeTerms::nomad(Some(direct.clone())).check().is_ok() {
+            return direct;
+        }
+        let digest: [u8; 32] = Sha256::digest(name.as_str().as_bytes()).into();
+        self.short_own().join(hex(&digest[..8]))
     }
-    let digest: [u8; 32] = Sha256::digest(name.as_str().as_bytes()).into();
-    short.join(format!("callboard-{owner}")).join(hex(&digest[..8]))
+
+    /// Whether a directory of sockets at this place is one of a process of ours, and of which is not asked.
+    pub(super) fn holds(&self, directory: &Path) -> bool {
+        directory.starts_with(self.processes) || directory.starts_with(self.short_own())
+    }
+
+    fn short_own(&self) -> PathBuf {
+        self.short.join(format!("callboard-{}", self.owner))
+    }
+
+    /// Every directory of sockets that there is.
+    fn all(&self) -> Vec<PathBuf> {
+        let direct = children(self.processes).into_iter().map(|directory| directory.join(DIRECTORY));
+        direct.filter(|directory| directory.is_dir()).chain(children(&self.short_own())).collect()
+    }
 }
 
-/// Makes the directory, empty of old sockets and closed to others.
-pub(super) fn begin(place: &Path) -> io::Result<()> {
-    let parent = place.parent().unwrap_or(Path::new("/"));
-    make(parent)?;
-    make(place)?;
-    remove_sockets(place)
+fn children(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.map(|entry| entry.path()).collect()
 }
 
-/// Removes the sockets and their directory, after the end of the process. Whatever else lies there stays, and the directory
-/// with it.
-pub(super) fn end(place: &Path) {
-    let removed = remove_sockets(place).and_then(|()| fs::remove_dir(place));
-    if let Err(error) = removed
+/// The short directory of this data directory: the one that was used first, if it is still there, or this one. What finds out
+/// about a short directory asks the environment, which may differ from run to run.
+pub(super) fn settled_short(processes: &Path, wanted: PathBuf) -> PathBuf {
+    let chosen = fs::read_to_string(processes.join(SHORT_CHOICE)).map(PathBuf::from);
+    chosen.ok().filter(|chosen| chosen.is_absolute() && chosen.is_dir()).unwrap_or(wanted)
+}
+
+/// Makes the directory of a process that is about to be launched, closed to others. What is left there by dead processes goes.
+pub(super) fn begin(places: &Places<'_>, name: &ProcessName) -> io::Result<PathBuf> {
+    let place = places.of(name);
+    if !place.starts_with(places.processes) {
+        fs::write(places.processes.join(SHORT_CHOICE), places.short.as_os_str().as_encoded_bytes())?;
+    }
+    make(place.parent().unwrap_or(Path::new("/")))?;
+    make(&place)?;
+    collect(&place);
+    Ok(place)
+}
+
+/// Removes the sockets that no process has open. Everything else stays.
+pub(super) fn collect(place: &Path) {
+    let collected = OpenSockets::read().and_then(|open| remove_dead(place, &open));
+    if let Err(error) = collected
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(directory = %place.display(), error = %error, "the directory of a plugin's sockets stays behind");
+        tracing::warn!(directory = %place.display(), %error, "old sockets of a plugin stay behind");
+    }
+}
+
+/// Removes what is left of these directories, unless somebody lives who was told of them or has a socket there open.
+pub(super) fn retire(places: &[PathBuf]) -> io::Result<()> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    let told = look::values_of(SOCKET_DIR_VARIABLE)?;
+    for place in places.iter().filter(|place| !told.contains(place.as_os_str())) {
+        collect(place);
+        match fs::remove_dir(place) {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
+            outcome => outcome.map_err(|error| named(place, &error))?,
+        }
+    }
+    Ok(())
+}
+
+/// Removes what is left of directories that stand in no record, at the start of a host.
+pub(super) fn sweep(places: &Places<'_>, recorded: &[ProcessName]) {
+    let recorded: BTreeSet<PathBuf> = recorded.iter().map(|name| places.of(name)).collect();
+    let left: Vec<PathBuf> = places.all().into_iter().filter(|place| !recorded.contains(place)).collect();
+    if let Err(error) = retire(&left) {
+        tracing::warn!(%error, "directories for sockets of plugins that are gone stay behind");
     }
 }
 
@@ -63,10 +142,10 @@ fn named(directory: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
 }
 
-fn remove_sockets(directory: &Path) -> io::Result<()> {
+fn remove_dead(directory: &Path, open: &OpenSockets) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_type()?.is_socket() {
+        if entry.file_type()?.is_socket() && !open.may_hold(&entry.path()) {
             fs::remove_file(entry.path())?;
         }
     }
@@ -84,40 +163,93 @@ mod tests {
         ProcessName::new("driver-exec").expect("a good name")
     }
 
+    fn places(processes: &Path) -> Places<'_> {
+        Places { processes, short: Path::new("/run"), owner: "0011" }
+    }
+
+    /// A directory for processes with one for this process in it.
+    fn above() -> (tempfile::TempDir, PathBuf) {
+        let above = tempfile::tempdir().expect("a directory");
+        let processes = above.path().to_owned();
+        DirBuilder::new().mode(0o700).create(processes.join("driver-exec")).expect("it can be made");
+        (above, processes)
+    }
+
     #[test]
     fn the_sockets_lie_with_the_process_or_below_the_short_directory_when_that_is_too_long_sec_01() {
-        let at = |directory: &str| place(Path::new(directory), Path::new("/run"), "0011", &name());
-        assert_eq!(at("/var/p/driver-exec"), Path::new("/var/p/driver-exec/sockets"));
-        let short = at(&format!("/var/{}/driver-exec", "x".repeat(200)));
+        let at = |directory: &str| places(Path::new(directory)).of(&name());
+        assert_eq!(at("/var/p"), Path::new("/var/p/driver-exec/sockets"));
+        let short = at(&format!("/var/{}", "x".repeat(200)));
         assert!(short.starts_with("/run/callboard-0011"), "{short:?}");
         HandshakeTerms::nomad(Some(short)).check().expect("it is short enough");
     }
 
     #[test]
-    fn old_sockets_go_and_what_is_no_socket_stays() {
-        let above = tempfile::tempdir().expect("a directory");
-        let place = above.path().join("p").join(DIRECTORY);
-        begin(&place).expect("it can be made");
-        drop(UnixListener::bind(place.join("plugin1")).expect("a socket"));
-        begin(&place).expect("it can be used again");
-        assert_eq!(fs::read_dir(&place).expect("it is there").count(), 0);
+    fn the_short_directory_is_the_same_in_every_run_as_long_as_it_is_there_th030() {
+        let (_above, processes) = above();
+        let (first, second) = (processes.join("first"), processes.join("second"));
+        fs::create_dir(&first).expect("it can be made");
+        assert_eq!(settled_short(&processes, first.clone()), first);
+        fs::write(processes.join(SHORT_CHOICE), first.as_os_str().as_encoded_bytes()).expect("room");
+        assert_eq!(settled_short(&processes, second.clone()), first);
+        fs::remove_dir(&first).expect("it is empty");
+        assert_eq!(settled_short(&processes, second.clone()), second);
+    }
+
+    #[test]
+    fn sockets_that_nobody_has_open_go_and_everything_else_stays_th030() {
+        let (_above, processes) = above();
+        let places = places(&processes);
+        let place = begin(&places, &name()).expect("it can be made");
+        drop(UnixListener::bind(place.join("dead")).expect("a socket"));
+        let executor = UnixListener::bind(place.join("executor")).expect("a socket");
         fs::write(place.join("note"), "not ours").expect("it can be written");
-        end(&place);
-        assert!(place.join("note").exists());
+        let listed = || {
+            let entries = fs::read_dir(&place).expect("it is there").filter_map(Result::ok);
+            let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(begin(&places, &name()).expect("it can be used again"), place);
+        assert_eq!(listed(), ["executor", "note"]);
+        sweep(&places, &[]);
+        assert_eq!(listed(), ["executor", "note"]);
+        drop(executor);
         fs::remove_file(place.join("note")).expect("it is there");
-        end(&place);
+        sweep(&places, &[name()]);
+        assert!(place.exists(), "a record names it");
+        sweep(&places, &[]);
+        assert!(!place.exists());
+    }
+
+    #[test]
+    fn a_directory_that_a_living_process_was_told_of_stays_th030() {
+        let (_above, processes) = above();
+        let places = places(&processes);
+        let place = begin(&places, &name()).expect("it can be made");
+        let mut told = std::process::Command::new("/bin/sleep")
+            .arg("1000")
+            .env(SOCKET_DIR_VARIABLE, &place)
+            .spawn()
+            .expect("a process");
+        sweep(&places, &[]);
+        assert!(place.exists(), "it may bind there at any moment");
+        told.kill().expect("it runs");
+        told.wait().expect("it ends");
+        sweep(&places, &[]);
         assert!(!place.exists());
     }
 
     #[test]
     fn a_directory_that_others_may_enter_or_that_leads_elsewhere_is_refused_sec_02() {
         let above = tempfile::tempdir().expect("a directory");
-        let (open, link) = (above.path().join("open"), above.path().join("link"));
+        let open = above.path().join("driver-exec");
         DirBuilder::new().mode(0o700).create(&open).expect("it can be made");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("it is ours");
-        symlink(&open, &link).expect("it can be made");
-        for parent in [open, link] {
-            let refused = begin(&parent.join(DIRECTORY)).expect_err("others may enter");
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        symlink(&open, elsewhere.path().join("driver-exec")).expect("it can be made");
+        for processes in [above.path(), elsewhere.path()] {
+            let refused = begin(&places(processes), &name()).expect_err("others may enter");
             assert!(refused.to_string().contains("closed to others"), "{refused}");
         }
     }

@@ -12,8 +12,9 @@ use super::bound::Binder;
 use super::control_group::ControlGroups;
 use super::herald::Herald;
 use super::look;
-use super::name::ProcessTag;
+use super::name::{ProcessName, ProcessTag};
 use super::owned;
+use super::sockets::{self, Places};
 use super::spec::Reach;
 use super::watcher::Watcher;
 use crate::vocabulary::hex;
@@ -33,15 +34,21 @@ impl Surroundings {
             if with_control_groups { ControlGroups::of_this_host(&owner) } else { ControlGroups::none() };
         let directory = data_dir.canonicalize()?.join("processes");
         let (watcher, herald) = (Watcher::start(), Herald::start()?);
-        let short_directory = std::env::temp_dir();
+        let short_directory = sockets::settled_short(&directory, std::env::temp_dir());
         Ok(Self { owner, directory, short_directory, binder, control_groups, watcher, herald })
     }
 
     /// Names another short directory than the system's for temporary files: sockets lie below it whose path would be too long
     /// in the data directory.
+    /// A short directory that an earlier run used for sockets, and that is still there, goes on being used instead (TH030).
     #[must_use]
     pub fn with_short_directory(self, short_directory: PathBuf) -> Self {
-        Self { short_directory, ..self }
+        Self { short_directory: sockets::settled_short(&self.directory, short_directory), ..self }
+    }
+
+    /// Where sockets of its processes may lie.
+    pub(super) fn places(&self) -> Places<'_> {
+        Places { processes: &self.directory, short: &self.short_directory, owner: &self.owner }
     }
 }
 
@@ -61,11 +68,17 @@ pub fn owner_of(data_dir: &Path) -> io::Result<Arc<str>> {
 }
 
 /// Ends what is ours by its mark and carries none of these tags: the leaders of launches whose records are lost, with their
-/// groups. Gives their process ids.
+/// groups. What has left its group, such as the executor of a task, is never among them, whether its driver stands in a record or
+/// not (TH032). Directories of sockets that belong to none of these names go when nothing is in them that lives (TH030). Gives
+/// the process ids of what was ended.
 ///
 /// # Errors
 /// When processes cannot be looked at, or do not end.
-pub async fn sweep(surroundings: &Surroundings, known: Vec<ProcessTag>) -> Result<Vec<u32>, String> {
+pub async fn sweep(
+    surroundings: &Surroundings,
+    known: Vec<ProcessTag>,
+    names: Vec<ProcessName>,
+) -> Result<Vec<u32>, String> {
     let (owner, directory) = (Arc::clone(&surroundings.owner), surroundings.directory.clone());
     let look = move || look::unrecorded(&owner, &known, &directory);
     let found = actix_rt::task::spawn_blocking(look).await.map_err(|error| error.to_string())?;
@@ -81,5 +94,12 @@ pub async fn sweep(surroundings: &Surroundings, known: Vec<ProcessTag>) -> Resul
         }
         ended.push(pid);
     }
+    let surroundings =
+        (surroundings.directory.clone(), surroundings.short_directory.clone(), surroundings.owner.clone());
+    let tidy = move || {
+        let (processes, short, owner) = &surroundings;
+        sockets::sweep(&Places { processes, short, owner }, &names);
+    };
+    actix_rt::task::spawn_blocking(tidy).await.map_err(|error| error.to_string())?;
     Ok(ended)
 }

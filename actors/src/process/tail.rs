@@ -26,7 +26,7 @@ use super::watcher::Watch;
 use super::words::{LINE_BYTES_MAX, Words};
 use crate::goplugin::{
     Handshake, HandshakeError, HandshakeScan, LineLevel, LineReader, Origin, PIECE_BYTES_MAX, Part,
-    PluginLine,
+    PluginLine, is_meant_as_handshake,
 };
 
 /// How much is read at once.
@@ -159,9 +159,17 @@ impl Tail {
         let bytes = bytes.await?;
         let mut known = self.known.borrow_mut();
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && line[0] != 0) {
-            known.words.push(line);
+            if !self.is_handshake(line) {
+                known.words.push(line);
+            }
         }
         Ok(())
+    }
+
+    /// Whether a line of standard output is meant as a handshake: that says where the plugin listens, and is nobody's last words.
+    fn is_handshake(&self, line: &[u8]) -> bool {
+        let is_scanned = matches!(self.purpose, Use::Scan(_));
+        is_scanned && is_meant_as_handshake(&String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES_MAX)]))
     }
 
     async fn read_chunk(&mut self) -> io::Result<usize> {
@@ -197,7 +205,9 @@ impl Tail {
         let begins_at = self.known.borrow().read;
         let line = piece.strip_suffix(b"\n").unwrap_or(&piece);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        self.known.borrow_mut().words.push(line);
+        if !self.is_handshake(line) {
+            self.known.borrow_mut().words.push(line);
+        }
         match &mut self.purpose {
             Use::Scan(scan) => look_for_handshake(scan, line),
             Use::Log { .. } => self.log(&piece, begins_at),

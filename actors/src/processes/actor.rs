@@ -6,7 +6,8 @@ use futures_util::future::LocalBoxFuture;
 use super::messages::{ProcessReported, ProcessesNews};
 use super::state::{ChildEnded, Processes, ProcessesCall, ProcessesOptions, ProcessesOutcome};
 use crate::process::{
-    self, EndProcess, EndedBy, Exit, Process, ProcessConfig, ProcessEnding, ProcessTag, Surroundings,
+    self, EndProcess, EndedBy, Exit, Process, ProcessConfig, ProcessEnding, ProcessName, ProcessTag,
+    Surroundings,
 };
 use crate::shell::{Address, Children, Doing, Running, Settings, Store, start as start_machine};
 use crate::vocabulary::Attempt;
@@ -45,7 +46,7 @@ impl Doing<Processes> for Hands {
     fn call(&mut self, call: ProcessesCall) -> LocalBoxFuture<'static, ProcessesOutcome> {
         match call {
             ProcessesCall::Release => self.children.kill_all(),
-            ProcessesCall::Sweep { known } => return self.sweep(known),
+            ProcessesCall::Sweep { known, names } => return self.sweep(known, names),
             ProcessesCall::AwaitEndings => {
                 return self.children.endings().map(ProcessesOutcome::Ended).boxed_local();
             }
@@ -126,16 +127,19 @@ impl Hands {
         self.children.hold(life, address, running, move |ending| ChildEnded { name, life, ending });
     }
 
-    fn sweep(&self, known: Vec<ProcessTag>) -> LocalBoxFuture<'static, ProcessesOutcome> {
+    fn sweep(
+        &self,
+        known: Vec<ProcessTag>,
+        names: Vec<ProcessName>,
+    ) -> LocalBoxFuture<'static, ProcessesOutcome> {
         let surroundings = self.surroundings.clone();
-        Box::pin(async move { ProcessesOutcome::Swept(process::sweep(&surroundings, known).await) })
+        Box::pin(async move { ProcessesOutcome::Swept(process::sweep(&surroundings, known, names).await) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::ProcessName;
 
     #[test]
     fn only_an_end_that_is_known_to_be_no_success_is_told_as_an_error_log_01() {

@@ -89,7 +89,8 @@ impl Processes {
 
     fn sweep(&self, effects: &mut Effects<Self>) {
         let known = self.entries.values().map(|entry| entry.record.tag).collect();
-        make(SWEEP_DEADLINE, ProcessesCall::Sweep { known }, effects);
+        let names = self.entries.keys().cloned().collect();
+        make(SWEEP_DEADLINE, ProcessesCall::Sweep { known, names }, effects);
     }
 
     /// Starts the actor of a process: to launch it if its spec is there, and else to look for it.

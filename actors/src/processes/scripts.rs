@@ -222,7 +222,7 @@ fn tell_record(record: &ProcessRecord) -> String {
 fn tell_call(call: &ProcessesCall) -> String {
     match call {
         ProcessesCall::Release => "call: let go of all actors".to_owned(),
-        ProcessesCall::Sweep { known } => format!("call: sweep, {} tags are known", known.len()),
+        ProcessesCall::Sweep { known, .. } => format!("call: sweep, {} tags are known", known.len()),
         ProcessesCall::AwaitEndings => String::new(),
         ProcessesCall::Start { config, .. } => {
             let what = if config.spec.is_some() { "launch" } else { "look for" };

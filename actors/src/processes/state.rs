@@ -65,6 +65,8 @@ pub enum ProcessesCall {
     Sweep {
         /// The tags that stand in records.
         known: Vec<ProcessTag>,
+        /// The names that stand in records: their directories stay.
+        names: Vec<ProcessName>,
     },
     /// Wait until process actors have ended.
     AwaitEndings,

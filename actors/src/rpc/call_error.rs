@@ -59,6 +59,7 @@ impl<Step: Copy, Endpoint> CallError<Step, Endpoint> {
             Cause::Status { code, .. } => Some(*code),
             Cause::Absent
             | Cause::NotASocket { .. }
+            | Cause::Stranger { .. }
             | Cause::Denied(_)
             | Cause::Refused
             | Cause::Busy
@@ -99,6 +100,7 @@ where
             Cause::Fault(fault) => Some(fault),
             Cause::Absent
             | Cause::NotASocket { .. }
+            | Cause::Stranger { .. }
             | Cause::Denied(_)
             | Cause::Refused
             | Cause::Busy

@@ -20,7 +20,7 @@ pub enum Class {
     Busy,
     /// The file system forbids it to us; waiting does not help (SEC-03).
     Denied,
-    /// What is at the path is no socket; waiting does not help.
+    /// What is at the path is no socket, or not the plugin's; waiting does not help.
     NotASocket,
     /// Our own deadline ran out. The call may still be carried out.
     DeadlineExceeded,
@@ -93,6 +93,11 @@ pub enum Cause {
         /// What the transport said.
         detail: String,
     },
+    /// Somebody listens there who is not the plugin, or cannot be proven to be it. Nothing was said to him.
+    Stranger {
+        /// Who listens instead, and what to do.
+        detail: String,
+    },
     /// The plugin answered with an error.
     Status {
         /// Its code.
@@ -110,7 +115,7 @@ impl Cause {
     pub const fn class(&self) -> Class {
         match self {
             Self::Absent => Class::Absent,
-            Self::NotASocket { .. } => Class::NotASocket,
+            Self::NotASocket { .. } | Self::Stranger { .. } => Class::NotASocket,
             Self::Denied(_) => Class::Denied,
             Self::Refused => Class::Refused,
             Self::Busy => Class::Busy,
@@ -132,6 +137,7 @@ impl fmt::Display for Cause {
             Self::NotASocket { what } => {
                 write!(f, "{what} is there, not a socket; check the endpoint that the plugin was given")
             }
+            Self::Stranger { detail } => f.write_str(detail),
             Self::Denied(denial) => denial.fmt(f),
             Self::Refused => f.write_str(
                 "connection refused, nobody listens on the socket; a dead process left it, start the plugin again",

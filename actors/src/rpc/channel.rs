@@ -15,7 +15,7 @@ use tonic::codegen::http::Uri;
 use tonic::transport::{Channel, Endpoint};
 
 use super::cause::Cause;
-use super::socket::not_connected;
+use super::socket::{Listener, not_connected, owner_of};
 use super::status::told;
 use crate::vocabulary::SocketPath;
 
@@ -36,8 +36,37 @@ pub(crate) async fn connect_to_socket(endpoint: &SocketPath) -> Result<Channel, 
     over(stream.await.map_err(|error| not_connected(endpoint, &error))?).await
 }
 
+/// Connects to a socket of a plugin, and speaks only to whom `prove` takes for it. The file has to be a socket and no link.
+pub(crate) async fn connect_to_proven_socket(
+    endpoint: &SocketPath,
+    prove: impl FnOnce(&Listener) -> Result<(), String>,
+) -> Result<Channel, Cause> {
+    let file_owner = owner_of(endpoint)?;
+    let stream = UnixStream::connect(endpoint.as_path());
+    let stream = stream.await.map_err(|error| not_connected(endpoint, &error))?;
+    let peer = stream.peer_cred().map_err(|error| Cause::System { detail: error.to_string() })?;
+    let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
+    let listener = Listener::Socket { pid, user: peer.uid(), file_owner };
+    prove(&listener).map_err(|detail| Cause::Stranger { detail })?;
+    over(stream).await
+}
+
+/// Connects to a port of a plugin, and speaks only to whom `prove` takes for it.
+pub(crate) async fn connect_to_proven_port(
+    address: SocketAddr,
+    prove: impl FnOnce(&Listener) -> Result<(), String>,
+) -> Result<Channel, Cause> {
+    let stream = stream_to_port(address).await?;
+    prove(&Listener::Port(address)).map_err(|detail| Cause::Stranger { detail })?;
+    over(stream).await
+}
+
 /// Connects to a port of a plugin. Small messages go at once, and a peer that vanished without a word is noticed (D42).
 pub(crate) async fn connect_to_port(address: SocketAddr) -> Result<Channel, Cause> {
+    over(stream_to_port(address).await?).await
+}
+
+async fn stream_to_port(address: SocketAddr) -> Result<TcpStream, Cause> {
     let system = |error: io::Error| Cause::System { detail: error.to_string() };
     let stream = TcpStream::connect(address).await.map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused => Cause::Refused,
@@ -45,7 +74,7 @@ pub(crate) async fn connect_to_port(address: SocketAddr) -> Result<Channel, Caus
     })?;
     stream.set_nodelay(true).map_err(system)?;
     rustix::net::sockopt::set_socket_keepalive(&stream, true).map_err(|error| system(error.into()))?;
-    over(stream).await
+    Ok(stream)
 }
 
 /// Tells the plugin how long it has.

@@ -23,9 +23,11 @@ mod quote;
 
 pub use call_error::CallError;
 pub use cause::{Cause, Class, Denial};
-pub(crate) use channel::{asked, connect_to_port, connect_to_socket};
+pub(crate) use channel::{
+    asked, connect_to_port, connect_to_proven_port, connect_to_proven_socket, connect_to_socket,
+};
 pub use code::Code;
 pub use fault::{Fault, Problem};
 pub use quote::{TEXT_BYTES_MAX, escaped, quoted};
-pub use socket::SocketFile;
+pub use socket::{Listener, SocketFile};
 pub(crate) use status::cause;

@@ -40,6 +40,29 @@ impl SocketFile {
     }
 }
 
+/// Who listens at an endpoint, as the kernel tells it and not whoever it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listener {
+    /// Somebody on a socket of the file system.
+    Socket {
+        /// The process that began to listen; `None` if it is not to be seen from here.
+        pid: Option<u32>,
+        /// The user that it was then.
+        user: u32,
+        /// The user to whom the file of the socket belongs.
+        file_owner: u32,
+    },
+    /// Somebody on a port of this machine.
+    Port(core::net::SocketAddr),
+}
+
+/// To whom the socket at a path belongs, without following a link.
+pub(super) fn owner_of(path: &SocketPath) -> Result<u32, Cause> {
+    let found = std::fs::symlink_metadata(path.as_path()).map_err(|error| not_found(path, &error))?;
+    let what = if found.is_symlink() { Some("a link") } else { what(&found.file_type()) };
+    what.map_or(Ok(found.uid()), |what| Err(Cause::NotASocket { what }))
+}
+
 /// What a file is instead of a socket.
 fn what(file: &std::fs::FileType) -> Option<&'static str> {
     if file.is_socket() {

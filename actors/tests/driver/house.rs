@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callboard_actors::driver::{DriverSpec, Ordered, ProcessOwner, Reached, Trouble, TroubleKind};
 use callboard_actors::drivers::{self, Drivers, DriversMemory, DriversNews, DriversOptions, DriversView};
-use callboard_actors::goplugin::{Handshake, PluginEndpoint};
+use callboard_actors::goplugin::{Handshake, Listener, PluginEndpoint};
 use callboard_actors::process::{Executable, Launched, Lifetime, ProcessName, ProcessSpec, ProcessTag};
 use callboard_actors::processes::{Recalled, StopProcess};
 use callboard_actors::shell::{Address, Drills, FeedItem, IN_FLIGHT_MAX, Running, Settings, Subscription};
@@ -157,6 +157,11 @@ impl ProcessOwner for House {
             }
             end(ended).await
         })
+    }
+
+    /// Every process of this house is this one.
+    fn prove(&self, _: &Launched, _: &Listener) -> Result<(), String> {
+        Ok(())
     }
 
     fn await_end(&self, _: ProcessName, tag: ProcessTag) -> Ordered {

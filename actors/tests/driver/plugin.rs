@@ -142,7 +142,7 @@ impl BasePlugin for Plugin {
             r#type: 2,
             plugin_api_versions: vec!["v0.1.0".to_owned()],
             plugin_version: "1.2.3".to_owned(),
-            name: "scripted".to_owned(),
+            name: "exec".to_owned(),
         }))
     }
 

@@ -103,7 +103,7 @@ fn an_owner_that_forgets_what_an_earlier_run_left_breaks_shell_2() {
 fn an_owner_that_sweeps_away_what_its_records_hold_breaks_prc_09() {
     spoiled(Law::Prc9, KILLED, |_, mut effects| {
         for effect in &mut effects {
-            if let Effect::Call { call: ProcessesCall::Sweep { known }, .. } = effect {
+            if let Effect::Call { call: ProcessesCall::Sweep { known, .. }, .. } = effect {
                 known.clear();
             }
         }

@@ -152,3 +152,32 @@ fn however_many_ask_at_once_one_process_is_launched() {
         house.end(StopMode::Stop).await;
     });
 }
+
+#[test]
+fn a_plugin_that_names_a_socket_in_the_directory_of_another_one_is_refused() {
+    story(|stage| async move {
+        let house = stage.open();
+        let good = house.launch(
+            "good",
+            plugin("mkdir -p \"$PLUGIN_UNIX_SOCKET_DIR\"; echo '1|2|unix|/x|grpc|'; exec sleep 1000"),
+        );
+        good.await.expect("it is ready");
+        let script = "echo \"1|2|unix|${PLUGIN_UNIX_SOCKET_DIR%/bad/sockets}/good/sockets/plugin1|grpc|\"; exec sleep 1000";
+        let refused = house.launch("bad", plugin(script)).await.expect_err("it is another's place");
+        assert!(refused.to_string().contains("a place of another plugin's"), "{refused}");
+        let own = plugin("echo \"1|2|unix|$PLUGIN_UNIX_SOCKET_DIR/plugin1|grpc|\"; exec sleep 1000");
+        house.launch("own", own).await.expect("it is its own place");
+        house.end(StopMode::Stop).await;
+    });
+}
+
+#[test]
+fn a_handshake_line_is_nobodys_last_words_log_01() {
+    story(|stage| async move {
+        let house = stage.open();
+        let script = format!("echo '{HANDSHAKE}'; echo behind it; sleep 0.1; exit 3");
+        let launched = house.launch("a", plugin(&script)).await.expect("it is ready");
+        assert_eq!(house.ended(&launched).await.last_output, ["behind it"]);
+        house.end(StopMode::Stop).await;
+    });
+}

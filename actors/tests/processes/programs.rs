@@ -181,3 +181,61 @@ fn a_program_that_reads_its_standard_input_finds_nothing_and_knows_its_own_name(
         house.end(StopMode::Stop).await;
     });
 }
+
+/// Says how it was started, and runs itself again.
+const WRAPPER: &str = "#!/bin/sh\n[ \"$1\" = again ] && { echo again; exit; }\n\
+    echo \"$0\"; cat /proc/$$/comm; readlink /proc/$$/fd/0; echo \"from $CALLBOARD_PROGRAM_PATH\"; exec \"$0\" again\n";
+
+#[test]
+fn a_script_is_run_under_its_own_name_and_finds_itself_again_t004_th033() {
+    story(|stage| async move {
+        let house = stage.open();
+        let path = stage.script("wrapper", WRAPPER);
+        let launched = house.launch("a", program(Executable::at(&path))).await.expect("it starts");
+        let printed = house.ended(&launched).await.last_output;
+        let place = path.display().to_string();
+        assert_eq!(printed, [&*place, "wrapper", "/dev/null", "from ", "again"]);
+        house.end(StopMode::Stop).await;
+    });
+}
+
+#[test]
+fn a_pinned_script_runs_as_a_copy_that_nobody_else_can_change_and_is_told_where_it_was_opened_sec_07_th033() {
+    story(|stage| async move {
+        let house = stage.open();
+        let path = stage.script("wrapper", WRAPPER);
+        let pinned = Executable { sha256: Some(digest(&path)), ..Executable::at(&path) };
+        for round in 0..2 {
+            let launched = house.launch("a", program(pinned.clone())).await.expect("it starts");
+            let printed = house.ended(&launched).await.last_output;
+            let from = format!("from {}", path.display());
+            assert_eq!(printed[1..], ["wrapper", "/dev/null", &from, "again"], "round {round}");
+            let copy = Path::new(&printed[0]);
+            assert_eq!(fs::read(copy).expect("it stays"), fs::read(&path).expect("a file"));
+            let above = copy.parent().expect("a directory");
+            assert_eq!(fs::metadata(above).expect("it is there").permissions().mode() & 0o777, 0o700);
+        }
+        // Another digest is pinned: the older copy goes.
+        let path = stage.script("wrapper", "#!/bin/sh\necho other\n");
+        let pinned = Executable { sha256: Some(digest(&path)), ..pinned };
+        let launched = house.launch("a", program(pinned)).await.expect("it starts");
+        assert_eq!(house.ended(&launched).await.last_output, ["other"]);
+        assert_eq!(fs::read_dir(stage.output("a", "program")).expect("it is there").count(), 1);
+        house.end(StopMode::Stop).await;
+    });
+}
+
+#[test]
+fn descriptors_of_the_host_reach_no_process_whoever_forgot_to_have_them_closed() {
+    story(|stage| async move {
+        let house = stage.open();
+        fs::write(stage.path("secret"), "of the host").expect("room");
+        let flags = rustix::fs::OFlags::RDONLY;
+        let leaky = rustix::fs::open(stage.path("secret"), flags, rustix::fs::Mode::empty()).expect("a file");
+        let launched = house.launch("a", shell("for fd in /proc/$$/fd/*; do readlink $fd; done")).await;
+        let printed = house.ended(&launched.expect("it starts")).await.last_output;
+        assert!(printed.len() > 2 && !printed.iter().any(|link| link.ends_with("secret")), "{printed:?}");
+        drop(leaky);
+        house.end(StopMode::Stop).await;
+    });
+}

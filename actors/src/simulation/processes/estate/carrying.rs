@@ -65,7 +65,7 @@ impl Estate {
 
     fn called(&mut self, now: Timestamp, number: u64, call: ProcessesCall) {
         match call {
-            ProcessesCall::Sweep { known } => {
+            ProcessesCall::Sweep { known, .. } => {
                 self.sweep = Some((number, known));
                 return;
             }
