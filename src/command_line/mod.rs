@@ -49,7 +49,7 @@ use crate::exec::{self, EnterArgs, ExecArgs};
 use crate::hostpath::{self, HostpathArgs};
 use crate::output;
 use crate::plugin::log_to_host;
-use crate::process::{be_bound, keep};
+use crate::process::{be_bound, guard, keep};
 
 /// Supervises the plugins of a node: they sign in, fail over and stop in order.
 #[derive(Debug, Parser)]
@@ -88,7 +88,14 @@ enum Command {
     Bound(BoundArgs),
     /// End what is left of a host's process groups when it has ended; `run` starts its keeper itself
     #[command(hide = true)]
-    Keeper,
+    Keeper(KeeperArgs),
+}
+
+#[derive(Debug, Args)]
+struct KeeperArgs {
+    /// Bound what processes without a host write below this directory, until none of them is left
+    #[arg(long, value_name = "DIR")]
+    guard: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -167,10 +174,12 @@ pub fn main() -> ExitCode {
             let error = be_bound(parent, tag.as_deref(), name.as_deref(), &command);
             told(&error, error.exit_code())
         }
-        Command::Keeper => match keep() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => told(&error, 1),
-        },
+        Command::Keeper(KeeperArgs { guard: directory }) => {
+            match directory.as_deref().map_or_else(keep, guard) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => told(&error, 1),
+            }
+        }
     }
 }
 

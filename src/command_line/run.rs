@@ -125,7 +125,8 @@ fn in_words(ending: &Ending) -> String {
 impl Program {
     async fn start(config: Config) -> Result<Self, RunError> {
         let signals = Signals::listen().map_err(RunError::Signals)?;
-        let keeper = Keeper::start().map_err(RunError::Keeper)?;
+        let outputs = std::path::absolute(&config.data_dir).map_err(RunError::Keeper)?.join("processes");
+        let keeper = Keeper::start_with_outputs(&outputs).map_err(RunError::Keeper)?;
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);

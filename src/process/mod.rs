@@ -27,7 +27,7 @@ mod log;
 mod owner;
 mod tail;
 
-pub use callboard_actors::process::{Binder, BoundError, EndedBy, Keeper, be_bound, keep};
+pub use callboard_actors::process::{Binder, BoundError, EndedBy, Keeper, be_bound, guard, keep};
 pub use ending::{ProcessEnding, ProcessExit};
 pub use launch::{LaunchError, launch};
 pub use log::LogSpec;

@@ -23,7 +23,7 @@ use super::sockets;
 use super::spec::{ProcessSpec, Reach};
 use super::state::{LastWords, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, Why};
 use super::watcher::Watcher;
-use crate::goplugin::{Handshake, HandshakeError, HandshakeScan, ScanLimits, diagnose};
+use crate::goplugin::{HandshakeScan, ScanLimits, diagnose};
 use crate::shell::{self, Address, Doing, NoStore, Running, Settings};
 use crate::vocabulary::{Backoff, RestartBudget};
 
@@ -273,7 +273,10 @@ impl Scene {
         let shaken = match (shaken, unchanged) {
             (_, Err(error)) => Err(Why::Program(error)),
             (Err(error), Ok(())) => Err(Why::Handshake(error)),
-            (Ok(handshake), Ok(())) => self.placed(handshake).map_err(Why::Handshake),
+            (Ok(handshake), Ok(())) => {
+                sockets::placed(handshake, &self.surroundings.places(), &self.record.name)
+                    .map_err(Why::Handshake)
+            }
         };
         if shaken.is_ok()
             && let Some(owned) = &mut held.owned
@@ -282,19 +285,6 @@ impl Scene {
             held.diagnosis.clear();
         }
         ProcessOutcome::Shaken(shaken, identity)
-    }
-
-    /// Takes a handshake unless its socket lies where another process of this host has its own.
-    fn placed(&self, handshake: Handshake) -> Result<Handshake, HandshakeError> {
-        let places = self.surroundings.places();
-        let Some(path) = handshake.endpoint.socket_path() else { return Ok(handshake) };
-        // A directory that is not there holds no socket, which connecting to it tells.
-        let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
-        let own = places.of(&self.record.name);
-        if directory.is_some_and(|directory| places.holds(&directory) && !directory.starts_with(own)) {
-            return Err(HandshakeError::foreign_place(path));
-        }
-        Ok(handshake)
     }
 
     // === What an earlier run left ===

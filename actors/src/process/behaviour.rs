@@ -85,11 +85,10 @@ impl Process {
                 self.shaken(handshake, identity.as_ref(), moment, effects);
             }
             ProcessOutcome::Ended(exit) => self.exited(exit, effects),
-            ProcessOutcome::Reading(positions, lines_dropped) => {
+            ProcessOutcome::Reading(positions, dropped) => {
                 self.record.positions = *positions;
                 if self.is_attached() {
-                    effects
-                        .publish(ProcessNews::Read { positions: *positions, lines_dropped: *lines_dropped });
+                    effects.publish(ProcessNews::Read { positions: *positions, dropped: *dropped });
                     self.call(LONG, ProcessCall::AwaitReading, effects);
                 }
             }

@@ -10,8 +10,10 @@
 //! What left its group on purpose, such as a mount helper in a session of its own, is let live, as in an orderly
 //! stop.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
 use std::time::Duration;
@@ -19,6 +21,7 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_signal, setsid};
 
 use super::bound::Binder;
+use super::guard;
 use super::system::random_bytes;
 use crate::vocabulary::hex;
 
@@ -47,6 +50,19 @@ impl Keeper {
     /// # Errors
     /// When the system gives no randomness, no process or no pipe.
     pub fn start() -> io::Result<Self> {
+        Self::started(Path::new(""))
+    }
+
+    /// Starts the keeper of this host, which also sees to it that what outlives the host and writes below this directory cannot
+    /// fill the disk while no host reads it.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_with_outputs(outputs: &Path) -> io::Result<Self> {
+        Self::started(outputs)
+    }
+
+    fn started(outputs: &Path) -> io::Result<Self> {
         let tag = random_tag()?;
         // Through the stage that leaves the host's descriptors behind: the keeper outlives the host, and nothing of it may.
         let mut child = Binder::this_program()
@@ -59,6 +75,7 @@ impl Keeper {
             .spawn()?;
         let mut pipe = child.stdin.take().ok_or_else(|| io::Error::other("it has no pipe"))?;
         writeln!(pipe, "{tag}")?;
+        pipe.write_all(&[outputs.as_os_str().as_encoded_bytes(), b"\n"].concat())?;
         Ok(Self { tag, pipe, child })
     }
 
@@ -103,7 +120,18 @@ pub fn keep() -> io::Result<()> {
     if tag.len() != 32 {
         return Err(io::Error::other("no tag of a host came; `callboard run` starts its keeper itself"));
     }
+    let mut outputs = Vec::new();
+    input.read_until(b'\n', &mut outputs)?;
     io::copy(&mut input, &mut io::sink())?;
+    let ended = end_left(tag);
+    let outputs = Path::new(OsStr::from_bytes(outputs.strip_suffix(b"\n").unwrap_or_default()));
+    if outputs.is_absolute() {
+        guard::begin(outputs)?;
+    }
+    ended
+}
+
+fn end_left(tag: &str) -> io::Result<()> {
     for _ in 0..LOOKS_MAX {
         let left = processes_of(tag)?;
         if left.is_empty() {

@@ -93,6 +93,11 @@ pub(super) fn unrecorded(owner: &str, known: &[ProcessTag], output: &Path) -> io
     })
 }
 
+/// Whether some process writes to a file below this directory.
+pub(super) fn is_written_below(directory: &Path) -> io::Result<bool> {
+    Ok(numbers()?.into_iter().any(|pid| writes_below(pid, directory)))
+}
+
 /// Whether this may be a launched process itself: where our own program became it, it says which number it has, and whatever it
 /// made says the same and has another one (TH032).
 fn is_itself(pid: u32) -> bool {

@@ -57,6 +57,15 @@ impl ProcessPhase {
     }
 }
 
+/// What of a process's output was not told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dropped {
+    /// Lines that were read and not logged, since there were too many of them (LOG-03).
+    pub lines: u64,
+    /// Bytes that were never read: the process wrote faster than it was read, or nobody was there to read.
+    pub bytes: u64,
+}
+
 /// One process as its owner sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessReport {
@@ -80,4 +89,6 @@ pub struct ProcessReport {
     pub is_adopted: bool,
     /// Lines of its output that were not logged, since there were too many of them (LOG-03).
     pub lines_dropped: u64,
+    /// Bytes of its output that were never read, since more came than may wait on disk.
+    pub bytes_dropped: u64,
 }

@@ -62,6 +62,7 @@ mod bound;
 mod control_group;
 mod descriptors;
 mod executable;
+mod guard;
 mod keeper;
 mod listener;
 mod look;
@@ -72,6 +73,7 @@ mod sockets;
 mod sweep;
 mod system;
 
+mod allowance;
 mod herald;
 mod output;
 mod tail;
@@ -86,6 +88,7 @@ pub use bound::{Binder, BoundError, be_bound};
 pub use control_group::{ControlGroups, unified_group_of};
 pub use descriptors::close_on_exec;
 pub use ending::{EndedBy, Exit, ProcessEnding, signal_name};
+pub use guard::guard;
 pub use herald::Herald;
 pub use identity::{
     FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, PROGRAM_VARIABLE, Seen, TAG_VARIABLE,

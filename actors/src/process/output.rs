@@ -26,6 +26,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::herald::{Herald, Progress};
+use super::messages::Dropped;
 use super::name::ProcessName;
 use super::record::Positions;
 use super::tail::{Known, Tail, Use};
@@ -98,7 +99,7 @@ pub(super) struct Output {
     output: Stream,
     errors: Stream,
     advanced: Rc<Notify>,
-    reported: RefCell<(Positions, u64)>,
+    reported: RefCell<(Positions, Dropped)>,
 }
 
 impl Output {
@@ -123,7 +124,7 @@ impl Output {
         };
         let output = Stream::open(reading, STDOUT, output, Use::Scan(scan), &advanced)?;
         let errors = Stream::open(reading, STDERR, errors, log, &advanced)?;
-        let reported = RefCell::new((reading.positions, 0));
+        let reported = RefCell::new((reading.positions, Dropped::default()));
         Ok((Self { output, errors, advanced, reported }, shaking))
     }
 
@@ -131,12 +132,13 @@ impl Output {
         Positions { output: self.output.position(), errors: self.errors.position() }
     }
 
-    fn dropped(&self) -> u64 {
-        self.output.known.borrow().dropped + self.errors.known.borrow().dropped
+    fn dropped(&self) -> Dropped {
+        let (output, errors) = (self.output.known.borrow().dropped, self.errors.known.borrow().dropped);
+        Dropped { lines: output.lines + errors.lines, bytes: output.bytes + errors.bytes }
     }
 
     /// Waits until more was read than was reported last.
-    pub(super) async fn advanced(&self) -> (Positions, u64) {
+    pub(super) async fn advanced(&self) -> (Positions, Dropped) {
         loop {
             let advanced = self.advanced.notified();
             let now = (self.positions(), self.dropped());
@@ -192,7 +194,7 @@ impl Stream {
             read: position,
             progress: Arc::<Progress>::default(),
             words: Words::default(),
-            dropped: 0,
+            dropped: Dropped::default(),
             is_closing: false,
             advanced: Rc::clone(advanced),
         };

@@ -9,6 +9,7 @@ use goldenscript::ArgumentConsumer;
 use super::Exit;
 use super::identity::{FileId, Findings, Identity, Seen};
 use super::launch_error::{ExecutableError, LaunchError};
+use super::messages::Dropped;
 use super::name::{ProcessName, ProcessTag};
 use super::record::{Positions, ProcessRecord};
 use super::spec::{Executable, Lifetime, ProcessSpec};
@@ -140,7 +141,7 @@ fn outcome(
         (ProcessCall::AwaitHandshake, "changed") => ProcessOutcome::Shaken(Err(Why::Program(system)), None),
         (ProcessCall::AwaitEnd, code) => ProcessOutcome::Ended(Exit::Code(code.parse()?)),
         (ProcessCall::AwaitReading, bytes) => {
-            ProcessOutcome::Reading(Positions { output: 0, errors: bytes.parse()? }, 0)
+            ProcessOutcome::Reading(Positions { output: 0, errors: bytes.parse()? }, Dropped::default())
         }
         (ProcessCall::Clear | ProcessCall::EndLeft(_), "left") => ProcessOutcome::Left(1),
         (ProcessCall::Clear | ProcessCall::EndLeft(_), "empty") => ProcessOutcome::Cleared(Box::new(words)),

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::look;
 use super::name::ProcessName;
 use super::open_sockets::OpenSockets;
-use crate::goplugin::{HandshakeTerms, SOCKET_DIR_VARIABLE};
+use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, SOCKET_DIR_VARIABLE};
 use crate::vocabulary::hex;
 
 /// Below the directory of a process.
@@ -86,6 +86,22 @@ pub(super) fn begin(places: &Places<'_>, name: &ProcessName) -> io::Result<PathB
     make(&place)?;
     collect(&place);
     Ok(place)
+}
+
+/// Takes a handshake unless its socket lies where another process of this host has its own.
+pub(super) fn placed(
+    handshake: Handshake,
+    places: &Places<'_>,
+    name: &ProcessName,
+) -> Result<Handshake, HandshakeError> {
+    let Some(path) = handshake.endpoint.socket_path() else { return Ok(handshake) };
+    // A directory that is not there holds no socket, which connecting to it tells.
+    let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
+    if directory.is_some_and(|directory| places.holds(&directory) && !directory.starts_with(places.of(name)))
+    {
+        return Err(HandshakeError::foreign_place(path));
+    }
+    Ok(handshake)
 }
 
 /// Removes the sockets that no process has open. Everything else stays.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::ending::{EndedBy, Exit, ProcessEnding};
 use super::identity::{Findings, Identity, Seen};
 use super::launch_error::{ExecutableError, LaunchError};
+use super::messages::Dropped;
 use super::record::{Positions, ProcessRecord};
 use super::spec::ProcessSpec;
 use crate::conversation;
@@ -58,8 +59,8 @@ pub enum ProcessNews {
     Read {
         /// How far.
         positions: Positions,
-        /// How many lines were not logged so far, since there were too many.
-        lines_dropped: u64,
+        /// What was not told so far, since it was too much.
+        dropped: Dropped,
     },
     /// That is all of it.
     Over(Box<Over>),
@@ -146,7 +147,7 @@ pub enum ProcessOutcome {
     /// It has ended.
     Ended(Exit),
     /// Its output has been read so far.
-    Reading(Positions, u64),
+    Reading(Positions, Dropped),
     /// It was done.
     Done,
     /// This many processes do not end yet.

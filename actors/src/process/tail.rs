@@ -4,7 +4,8 @@
 //! a host that goes or comes. What has been read is given back to the disk by punching a hole at the front of the file, all
 //! but the last part, so that no line is lost between a look and a cut. The file's length goes on growing; the room that it
 //! takes does not. Where the file system makes no holes, a file that has been read to its end is cut to nothing instead; a
-//! line that is written in that very instant is lost there.
+//! line that is written in that very instant is lost there. A process that writes faster than it is read loses what is more than may
+//! wait: that is skipped, given back too, and counted.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -13,20 +14,20 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use rustix::io::Errno;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::Instant;
+use tokio::time::sleep;
 
+use super::allowance::{Allowance, Losses, Pace, end_of_backlog, loss_of, next_data, notice_of};
 use super::herald::{Herald, Progress, Spoken};
+use super::messages::Dropped;
 use super::name::ProcessName;
 use super::watcher::Watch;
 use super::words::{LINE_BYTES_MAX, Words};
 use crate::goplugin::{
-    Handshake, HandshakeError, HandshakeScan, LineLevel, LineReader, Origin, PIECE_BYTES_MAX, Part,
-    PluginLine, is_meant_as_handshake,
+    Handshake, HandshakeError, HandshakeScan, LineReader, PIECE_BYTES_MAX, is_meant_as_handshake,
 };
 
 /// How much is read at once.
@@ -37,9 +38,6 @@ const SURPLUS_BYTES: u64 = 1_024 * 1_024;
 const BLOCK_BYTES: u64 = 4_096;
 /// How much is read again of what was read before a restart, for the last words.
 const PRELUDE_BYTES: u64 = 16 * 1_024;
-/// How many lines a process may log in one burst, and how many each second after that (LOG-03).
-const BURST: f64 = 2_000.0;
-const LINES_PER_SECOND: f64 = 500.0;
 
 /// What is done with the lines of a stream.
 pub(super) enum Use {
@@ -57,8 +55,8 @@ pub(super) struct Known {
     /// How far the lines that were read have been told.
     pub(super) progress: Arc<Progress>,
     pub(super) words: Words,
-    /// Lines that were not logged.
-    pub(super) dropped: u64,
+    /// What was not told.
+    pub(super) dropped: Dropped,
     /// Whether nothing will be written any more, so that the end of the file is the end.
     pub(super) is_closing: bool,
     /// Woken when something was read.
@@ -80,6 +78,10 @@ pub(super) struct Tail {
     /// Behind the last byte that was read.
     position: u64,
     allowance: Allowance,
+    pace: Pace,
+    losses: Losses,
+    /// Whether the next bytes are the rest of a line whose beginning was skipped.
+    is_mid_line: bool,
     buffer: Option<Vec<u8>>,
     has_begun: bool,
 }
@@ -94,8 +96,8 @@ impl Tail {
         kept: u64,
     ) -> Self {
         let position = known.borrow().read;
-        let allowance = Allowance { lines: BURST, since: Instant::now(), unsaid: 0 };
-        let (partial, punched, buffer, has_begun) = (Vec::new(), 0, None, false);
+        let (allowance, pace, losses) = (Allowance::full(), Pace::full(), Losses::default());
+        let (partial, punched, buffer, has_begun, is_mid_line) = (Vec::new(), 0, None, false, false);
         Self {
             path,
             file,
@@ -107,6 +109,9 @@ impl Tail {
             partial,
             position,
             allowance,
+            pace,
+            losses,
+            is_mid_line,
             buffer,
             has_begun,
         }
@@ -126,14 +131,22 @@ impl Tail {
     pub(super) async fn run(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.recall_words().await?;
+            let next = next_data(&self.file, self.position);
+            self.skip_to(next);
         }
         loop {
             // Looked at before the file is: what is written up to now is read in this round.
             let is_closing = self.known.borrow().is_closing;
+            self.skip_backlog().await?;
             let length = self.read_chunk().await?;
+            self.tell_losses();
             if length > 0 {
                 self.known.borrow().advanced.notify_waiters();
                 self.give_back().await?;
+                // What is read faster than this is more than anybody reads, and would take time from everybody else.
+                if let Some(pause) = self.pace.take(length).filter(|_| !is_closing) {
+                    sleep(pause).await;
+                }
             } else if is_closing {
                 self.finish();
                 return Ok(());
@@ -185,7 +198,57 @@ impl Tail {
         Ok(length)
     }
 
+    /// Skips what is more than may wait to be read: the process writes faster than it is read, or nobody was there to read.
+    async fn skip_backlog(&mut self) -> io::Result<()> {
+        let Some(to) = end_of_backlog(self.position, self.file.metadata()?.len()) else { return Ok(()) };
+        self.skip_to(to);
+        self.known.borrow().advanced.notify_waiters();
+        self.punch(to.saturating_sub(self.kept) / BLOCK_BYTES * BLOCK_BYTES).await
+    }
+
+    /// Reads on from there, and counts what lies between.
+    fn skip_to(&mut self, to: u64) {
+        let lost = to.saturating_sub(self.position);
+        if lost > 0 {
+            self.resume();
+            (self.position, self.is_mid_line) = (to, true);
+            self.lose(lost);
+        }
+    }
+
+    fn lose(&mut self, bytes: u64) {
+        let mut known = self.known.borrow_mut();
+        known.dropped.bytes += bytes;
+        known.read = self.position;
+        self.losses.add(bytes);
+    }
+
+    fn tell_losses(&mut self) {
+        let Use::Log { plugin, herald, .. } = &self.purpose else { return };
+        let Some(bytes) = self.losses.take() else { return };
+        let known = self.known.borrow();
+        let (plugin, progress) = (plugin.clone(), Arc::clone(&known.progress));
+        let spoken = Spoken { plugin, line: loss_of(bytes), position: known.read, progress };
+        if !herald.tell(spoken, known.read) {
+            self.losses.add(bytes);
+        }
+    }
+
+    /// Passes over the rest of a line whose beginning was skipped.
+    fn pass_over<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        self.is_mid_line = end.is_none();
+        let (passed, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+        let passed = u64::try_from(passed.len()).unwrap_or(0);
+        self.position += passed;
+        self.lose(passed);
+        rest
+    }
+
     fn take(&mut self, mut bytes: &[u8]) {
+        if self.is_mid_line {
+            bytes = self.pass_over(bytes);
+        }
         while !bytes.is_empty() {
             let room = PIECE_BYTES_MAX - self.partial.len();
             let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1).min(room);
@@ -225,7 +288,7 @@ impl Tail {
         let Use::Log { plugin, reader, herald } = &mut self.purpose else { return };
         let mut known = self.known.borrow_mut();
         if !self.allowance.take() {
-            known.dropped += 1;
+            known.dropped.lines += 1;
             return;
         }
         let notice = self.allowance.take_unsaid().map(notice_of);
@@ -233,7 +296,7 @@ impl Tail {
             let progress = Arc::clone(&known.progress);
             let spoken = Spoken { plugin: plugin.clone(), line, position: self.position, progress };
             if !herald.tell(spoken, begins_at) {
-                known.dropped += 1;
+                known.dropped.lines += 1;
                 self.allowance.unsaid += 1;
             }
         }
@@ -271,6 +334,13 @@ impl Tail {
         if until < self.punched.saturating_add(SURPLUS_BYTES) {
             return Ok(());
         }
+        self.punch(until).await
+    }
+
+    async fn punch(&mut self, until: u64) -> io::Result<()> {
+        if until <= self.punched {
+            return Ok(());
+        }
         let file = Arc::clone(&self.file);
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let punched = blocking(move || Ok(fallocate(&*file, mode, 0, until))).await?;
@@ -284,18 +354,6 @@ impl Tail {
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-/// Says among the lines of a plugin that some of them are missing.
-fn notice_of(dropped: u64) -> PluginLine {
-    PluginLine {
-        level: LineLevel::Warn,
-        message: format!("{dropped} lines of this plugin were dropped, since it logs more than can be told"),
-        fields: vec![("lines_dropped".to_owned(), dropped.to_string())],
-        fields_left_out: 0,
-        origin: Origin::Plain,
-        part: Part::Whole,
     }
 }
 
@@ -317,88 +375,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
     actix_rt::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-/// How many lines may be logged now.
-#[derive(Debug)]
-struct Allowance {
-    lines: f64,
-    since: Instant,
-    /// Lines that were dropped and not spoken of yet.
-    unsaid: u64,
-}
-
-impl Allowance {
-    fn take(&mut self) -> bool {
-        let passed = self.since.elapsed();
-        if passed > Duration::from_millis(10) {
-            self.since += passed;
-            self.lines = (self.lines + passed.as_secs_f64() * LINES_PER_SECOND).min(BURST);
-        }
-        let is_allowed = self.lines >= 1.0;
-        if is_allowed {
-            self.lines -= 1.0;
-        } else {
-            self.unsaid += 1;
-        }
-        is_allowed
-    }
-
-    fn take_unsaid(&mut self) -> Option<u64> {
-        let unsaid = std::mem::take(&mut self.unsaid);
-        (unsaid > 0).then_some(unsaid)
-    }
-}
-
 const _: () = assert!(LINE_BYTES_MAX < PIECE_BYTES_MAX, "a piece holds what is kept of a line");
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use super::super::watcher::Watcher;
-    use super::*;
-
-    fn tail(path: &std::path::Path) -> Tail {
-        let known = Known {
-            read: 0,
-            progress: Arc::default(),
-            words: Words::default(),
-            dropped: 0,
-            is_closing: false,
-            advanced: Rc::default(),
-        };
-        let purpose = Use::Log {
-            plugin: ProcessName::new("a").unwrap(),
-            reader: LineReader::default(),
-            herald: Herald::start().unwrap(),
-        };
-        let file = Arc::new(File::options().read(true).write(true).open(path).unwrap());
-        let watch = Rc::new(Watcher::start().watch(path));
-        Tail::new(path.to_owned(), file, watch, Rc::new(RefCell::new(known)), purpose, 0)
-    }
-
-    #[test]
-    fn a_reader_that_is_cut_off_a_hundred_times_takes_every_line_once_and_the_writer_hears_nothing_log_04() {
-        actix::System::new().block_on(async {
-            let directory = tempfile::tempdir().unwrap();
-            let path = directory.path().join("stderr.log");
-            let mut writer = File::options().append(true).create(true).open(&path).unwrap();
-            let mut tail = tail(&path);
-            for round in 0..100_u32 {
-                writeln!(writer, "line {round}").unwrap();
-                write!(writer, "half of ").unwrap();
-                let cut = Duration::from_micros(u64::from(round * 37 % 900));
-                assert!(tokio::time::timeout(cut, tail.run()).await.is_err(), "it has no end of its own");
-                tail.resume();
-                writeln!(writer, "a line").unwrap();
-            }
-            tail.known.borrow_mut().is_closing = true;
-            tail.run().await.unwrap();
-            let known = tail.known.borrow();
-            assert_eq!(known.read, path.metadata().unwrap().len());
-            let expected: Vec<String> =
-                (0..100).flat_map(|round| [format!("line {round}"), "half of a line".to_owned()]).collect();
-            assert_eq!(known.words.lines(), expected[expected.len() - 64..]);
-            assert_eq!(known.dropped, 0);
-        });
-    }
-}
+mod tests;

@@ -38,9 +38,9 @@ impl Processes {
             }
             ProcessNews::Stopping => entry.turn(ProcessPhase::Stopping, moment, effects),
             ProcessNews::Clearing => entry.turn(ProcessPhase::Clearing, moment, effects),
-            ProcessNews::Read { positions, lines_dropped } => {
+            ProcessNews::Read { positions, dropped } => {
                 entry.record.positions = *positions;
-                entry.lines_dropped = *lines_dropped;
+                entry.dropped = *dropped;
                 entry.is_behind = true;
                 if !self.is_saving {
                     self.is_saving = true;

@@ -10,8 +10,8 @@ use super::state::{
     ChildEnded, Processes, ProcessesCall, ProcessesChange, ProcessesOptions, ProcessesOutcome, ProcessesTimer,
 };
 use crate::process::{
-    EndedBy, Executable, Exit, Identity, LaunchError, Lifetime, Over, Positions, ProcessEnding, ProcessName,
-    ProcessNews, ProcessRecord, ProcessSpec, ProcessTag, Why,
+    Dropped, EndedBy, Executable, Exit, Identity, LaunchError, Lifetime, Over, Positions, ProcessEnding,
+    ProcessName, ProcessNews, ProcessRecord, ProcessSpec, ProcessTag, Why,
 };
 use crate::shell::{Effect, Ending, Machine};
 use crate::stage::{Fault, Player, Stage, number, play_all, span, word};
@@ -160,7 +160,7 @@ fn news(
         "clearing" => ProcessNews::Clearing,
         "read" => {
             let errors = word(args, "position")?.parse()?;
-            ProcessNews::Read { positions: Positions { output: 0, errors }, lines_dropped: 0 }
+            ProcessNews::Read { positions: Positions { output: 0, errors }, dropped: Dropped::default() }
         }
         "ended" => over(Why::Itself),
         "left" => over(Why::Left(reason)),

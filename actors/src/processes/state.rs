@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::process::{
-    ProcessConfig, ProcessEnding, ProcessName, ProcessPhase, ProcessRecord, ProcessReport, ProcessSpec,
-    ProcessTag,
+    Dropped, ProcessConfig, ProcessEnding, ProcessName, ProcessPhase, ProcessRecord, ProcessReport,
+    ProcessSpec, ProcessTag,
 };
 use crate::shell::{AskId, Ending, StopMode};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Timestamp};
@@ -152,7 +152,7 @@ pub(super) struct Entry {
     pub(super) phase: ProcessPhase,
     pub(super) since: Timestamp,
     pub(super) is_adopted: bool,
-    pub(super) lines_dropped: u64,
+    pub(super) dropped: Dropped,
     /// Whether the record on disk is behind with the positions.
     pub(super) is_behind: bool,
     pub(super) waiters: Vec<Waiter>,
@@ -172,7 +172,7 @@ impl Entry {
             phase,
             since: now,
             is_adopted: false,
-            lines_dropped: 0,
+            dropped: Dropped::default(),
             is_behind: false,
             waiters: Vec::new(),
             next: None,
@@ -196,7 +196,8 @@ impl Entry {
             lifetime: self.record.lifetime,
             reach: self.record.reach,
             is_adopted: self.is_adopted,
-            lines_dropped: self.lines_dropped,
+            lines_dropped: self.dropped.lines,
+            bytes_dropped: self.dropped.bytes,
         }
     }
 }

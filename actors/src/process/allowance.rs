@@ -1,0 +1,136 @@
+//! How much of what a process writes is taken, and what becomes of the rest: lines that are logged, bytes that are read, and bytes
+//! that may wait on disk to be read (LOG-03).
+
+use std::fs::File;
+use std::time::Duration;
+
+use rustix::fs::{SeekFrom, seek};
+use tokio::time::Instant;
+
+use crate::goplugin::{LineLevel, Origin, Part, PluginLine};
+
+/// How many lines a process may log in one burst, and how many each second after that (LOG-03).
+const BURST: f64 = 2_000.0;
+const LINES_PER_SECOND: f64 = 500.0;
+/// How many bytes of a stream are read in one burst, and how many each second after that.
+const BYTES_BURST: f64 = 32.0 * 1_024.0 * 1_024.0;
+const BYTES_PER_SECOND: f64 = 16.0 * 1_024.0 * 1_024.0;
+/// How many bytes of a stream may wait to be read, and how many are left of more: the last ones tell most.
+const BACKLOG_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
+const BACKLOG_BYTES_LEFT: u64 = 1_024 * 1_024;
+/// How often at most it is told that something was skipped.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
+/// Where to read on in a file of this length, if more waits in it than may.
+pub(super) fn end_of_backlog(position: u64, length: u64) -> Option<u64> {
+    (length.saturating_sub(position) > BACKLOG_BYTES_MAX).then(|| length - BACKLOG_BYTES_LEFT)
+}
+
+/// Where there is something to read at or behind this place: what was given back to the disk unread is not there any more.
+pub(super) fn next_data(file: &File, position: u64) -> u64 {
+    // Where nothing follows, or the file system does not tell, reading shows what there is.
+    seek(file, SeekFrom::Data(position)).map_or(position, |found| found.max(position))
+}
+
+/// Bytes that were skipped and not spoken of yet.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    bytes: u64,
+    told_at: Option<Instant>,
+}
+
+impl Losses {
+    pub(super) const fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// What is to be told now.
+    pub(super) fn take(&mut self) -> Option<u64> {
+        let is_early = self.told_at.is_some_and(|told_at| told_at.elapsed() < TELL_EVERY);
+        if self.bytes == 0 || is_early {
+            return None;
+        }
+        self.told_at = Some(Instant::now());
+        Some(std::mem::take(&mut self.bytes))
+    }
+}
+
+/// How many bytes may be read now.
+#[derive(Debug)]
+pub(super) struct Pace {
+    bytes: f64,
+    since: Instant,
+}
+
+impl Pace {
+    pub(super) fn full() -> Self {
+        Self { bytes: BYTES_BURST, since: Instant::now() }
+    }
+
+    /// Takes what was read, and says how long to wait if that was too much.
+    #[expect(clippy::cast_precision_loss, reason = "a chunk is small")]
+    pub(super) fn take(&mut self, length: usize) -> Option<Duration> {
+        let passed = self.since.elapsed();
+        self.since += passed;
+        self.bytes = (self.bytes + passed.as_secs_f64() * BYTES_PER_SECOND).min(BYTES_BURST) - length as f64;
+        (self.bytes < 0.0).then(|| Duration::from_secs_f64(-self.bytes / BYTES_PER_SECOND))
+    }
+}
+
+/// How many lines may be logged now.
+#[derive(Debug)]
+pub(super) struct Allowance {
+    lines: f64,
+    since: Instant,
+    /// Lines that were dropped and not spoken of yet.
+    pub(super) unsaid: u64,
+}
+
+impl Allowance {
+    pub(super) fn full() -> Self {
+        Self { lines: BURST, since: Instant::now(), unsaid: 0 }
+    }
+
+    pub(super) fn take(&mut self) -> bool {
+        let passed = self.since.elapsed();
+        if passed > Duration::from_millis(10) {
+            self.since += passed;
+            self.lines = (self.lines + passed.as_secs_f64() * LINES_PER_SECOND).min(BURST);
+        }
+        let is_allowed = self.lines >= 1.0;
+        if is_allowed {
+            self.lines -= 1.0;
+        } else {
+            self.unsaid += 1;
+        }
+        is_allowed
+    }
+
+    pub(super) fn take_unsaid(&mut self) -> Option<u64> {
+        let unsaid = std::mem::take(&mut self.unsaid);
+        (unsaid > 0).then_some(unsaid)
+    }
+}
+
+/// Says among the lines of a plugin that some of its output was never read.
+pub(super) fn loss_of(bytes: u64) -> PluginLine {
+    PluginLine {
+        message: format!(
+            "{bytes} bytes of this plugin's output were skipped and never read, since it writes more than may wait on disk"
+        ),
+        fields: vec![("bytes_dropped".to_owned(), bytes.to_string())],
+        ..notice_of(0)
+    }
+}
+
+/// Says among the lines of a plugin that some of them are missing.
+pub(super) fn notice_of(dropped: u64) -> PluginLine {
+    PluginLine {
+        level: LineLevel::Warn,
+        message: format!("{dropped} lines of this plugin were dropped, since it logs more than can be told"),
+        fields: vec![("lines_dropped".to_owned(), dropped.to_string())],
+        fields_left_out: 0,
+        origin: Origin::Plain,
+        part: Part::Whole,
+    }
+}

@@ -1,0 +1,114 @@
+//! Bounds what processes that outlive their host may hold on disk while no host is there to read.
+//!
+//! A process appends its output to a file whoever reads it; a host reads that and gives it back to the disk. When a host ends and
+//! leaves processes behind, its keeper starts a guard: it looks at these files several times a second, and gives the front of one that
+//! has grown too large back to the disk. The next host sees what is missing and says so. There is one guard for a directory; it
+//! ends with the last process that writes there, and does no harm beside a host.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::io::Errno;
+use rustix::process::setsid;
+
+use super::bound::Binder;
+use super::look;
+
+/// The subcommand of our program, and its option, that [`guard`] is reached by.
+const SUBCOMMAND: [&str; 2] = ["keeper", "--guard"];
+/// The file whose lock says that there is a guard. No process can have a name that begins with a dot.
+const LOCK: &str = ".guard";
+/// How much room the output of one stream may take, and how much is left of what takes more: more than a host keeps of it.
+const ROOM_BYTES_MAX: u64 = 32 * 1_024 * 1_024;
+const LEFT_BYTES: u64 = 8 * 1_024 * 1_024;
+/// Holes begin and end at multiples of this.
+const BLOCK_BYTES: u64 = 4_096;
+/// The pause between two looks at the files, and how many of them come between two looks for processes.
+const PAUSE: Duration = Duration::from_millis(200);
+const LOOKS: u32 = 20;
+
+/// Starts a guard for the outputs below this directory, if processes write there.
+pub(super) fn begin(directory: &Path) -> io::Result<()> {
+    if !look::is_written_below(directory)? {
+        return Ok(());
+    }
+    let mut command =
+        Binder::this_program().command_of_its_own(Path::new("/proc/self/exe"), Some(Path::new("callboard")));
+    command.args(SUBCOMMAND).arg(directory).env_clear().current_dir("/").stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
+}
+
+/// Is the guard of the outputs below this directory, until no process writes there any more.
+///
+/// # Errors
+/// When the directory, the files or the list of processes cannot be read.
+pub fn guard(directory: &Path) -> io::Result<()> {
+    setsid()?;
+    let lock = File::options().create(true).truncate(false).write(true).open(directory.join(LOCK))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => return Ok(()),
+        outcome => outcome?,
+    }
+    while look::is_written_below(directory)? {
+        for _ in 0..LOOKS {
+            bound_all(directory)?;
+            std::thread::sleep(PAUSE);
+        }
+    }
+    Ok(())
+}
+
+/// Gives back what is too much of every output below this directory.
+fn bound_all(directory: &Path) -> io::Result<()> {
+    for process in fs::read_dir(directory)? {
+        let files = fs::read_dir(process?.path()).into_iter().flatten().filter_map(Result::ok);
+        files.map(|file| file.path()).filter(|path| is_output(path)).try_for_each(|path| bound(&path))?;
+    }
+    Ok(())
+}
+
+fn is_output(path: &PathBuf) -> bool {
+    let is_log = path.extension().is_some_and(|extension| extension == "log");
+    is_log
+        && fs::symlink_metadata(path)
+            .is_ok_and(|found| found.is_file() && found.blocks() * 512 > ROOM_BYTES_MAX)
+}
+
+fn bound(path: &Path) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    let until = file.metadata()?.len().saturating_sub(LEFT_BYTES) / BLOCK_BYTES * BLOCK_BYTES;
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(fallocate(&file, mode, 0, until)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn an_output_that_nobody_reads_is_bounded_and_its_end_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let process = directory.path().join("driver-a");
+        fs::create_dir(&process).expect("it can be made");
+        let (large, small) = (process.join("stderr.log"), process.join("stdout.log"));
+        fs::write(&small, vec![b'x'; 1 << 20]).expect("room");
+        let mut file = File::create(&large).expect("room");
+        for _ in 0..40 {
+            file.write_all(&vec![b'x'; 1 << 20]).expect("room");
+        }
+        file.write_all(b"the end\n").expect("room");
+        bound_all(directory.path()).expect("it can be bounded");
+        let found = fs::metadata(&large).expect("it is there");
+        assert_eq!(found.len(), (40 << 20) + 8);
+        assert!(found.blocks() * 512 <= LEFT_BYTES + 2 * BLOCK_BYTES, "{} blocks", found.blocks());
+        assert!(fs::read(&large).expect("it is there").ends_with(b"x\x78the end\n"));
+        assert_eq!(fs::metadata(&small).expect("it is there").blocks() * 512, 1 << 20);
+    }
+}
