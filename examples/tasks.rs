@@ -50,7 +50,9 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
         ..ProcessSpec::new(Executable::at(program))
     };
     let name = DriverName::new("example")?;
-    host.drivers().ask(AddDriver { spec: DriverSpec::new(name.clone(), process) }).await??;
+    // Whatever it calls itself; else it has to say the name that it is given here.
+    let spec = DriverSpec { said_name: None, ..DriverSpec::new(name.clone(), process) };
+    host.drivers().ask(AddDriver { spec }).await??;
 
     // Who hears of the task is said before it starts, and holds across every restart of the driver.
     let key = TaskKey::new(AllocationId::new("a1")?, TaskName::new("main")?);

@@ -265,7 +265,7 @@ impl Said {
         Self {
             sequence: line["sequence"].as_u64().unwrap(),
             id: text(&line["task_id"]),
-            name: text(&line["alloc_id"]),
+            name: text(&line["task_name"]),
             kind: text(&line["annotations"]["kind"]),
             message: text(&line["message"]),
         }

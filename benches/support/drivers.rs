@@ -48,6 +48,8 @@ pub(crate) fn driver(
     process.lifetime = Lifetime::Surviving;
     process.handshake = Some(HandshakeTerms::nomad(Some(sockets(place))));
     let mut spec = DriverSpec::new(name(name_of), process);
+    // Each of them is called otherwise here than it calls itself.
+    spec.said_name = None;
     spec.api_version = "v0.1.0".to_owned();
     spec
 }

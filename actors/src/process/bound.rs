@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::descriptors::close_on_exec;
-use super::identity::PROCESS_ID_VARIABLE;
+use super::identity::{PROCESS_ID_VARIABLE, TAG_VARIABLE};
 use super::keeper::{self, Keeper};
 
 /// The subcommand of our program that [`be_bound`] is reached by.
@@ -143,7 +143,9 @@ pub fn be_bound(
     let marks = tag.map(|tag| (keeper::MARK, keeper::mark(tag, std::process::id())));
     let mut becoming = Command::new(program);
     becoming.arg0(name.unwrap_or(program)).args(arguments).envs(marks);
-    becoming.env(PROCESS_ID_VARIABLE, std::process::id().to_string());
+    if std::env::var_os(TAG_VARIABLE).is_some() {
+        becoming.env(PROCESS_ID_VARIABLE, std::process::id().to_string());
+    }
     let source = until_not_busy(|| Err::<(), _>(becoming.exec())).err();
     let source = source.unwrap_or_else(|| io::Error::other("it did not become its command"));
     BoundError::NotExecuted { command: program.clone(), source }

@@ -2,7 +2,7 @@
 //!
 //! A process appends its output to a file whoever reads it; a host reads that and gives it back to the disk. When a host ends and
 //! leaves processes behind, its keeper starts a guard: it looks at these files several times a second, and gives the front of one that
-//! has grown too large back to the disk. The next host sees what is missing and says so. There is one guard for a directory; it
+//! has grown too large back to the disk. The next host sees what is missing and says so. There is one guard for a directory, which it locks; it
 //! ends with the last process that writes there, and does no harm beside a host.
 
 use std::fs::{self, File};
@@ -21,8 +21,6 @@ use super::look;
 
 /// The subcommand of our program, and its option, that [`guard`] is reached by.
 const SUBCOMMAND: [&str; 2] = ["keeper", "--guard"];
-/// The file whose lock says that there is a guard. No process can have a name that begins with a dot.
-const LOCK: &str = ".guard";
 /// How much room the output of one stream may take, and how much is left of what takes more: more than a host keeps of it.
 const ROOM_BYTES_MAX: u64 = 32 * 1_024 * 1_024;
 const LEFT_BYTES: u64 = 8 * 1_024 * 1_024;
@@ -49,7 +47,7 @@ pub(super) fn begin(directory: &Path) -> io::Result<()> {
 /// When the directory, the files or the list of processes cannot be read.
 pub fn guard(directory: &Path) -> io::Result<()> {
     setsid()?;
-    let lock = File::options().create(true).truncate(false).write(true).open(directory.join(LOCK))?;
+    let lock = File::open(directory)?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => return Ok(()),
         outcome => outcome?,

@@ -1,0 +1,114 @@
+//! A driver that writes as fast as it can, beside one that does not, under `callboard run`.
+
+mod program;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use program::driven::{find, kill, task, until_running};
+use program::{CALLBOARD, Stage, lives};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How much room the output of a driver may take at any look: what is kept, what may wait, and what comes in while a busy machine
+/// has no time to look.
+const ROOM_MAX: u64 = 512 << 20;
+/// How much the driver is to have written, so that it would have been too much.
+const WRITTEN_MIN: u64 = 2 * ROOM_MAX;
+/// More time than that takes on the slowest machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A stage whose surviving processes end with it, whatever comes of the test.
+struct Noisy(Stage);
+
+impl Noisy {
+    fn new() -> Self {
+        let stage = Stage::new("");
+        let directory = stage.directory.path().to_owned();
+        let script = directory.join("noisy");
+        let text = "#!/bin/sh\nyes 'nobody reads all of this' >&2 &\n\
+                    exec \"$CALLBOARD\" plugin exec --name noisy --state-dir \"$STAGE/noisy-state\"\n";
+        fs::write(&script, text).expect("room");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let place = directory.display();
+        stage.configure(&format!(
+            "[[driver]]\nname = \"noisy\"\ncommand = {script:?}\nenv = {{ CALLBOARD = {CALLBOARD:?}, STAGE = \"{place}\" }}\n\
+             [[driver]]\nname = \"exec\"\nenv = {{ STAGE = \"{place}\" }}\n{}",
+            task(&place.to_string(), "web", "")
+        ));
+        Self(stage)
+    }
+
+    /// How many bytes the driver has written, and how much room they take.
+    fn output(&self) -> (u64, u64) {
+        let files = fs::read_dir(self.0.data_dir().join("processes/driver-noisy")).into_iter().flatten();
+        let found = files.filter_map(|file| file.ok()?.metadata().ok()).filter(|file| file.is_file());
+        found.fold((0, 0), |(length, room), file| (length + file.len(), room + file.blocks() * 512))
+    }
+
+    /// Looks on while the driver writes too much, and does something at each look.
+    fn is_bounded(&self, when: &str, mut look: impl FnMut()) {
+        let (began, (at_first, _)) = (Instant::now(), self.output());
+        loop {
+            let (length, room) = self.output();
+            assert!(room < ROOM_MAX, "{when}: {room} bytes of {length}");
+            look();
+            if length > at_first + WRITTEN_MIN {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{when}: only {length} bytes were written");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Noisy {
+    fn drop(&mut self) {
+        let mark = format!("STAGE={}", self.0.directory.path().display()).into_bytes();
+        for entry in fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok) {
+            let is_marked = |path: &Path| {
+                let environment = fs::read(path.join("environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|entry| entry == mark)
+            };
+            let pid = entry.file_name().to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+            if let Some(pid) = pid.filter(|_| is_marked(&entry.path())) {
+                // One that has ended meanwhile takes no signal.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_floods_its_output_never_fills_the_disk_and_costs_its_neighbour_nothing() {
+    let stage = Noisy::new();
+    let program = stage.0.run();
+    let status = until_running(&program, "web");
+    let healthy = |status: &serde_json::Value| find(status, "drivers", "noisy")["health"] == "healthy";
+    let noisy = program.until("a noisy driver that is a script", healthy);
+    let pid = find(&noisy, "drivers", "noisy")["pid"].as_u64().expect("it runs");
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).expect("it runs");
+    assert_eq!(name.trim(), "callboard", "what the script has become has its own name");
+    let own = find(&status, "drivers", "exec")["pid"].clone();
+    stage.is_bounded("beside a host", || {
+        let asked = Instant::now();
+        let status = program.json(&["status"]);
+        assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+        assert_eq!(
+            (&find(&status, "drivers", "exec")["pid"], &find(&status, "tasks", "web")["state"]),
+            (&own, &"running".into())
+        );
+    });
+    assert!(program.log().contains("were skipped and never read"), "the loss is told");
+    // The host is killed: nobody reads any more, and the driver goes on.
+    program.kill();
+    stage.is_bounded("without a host", || assert!(lives(pid), "it outlives its host"));
+    let program = stage.0.run();
+    program.until("the same driver", |status| {
+        healthy(status) && find(status, "drivers", "noisy")["pid"].as_u64() == Some(pid)
+    });
+    stage.is_bounded("beside the next host", || ());
+    kill(pid);
+    drop(program);
+}
