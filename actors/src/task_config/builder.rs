@@ -8,8 +8,8 @@ use super::environment::{self, Sources};
 use super::error::TaskConfigError;
 use super::node::TaskNode;
 use super::resources;
-use crate::driver::DriverCapabilities;
 use crate::driver::client::TaskConfig;
+use crate::driver::{DriverCapabilities, FsIsolation};
 
 /// Fills in what is left out of a task, and checks all of it (TH001 to TH003). What stands in the task already is kept.
 #[derive(Debug, Clone)]
@@ -77,6 +77,9 @@ impl<'n> TaskConfigBuilder<'n> {
     pub fn build(self) -> Result<TaskConfig, TaskConfigError> {
         let Self { mut task, node, capabilities, ask, host_environment, meta, collects_output } = self;
         check_names(&task)?;
+        if capabilities.fs_isolation == FsIsolation::Unveil && !node.mounts_root.is_absolute() {
+            return Err(TaskConfigError::MountsRoot);
+        }
         fill_origin(&mut task, node);
         capabilities::fill_output(&mut task, log_way(capabilities, collects_output))?;
         capabilities::check(&task, capabilities)?;

@@ -102,6 +102,11 @@ pub enum TaskConfigError {
         "it wants the network of its group, and the path of that is not given; give the path of a network namespace"
     )]
     NetworkPath,
+    /// Its driver shows tasks their directories below a directory for mounts, and there is none (T048).
+    #[error(
+        "its driver shows tasks their directories below an absolute directory for mounts, and the node has none; name one"
+    )]
+    MountsRoot,
     /// Its driver runs tasks only as users.
     #[error("its driver runs tasks only as a user of their own, and it has none; name its `user`")]
     User,

@@ -212,6 +212,9 @@ fn the_isolation_of_the_driver_decides_the_three_directories_th003_t080() {
     let mounted = format!("/d/mounts/{ALLOCATION}-web");
     let own = ["alloc", "local", "secrets"].map(|name| format!("{mounted}/{name}"));
     assert_eq!(seen(FsIsolation::Unveil), own);
+    let nowhere = TaskNode { mounts_root: PathBuf::new(), ..node() };
+    let refused = TaskConfigBuilder::new(task(), &nowhere, &capabilities(FsIsolation::Unveil)).build();
+    assert_eq!(refused, Err(TaskConfigError::MountsRoot));
 }
 
 #[test]
