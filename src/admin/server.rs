@@ -40,6 +40,8 @@ pub struct Sources {
     pub tasks: Address<Tasks>,
     /// The processors that tasks may use.
     pub topology: Arc<Topology>,
+    /// Which control groups tasks have: `v2`, `v1`, or `none` with the reason.
+    pub control_groups: String,
     /// When this run of the host began.
     pub started_at: Timestamp,
     /// Where a wish to stop the host goes.

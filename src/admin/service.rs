@@ -85,6 +85,7 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
         cores: u32::try_from(sources.topology.enabled_cores().len()).unwrap_or(u32::MAX),
         cpu_mhz: sources.topology.usable_mhz(),
         cpu_speed_guessed: sources.topology.is_guessed(),
+        control_groups: sources.control_groups.clone(),
     }
 }
 

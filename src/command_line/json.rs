@@ -33,6 +33,7 @@ fn host(host: &wire::HostStatus) -> Value {
         "cores": host.cores,
         "cpu_mhz": host.cpu_mhz,
         "cpu_speed_guessed": host.cpu_speed_guessed,
+        "control_groups": known(&host.control_groups),
     })
 }
 

@@ -25,8 +25,8 @@ use crate::host::{Host, StartError};
 use crate::output::{Palette, print};
 use crate::process::{Binder, Keeper, usual_environment};
 use crate::tasks::{
-    self, CoreLedger, HostRunners, LeaveTasks, Plugins, Preparer, StopAllTasks, TaskIdentities, Tasks,
-    TasksOptions, TasksStore, catalog_options, drivers_options,
+    self, CoreLedger, Ground, GroundOptions, HostRunners, LeaveTasks, Plugins, Preparer, StopAllTasks,
+    TaskIdentities, Tasks, TasksOptions, TasksStore, catalog_options, drivers_options,
 };
 
 /// How many wishes to stop may wait; the first one is all it takes.
@@ -140,6 +140,7 @@ impl Program {
             }
         };
         let topology = tasks::topology(&config.host);
+        let ground = Ground::new(&ground_options(&config), identities.clone());
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
@@ -148,6 +149,7 @@ impl Program {
             agent: agent.clone(),
             tasks: tasks.clone(),
             topology: Arc::clone(&topology),
+            control_groups: ground.control_groups(),
             started_at: Timestamp::from_epoch(since_epoch),
             shutdown,
         };
@@ -162,7 +164,7 @@ impl Program {
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
-        let driven = Driven::start(&config, &host, tasks, identities, &topology);
+        let driven = Driven::start(&config, &host, tasks, identities, (&topology, ground));
         let agent_running = start_agent(config, &host, &agent, &keeper);
         Ok(Self { host, agent, agent_running, driven, server, signals, keeper, orders })
     }
@@ -217,6 +219,29 @@ fn identities(config: &Config) -> Result<TaskIdentities, RunError> {
     Ok(TaskIdentities::of_owner(&owner))
 }
 
+fn ground_options(config: &Config) -> GroundOptions {
+    GroundOptions {
+        data_dir: config.data_dir.clone(),
+        alloc_dir: config.host.alloc_dir.clone(),
+        control_groups: config.host.control_groups,
+    }
+}
+
+/// Looks beside everything else for what tasks left that nobody knows any more.
+fn sweep(config: &Config, host: &Host, ground: Ground) {
+    let configured: Vec<_> = config.tasks.iter().map(|task| task.name.clone()).collect();
+    let database = host.database().clone();
+    actix_rt::spawn(async move {
+        match tasks::recorded(&database).await {
+            Ok(mut known) => {
+                known.extend(configured);
+                ground.sweep(known).await;
+            }
+            Err(error) => tracing::warn!(%error, "it was not looked for what dead tasks left"),
+        }
+    });
+}
+
 fn serve(
     config: &Config,
     runtime_dir: &std::path::Path,
@@ -262,8 +287,9 @@ impl Driven {
         host: &Host,
         tasks: Address<Tasks>,
         identities: TaskIdentities,
-        topology: &Arc<Topology>,
+        (topology, ground): (&Arc<Topology>, Ground),
     ) -> Self {
+        sweep(config, host, ground.clone());
         let catalog = Address::vacant("catalog", IN_FLIGHT_MAX);
         let options = catalog_options(config);
         let catalog_running = catalog::start(&catalog, host.processes().clone(), options, settings(host));
@@ -271,7 +297,7 @@ impl Driven {
         let plugins = Plugins::new(config, catalog, own_program(), node);
         let (node, cores) =
             (tasks::task_node(config, Arc::clone(topology), &identities), CoreLedger::default());
-        let preparer = Preparer::new(config, identities.clone(), node, cores.clone());
+        let preparer = Preparer::new(config, identities.clone(), node, (cores.clone(), ground));
         let runners = HostRunners::new(host.drivers().clone(), plugins, preparer);
         let options = TasksOptions {
             tasks: config.tasks.iter().cloned().map(Arc::new).collect(),

@@ -12,6 +12,10 @@ use crate::output::{Palette, Tone, harmless};
 /// `status`
 pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> String {
     let mut text = status.host.as_ref().map(|host| head(host, palette)).unwrap_or_default();
+    let groups = status.host.as_ref().map(|host| harmless(&host.control_groups)).unwrap_or_default();
+    if groups.starts_with("none") && !status.tasks.is_empty() {
+        text.push_str(&format!("control groups of tasks: {groups}\n"));
+    }
     text.push('\n');
     if status.plugins.is_empty() {
         text.push_str("no plugins\n");

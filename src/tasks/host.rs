@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_actors::allocdir::TaskNames;
 use callboard_actors::driver::client::{
     DriverClient, DriverError, ServingProcess, StartOutcome, TaskExit, TaskHandle, TaskId, TaskState,
 };
@@ -180,11 +181,14 @@ impl Runners for HostRunners {
     }
 
     fn forget(&self, driver: DriverName, task: TaskKey) -> Asking<()> {
+        let names = TaskNames { allocation: task.allocation.clone(), task: task.task.clone() };
         let asked = self.drivers.ask(ForgetTaskHandler { driver, task });
+        let preparer = Rc::clone(&self.preparer);
         Box::pin(async move {
             if let Err(error) = asked.await {
                 tracing::debug!(%error, "a task is not forgotten");
             }
+            preparer.remove(names).await;
         })
     }
 
@@ -214,7 +218,7 @@ impl Runners for HostRunners {
             };
             // Of any other start something may be left, until its driver has forgotten it.
             if matches!(started, Started::NotAsked(_) | Started::Fatal(_)) {
-                preparer.release(&run);
+                preparer.release(&run).await;
             }
             started
         })
@@ -271,7 +275,7 @@ impl Runners for HostRunners {
                 Err(error) if !is_unknown(&error) => Err(refused_for_good(error)),
                 Ok(()) | Err(_) => {
                     starts.borrow_mut().remove(&run.id);
-                    preparer.release(&run);
+                    preparer.release(&run).await;
                     Ok(())
                 }
             }

@@ -45,6 +45,7 @@ mod stopping;
 
 mod calls;
 mod cores;
+mod ground;
 mod identity;
 mod kept;
 mod log;
@@ -71,6 +72,7 @@ pub use calls::{
     Found, RunKey, Started, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer, Trouble,
 };
 pub use cores::{CoreLedger, NoCores};
+pub use ground::{Ground, GroundOptions, Standing};
 pub use host::HostRunners;
 pub use identity::{TaskIdentities, TaskIdentity};
 pub use kept::KeptDriver;
@@ -80,4 +82,4 @@ pub use node::{node_facts, task_node, topology};
 pub use plugins::{Plugins, catalog_options, drivers_options};
 pub use prepare::Preparer;
 pub use state::{Course, Run, RunState, Tasks, TasksOptions, Wanted};
-pub use store::TasksStore;
+pub use store::{TasksStore, recorded};

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use callboard_actors::allocdir::TaskNames;
+use callboard_actors::cgroups::Cores;
 use callboard_actors::driver::DriverCapabilities;
 use callboard_actors::driver::client::{DriverClient, TaskConfig as DriverTask, TaskOrigin};
 use callboard_actors::hclspec::{Config as PluginConfig, Schema};
@@ -11,6 +13,7 @@ use callboard_actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, Task
 
 use super::calls::{RunKey, Trouble};
 use super::cores::CoreLedger;
+use super::ground::Ground;
 use super::host::QUICK;
 use super::identity::TaskIdentities;
 use crate::config::{Config, TaskConfig};
@@ -19,28 +22,34 @@ use crate::config::{Config, TaskConfig};
 #[derive(Debug)]
 pub struct Preparer {
     data_dir: PathBuf,
-    alloc_dir: PathBuf,
     identities: TaskIdentities,
     node: TaskNode,
     cores: CoreLedger,
+    ground: Ground,
     /// The variables of the host that tasks have.
     host_environment: BTreeMap<String, String>,
 }
 
 impl Preparer {
-    /// Of the tasks of this configuration, on this node. Cores that tasks have for themselves are noted in `cores`.
+    /// Of the tasks of this configuration, on this node. Cores that tasks have for themselves are noted in `cores`, and `ground`
+    /// makes what they stand on.
     #[must_use]
-    pub fn new(config: &Config, identities: TaskIdentities, node: TaskNode, cores: CoreLedger) -> Self {
+    pub fn new(
+        config: &Config,
+        identities: TaskIdentities,
+        node: TaskNode,
+        (cores, ground): (CoreLedger, Ground),
+    ) -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let variables = std::env::vars_os().filter_map(text);
         Self {
             data_dir: config.data_dir.clone(),
-            alloc_dir: config.host.alloc_dir.clone().unwrap_or_else(|| config.data_dir.join("alloc")),
             identities,
             node,
             cores,
+            ground,
             host_environment: inherited(&config.host.task_env_inherit, variables),
         }
     }
@@ -64,12 +73,14 @@ impl Preparer {
             Trouble::lasting(format!("its `config` (line {place}) does not fit: {error}"))
         })?;
         let ask = self.ask(config)?;
-        let task = self.task(run, config, driver_config);
+        let cores = if config.resources.cores == 0 { Cores::Shared } else { Cores::Reserved };
+        let standing = self.ground.prepare(&run.name, &config.user, cores, Some(capabilities)).await?;
         let logs = self.data_dir.join("logs");
-        for directory in [&task.allocation_dir, &logs] {
-            make(directory)?;
-        }
+        make(&logs)?;
+        let task = self.task(run, config, driver_config);
         let task = DriverTask {
+            user: standing.user,
+            allocation_dir: standing.dirs.layout.allocation_dir,
             stdout_path: logs.join(format!("{}.stdout.log", run.name)),
             stderr_path: logs.join(format!("{}.stderr.log", run.name)),
             ..task
@@ -83,8 +94,14 @@ impl Preparer {
     }
 
     /// Nothing of the task runs any more: what it had for itself is free.
-    pub fn release(&self, run: &RunKey) {
+    pub async fn release(&self, run: &RunKey) {
+        self.ground.release(&run.name).await;
         self.cores.release(&run.name);
+    }
+
+    /// Removes what belongs to a task that is forgotten.
+    pub async fn remove(&self, names: TaskNames) {
+        self.ground.remove(names).await;
     }
 
     /// What the configuration says of the task itself.
@@ -98,8 +115,6 @@ impl Preparer {
         };
         DriverTask {
             environment: config.environment.clone(),
-            user: config.user.clone(),
-            allocation_dir: self.alloc_dir.join(identity.allocation.as_str()),
             mounts: config.mounts.clone(),
             devices: config.devices.clone(),
             network: config.network.clone(),

@@ -1,7 +1,7 @@
 //! Where tasks are kept: in the database of the host.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use actix::Recipient;
@@ -36,6 +36,17 @@ impl TasksStore {
     pub fn new(database: &Database, cores: CoreLedger) -> Self {
         Self { ledger: database.ledger(OWNER), is_read: Rc::default(), cores }
     }
+}
+
+/// The names of all tasks that are on disk.
+///
+/// # Errors
+/// When they cannot be read, in words.
+pub async fn recorded(database: &Database) -> Result<BTreeSet<AllocationId>, String> {
+    let ledger = database.ledger(OWNER);
+    ledger.reopen().await?;
+    let courses = ledger.rows::<CourseRow>().await?;
+    courses.into_iter().map(|(key, _)| name(&key)).collect()
 }
 
 fn key(name: &AllocationId) -> Vec<u8> {

@@ -9,7 +9,7 @@ use crate::vocabulary::{AllocationId, TaskName};
 pub(super) const SHARED: &str = "alloc";
 
 /// Which task of which allocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskNames {
     /// The allocation.
     pub allocation: AllocationId,

@@ -1,0 +1,285 @@
+//! What a task stands on: its directories, its user and its control group. Made before each start, released after each end, and
+//! removed when the task is forgotten (TH050, TH060).
+//!
+//! The kernel and the file system are asked what is there; nothing of it is in the database, so nothing can be out of step. What
+//! cannot be made is the failure of the task, and never of the host.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use callboard_actors::allocdir::{AllocDirError, AllocDirs, Prepared, Secrets, TaskNames, TaskTree};
+use callboard_actors::cgroups::{CgroupMode, Cores, GroupName, Places, TaskCgroups};
+use callboard_actors::driver::{DriverCapabilities, FsIsolation};
+use callboard_actors::process::random_bytes;
+use callboard_actors::users::{Reservations, accounts};
+use callboard_actors::vocabulary::AllocationId;
+
+use super::calls::Trouble;
+use super::identity::TaskIdentities;
+
+/// What the grounds of a host's tasks are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroundOptions {
+    /// The data directory of the host.
+    pub data_dir: PathBuf,
+    /// Where the directories of allocations lie; `alloc` in the data directory by default.
+    pub alloc_dir: Option<PathBuf>,
+    /// Whether tasks have control groups where this host may make them.
+    pub control_groups: bool,
+}
+
+/// Makes and removes the grounds of the tasks of one host. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Ground(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    alloc_dir: PathBuf,
+    mounts_dir: PathBuf,
+    groups: TaskCgroups,
+    users: Reservations,
+    identities: TaskIdentities,
+    /// Whether it was said that secrets may reach a disk.
+    is_disk_told: AtomicBool,
+}
+
+/// What was made for a start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The directories, and how the task sees them.
+    pub dirs: Prepared,
+    /// The control groups; `None` where this host makes none.
+    pub groups: Option<Places>,
+    /// As which user the task runs; empty leaves it to the driver.
+    pub user: String,
+}
+
+impl Ground {
+    /// Looks at what this machine permits, and says it once. What tasks of an earlier run stand on is left as it is.
+    #[must_use]
+    pub fn new(options: &GroundOptions, identities: TaskIdentities) -> Self {
+        let alloc_dir = options.alloc_dir.clone().unwrap_or_else(|| options.data_dir.join("alloc"));
+        if let Err(error) = make_passable(&options.data_dir) {
+            tracing::warn!(path = %options.data_dir.display(), %error, "tasks of other users do not reach their directories");
+        }
+        Self(Arc::new(Inner {
+            alloc_dir,
+            mounts_dir: options.data_dir.join("mounts"),
+            groups: groups(options.control_groups),
+            users: Reservations::new(options.data_dir.join("users")),
+            identities,
+            is_disk_told: AtomicBool::new(false),
+        }))
+    }
+
+    /// Which control groups tasks have: `v2`, `v1`, or `none` with the reason.
+    #[must_use]
+    pub fn control_groups(&self) -> String {
+        self.0.groups.mode().to_string()
+    }
+
+    /// Makes what a task stands on, anew before each start. Whatever an earlier run of it left in its control group is ended.
+    ///
+    /// # Errors
+    /// Says what cannot be made and what to do.
+    pub async fn prepare(
+        &self,
+        name: &AllocationId,
+        user: &str,
+        cores: Cores,
+        capabilities: Option<&DriverCapabilities>,
+    ) -> Result<Standing, Trouble> {
+        let isolation = capabilities.map_or(FsIsolation::None, |told| told.fs_isolation);
+        let is_dynamic = user.is_empty() && capabilities.is_some_and(|told| told.dynamic_workload_users);
+        let (inner, names, user) = (Arc::clone(&self.0), self.names(name), user.to_owned());
+        let made = actix_rt::task::spawn_blocking(move || {
+            let user = if is_dynamic { inner.dynamic_user(&names)? } else { user };
+            let dirs = inner.directories(&names, isolation, &user)?;
+            let groups = inner.group(&names, cores)?;
+            Ok(Standing { dirs, groups, user })
+        });
+        made.await.map_err(|error| Trouble::passing(format!("its directories cannot be made: {error}")))?
+    }
+
+    /// Gives back what a run stood on, once nothing is left of it: what is left in its control group is ended, the group removed,
+    /// its user given back, and what was mounted for it unmounted. Its files stay. What does not succeed is told in the log and tried
+    /// again with the next run.
+    pub async fn release(&self, name: &AllocationId) {
+        let (inner, names) = (Arc::clone(&self.0), self.names(name));
+        let released = actix_rt::task::spawn_blocking(move || inner.release(&names)).await;
+        if let Err(error) = released {
+            tracing::warn!(task = %name, %error, "what a task stood on is not released");
+        }
+    }
+
+    /// Removes the directories of a task that is forgotten. What is left is told in the log, with what to do.
+    pub async fn remove(&self, names: TaskNames) {
+        let inner = Arc::clone(&self.0);
+        let removed = actix_rt::task::spawn_blocking(move || inner.remove(&names)).await;
+        if let Err(error) = removed {
+            tracing::warn!(%error, "the directories of a task are not removed");
+        }
+    }
+
+    /// Removes the control groups that dead runs left of tasks which are not known any more, and says which directories of such
+    /// tasks there are. `known` names all tasks of the configuration and of the database.
+    pub async fn sweep(&self, known: BTreeSet<AllocationId>) {
+        let (inner, known) = (Arc::clone(&self.0), known.iter().map(|name| self.names(name)).collect());
+        let swept = actix_rt::task::spawn_blocking(move || inner.sweep(&known)).await;
+        if let Err(error) = swept {
+            tracing::warn!(%error, "it was not looked for what dead tasks left");
+        }
+    }
+
+    /// Under which names the directories and groups of a task lie.
+    #[must_use]
+    pub fn names(&self, name: &AllocationId) -> TaskNames {
+        let identity = self.0.identities.of(name);
+        TaskNames { allocation: identity.allocation, task: identity.task }
+    }
+}
+
+impl Inner {
+    fn dirs(&self) -> Result<AllocDirs, AllocDirError> {
+        AllocDirs::open(&self.alloc_dir, &self.mounts_dir)
+    }
+
+    fn directories(
+        &self,
+        names: &TaskNames,
+        isolation: FsIsolation,
+        user: &str,
+    ) -> Result<Prepared, Trouble> {
+        // A name that this machine does not know may mean somebody to the driver.
+        let account = if user.is_empty() { None } else { accounts::user(user).ok() };
+        let tree = TaskTree { names: names.clone(), isolation, user: account };
+        let made = self.dirs().and_then(|dirs| dirs.prepare(&tree)).map_err(|error| Trouble {
+            is_transient: error.is_transient(),
+            ..Trouble::passing(format!("its directories cannot be made: {error}"))
+        })?;
+        if let Secrets::OnDisk { reason } = &made.secrets
+            && !self.is_disk_told.swap(true, Ordering::Relaxed)
+        {
+            tracing::info!(%reason, "the secrets of tasks are plain directories and not in memory");
+        }
+        Ok(made)
+    }
+
+    fn group(&self, names: &TaskNames, cores: Cores) -> Result<Option<Places>, Trouble> {
+        let failed = |reason: String| Trouble::passing(format!("its control group cannot be made: {reason}"));
+        if matches!(self.groups.mode(), CgroupMode::None { .. }) {
+            return Ok(None);
+        }
+        let name = GroupName::new(&names.allocation, &names.task).map_err(Trouble::lasting)?;
+        let made = self.groups.destroy(&name).and_then(|()| self.groups.create(&name, cores));
+        let made = made
+            .map_err(|error| Trouble { is_transient: error.is_transient(), ..failed(error.to_string()) })?;
+        Ok(made.map(|made| made.places))
+    }
+
+    /// The user of a task whose driver demands one for each task: kept until the run is gone (T116, TH070).
+    fn dynamic_user(&self, names: &TaskNames) -> Result<String, Trouble> {
+        let random = random_bytes::<8>().map(u64::from_le_bytes);
+        let taken = random.and_then(|random| self.users.take(&names.joined(), random));
+        let user = taken.map_err(|error| Trouble::passing(format!("it gets no user of its own: {error}")))?;
+        Ok(user.to_string())
+    }
+
+    fn release(&self, names: &TaskNames) {
+        let task = &names.task;
+        if let Ok(name) = GroupName::new(&names.allocation, task)
+            && let Err(error) = self.groups.destroy(&name)
+        {
+            tracing::warn!(%task, %error, "the control group of a task stays");
+        }
+        if let Err(error) = self.dirs().and_then(|dirs| dirs.release(names)) {
+            tracing::warn!(%task, %error, "something of a task stays mounted");
+        }
+        if let Err(error) = self.users.give_back(&names.joined()) {
+            tracing::warn!(%task, %error, "the user of a task is not given back");
+        }
+    }
+
+    fn remove(&self, names: &TaskNames) {
+        self.release(names);
+        let task = &names.task;
+        match self.dirs().and_then(|dirs| dirs.remove(names)) {
+            Ok(()) => tracing::info!(%task, "the directories of a task that is forgotten were removed"),
+            Err(error) => {
+                tracing::warn!(%task, %error, "the directories of a task that is forgotten are left")
+            }
+        }
+    }
+
+    fn sweep(&self, known: &BTreeSet<TaskNames>) {
+        let (removed, left) = self.groups.sweep(|name| self.is_ours(name), &group_names(known));
+        for name in removed {
+            tracing::info!(
+                group = name.as_str(),
+                "the control group of a task that nobody knows was removed"
+            );
+        }
+        for (name, error) in left {
+            tracing::warn!(group = name.as_str(), %error, "the control group of a task that nobody knows stays");
+        }
+        if !self.alloc_dir.exists() {
+            return;
+        }
+        match self.dirs().and_then(|dirs| dirs.list()) {
+            Ok(found) => self.tell_unknown(&found, known),
+            Err(error) => tracing::warn!(%error, "the directories of tasks cannot be looked at"),
+        }
+    }
+
+    /// Whether a group's name, `ALLOCID.NAME`, is one that this host gives.
+    fn is_ours(&self, group: &str) -> bool {
+        let Some((allocation, task)) = group.split_once('.') else { return false };
+        AllocationId::new(task).is_ok_and(|name| self.identities.of(&name).allocation.as_str() == allocation)
+    }
+
+    fn tell_unknown(&self, found: &[(String, Vec<String>)], known: &BTreeSet<TaskNames>) {
+        let is_known = |allocation: &str| known.iter().any(|names| names.allocation.as_str() == allocation);
+        for (allocation, tasks) in found.iter().filter(|(allocation, _)| !is_known(allocation)) {
+            let (path, tasks) = (self.alloc_dir.join(allocation), tasks.join(", "));
+            tracing::warn!(
+                path = %path.display(), tasks,
+                "directories of a task that neither configuration nor database knows; remove them when nobody needs them: \
+                 first unmount what `findmnt -R` shows below, then rm -r --one-file-system"
+            );
+        }
+    }
+}
+
+fn group_names(known: &BTreeSet<TaskNames>) -> BTreeSet<GroupName> {
+    known.iter().filter_map(|names| GroupName::new(&names.allocation, &names.task).ok()).collect()
+}
+
+fn groups(are_wanted: bool) -> TaskCgroups {
+    if !are_wanted {
+        return TaskCgroups::none("the configuration says so");
+    }
+    let groups = TaskCgroups::of_this_machine();
+    let groups = match groups.prepare() {
+        Ok(()) => groups,
+        Err(error) => TaskCgroups::none(error.to_string()),
+    };
+    match groups.mode() {
+        CgroupMode::None { reason } => tracing::info!(%reason, "tasks have no control groups"),
+        mode => tracing::info!(%mode, "tasks have control groups"),
+    }
+    groups
+}
+
+/// Lets users who run tasks pass through the data directory, when this host is root; everything else in it is closed to them.
+fn make_passable(data_dir: &Path) -> std::io::Result<()> {
+    let found = std::fs::metadata(data_dir)?;
+    let mode = found.permissions().mode() & 0o7777;
+    let is_roots = rustix::process::geteuid().is_root() && found.uid() == 0;
+    if is_roots && mode & 0o011 != 0o011 {
+        std::fs::set_permissions(data_dir, std::fs::Permissions::from_mode(mode | 0o011))?;
+    }
+    Ok(())
+}

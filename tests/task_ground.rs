@@ -1,0 +1,172 @@
+//! What the tasks of `callboard run` stand on: their directories and control groups, made, released and removed, with the real
+//! reference driver.
+
+mod program;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use callboard::actors::cgroups::{CgroupMode, Cores, GroupName, Places, TaskCgroups};
+use callboard::actors::vocabulary::{AllocationId, TaskName};
+use program::driven::{find, task, until_running};
+use program::{PATIENCE, Stage, until_true};
+
+const DRIVER: &str = "[[driver]]\nname = \"exec\"\n";
+
+fn stage() -> Stage {
+    let stage = Stage::new("");
+    let directory = stage.directory.path().display().to_string();
+    stage.configure(&format!("{DRIVER}{}", task(&directory, "web", "")));
+    stage
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The directory of the only allocation.
+fn allocation(stage: &Stage) -> PathBuf {
+    let mut found = fs::read_dir(stage.data_dir().join("alloc")).unwrap().map(|entry| entry.unwrap().path());
+    let first = found.next().expect("there is one");
+    assert_eq!(found.next(), None);
+    first
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn is_mounted(path: &Path) -> bool {
+    let path = path.canonicalize().unwrap().display().to_string();
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    table.lines().any(|line| line.split(' ').nth(4) == Some(path.as_str()))
+}
+
+/// The groups of the only task, if this machine has any for us.
+fn groups(allocation: &Path) -> Option<Places> {
+    let groups = TaskCgroups::of_this_machine();
+    if let CgroupMode::None { reason } = groups.mode() {
+        eprintln!("SKIPPED: the control groups of a task are not shown, since {reason}");
+        return None;
+    }
+    let id = AllocationId::new(allocation.file_name().unwrap().to_str().unwrap()).unwrap();
+    groups.places(&GroupName::new(&id, &TaskName::new("web").unwrap()).unwrap(), Cores::Shared)
+}
+
+#[test]
+fn a_task_has_its_directories_and_groups_for_each_start_and_nothing_stays_mounted_t198_t202_th050_th060() {
+    let stage = stage();
+    let host = stage.run();
+    let status = until_running(&host, "web");
+    let allocation = allocation(&stage);
+    assert_eq!(allocation.file_name().unwrap().len(), 36);
+    let secrets = allocation.join("web/secrets");
+    assert_eq!((mode(&stage.data_dir().join("alloc")), mode(&allocation.join("web/local"))), (0o711, 0o777));
+    assert_eq!(is_mounted(&secrets), is_root());
+    if is_root() {
+        assert_eq!(mode(&stage.data_dir()), 0o711, "task users pass through");
+        for closed in ["callboard.redb", "callboard.lock", "logs", "processes"] {
+            assert_eq!(mode(&stage.data_dir().join(closed)) & 0o077, 0, "{closed} is closed to them");
+        }
+    }
+    let places = groups(&allocation);
+    let version = status["host"]["control_groups"].as_str().unwrap();
+    assert_eq!(version.starts_with("none"), places.is_none(), "{version}");
+
+    // Something of the task that its driver does not know of ends with it, and so does its group.
+    let left_over = places.as_ref().map(|places| {
+        let process = Command::new("sleep").arg("600").spawn().unwrap();
+        fs::write(places.own[0].join("cgroup.procs"), process.id().to_string()).unwrap();
+        process
+    });
+    fs::write(allocation.join("web/local/kept"), "kept").unwrap();
+    assert!(host.ask(&["stop", "web"]).status.success());
+    host.until("a stopped task", |status| find(status, "tasks", "web")["state"] == "stopped");
+    if let (Some(mut process), Some(places)) = (left_over, &places) {
+        assert_eq!(process.wait().unwrap().signal(), Some(9));
+        assert!(places.own.iter().all(|path| !path.exists()));
+    }
+    assert!(!is_mounted(&secrets));
+    assert_eq!(fs::read_to_string(allocation.join("web/local/kept")).unwrap(), "kept");
+
+    assert!(host.ask(&["start", "web"]).status.success());
+    until_running(&host, "web");
+    assert!(places.iter().flat_map(|places| &places.own).all(|path| path.exists()));
+    assert_eq!(is_mounted(&secrets), is_root());
+    host.signal(rustix::process::Signal::TERM);
+    host.ended();
+    assert!(!is_mounted(&secrets));
+}
+
+#[test]
+fn a_task_that_the_configuration_has_no_more_leaves_no_directories_t050() {
+    let stage = stage();
+    let host = stage.run();
+    until_running(&host, "web");
+    let allocation = allocation(&stage);
+    let places = groups(&allocation);
+    host.kill();
+    stage.configure(DRIVER);
+    let host = stage.run();
+    until_true("nothing is left of it", PATIENCE, || !allocation.exists());
+    until_true("its groups are gone", PATIENCE, || {
+        places.iter().flat_map(|places| &places.own).all(|path| !path.exists())
+    });
+    host.signal(rustix::process::Signal::TERM);
+    host.ended();
+}
+
+#[test]
+fn what_lies_in_the_way_is_the_failure_of_its_task_and_not_of_the_host_th060() {
+    let stage = stage();
+    let host = stage.run();
+    until_running(&host, "web");
+    let local = allocation(&stage).join("web/local");
+    assert!(host.ask(&["stop", "web"]).status.success());
+    host.until("a stopped task", |status| find(status, "tasks", "web")["state"] == "stopped");
+    let outside = stage.directory.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::remove_dir(&local).unwrap();
+    symlink(&outside, &local).unwrap();
+    let before = mode(&outside);
+    host.ask(&["start", "web"]);
+    let status = host.until("a failed task", |status| find(status, "tasks", "web")["state"] == "failed");
+    let note = find(&status, "tasks", "web")["last_event"].as_str().unwrap().to_owned();
+    assert!(note.contains("local is a link") && note.contains("remove it"), "{note}");
+    assert_eq!((mode(&outside), fs::read_dir(&outside).unwrap().count()), (before, 0));
+    fs::remove_file(&local).unwrap();
+    assert!(host.ask(&["start", "web"]).status.success());
+    until_running(&host, "web");
+    host.signal(rustix::process::Signal::TERM);
+    host.ended();
+}
+
+#[test]
+fn the_groups_of_tasks_that_nobody_knows_are_swept_and_their_directories_told_t197_th053() {
+    let stage = stage();
+    let host = stage.run();
+    until_running(&host, "web");
+    let allocation = allocation(&stage);
+    let Some(places) = groups(&allocation) else { return };
+    host.signal(rustix::process::Signal::TERM);
+    host.ended();
+    // The database is lost, and the configuration has the task no more.
+    fs::remove_file(stage.data_dir().join("callboard.redb")).unwrap();
+    stage.configure(DRIVER);
+    fs::create_dir(&places.own[0]).unwrap();
+    let other = places.own[0].with_file_name(format!("{}.other", allocation.file_name().unwrap().display()));
+    fs::create_dir(&other).unwrap();
+    let host = stage.run();
+    until_true("its group is gone", PATIENCE, || !places.own[0].exists());
+    until_true("its directories are told", PATIENCE, || {
+        host.log().contains(&allocation.display().to_string())
+    });
+    assert!(allocation.exists(), "files are removed by a person only");
+    assert!(other.exists(), "a group whose id does not fit its task is not ours");
+    fs::remove_dir(other).unwrap();
+    host.signal(rustix::process::Signal::TERM);
+    host.ended();
+}
