@@ -26,6 +26,8 @@ pub mod process;
 
 pub mod processes;
 
+pub mod leftovers;
+
 pub mod catalog;
 
 pub mod topology;

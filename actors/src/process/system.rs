@@ -54,7 +54,7 @@ impl ProcessStatus {
     }
 
     /// Reads such a line. The name of the program stands in brackets and may hold anything, brackets too.
-    fn read(text: &[u8]) -> Option<Self> {
+    pub(crate) fn read(text: &[u8]) -> Option<Self> {
         let (begin, end) =
             (text.iter().position(|byte| *byte == b'(')?, text.iter().rposition(|byte| *byte == b')')?);
         let pid = std::str::from_utf8(&text[..begin]).ok()?.trim().parse().ok()?;

@@ -1,0 +1,284 @@
+//! Which of the processes that were seen are proven to be a task's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::mark::TaskMark;
+use super::seen::{Environment, Holder, Process, Processes};
+use super::text::names_path;
+
+/// All that is known when processes are judged.
+#[derive(Debug)]
+pub(super) struct Case<'c> {
+    /// Whose processes are looked for.
+    pub(super) mark: &'c TaskMark,
+    /// Everything that lives.
+    pub(super) processes: &'c Processes,
+    /// What is in the control groups that the host made for the task.
+    pub(super) members: &'c BTreeSet<u32>,
+    /// What is never the task's: the host, those that it descends from, and its drivers.
+    pub(super) spared: &'c BTreeSet<u32>,
+    /// The processes that were proven in an earlier look of the same search.
+    pub(super) before: &'c BTreeSet<u32>,
+}
+
+/// A helper of a driver.
+#[derive(Debug)]
+pub(super) struct Helpers<'c> {
+    /// Who holds which sockets, of those that may be helpers.
+    pub(super) holders: &'c [Holder],
+    /// What the driver keeps of the task; empty if that is not known.
+    pub(super) state: &'c [u8],
+    /// The mark of the host whose driver has such helpers.
+    pub(super) owner: &'c str,
+}
+
+/// Processes, each with what proves that it is the task's.
+pub(super) type Proven = BTreeMap<u32, &'static str>;
+
+const BY_ENVIRONMENT: &str = "its environment names the task";
+const BY_GROUP: &str = "it is in the task's control group";
+const BY_SESSION: &str = "it is in a session of the task's";
+const BY_PARENT: &str = "its parent is the task's";
+const BY_SOCKET: &str = "it is the executor that the task's handle names";
+const BY_CHILDREN: &str = "it is the executor of the task's processes";
+
+impl Case<'_> {
+    /// What is proven by what is the process's own, and what descends from that.
+    pub(super) fn proven(&self) -> Proven {
+        let mut proven = Proven::new();
+        for process in self.others() {
+            if process.task() == Some(self.mark) {
+                proven.insert(process.pid, BY_ENVIRONMENT);
+            } else if self.members.contains(&process.pid) || self.is_in_own_group(process) {
+                proven.insert(process.pid, BY_GROUP);
+            }
+        }
+        self.with_descendants(&mut proven);
+        proven
+    }
+
+    /// Adds the executors among these, and what descends from them.
+    pub(super) fn add_executors(&self, helpers: &Helpers<'_>, proven: &mut Proven) {
+        for holder in helpers.holders {
+            let Some(process) = self.processes.get(&holder.pid) else { continue };
+            if proven.contains_key(&holder.pid) || self.spared.contains(&holder.pid) {
+                continue;
+            }
+            let own = own_sockets(process, holder, helpers.owner);
+            if own.iter().any(|socket| names_path(helpers.state, socket)) {
+                proven.insert(holder.pid, BY_SOCKET);
+            } else if !own.is_empty() && self.has_only_proven_children(holder.pid, proven) {
+                proven.insert(holder.pid, BY_CHILDREN);
+            }
+        }
+        self.with_descendants(proven);
+    }
+
+    /// Those of which nothing is known yet: they may be about to execute their program.
+    pub(super) fn unknown(&self, proven: &Proven) -> BTreeSet<u32> {
+        let is_unknown = |process: &&Process| {
+            process.environment == Environment::Unknown && !proven.contains_key(&process.pid)
+        };
+        self.others().filter(is_unknown).map(|process| process.pid).collect()
+    }
+
+    fn others(&self) -> impl Iterator<Item = &Process> {
+        self.processes.values().filter(|process| !self.spared.contains(&process.pid))
+    }
+
+    fn is_in_own_group(&self, process: &Process) -> bool {
+        process.groups.iter().any(|path| self.mark.names_group(path))
+    }
+
+    fn with_descendants(&self, proven: &mut Proven) {
+        loop {
+            let is_new = |process: &&Process| !proven.contains_key(&process.pid);
+            let reason = |process: &Process| {
+                // A number that lives again may be another process's.
+                let led = |pid: u32| self.before.contains(&pid) && !self.processes.contains_key(&pid);
+                let leads = |pid: u32| proven.contains_key(&pid) || led(pid);
+                if proven.contains_key(&process.parent) {
+                    Some((process.pid, BY_PARENT))
+                } else if leads(process.session) {
+                    Some((process.pid, BY_SESSION))
+                } else {
+                    None
+                }
+            };
+            let found: Vec<_> = self.others().filter(is_new).filter_map(reason).collect();
+            if found.is_empty() {
+                return;
+            }
+            proven.extend(found);
+        }
+    }
+
+    fn has_only_proven_children(&self, pid: u32, proven: &Proven) -> bool {
+        let mut children = self.processes.values().filter(|process| process.parent == pid).peekable();
+        children.peek().is_some() && children.all(|child| proven.contains_key(&child.pid))
+    }
+}
+
+/// The sockets that a process holds below the directory that it was given for that, if a driver of this host gave it.
+fn own_sockets<'h>(process: &Process, holder: &'h Holder, host: &str) -> Vec<&'h str> {
+    let Environment::Read { sockets: Some(directory), owner: Some(owner), .. } = &process.environment else {
+        return vec![];
+    };
+    if owner != host {
+        return vec![];
+    }
+    let is_below = |path: &&str| {
+        path.strip_prefix(directory.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
+    };
+    holder.sockets.iter().map(String::as_str).filter(is_below).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(task: &str) -> TaskMark {
+        TaskMark { allocation: "a".to_owned(), task: task.to_owned() }
+    }
+
+    fn process(pid: u32, parent: u32, task: Option<&str>) -> Process {
+        let environment = Environment::Read {
+            task: task.map(mark),
+            sockets: Some("/run/p".into()),
+            owner: Some("us".into()),
+        };
+        Process { pid, parent, session: 1, started_ticks: 1, environment, groups: vec![] }
+    }
+
+    struct Machine {
+        processes: Processes,
+        members: BTreeSet<u32>,
+        before: BTreeSet<u32>,
+    }
+
+    impl Machine {
+        fn of(processes: impl IntoIterator<Item = Process>) -> Self {
+            let processes = processes.into_iter().map(|process| (process.pid, process)).collect();
+            Self { processes, members: BTreeSet::new(), before: BTreeSet::new() }
+        }
+
+        fn proven(&self, holders: &[Holder], state: &[u8]) -> Vec<u32> {
+            let (mark, spared) = (mark("web"), [1, 2].into());
+            let Self { processes, members, before } = self;
+            let case = Case { mark: &mark, processes, members, spared: &spared, before };
+            let mut proven = case.proven();
+            case.add_executors(&Helpers { holders, state, owner: "us" }, &mut proven);
+            proven.into_keys().collect()
+        }
+    }
+
+    fn holds(pid: u32, socket: &str) -> Holder {
+        Holder { pid, sockets: vec![socket.to_owned()] }
+    }
+
+    #[test]
+    fn a_process_is_the_tasks_if_its_environment_names_the_task_and_no_other_th041() {
+        let other = Process {
+            environment: Environment::Read {
+                task: Some(TaskMark { allocation: "b".to_owned(), ..mark("web") }),
+                sockets: None,
+                owner: None,
+            },
+            ..process(13, 1, None)
+        };
+        let machine = Machine::of([
+            process(10, 1, Some("web")),
+            process(11, 1, Some("job")),
+            process(12, 1, None),
+            other,
+        ]);
+        assert_eq!(machine.proven(&[], b""), [10]);
+    }
+
+    #[test]
+    fn what_descends_from_a_proven_process_or_is_in_its_session_is_the_tasks_whatever_it_says() {
+        let child = process(11, 10, None);
+        let grandchild = Process { environment: Environment::Unknown, ..process(12, 11, None) };
+        let orphan = Process { session: 10, ..process(13, 1, None) };
+        let mut machine = Machine::of([process(10, 1, Some("web")), child, grandchild, orphan.clone()]);
+        assert_eq!(machine.proven(&[], b""), [10, 11, 12, 13]);
+        // Its leader was killed meanwhile.
+        machine = Machine::of([orphan]);
+        assert!(machine.proven(&[], b"").is_empty());
+        machine.before.insert(10);
+        assert_eq!(machine.proven(&[], b""), [13]);
+        // Its number was given to another process, which began a session of its own.
+        machine.processes.insert(10, process(10, 1, None));
+        assert!(machine.proven(&[], b"").is_empty());
+    }
+
+    #[test]
+    fn what_is_in_the_control_group_of_the_task_is_the_tasks_th052() {
+        let mut named = process(10, 1, None);
+        named.groups = vec!["/nomad.slice/share.slice/a.web.scope".to_owned()];
+        let mut machine = Machine::of([named, process(11, 1, None), process(12, 1, None)]);
+        machine.members.insert(11);
+        assert_eq!(machine.proven(&[], b""), [10, 11]);
+    }
+
+    #[test]
+    fn an_executor_is_found_by_the_socket_that_the_handle_names_even_without_its_task() {
+        let machine = Machine::of([process(20, 1, None), process(21, 1, None)]);
+        let holders = [holds(20, "/run/p/plugin20"), holds(21, "/run/p/plugin21")];
+        assert_eq!(machine.proven(&holders, b"\xaf/run/p/plugin20\xa3Pid"), [20]);
+        assert!(
+            machine.proven(&holders, b"").is_empty(),
+            "without children and without a handle nothing is proven"
+        );
+    }
+
+    #[test]
+    fn an_executor_is_the_parent_of_the_tasks_processes_that_holds_a_socket_and_has_no_other_children() {
+        let family = [process(20, 1, None), process(21, 20, Some("web"))];
+        let holders = [holds(20, "/run/p/plugin20")];
+        assert_eq!(Machine::of(family.clone()).proven(&holders, b""), [20, 21]);
+        // It serves another task as well.
+        let shared = Machine::of(family.into_iter().chain([process(22, 20, Some("job"))]));
+        assert_eq!(shared.proven(&holders, b""), [21]);
+    }
+
+    #[test]
+    fn a_service_that_a_handle_names_is_no_executor_of_ours() {
+        // A driver of containers keeps the path of its daemon's socket.
+        let daemon = Process {
+            environment: Environment::Read { task: None, sockets: None, owner: None },
+            ..process(30, 1, None)
+        };
+        let foreign = Process {
+            environment: Environment::Read {
+                task: None,
+                sockets: Some("/run/p".into()),
+                owner: Some("another host".into()),
+            },
+            ..process(31, 1, None)
+        };
+        let machine = Machine::of([daemon, foreign, process(32, 1, None)]);
+        let holders = [
+            holds(30, "/run/podman/podman.sock"),
+            holds(31, "/run/p/plugin31"),
+            holds(32, "/run/podman/podman.sock"),
+        ];
+        assert!(machine.proven(&holders, b"/run/podman/podman.sock\0/run/p/plugin31\0").is_empty());
+    }
+
+    #[test]
+    fn the_host_and_its_drivers_are_never_the_tasks() {
+        let machine = Machine::of([process(2, 1, Some("web")), process(10, 2, Some("web"))]);
+        assert_eq!(machine.proven(&[holds(2, "/run/p/plugin2")], b"/run/p/plugin2"), [10]);
+    }
+
+    #[test]
+    fn a_process_without_an_environment_is_unknown_and_not_no() {
+        let fresh = Process { environment: Environment::Unknown, ..process(10, 1, None) };
+        let machine = Machine::of([fresh, process(11, 1, None)]);
+        let (mark, nobody) = (mark("web"), BTreeSet::new());
+        let Machine { processes, members, before } = &machine;
+        let case = Case { mark: &mark, processes, members, spared: &nobody, before };
+        assert_eq!(case.unknown(&case.proven()), [10].into());
+    }
+}

@@ -1,0 +1,83 @@
+//! By what the processes of a task are told from all others.
+
+use std::fmt;
+
+/// The variable that names the allocation of a task, in the environment of each of its processes (T080).
+pub const ALLOCATION_VARIABLE: &str = "NOMAD_ALLOC_ID";
+/// The variable that names the task within its allocation.
+pub const TASK_VARIABLE: &str = "NOMAD_TASK_NAME";
+
+/// What the environment of a task's processes says whose they are. Allocation ids are unique on a machine (TH053), so this
+/// means one task of one host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskMark {
+    /// The id of the allocation.
+    pub allocation: String,
+    /// The name of the task.
+    pub task: String,
+}
+
+impl TaskMark {
+    /// The mark of the task that a task id of three parts names: `ALLOCATION/NAME/RUN` (T070). `None` for an id of another
+    /// form, which names nothing that could be looked for.
+    #[must_use]
+    pub fn of_task_id(id: &str) -> Option<Self> {
+        let mut parts = id.split('/');
+        let (allocation, task) = (parts.next()?, parts.next()?);
+        let is_whole = !parts.next()?.is_empty() && parts.next().is_none();
+        // An id that is not unique on the machine would mean tasks of others as well.
+        let is_unique = allocation.len() == 36 && !task.is_empty();
+        let mark = || Self { allocation: allocation.to_owned(), task: task.to_owned() };
+        (is_whole && is_unique).then(mark)
+    }
+
+    /// Whether a path of a control group has a part that is made of both names (T103): `ALLOCATION.NAME`, with `.scope` behind
+    /// it or not.
+    pub(super) fn names_group(&self, path: &str) -> bool {
+        path.split('/').any(|part| {
+            let rest = part.strip_prefix(self.allocation.as_str()).and_then(|rest| rest.strip_prefix('.'));
+            rest.is_some_and(|name| name.strip_suffix(".scope").unwrap_or(name) == self.task)
+        })
+    }
+}
+
+impl fmt::Display for TaskMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { allocation, task } = self;
+        write!(f, "{ALLOCATION_VARIABLE}={allocation} and {TASK_VARIABLE}={task}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0a1b2c3d-0a1b-8a1b-8a1b-0a1b2c3d4e5f";
+
+    #[test]
+    fn a_task_id_of_three_parts_names_its_task_and_no_other_form_does_t070() {
+        let mark = TaskMark::of_task_id(&format!("{ID}/web/00000001")).unwrap();
+        assert_eq!((mark.allocation.as_str(), mark.task.as_str()), (ID, "web"));
+        for other in
+            ["", "web", "web/main/1-0", &format!("{ID}/web"), &format!("{ID}//1"), &format!("{ID}/web/")]
+        {
+            assert_eq!(TaskMark::of_task_id(other), None, "{other}");
+        }
+        assert_eq!(TaskMark::of_task_id(&format!("{ID}/web/1/2")), None);
+    }
+
+    #[test]
+    fn a_control_group_is_the_tasks_if_its_name_is_made_of_both_names_t103() {
+        let mark = TaskMark { allocation: ID.to_owned(), task: "web".to_owned() };
+        for path in [
+            format!("/nomad.slice/share.slice/{ID}.web.scope"),
+            format!("/nomad/{ID}.web"),
+            format!("/nomad.slice/share.slice/{ID}.web.scope/inner"),
+        ] {
+            assert!(mark.names_group(&path), "{path}");
+        }
+        for path in ["/".to_owned(), format!("/{ID}"), format!("/{ID}.web2.scope"), format!("/x{ID}.web")] {
+            assert!(!mark.names_group(&path), "{path}");
+        }
+    }
+}
