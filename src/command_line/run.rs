@@ -298,7 +298,7 @@ impl Driven {
         let (node, cores) =
             (tasks::task_node(config, Arc::clone(topology), &identities), CoreLedger::default());
         let preparer = Preparer::new(config, identities.clone(), node, (cores.clone(), ground));
-        let runners = HostRunners::new(host.drivers().clone(), plugins, preparer);
+        let runners = HostRunners::new(host.drivers().clone(), plugins, preparer, &identities);
         let options = TasksOptions {
             tasks: config.tasks.iter().cloned().map(Arc::new).collect(),
             drivers: config.drivers.iter().map(|driver| (driver.name.clone(), driver.into())).collect(),

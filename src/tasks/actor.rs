@@ -14,7 +14,7 @@ use callboard_actors::vocabulary::{AllocationId, DriverName};
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Mutex;
 
-use super::calls::{Found, RunKey, Started, TasksCall, TasksOutcome, Trouble};
+use super::calls::{Found, Heard, RunKey, Started, Swept, TasksCall, TasksOutcome, Trouble};
 use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::state::{Tasks, TasksOptions};
@@ -51,6 +51,14 @@ pub trait Runners: 'static {
     fn stop(&self, run: RunKey, grace: Duration) -> Asking<Result<(), Trouble>>;
     /// Has a run ended if it is not over, and forgotten. That its driver knows of none is success.
     fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>>;
+    /// Has whatever is left of a run ended, by evidence that does not come from its driver. `handle` is what its driver found it
+    /// by, `heard` what is known of its driver.
+    fn sweep(
+        &self,
+        run: RunKey,
+        handle: Option<Box<TaskHandle>>,
+        heard: Heard,
+    ) -> Asking<Result<Swept, Trouble>>;
 }
 
 /// Starts the tasks at a vacant address.
@@ -112,6 +120,9 @@ impl<R: Runners> Doing<Tasks> for Hands<R> {
             TasksCall::Wait(run) => into(runners.wait(run), TasksOutcome::Waited),
             TasksCall::Stop { run, grace } => into(runners.stop(run, grace), TasksOutcome::StopTaken),
             TasksCall::Destroy(run) => into(runners.destroy(run), TasksOutcome::Destroyed),
+            TasksCall::Sweep { run, handle, driver } => {
+                into(runners.sweep(run, handle, driver), TasksOutcome::Swept)
+            }
         }
     }
 }

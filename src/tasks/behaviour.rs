@@ -109,6 +109,9 @@ impl Task {
             troubles: BackoffState::default(),
             unsure_until: moment.now,
             cause: String::new(),
+            handle: None,
+            refusal: None,
+            is_driver_absent: false,
             askers: vec![],
             steps: vec![],
             stop_began: moment.now,
@@ -243,7 +246,8 @@ impl Tasks {
             | TasksCall::Inspect(run)
             | TasksCall::Wait(run)
             | TasksCall::Stop { run, .. }
-            | TasksCall::Destroy(run) => {
+            | TasksCall::Destroy(run)
+            | TasksCall::Sweep { run, .. } => {
                 self.with(&run.name, |task, scene| {
                     // What is told of an earlier run changes nothing.
                     let is_present = task.course.run.as_ref().is_some_and(|present| present.id == run.id);

@@ -109,6 +109,26 @@ pub enum TasksCall {
     },
     /// Has a run ended by force if it is not over, and forgotten.
     Destroy(RunKey),
+    /// Ends whatever is left of a run, by evidence that does not come from its driver (TH040, TH041).
+    Sweep {
+        /// Of which run.
+        run: RunKey,
+        /// What its driver found it by, if it was started.
+        handle: Option<Box<TaskHandle>>,
+        /// What is known of its driver.
+        driver: Heard,
+    },
+}
+
+/// What is known of a driver whose run is swept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// It has said what it had to say of the run.
+    Word,
+    /// It has said nothing, and can begin nothing any more: it has started the run before.
+    Nothing,
+    /// It was told to start the run and has not said what came of that: it may still begin.
+    NothingOfStart,
 }
 
 /// Why something could not be done.
@@ -117,6 +137,8 @@ pub enum TasksCall {
 pub struct Trouble {
     /// Whether the same may succeed later.
     pub is_transient: bool,
+    /// Whether the driver is not there to answer, as far as is known.
+    pub is_absent: bool,
     /// What was tried on what, and what came back.
     pub reason: String,
 }
@@ -125,14 +147,29 @@ impl Trouble {
     /// One that may pass.
     #[must_use]
     pub fn passing(reason: impl Into<String>) -> Self {
-        Self { is_transient: true, reason: reason.into() }
+        Self { is_transient: true, is_absent: false, reason: reason.into() }
+    }
+
+    /// The driver is not there to answer.
+    #[must_use]
+    pub fn absent(reason: impl Into<String>) -> Self {
+        Self { is_absent: true, ..Self::passing(reason) }
     }
 
     /// One that stays.
     #[must_use]
     pub fn lasting(reason: impl Into<String>) -> Self {
-        Self { is_transient: false, reason: reason.into() }
+        Self { is_transient: false, is_absent: false, reason: reason.into() }
     }
+}
+
+/// Nothing is left of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// Whether something was left and had to be killed.
+    pub has_killed: bool,
+    /// What was found, in words.
+    pub words: String,
 }
 
 /// What came of a start.
@@ -149,7 +186,7 @@ pub enum Started {
     /// It does not run, as its driver says, and never will.
     Fatal(String),
     /// The driver was asked, and nobody knows what it did.
-    Unclear(String),
+    Unclear(Trouble),
 }
 
 /// What a driver says of a run.
@@ -193,6 +230,8 @@ pub enum TasksOutcome {
     StopTaken(Result<(), Trouble>),
     /// The driver has forgotten it, or has not.
     Destroyed(Result<(), Trouble>),
+    /// Nothing is left of it, or that is not known.
+    Swept(Result<Swept, Trouble>),
 }
 
 /// What is waited for.

@@ -8,6 +8,7 @@ use super::behaviour::Scene;
 use super::calls::*;
 use super::running::ASK_PATIENCE;
 use super::state::*;
+use super::sweeping::is_certain;
 use crate::config::TaskRestart;
 
 /// How often a driver is told to forget a run that is over, before it is left with it.
@@ -23,9 +24,13 @@ impl Task {
         note: String,
         effects: &mut Effects<Tasks>,
     ) {
+        self.is_driver_absent = false;
         let Some(run) = &mut self.course.run else { return };
-        run.state = RunState::Over(exit.clone());
-        if let Some(exit) = exit {
+        if let RunState::Started(handle) = std::mem::replace(&mut run.state, RunState::Over(exit.clone())) {
+            self.handle = Some(handle);
+        }
+        // One that nobody knows is told when nothing is left of the run.
+        if let Some(exit) = exit.filter(|exit| is_certain(Some(exit))) {
             self.course.exit = Some((exit, moment.now));
         }
         self.remember(effects);
@@ -50,7 +55,6 @@ impl Task {
     pub(super) fn destroyed(
         &mut self,
         moment: Moment,
-        scene: &Scene<'_>,
         answer: &Result<(), Trouble>,
         effects: &mut Effects<Tasks>,
     ) {
@@ -60,31 +64,22 @@ impl Task {
         let Some(RunState::Over(exit)) = self.course.run.as_ref().map(|run| run.state.clone()) else {
             return;
         };
-        match (answer, exit) {
-            (Ok(()), exit) => {
-                self.note.clone_from(&self.cause);
-                self.after_run(moment, scene, exit, effects);
+        let is_over = is_certain(exit.as_ref());
+        match answer {
+            Ok(()) => {}
+            // What is over need not wait for its driver for ever; what may still run may have nothing started in its place.
+            Err(trouble) if trouble.is_transient && (!is_over || self.troubles.failures() < FORGET_TRIES) => {
+                let what = if is_over { "its driver is to forget it" } else { "it is to be ended" };
+                let note = format!("{}; {what}: {trouble}", self.cause);
+                return self.not_answered(moment, trouble, note, effects);
             }
-            (Err(trouble), Some(_)) if trouble.is_transient && self.troubles.failures() < FORGET_TRIES => {
-                self.speak_later(
-                    moment,
-                    format!("{}; its driver is to forget it: {trouble}", self.cause),
-                    effects,
-                );
+            Err(trouble) if is_over => {
+                self.cause = format!("{}; its driver has not forgotten it: {trouble}", self.cause);
             }
-            // It may still run, so nothing may be started in its place.
-            (Err(trouble), None) if trouble.is_transient => {
-                self.speak_later(moment, format!("{}; it is to be ended: {trouble}", self.cause), effects);
-            }
-            // That it is over is certain; what is left is for its driver.
-            (Err(trouble), Some(exit)) => {
-                self.note = format!("{exit}; its driver has not forgotten it: {trouble}");
-                self.after_run(moment, scene, Some(exit), effects);
-            }
-            (Err(trouble), None) => {
-                self.out_of_reach(moment, format!("it cannot be ended: {trouble}"), effects);
-            }
+            Err(trouble) => self.refusal = Some(trouble.to_string()),
         }
+        self.troubles.reset();
+        self.sweep(moment, Word::Had, effects);
     }
 
     /// No run of it is left: what comes next is for what is wanted and for how it ended.

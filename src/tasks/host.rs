@@ -21,11 +21,13 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners};
-use super::calls::{Found, RunKey, Started, Trouble};
+use super::calls::{Found, Heard, RunKey, Started, Swept, Trouble};
 use super::departed::ADVICE;
+use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
 use super::plugins::Plugins;
 use super::prepare::Preparer;
+use super::remains::Remains;
 use crate::config::TaskConfig;
 use crate::exec::KILL_PATIENCE;
 
@@ -50,6 +52,7 @@ pub struct HostRunners {
     plugins: Rc<Plugins>,
     preparer: Rc<Preparer>,
     starts: Rc<RefCell<BTreeMap<TaskId, Asked>>>,
+    remains: Remains,
 }
 
 /// What is known of a start that this run of the host has asked for.
@@ -64,8 +67,19 @@ enum Asked {
 impl HostRunners {
     /// Will speak to the drivers at this address, whose plugins are these; tasks are prepared by this.
     #[must_use]
-    pub fn new(drivers: Address<Drivers>, plugins: Plugins, preparer: Preparer) -> Self {
-        Self { drivers, plugins: Rc::new(plugins), preparer: Rc::new(preparer), starts: Rc::default() }
+    pub fn new(
+        drivers: Address<Drivers>,
+        plugins: Plugins,
+        preparer: Preparer,
+        identities: &TaskIdentities,
+    ) -> Self {
+        Self {
+            drivers,
+            plugins: Rc::new(plugins),
+            preparer: Rc::new(preparer),
+            starts: Rc::default(),
+            remains: Remains::new(identities.owner().into()),
+        }
     }
 
     fn client(
@@ -79,7 +93,8 @@ impl HostRunners {
             match asked.await {
                 Ok(Ok(client)) => Ok(client),
                 Ok(Err(error)) => {
-                    Err(Trouble { is_transient: error.is_transient(), reason: error.to_string() })
+                    let reason = error.to_string();
+                    Err(Trouble { is_transient: error.is_transient(), is_absent: true, reason })
                 }
                 Err(error) => Err(Trouble::passing(error.to_string())),
             }
@@ -105,7 +120,7 @@ impl HostRunners {
     /// A client for a run that there is. That none is to be had says nothing of the run.
     fn reach(&self, run: &RunKey) -> impl Future<Output = Result<DriverClient, Trouble>> + use<> {
         let client = self.client(&run.driver, Wanted::Reachable);
-        async move { client.await.map_err(|trouble| Trouble::passing(trouble.reason)) }
+        async move { client.await.map_err(|trouble| Trouble { is_transient: true, ..trouble }) }
     }
 }
 
@@ -226,7 +241,19 @@ impl Runners for HostRunners {
 
     fn recover(&self, run: RunKey, handle: Box<TaskHandle>) -> Asking<Result<(), Trouble>> {
         let client = self.reach(&run);
-        Box::pin(async move { client.await?.recover_task(&handle, SLOW).await.map_err(refused_for_good) })
+        Box::pin(async move {
+            let recovered = client.await?.recover_task(&handle, SLOW).await.map_err(refused_for_good);
+            if let Err(trouble) = &recovered
+                && !trouble.is_transient
+            {
+                let RunKey { name, driver, id } = &run;
+                tracing::warn!(
+                    task = %name, %driver, run = %id, error = %trouble,
+                    "a driver cannot recover its task; what is left of the task is ended before it is started again"
+                );
+            }
+            recovered
+        })
     }
 
     fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>> {
@@ -243,27 +270,27 @@ impl Runners for HostRunners {
                     let is_proof = is_proof(starts.borrow().get(&run.id).copied(), client.process());
                     Ok(Found::Nothing { words: error.to_string(), is_proof })
                 }
-                Err(error) => Err(Trouble::passing(error.to_string())),
+                Err(error) => Err(passing(&error)),
             }
         })
     }
 
     fn wait(&self, run: RunKey) -> Asking<Result<TaskExit, Trouble>> {
         let client = self.reach(&run);
-        Box::pin(async move {
-            client
-                .await?
-                .wait_task(&run.id, ENDLESS)
-                .await
-                .map_err(|error| Trouble::passing(error.to_string()))
-        })
+        Box::pin(
+            async move { client.await?.wait_task(&run.id, ENDLESS).await.map_err(|error| passing(&error)) },
+        )
     }
 
     fn stop(&self, run: RunKey, grace: Duration) -> Asking<Result<(), Trouble>> {
         let client = self.reach(&run);
         Box::pin(async move {
             let stopped = client.await?.stop_task(&run.id, grace, "", grace + STOP_MARGIN).await;
-            stopped.map_err(|error| Trouble::passing(error.to_string()))
+            match stopped {
+                // Its end is told by the wait for it, or it is recovered (T144).
+                Err(error) if !is_unknown(&error) => Err(passing(&error)),
+                Ok(()) | Err(_) => Ok(()),
+            }
         })
     }
 
@@ -281,12 +308,28 @@ impl Runners for HostRunners {
             }
         })
     }
+
+    fn sweep(
+        &self,
+        run: RunKey,
+        handle: Option<Box<TaskHandle>>,
+        heard: Heard,
+    ) -> Asking<Result<Swept, Trouble>> {
+        let reports = self.drivers.ask(ListDrivers);
+        let remains = self.remains.clone();
+        Box::pin(async move {
+            let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
+            remains.end(&run, handle, heard, &reports).await
+        })
+    }
 }
 
 async fn add(drivers: &Address<Drivers>, spec: DriverSpec) -> Result<(), Trouble> {
     match drivers.ask(AddDriver { spec }).await {
         Ok(Ok(_added)) => Ok(()),
-        Ok(Err(error)) => Err(Trouble { is_transient: error.is_transient(), reason: error.to_string() }),
+        Ok(Err(error)) => {
+            Err(Trouble { is_transient: error.is_transient(), ..Trouble::passing(error.to_string()) })
+        }
         Err(error) => Err(Trouble::passing(error.to_string())),
     }
 }
@@ -306,7 +349,13 @@ fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) -> bool {
 /// A trouble that stays only if the driver itself says no; whatever is between it and us may pass.
 fn refused_for_good(error: DriverError) -> Trouble {
     let is_refusal = matches!(error, DriverError::Refused { .. });
-    Trouble { is_transient: !is_refusal || error.is_transient(), reason: error.to_string() }
+    Trouble { is_transient: !is_refusal || error.is_transient(), ..passing(&error) }
+}
+
+/// A trouble that may pass. A driver whose process is gone is not there.
+fn passing(error: &DriverError) -> Trouble {
+    let is_absent = matches!(error, DriverError::PluginGone { .. });
+    Trouble { is_absent, ..Trouble::passing(error.to_string()) }
 }
 
 /// Whether the driver says that it knows no such task.
@@ -341,7 +390,7 @@ fn started(answer: Result<StartOutcome, DriverError>) -> Started {
             | DriverError::DeadlineExceeded { .. }
             | DriverError::Disconnected { .. }
             | DriverError::Malformed { .. }),
-        ) => Started::Unclear(error.to_string()),
+        ) => Started::Unclear(passing(&error)),
     }
 }
 
@@ -355,7 +404,7 @@ fn refused_start(code: Code, reason: String) -> Started {
         | Code::Internal
         | Code::Unavailable
         | Code::DataLoss
-        | Code::Ok => Started::Unclear(reason),
+        | Code::Ok => Started::Unclear(Trouble::passing(reason)),
         Code::ResourceExhausted => Started::Retry(reason),
         // By the official packages all errors of a driver's own are unknown, those in the midst of a start too. The next two
         // are said of an answer that is too large, and of a run that there is.

@@ -44,6 +44,12 @@ impl TaskIdentities {
         Self { owner: owner.into() }
     }
 
+    /// The mark of the host's data directory.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
     /// The ids of the task with this name in the configuration.
     ///
     /// # Panics

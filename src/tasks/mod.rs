@@ -42,6 +42,7 @@ mod recovering;
 mod running;
 mod starting;
 mod stopping;
+mod sweeping;
 
 mod calls;
 mod cores;
@@ -59,6 +60,7 @@ mod host;
 mod node;
 mod plugins;
 mod prepare;
+mod remains;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -69,7 +71,8 @@ mod scripts;
 pub use actor::{Asking, Runners, start};
 pub use behaviour::{TasksAnswer, TasksAsk};
 pub use calls::{
-    Found, RunKey, Started, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer, Trouble,
+    Found, Heard, RunKey, Started, Swept, TasksCall, TasksChange, TasksImage, TasksOutcome, TasksTimer,
+    Trouble,
 };
 pub use cores::{CoreLedger, NoCores};
 pub use ground::{Ground, GroundOptions, Standing};

@@ -128,10 +128,10 @@ impl Plugins {
         // What is asked for again could not be had, and somebody may have mended it since.
         let anew = !self.asked.borrow_mut().insert(driver.name.clone());
         let asked = self.catalog.ask(ResolveFile { plugin, file: file.to_owned(), anew });
-        let resolved = asked
-            .await
-            .map_err(unheard)?
-            .map_err(|error| Trouble { is_transient: error.is_transient(), reason: error.to_string() })?;
+        let resolved = asked.await.map_err(unheard)?.map_err(|error| Trouble {
+            is_transient: error.is_transient(),
+            ..Trouble::passing(error.to_string())
+        })?;
         let spec = DriverSpec::new(driver.name.clone(), resolved.process);
         Ok(DriverSpec { api_version: resolved.api_version, config: resolved.config, ..spec })
     }

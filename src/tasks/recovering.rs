@@ -5,7 +5,6 @@ use callboard_actors::driver::client::{TaskEnd, TaskExit};
 use callboard_actors::shell::Effects;
 use callboard_actors::vocabulary::Moment;
 
-use super::behaviour::Scene;
 use super::calls::*;
 use super::running::{ASK_PATIENCE, TROUBLE_BACKOFF};
 use super::state::*;
@@ -24,7 +23,6 @@ impl Task {
     pub(super) fn inspected(
         &mut self,
         moment: Moment,
-        scene: &Scene<'_>,
         answer: &Result<Found, Trouble>,
         effects: &mut Effects<Tasks>,
     ) {
@@ -55,12 +53,13 @@ impl Task {
             Ok(Found::Nothing { words, .. }) => {
                 let cause = std::mem::take(&mut self.cause);
                 let why = if cause.is_empty() { cause } else { format!("{cause}; ") };
-                self.note = format!("{why}{id} was not started, its driver knows nothing of it: {words}");
-                self.after_run(moment, scene, None, effects);
+                // Its word is no proof: what it began may run on without it (T115).
+                self.cause = format!("{why}{id} was not started, its driver knows nothing of it: {words}");
+                self.sweep(moment, Word::Had, effects);
             }
             Err(trouble) => {
                 let note = format!("it is not known whether {id} was started: {trouble}");
-                self.speak_later(moment, note, effects);
+                self.not_answered(moment, trouble, note, effects);
             }
         }
     }
@@ -78,9 +77,11 @@ impl Task {
         match answer {
             Ok(()) => self.go_on(moment, format!("{id} is recovered and runs"), effects),
             Err(trouble) if trouble.is_transient => {
-                self.speak_later(moment, format!("{id} is not recovered yet: {trouble}"), effects);
+                let note = format!("{id} is not recovered yet: {trouble}");
+                self.not_answered(moment, trouble, note, effects);
             }
-            // What became of it nobody knows, and that is no success (EVT-05).
+            // What became of it nobody knows: it may live, so it is not over before nothing is left of it (TH041), and how it
+            // ended is no success (EVT-05).
             Err(trouble) => {
                 let reason = format!("its driver cannot recover it: {trouble}");
                 let exit = TaskExit { end: TaskEnd::Unknown(reason.clone()), oom_killed: false };
@@ -104,7 +105,7 @@ impl Task {
             Err(trouble) => {
                 let note = format!("lost sight of it: {trouble}; to be recovered");
                 self.enter(moment, Phase::Recovering, note.clone(), effects);
-                self.speak_later(moment, note, effects);
+                self.not_answered(moment, trouble, note, effects);
             }
         }
     }

@@ -126,7 +126,8 @@ impl Task {
             | Phase::Recovering
             | Phase::Running
             | Phase::Stopping
-            | Phase::Clearing => match self.course.wanted {
+            | Phase::Clearing
+            | Phase::Sweeping(_) => match self.course.wanted {
                 Some(Wanted::Running) => Err(TaskError::Started { name, phase: self.phase.told() }),
                 None | Some(Wanted::Stopped | Wanted::Ended | Wanted::Failed) => {
                     Err(TaskError::Stopping { name })
@@ -148,6 +149,9 @@ impl Task {
         self.course.run = Some(Run { driver, id, state: RunState::Intended });
         self.steps.clear();
         self.cause.clear();
+        self.handle = None;
+        self.refusal = None;
+        self.is_driver_absent = false;
         self.remember(effects);
         self.ready(moment, scene, Next::Start, "to be started", effects);
     }
@@ -230,11 +234,12 @@ impl Task {
     ) {
         match outcome {
             Ok(TasksOutcome::Started(started)) => self.started(moment, started, effects),
-            Ok(TasksOutcome::Inspected(answer)) => self.inspected(moment, scene, answer, effects),
+            Ok(TasksOutcome::Inspected(answer)) => self.inspected(moment, answer, effects),
             Ok(TasksOutcome::Recovered(answer)) => self.recovered(moment, answer, effects),
             Ok(TasksOutcome::Waited(answer)) => self.waited(moment, answer, effects),
             Ok(TasksOutcome::StopTaken(answer)) => self.stop_taken(moment, answer, effects),
-            Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(moment, scene, answer, effects),
+            Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(moment, answer, effects),
+            Ok(TasksOutcome::Swept(answer)) => self.swept(moment, scene, answer, effects),
             // These belong to no run.
             Ok(
                 TasksOutcome::Brought(_)
@@ -259,16 +264,17 @@ impl Task {
         let trouble = Trouble::passing(lost.to_string());
         match call {
             TasksCall::Start(..) => {
-                self.started(moment, &Started::Unclear(trouble.reason), effects);
+                self.started(moment, &Started::Unclear(trouble), effects);
             }
-            TasksCall::Inspect(_) => self.inspected(moment, scene, &Err(trouble), effects),
+            TasksCall::Inspect(_) => self.inspected(moment, &Err(trouble), effects),
             TasksCall::Recover(..) => self.recovered(moment, &Err(trouble), effects),
             TasksCall::Wait(_) => match lost {
                 CallLost::DeadlineExceeded(_) => self.wait(effects),
                 CallLost::Crashed(_) | CallLost::Busy(_) => self.waited(moment, &Err(trouble), effects),
             },
             TasksCall::Stop { .. } => self.stop_taken(moment, &Err(trouble), effects),
-            TasksCall::Destroy(_) => self.destroyed(moment, scene, &Err(trouble), effects),
+            TasksCall::Destroy(_) => self.destroyed(moment, &Err(trouble), effects),
+            TasksCall::Sweep { .. } => self.swept(moment, scene, &Err(trouble), effects),
             // These belong to no run.
             TasksCall::Bring(_)
             | TasksCall::BringBack(..)
@@ -281,6 +287,7 @@ impl Task {
 
     /// It runs: whether it is to go on is for what is wanted to say.
     pub(super) fn go_on(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
+        self.is_driver_absent = false;
         self.enter(moment, Phase::Running, note, effects);
         self.wait(effects);
         if self.course.wanted != Some(Wanted::Running) {
@@ -303,6 +310,9 @@ impl Task {
 
     pub(super) fn speak_again(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         let Some(key) = self.run_key() else { return };
+        if self.may_stop_alone() && self.stops_alone(moment.now) {
+            return self.stop_alone(moment, &self.note.clone(), effects);
+        }
         match self.phase {
             Phase::Readying(Next::Start | Next::StartAtLast) if scene.life != Life::Serving => {}
             Phase::Readying(_) => self.proceed(moment, scene, effects),
@@ -310,6 +320,7 @@ impl Task {
             Phase::Recovering => self.recover(key, effects),
             Phase::Stopping => self.say_stop(effects),
             Phase::Clearing => self.say_destroy(effects),
+            Phase::Sweeping(_) => self.say_sweep(effects),
             Phase::Starting => self.start_takes_long(effects),
             // Nothing is to be said to its driver.
             Phase::Stopped

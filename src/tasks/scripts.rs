@@ -190,6 +190,7 @@ impl Stage {
             TasksOutcome::Waited(_) => "wait for",
             TasksOutcome::StopTaken(_) => "stop",
             TasksOutcome::Destroyed(_) => "destroy",
+            TasksOutcome::Swept(_) => "sweep",
             TasksOutcome::Watched(_) => "watch",
             TasksOutcome::Brought(_)
             | TasksOutcome::Dismissed(_)
@@ -296,6 +297,15 @@ fn tell_any_call(call: &TasksCall) -> String {
         TasksCall::Wait(run) => format!("wait for {}", short(run.id.as_str())),
         TasksCall::Stop { run, grace } => format!("stop {} within {grace:?}", short(run.id.as_str())),
         TasksCall::Destroy(run) => format!("destroy {}", short(run.id.as_str())),
+        TasksCall::Sweep { run, handle, driver } => {
+            let handle = if handle.is_some() { ", with its handle" } else { "" };
+            let driver = match driver {
+                Heard::Word => "",
+                Heard::Nothing => ", its driver not heard",
+                Heard::NothingOfStart => ", its driver not heard of the start",
+            };
+            format!("sweep {}{handle}{driver}", short(run.id.as_str()))
+        }
     }
 }
 
@@ -304,9 +314,10 @@ fn tell_call(call: &TasksCall) -> Option<String> {
 }
 
 fn trouble(rest: &str) -> Trouble {
-    match rest.strip_prefix("never ") {
-        Some(reason) => Trouble::lasting(reason),
-        None => Trouble::passing(rest),
+    match rest.split_once(' ') {
+        Some(("never", reason)) => Trouble::lasting(reason),
+        Some(("absent", reason)) => Trouble::absent(reason),
+        Some(_) | None => Trouble::passing(rest),
     }
 }
 
@@ -315,8 +326,11 @@ fn answered(rest: &str) -> Result<(), Trouble> {
 }
 
 fn exit(code: &str) -> Option<TaskExit> {
-    let code = code.parse().ok()?;
-    Some(TaskExit { end: TaskEnd::Exited(code), oom_killed: false })
+    let end = match code {
+        "unknown" => TaskEnd::Unknown("its driver lost it".to_owned()),
+        code => TaskEnd::Exited(code.parse().ok()?),
+    };
+    Some(TaskExit { end, oom_killed: false })
 }
 
 impl Runner for Stage {
@@ -425,6 +439,15 @@ impl Stage {
             }
             "stop-taken" => self.answer(name, TasksOutcome::StopTaken(answered(rest)), told),
             "destroyed" => self.answer(name, TasksOutcome::Destroyed(answered(rest)), told),
+            "swept" => {
+                let swept = |has_killed, words: &str| Ok(Swept { has_killed, words: words.to_owned() });
+                let swept = match rest.split_once(' ') {
+                    None => swept(false, "no process of it was left"),
+                    Some(("killed", _)) => swept(true, rest),
+                    Some(_) => Err(trouble(rest)),
+                };
+                self.answer(name, TasksOutcome::Swept(swept), told);
+            }
             "crashed" => {
                 let beginning = format!("{rest} {name}");
                 let lost = CallLost::Crashed("a drill".to_owned());
@@ -450,7 +473,7 @@ impl Stage {
             Some(("retry", reason)) => Started::Retry(reason.to_owned()),
             Some(("refused", reason)) => Started::Refused(reason.to_owned()),
             Some(("fatal", reason)) => Started::Fatal(reason.to_owned()),
-            Some(("unclear", reason)) => Started::Unclear(reason.to_owned()),
+            Some(("unclear", reason)) => Started::Unclear(trouble(reason)),
             Some((_, reason)) => Started::NotAsked(trouble(reason)),
         };
         self.answer(name, TasksOutcome::Started(started), told);

@@ -35,7 +35,11 @@ impl Task {
         // It may be out of reach, or looked for, while the answer was on its way.
         let is_awaited = matches!(
             self.phase,
-            Phase::Starting | Phase::Settling | Phase::Readying(Next::Settle) | Phase::OutOfReach
+            Phase::Starting
+                | Phase::Settling
+                | Phase::Readying(Next::Settle)
+                | Phase::Sweeping(Word::Absent | Word::Late)
+                | Phase::OutOfReach
         );
         let is_intended = self.course.run.as_ref().is_some_and(|run| run.state == RunState::Intended);
         if !is_awaited || !is_intended {
@@ -60,27 +64,27 @@ impl Task {
                 }
             }
             Started::NotAsked(trouble) => self.not_started(moment, trouble.reason.clone(), effects),
-            Started::Fatal(reason) => {
-                self.not_started(moment, format!("its driver does not start it: {reason}"), effects);
-            }
             // Its word is no proof: the next run begins, or the stop is over, when it has forgotten this one.
             Started::Retry(reason) => {
                 self.over(moment, None, format!("its driver did not start it: {reason}"), effects);
             }
-            Started::Refused(reason) => {
-                if self.course.wanted == Some(Wanted::Running) {
-                    self.course.wanted = Some(Wanted::Failed);
-                }
-                self.over(moment, None, format!("its driver does not start it: {reason}"), effects);
-            }
-            Started::Unclear(reason) => {
-                let note = format!("it is not known whether its driver has started it: {reason}");
-                self.cause.clone_from(reason);
+            Started::Fatal(reason) | Started::Refused(reason) => self.refuse(moment, reason, effects),
+            Started::Unclear(trouble) => {
+                let note = format!("it is not known whether its driver has started it: {trouble}");
+                self.cause.clone_from(&trouble.reason);
                 self.unsure_until = moment.now + UNSURE;
                 self.enter(moment, Phase::Settling, note.clone(), effects);
-                self.speak_later(moment, note, effects);
+                self.not_answered(moment, trouble, note, effects);
             }
         }
+    }
+
+    /// Its driver says no, for good. What it began all the same has to go (TH040).
+    fn refuse(&mut self, moment: Moment, reason: &str, effects: &mut Effects<Tasks>) {
+        if self.course.wanted == Some(Wanted::Running) {
+            self.course.wanted = Some(Wanted::Failed);
+        }
+        self.over(moment, None, format!("its driver does not start it: {reason}"), effects);
     }
 
     /// It runs: its handle is on disk before anybody hears of it.

@@ -93,6 +93,12 @@ pub(super) struct Task {
     pub(super) unsure_until: Timestamp,
     /// Why its run is over, or why nobody knows whether it is one; empty as long as neither is so.
     pub(super) cause: String,
+    /// The handle of a run that is over, as long as this run of the host lasts: it may name what is left of it.
+    pub(super) handle: Option<Box<TaskHandle>>,
+    /// Why its driver refused to end it, until it is known whether something is left of it.
+    pub(super) refusal: Option<String>,
+    /// Whether its driver was not there when it was last spoken to.
+    pub(super) is_driver_absent: bool,
     /// Who waits until it has stopped.
     pub(super) askers: Vec<AskId>,
     /// How its last stop went.
@@ -159,7 +165,8 @@ pub enum RunState {
     Intended,
     /// It runs, and by this its driver finds it again.
     Started(Box<TaskHandle>),
-    /// It is over; its driver is still to forget it. `None` if it is to be started anew whatever its end was.
+    /// It is over, or is to be: its driver is still to end it if it is not, and to forget it, and then nothing may be left of
+    /// it. `None` if it is to be started anew whatever its end was.
     Over(Option<TaskExit>),
 }
 
@@ -187,6 +194,19 @@ pub(super) enum Phase {
     Stopping,
     /// Until its driver has forgotten it.
     Clearing,
+    /// Until nothing is left of its run, by evidence that does not come from its driver.
+    Sweeping(Word),
+}
+
+/// What its driver had to say of a run whose remains are ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    /// It has said what it had to say.
+    Had,
+    /// It is not there, and what is to stop does not wait for it.
+    Absent,
+    /// The time of the stop is over.
+    Late,
 }
 
 /// What is asked of a driver as soon as it can be.
@@ -214,7 +234,9 @@ impl Phase {
                 TaskPhase::Recovering
             }
             Self::Running => TaskPhase::Running,
-            Self::Readying(Next::Clear) | Self::Stopping | Self::Clearing => TaskPhase::Stopping,
+            Self::Readying(Next::Clear) | Self::Stopping | Self::Clearing | Self::Sweeping(_) => {
+                TaskPhase::Stopping
+            }
         }
     }
 
@@ -240,7 +262,7 @@ impl Phase {
             | Self::Settling
             | Self::Recovering
             | Self::Running => true,
-            Self::Starting | Self::Stopping | Self::Clearing => false,
+            Self::Starting | Self::Stopping | Self::Clearing | Self::Sweeping(_) => false,
         }
     }
 }

@@ -57,9 +57,13 @@ impl Task {
             | Phase::Starting
             | Phase::Settling
             | Phase::Recovering
-            | Phase::Clearing => {
+            | Phase::Clearing
+            | Phase::Sweeping(_) => {
                 self.remember(effects);
                 self.start_give_up(moment, effects);
+                if self.may_stop_alone() && self.stops_alone(moment.now) {
+                    return self.stop_alone(moment, &self.note.clone(), effects);
+                }
                 self.note("to be stopped", effects);
             }
             Phase::Running | Phase::Stopping => {
@@ -103,16 +107,44 @@ impl Task {
         effects: &mut Effects<Tasks>,
     ) {
         if let (Phase::Stopping, Err(trouble)) = (self.phase, answer) {
-            self.speak_later(moment, format!("not stopped yet: {trouble}"), effects);
+            self.not_answered(moment, trouble, format!("not stopped yet: {trouble}"), effects);
         }
     }
 
     /// The time is over within which it should have stopped.
     pub(super) fn give_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
-        if !self.phase.is_let_be() && self.course.wanted == Some(Wanted::Stopped) {
-            let departed = scene.has_departed(self.driver());
-            let reason = if departed { format!("{}; {ADVICE}", self.note) } else { self.note.clone() };
+        if self.phase.is_let_be() || self.course.wanted != Some(Wanted::Stopped) {
+            return;
+        }
+        let reason = self.note.clone();
+        if scene.has_departed(self.driver()) {
+            self.out_of_reach(moment, format!("{reason}; {ADVICE}"), effects);
+        } else if matches!(self.phase, Phase::Sweeping(_)) || self.course.run.is_none() {
             self.out_of_reach(moment, reason, effects);
+        } else {
+            // What its driver did not do in time is done without it (TH080).
+            self.cause = format!("not stopped by its driver in time: {reason}");
+            self.sweep(moment, Word::Late, effects);
+        }
+    }
+
+    /// Whether it waits for its driver, to find out or to say something, and for nothing else.
+    pub(super) const fn may_stop_alone(&self) -> bool {
+        match self.phase {
+            Phase::Readying(Next::Settle | Next::Recover | Next::Clear)
+            | Phase::Settling
+            | Phase::Recovering
+            | Phase::Clearing => true,
+            Phase::Readying(Next::Start | Next::StartAtLast)
+            | Phase::Starting
+            | Phase::Running
+            | Phase::Stopping
+            | Phase::Sweeping(_)
+            | Phase::Stopped
+            | Phase::Ended
+            | Phase::Failed
+            | Phase::OutOfReach
+            | Phase::Waiting => false,
         }
     }
 

@@ -1,0 +1,184 @@
+//! What is decided for one task of which a run is over, or is to be: what is left of it is looked for and ended, by evidence that
+//! does not come from its driver. Only then another run may begin (TH040, TH041).
+
+use std::time::Duration;
+
+use callboard_actors::driver::client::{TaskEnd, TaskExit};
+use callboard_actors::shell::Effects;
+use callboard_actors::vocabulary::{Moment, Timestamp};
+
+use super::behaviour::Scene;
+use super::calls::*;
+use super::running::TROUBLE_BACKOFF;
+use super::state::*;
+
+/// Looking for what is left, killing it and seeing it end takes no longer.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is tried to end what is left before a person is told.
+const SWEEP_TRIES: u32 = 4;
+/// What a person can do about processes that do not end.
+const ADVICE: &str = "end it by hand, then `callboard stop` or `start` looks again";
+
+/// Whether an exit proves that its run is over. That nobody knows how it ended does not (EVT-05).
+pub(super) const fn is_certain(exit: Option<&TaskExit>) -> bool {
+    match exit {
+        Some(exit) => !matches!(exit.end, TaskEnd::Unknown(_)),
+        None => false,
+    }
+}
+
+impl Task {
+    /// Has what is left of its run ended.
+    pub(super) fn sweep(&mut self, moment: Moment, word: Word, effects: &mut Effects<Tasks>) {
+        effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
+        let phase = Phase::Sweeping(word);
+        if self.phase.told() == phase.told() {
+            self.phase = phase;
+            self.note(self.cause.clone(), effects);
+        } else {
+            self.enter(moment, phase, self.cause.clone(), effects);
+        }
+        self.say_sweep(effects);
+    }
+
+    pub(super) fn say_sweep(&self, effects: &mut Effects<Tasks>) {
+        let (Phase::Sweeping(word), Some(run)) = (self.phase, self.run_key()) else { return };
+        let handle = match self.course.run.as_ref().map(|run| &run.state) {
+            Some(RunState::Started(handle)) => Some(handle.clone()),
+            Some(RunState::Intended | RunState::Over(_)) | None => self.handle.clone(),
+        };
+        // A start that was cut off may still begin, as long as the process that was asked for it is there.
+        let is_intended = self.course.run.as_ref().is_some_and(|run| run.state == RunState::Intended);
+        let driver = match word {
+            Word::Had => Heard::Word,
+            Word::Absent | Word::Late if is_intended => Heard::NothingOfStart,
+            Word::Absent | Word::Late => Heard::Nothing,
+        };
+        self.call(SWEEP_PATIENCE, TasksCall::Sweep { run, handle, driver }, effects);
+    }
+
+    /// Takes what came of that.
+    pub(super) fn swept(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        answer: &Result<Swept, Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        let Phase::Sweeping(word) = self.phase else { return };
+        match answer {
+            Ok(swept) => self.nothing_is_left(moment, scene, word, swept, effects),
+            Err(trouble) => self.not_settled(moment, word, trouble, effects),
+        }
+    }
+
+    fn nothing_is_left(
+        &mut self,
+        moment: Moment,
+        scene: &Scene<'_>,
+        word: Word,
+        swept: &Swept,
+        effects: &mut Effects<Tasks>,
+    ) {
+        let Some(run) = &self.course.run else { return };
+        let exit = match (&run.state, word) {
+            (RunState::Over(exit), _) => exit.clone(),
+            (RunState::Intended, _) => None,
+            (RunState::Started(_), _) => {
+                let reason = format!("its driver was not there to stop it: {}", swept.words);
+                Some(TaskExit { end: TaskEnd::Unknown(reason), oom_killed: false })
+            }
+        };
+        if let Some(refusal) = self.refusal.take()
+            && !swept.has_killed
+            && !is_certain(exit.as_ref())
+        {
+            // Its driver may run it in a way in which it cannot be found.
+            let reason = format!(
+                "it cannot be ended: {refusal}; {}, so it may run where it cannot be seen",
+                swept.words
+            );
+            return self.out_of_reach(moment, reason, effects);
+        }
+        if let Some(exit) = exit.clone().filter(|exit| !is_certain(Some(exit))) {
+            self.course.exit = Some((exit, moment.now));
+        }
+        self.troubles.reset();
+        self.handle = None;
+        self.note.clone_from(&self.cause);
+        // Of a run that ended as it should, it goes without saying.
+        if swept.has_killed || word != Word::Had || !is_certain(exit.as_ref()) {
+            let so_far = if self.note.is_empty() { String::new() } else { format!("{}; ", self.note) };
+            self.note = format!("{so_far}{}", swept.words);
+        }
+        self.after_run(moment, scene, exit, effects);
+    }
+
+    /// It is not known that nothing is left, so nothing may be started.
+    fn not_settled(&mut self, moment: Moment, word: Word, trouble: &Trouble, effects: &mut Effects<Tasks>) {
+        let so_far = if self.cause.is_empty() { String::new() } else { format!("{}; ", self.cause) };
+        let note = format!("{so_far}{trouble}");
+        match word {
+            Word::Absent => {
+                // Its driver may come back in time, and is asked again.
+                self.is_driver_absent = false;
+                self.phase = match self.course.run.as_ref().map(|run| &run.state) {
+                    Some(RunState::Intended) => Phase::Settling,
+                    Some(RunState::Started(_)) => Phase::Recovering,
+                    Some(RunState::Over(_)) | None => Phase::Clearing,
+                };
+                self.speak_later(moment, note, effects);
+            }
+            Word::Had if trouble.is_transient && self.troubles.failures() < SWEEP_TRIES => {
+                self.speak_later(moment, note, effects);
+            }
+            Word::Had | Word::Late => {
+                let advice = if trouble.is_transient { format!("; {ADVICE}") } else { String::new() };
+                self.out_of_reach(moment, format!("{note}{advice}"), effects);
+            }
+        }
+    }
+
+    /// Its driver did not answer: it is spoken to again, unless the task is to stop and nobody is there who could do it.
+    pub(super) fn not_answered(
+        &mut self,
+        moment: Moment,
+        trouble: &Trouble,
+        note: String,
+        effects: &mut Effects<Tasks>,
+    ) {
+        self.is_driver_absent = trouble.is_absent;
+        if self.stops_alone(moment.now) {
+            return self.stop_alone(moment, &note, effects);
+        }
+        self.note(note, effects);
+        let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
+        let mut at = moment.now + pause;
+        if self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) {
+            at = at.min(self.stop_time().max(moment.now));
+        }
+        effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
+    }
+
+    /// Whether it is to stop, and its driver is not there to do it. A run that nobody has a use of is ended at once, another one
+    /// has the time that its stop may take, in which its driver may come back.
+    pub(super) fn stops_alone(&self, now: Timestamp) -> bool {
+        let Some(run) = &self.course.run else { return false };
+        let is_due = match run.state {
+            RunState::Intended | RunState::Over(_) => true,
+            RunState::Started(_) => now >= self.stop_time(),
+        };
+        self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) && is_due
+    }
+
+    /// Ends it without its driver.
+    pub(super) fn stop_alone(&mut self, moment: Moment, why: &str, effects: &mut Effects<Tasks>) {
+        why.clone_into(&mut self.cause);
+        self.sweep(moment, Word::Absent, effects);
+    }
+
+    /// When a driver that answers would have killed it.
+    fn stop_time(&self) -> Timestamp {
+        self.stop_began + self.config.stop_grace
+    }
+}
