@@ -398,6 +398,7 @@ const PURE: &[&str] = &[
     "src/tasks/ending.rs",
     "src/tasks/stopping.rs",
     "src/tasks/cores.rs",
+    "src/tasks/sweeping.rs",
     "src/tasks/identity.rs",
     "src/tasks/kept.rs",
     "src/tasks/row.rs",
