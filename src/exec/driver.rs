@@ -124,7 +124,10 @@ impl Driver for ExecDriver {
             board.faults.before_start().await;
             board::start(&board, task).await
         });
-        starting.await.map_err(|error| Refusal::failed(format!("the start broke off: {error}")))?
+        let started =
+            starting.await.map_err(|error| Refusal::failed(format!("the start broke off: {error}")))?;
+        self.0.faults.after_start()?;
+        started
     }
 
     async fn recover_task(&self, handle: TaskHandle) -> Result<(), Refusal> {

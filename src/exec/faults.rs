@@ -82,6 +82,14 @@ pub struct FaultArgs {
     #[arg(long, value_name = "RPC=CODE", value_parser = rpc_and_code)]
     pub fail: Vec<(&'static str, Code)>,
 
+    /// End with a panic when this is called, for instance StartTask; may be given several times
+    #[arg(long, value_name = "RPC", value_parser = rpc)]
+    pub crash: Vec<&'static str>,
+
+    /// Start each task and answer that it was not, with this error
+    #[arg(long, value_name = "CODE", value_parser = code)]
+    pub refuse_started: Option<Code>,
+
     /// End the stream of fingerprints after this many
     #[arg(long, value_name = "NUMBER")]
     pub fingerprints_end_after: Option<usize>,
@@ -290,10 +298,27 @@ impl Faults {
         if self.args.hang.contains(&rpc) {
             pending::<()>().await;
         }
+        if self.args.crash.contains(&rpc) {
+            // As a driver in Go ends: a panic of one call is the end of all.
+            let trace = format!("panic: told to crash in {rpc}\n\ngoroutine 7 [running]:\nmain.handle()\n");
+            let written = io::stderr().write_all(trace.as_bytes());
+            std::process::exit(if written.is_ok() { 2 } else { 3 });
+        }
         match self.args.fail.iter().find(|(failing, _)| *failing == rpc) {
             Some((_, code)) => Err(Refusal::new(
                 RefusalKind::Code(Status::new(code.number().into(), "").code()),
                 format!("{rpc} fails, as it was told to"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Comes after a task was started: says that it was not, if that was wanted.
+    pub(super) fn after_start(&self) -> Result<(), Refusal> {
+        match self.args.refuse_started {
+            Some(code) => Err(Refusal::new(
+                RefusalKind::Code(Status::new(code.number().into(), "").code()),
+                "the start fails when it is done, as it was told to",
             )),
             None => Ok(()),
         }
@@ -344,8 +369,12 @@ fn rpc(name: &str) -> Result<&'static str, String> {
 }
 
 fn rpc_and_code(text: &str) -> Result<(&'static str, Code), String> {
-    let (name, code) = text.split_once('=').ok_or("expected RPC=CODE, for instance StartTask=UNAVAILABLE")?;
-    let codes = || Code::ALL.map(Code::as_str).join(", ");
-    let coded = Code::ALL.into_iter().find(|known| known.as_str() == code);
-    Ok((rpc(name)?, coded.ok_or_else(|| format!("expected one of the codes {}", codes()))?))
+    let (name, named) =
+        text.split_once('=').ok_or("expected RPC=CODE, for instance StartTask=UNAVAILABLE")?;
+    Ok((rpc(name)?, code(named)?))
+}
+
+fn code(name: &str) -> Result<Code, String> {
+    let named = Code::ALL.into_iter().find(|known| known.as_str() == name);
+    named.ok_or_else(|| format!("expected one of the codes {}", Code::ALL.map(Code::as_str).join(", ")))
 }

@@ -45,6 +45,12 @@ const STOP_MARGIN: Duration = Duration::from_secs(KILL_PATIENCE.as_secs() + 5);
 /// What drivers on the official packages say of a task that they do not know; they have no code for it.
 const UNKNOWN_TASK: &str = "task not found";
 
+/// What a driver is said to be whose process has ended.
+const PROCESS_ENDED: &str = "its process ended";
+/// How often it is looked whether it is known how a process ended, and the pause between two looks.
+const ENDING_LOOKS: u32 = 40;
+const ENDING_PAUSE: Duration = Duration::from_millis(50);
+
 /// Speaks to the drivers of a host.
 #[derive(Debug)]
 pub struct HostRunners {
@@ -211,7 +217,7 @@ impl Runners for HostRunners {
         let client = self.client(&run.driver, Wanted::Healthy);
         let capabilities = self.capabilities(&run.driver);
         let preparer = Rc::clone(&self.preparer);
-        let starts = Rc::clone(&self.starts);
+        let (starts, drivers) = (Rc::clone(&self.starts), self.drivers.clone());
         Box::pin(async move {
             let prepared = async {
                 let client = client.await?;
@@ -223,7 +229,13 @@ impl Runners for HostRunners {
                 Ok((client, task)) => {
                     starts.borrow_mut().insert(run.id.clone(), Asked::Unanswered(client.process()));
                     // A start that is given up goes on, and nobody would hear what came of it.
-                    let started = started(client.start_task(&task, ENDLESS).await);
+                    let mut answer = client.start_task(&task, ENDLESS).await;
+                    if let Err(DriverError::PluginGone { reason, .. }) = &mut answer
+                        && let Some(ending) = ending_of(&drivers, &run.driver).await
+                    {
+                        *reason = ending;
+                    }
+                    let started = started(&run, answer);
                     if !matches!(started, Started::Unclear(_)) {
                         starts.borrow_mut().insert(run.id.clone(), Asked::Answered);
                     }
@@ -334,6 +346,20 @@ async fn add(drivers: &Address<Drivers>, spec: DriverSpec) -> Result<(), Trouble
     }
 }
 
+/// How the process of a driver ended that has just broken off a call: its connection breaks before its end is known, and what it
+/// said last is known with its end.
+async fn ending_of(drivers: &Address<Drivers>, driver: &DriverName) -> Option<String> {
+    for _ in 0..ENDING_LOOKS {
+        let reports = drivers.ask(ListDrivers).await.ok()?;
+        let report = reports.into_iter().find(|report| report.name == *driver)?;
+        if report.reason.starts_with(PROCESS_ENDED) {
+            return Some(report.reason);
+        }
+        tokio::time::sleep(ENDING_PAUSE).await;
+    }
+    None
+}
+
 /// Whether a process that knows of no run can have no start of it under way. One that an earlier run of the host launched may
 /// have been asked by that.
 fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) -> bool {
@@ -371,7 +397,7 @@ fn is_unknown(error: &DriverError) -> bool {
     }
 }
 
-fn started(answer: Result<StartOutcome, DriverError>) -> Started {
+fn started(run: &RunKey, answer: Result<StartOutcome, DriverError>) -> Started {
     match answer {
         Ok(StartOutcome::Started { handle, .. }) => Started::Runs(Box::new(handle)),
         Ok(StartOutcome::Retry { reason }) => Started::Retry(reason),
@@ -385,9 +411,13 @@ fn started(answer: Result<StartOutcome, DriverError>) -> Started {
         Err(error @ DriverError::Refused { recoverable: None, code, .. }) => {
             refused_start(code, error.to_string())
         }
+        Err(DriverError::PluginGone { asked, reason, .. }) => {
+            let what =
+                format!("driver {} ended in {} of task {}: {reason}", asked.driver, asked.rpc, run.name);
+            Started::Unclear(Trouble::absent(what))
+        }
         Err(
-            error @ (DriverError::PluginGone { .. }
-            | DriverError::DeadlineExceeded { .. }
+            error @ (DriverError::DeadlineExceeded { .. }
             | DriverError::Disconnected { .. }
             | DriverError::Malformed { .. }),
         ) => Started::Unclear(passing(&error)),
@@ -428,7 +458,28 @@ mod tests {
     fn refused(code: Code, recoverable: Option<bool>) -> Started {
         let driver = DriverName::new("exec").unwrap();
         let asked = AskedRpc { driver, rpc: DriverRpc::StartTask };
-        started(Err(DriverError::Refused { asked, code, message: "no".to_owned(), recoverable }))
+        started(&run(), Err(DriverError::Refused { asked, code, message: "no".to_owned(), recoverable }))
+    }
+
+    fn run() -> RunKey {
+        let name = AllocationId::new("web").unwrap();
+        RunKey { name, driver: DriverName::new("exec").unwrap(), id: TaskId::new("a/web/1").unwrap() }
+    }
+
+    #[test]
+    fn a_driver_that_dies_in_a_start_is_told_as_that_with_the_task_and_what_it_said_last_t141() {
+        let driver = DriverName::new("exec").unwrap();
+        let asked = AskedRpc { driver, rpc: DriverRpc::StartTask };
+        let reason = "its process ended: exit code 2, last output: panic: nil map".to_owned();
+        let gone = DriverError::PluginGone { asked, is_worth_retrying: true, reason };
+        let Started::Unclear(trouble) = started(&run(), Err(gone)) else {
+            panic!("nobody knows what it did")
+        };
+        assert!(trouble.is_absent && trouble.is_transient);
+        assert_eq!(
+            trouble.reason,
+            "driver exec ended in StartTask of task web: its process ended: exit code 2, last output: panic: nil map"
+        );
     }
 
     #[test]

@@ -1,0 +1,144 @@
+//! Tasks whose driver cannot recover them, or says that it did not start them, with the real reference driver: never two copies,
+//! never none.
+
+mod program;
+
+use std::time::Instant;
+
+use program::driven::{driver_pid, find, kill, starts};
+use program::{CALLBOARD, PATIENCE, Program, Stage, lives, until_true};
+use serde_json::Value;
+
+/// A stage with a driver that is given these faults, and a task that writes down each of its processes, and each one that it finds
+/// beside itself.
+fn stage(faults: &[&str]) -> Stage {
+    let command: Vec<&str> =
+        [CALLBOARD, "plugin", "exec", "--name", "exec"].into_iter().chain(faults.iter().copied()).collect();
+    stage_with(&format!("{command:?}"))
+}
+
+/// The same with a driver that is begun by this command.
+fn stage_with(command: &str) -> Stage {
+    let stage = Stage::new("");
+    let directory = stage.directory.path().display().to_string();
+    let command = command.replace("DIRECTORY", &directory);
+    let script = format!(
+        "for p in $(cat {directory}/web.pid 2>/dev/null); do \
+         grep -q NOMAD_TASK_NAME=web /proc/$p/environ 2>/dev/null && echo $p >> {directory}/web.two; done; \
+         echo $$ >> {directory}/web.pid; sleep 1000"
+    );
+    stage.configure(&format!(
+        "[[driver]]\nname = \"exec\"\ncommand = {command}\n\
+         [[task]]\nname = \"web\"\ndriver = \"exec\"\n\
+         config = {{ command = \"/bin/sh\", args = [\"-c\", {script:?}] }}\n"
+    ));
+    stage
+}
+
+fn was_ever_beside_another(stage: &Stage) -> bool {
+    stage.directory.path().join("web.two").exists()
+}
+
+fn living(stage: &Stage) -> Vec<u64> {
+    starts(stage, "web").into_iter().filter(|pid| lives(*pid)).collect()
+}
+
+/// Waits until the task runs, so many times started in all.
+fn until_started(program: &Program<'_>, stage: &Stage, times: usize) -> Value {
+    let status = program.until("a healthy driver and its running task", |status| {
+        find(status, "drivers", "exec")["health"] == "healthy"
+            && find(status, "tasks", "web")["state"] == "running"
+            && starts(stage, "web").len() == times
+    });
+    assert_eq!(living(stage), starts(stage, "web").split_off(times - 1), "one copy, the newest: {status:#}");
+    assert!(!was_ever_beside_another(stage), "no copy has met another: {}", program.log());
+    status
+}
+
+#[test]
+fn a_task_that_its_driver_cannot_recover_never_has_two_copies_and_never_none_th041() {
+    let stage = stage(&["--fail", "RecoverTask=UNKNOWN"]);
+    let program = stage.run();
+    let first = driver_pid(&until_started(&program, &stage, 1));
+
+    // The driver is killed: the task outlives it, and the next driver does not take it.
+    kill(first);
+    let second = driver_pid(&until_started(&program, &stage, 2));
+    assert!(program.log().contains("a driver cannot recover its task"), "{}", program.log());
+
+    // The host is killed: its driver lives, and still says no.
+    program.kill();
+    assert_eq!(living(&stage).len(), 1, "the task outlives its host");
+    let program = stage.run();
+    let third = driver_pid(&until_started(&program, &stage, 3));
+    assert_eq!(second, third, "the driver is found again");
+
+    // Both are killed.
+    program.kill();
+    kill(third);
+    assert_eq!(living(&stage).len(), 1, "the task outlives both");
+    let program = stage.run();
+    let status = until_started(&program, &stage, 4);
+    assert_ne!(driver_pid(&status), third);
+
+    program.json(&["shutdown"]);
+    until_true("nothing is left", PATIENCE, || living(&stage).is_empty());
+}
+
+#[test]
+fn a_task_that_runs_although_its_driver_said_no_is_ended_before_it_is_told_as_failed_th040_t115() {
+    let stage = stage(&["--refuse-started", "UNKNOWN"]);
+    let program = stage.run();
+    let status = program.until("it has failed", |status| find(status, "tasks", "web")["state"] == "failed");
+    assert!(living(&stage).is_empty(), "{status:#}");
+    let told = find(&status, "tasks", "web")["last_event"].as_str().expect("a text").to_owned();
+    assert!(told.contains("the start fails when it is done"), "{told}");
+    program.json(&["shutdown"]);
+}
+
+#[test]
+fn a_driver_that_crashes_in_a_start_is_told_as_that_and_keeps_no_shutdown_waiting_t141_th080() {
+    let stage = stage(&["--crash", "StartTask"]);
+    let program = stage.run();
+    let said =
+        |status: &Value| find(status, "tasks", "web")["last_event"].as_str().unwrap_or_default().to_owned();
+    let status =
+        program.until("the crash is told", |status| said(status).contains("ended in StartTask of task web"));
+    assert!(said(&status).contains("panic: told to crash in StartTask"), "{}", said(&status));
+    let asked = Instant::now();
+    let report = program.json(&["shutdown"]);
+    let took = asked.elapsed();
+    assert!(took.as_secs() < 15, "a shutdown took {took:?}: {report:#}");
+    until_true("nothing is left", PATIENCE, || living(&stage).is_empty());
+}
+
+#[test]
+fn a_driver_that_ends_at_once_keeps_no_shutdown_waiting() {
+    let stage = stage(&["--exit-before-line", "1"]);
+    let program = stage.run();
+    program.until("it has been tried", |status| find(status, "drivers", "exec")["health"] == "unhealthy");
+    let asked = Instant::now();
+    let report = program.json(&["shutdown"]);
+    let took = asked.elapsed();
+    assert!(took.as_secs() < 15, "a shutdown took {took:?}: {report:#}");
+}
+
+#[test]
+fn what_runs_of_a_driver_that_does_not_come_back_is_stopped_without_it_th080() {
+    let script = format!("[ -e DIRECTORY/blocked ] && exit 1; exec {CALLBOARD} plugin exec --name exec");
+    let stage = stage_with(&format!("[\"/bin/sh\", \"-c\", {script:?}]"));
+    let program = stage.run();
+    let status = until_started(&program, &stage, 1);
+    let own = living(&stage)[0];
+    // From here on it ends at once, each time that it is launched.
+    let blocker = stage.directory.path().join("blocked");
+    std::fs::write(&blocker, "").expect("it can be written");
+    let driver = driver_pid(&status);
+    kill(driver);
+    let asked = Instant::now();
+    let report = program.json(&["stop", "web"]);
+    let took = asked.elapsed();
+    until_true("its process is gone", PATIENCE, || !lives(own));
+    assert!(took.as_secs() < 30, "a stop took {took:?}: {report:#}");
+    program.json(&["shutdown"]);
+}
