@@ -243,8 +243,8 @@ impl Runners for HostRunners {
                 }
                 Err(trouble) => Started::NotAsked(trouble),
             };
-            // Of any other start something may be left, until its driver has forgotten it.
-            if matches!(started, Started::NotAsked(_) | Started::Fatal(_)) {
+            // Of any other start something may be left, until it is proven that nothing is.
+            if matches!(started, Started::NotAsked(_)) {
                 preparer.release(&run).await;
             }
             started
@@ -308,13 +308,12 @@ impl Runners for HostRunners {
 
     fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>> {
         let client = self.reach(&run);
-        let (starts, preparer) = (Rc::clone(&self.starts), Rc::clone(&self.preparer));
+        let starts = Rc::clone(&self.starts);
         Box::pin(async move {
             match client.await?.destroy_task(&run.id, true, SLOW).await {
                 Err(error) if !is_unknown(&error) => Err(refused_for_good(error)),
                 Ok(()) | Err(_) => {
                     starts.borrow_mut().remove(&run.id);
-                    preparer.release(&run).await;
                     Ok(())
                 }
             }
@@ -328,10 +327,14 @@ impl Runners for HostRunners {
         heard: Heard,
     ) -> Asking<Result<Swept, Trouble>> {
         let reports = self.drivers.ask(ListDrivers);
-        let remains = self.remains.clone();
+        let (remains, preparer) = (self.remains.clone(), Rc::clone(&self.preparer));
         Box::pin(async move {
             let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
-            remains.end(&run, handle, heard, &reports).await
+            let swept = remains.end(&run, handle, heard, &reports).await;
+            if swept.is_ok() {
+                preparer.release(&run).await;
+            }
+            swept
         })
     }
 }

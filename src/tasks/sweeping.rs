@@ -12,8 +12,8 @@ use super::calls::*;
 use super::running::TROUBLE_BACKOFF;
 use super::state::*;
 
-/// Looking for what is left, killing it and seeing it end takes no longer.
-const SWEEP_PATIENCE: Duration = Duration::from_secs(30);
+/// Looking for what is left, killing it, seeing it end and taking back what the task stood on takes no longer.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is tried to end what is left before a person is told.
 const SWEEP_TRIES: u32 = 4;
 /// What a person can do about processes that do not end.
