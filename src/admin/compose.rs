@@ -6,6 +6,7 @@ use callboard_actors::allocations::{AllocationPhase, AllocationStatus, Allocatio
 use callboard_actors::drivers::DriversView;
 use callboard_actors::instances::{InstanceReport, InstancesView};
 use callboard_actors::inventory::{InventoryView, Offer};
+use callboard_actors::logmon::LogsView;
 use callboard_actors::registry::{Active, Entry, RegistryView, Standing};
 use callboard_actors::vocabulary::{CsiFingerprint, Health, PluginKey, Timestamp};
 use callboard_proto::admin::v1 as wire;
@@ -25,6 +26,8 @@ pub(super) struct Views {
     pub(super) drivers: DriversView,
     /// The drivers of the configuration, and the tasks that they run.
     pub(super) driven: TasksView,
+    /// The logs of those tasks.
+    pub(super) logs: LogsView,
 }
 
 /// All that is known of one plugin.

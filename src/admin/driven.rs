@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit};
 use callboard_actors::driver::{DriverReport, Folded};
+use callboard_actors::logmon::{LogState, TaskLogs};
 use callboard_actors::vocabulary::Timestamp;
 use callboard_proto::admin::v1 as wire;
 
@@ -60,7 +61,22 @@ fn driver(report: &DriverReport) -> wire::DriverStatus {
 
 /// Every task, in the order of the configuration.
 pub(super) fn tasks(views: &Views) -> Vec<wire::TaskStatus> {
-    views.driven.tasks.iter().map(task).collect()
+    let logs = |name: &str| views.logs.tasks.get(name).map(task_logs);
+    let tasks = views.driven.tasks.iter();
+    tasks.map(|report| wire::TaskStatus { logs: logs(report.name.as_str()), ..task(report) }).collect()
+}
+
+/// How the logs of a task fare (TH021, TH022).
+fn task_logs(logs: &TaskLogs) -> wire::TaskLogs {
+    let fault = logs.fault().unwrap_or_default();
+    let state = match &logs.state {
+        LogState::Broken(_) => "broken",
+        LogState::Opening => "opening",
+        LogState::Collected | LogState::Discarded if !fault.is_empty() => "failing",
+        LogState::Collected => "collected",
+        LogState::Discarded => "discarded",
+    };
+    wire::TaskLogs { state: state.to_owned(), reason: fault.to_owned(), dropped_bytes: logs.dropped() }
 }
 
 fn task(task: &TaskReport) -> wire::TaskStatus {
@@ -77,6 +93,7 @@ fn task(task: &TaskReport) -> wire::TaskStatus {
         events_told: task.events_told,
         events_missed: task.events_missed,
         removed: !task.is_configured,
+        logs: None,
     }
 }
 

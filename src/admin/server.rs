@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_actors::logmon::LogsView;
 use callboard_actors::shell::{Address, StopMode};
 use callboard_actors::supervisor::ShutdownReport;
 use callboard_actors::topology::Topology;
 use callboard_actors::vocabulary::{SocketPath, Timestamp};
 use callboard_proto::admin::v1::{self as wire, admin_server};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tonic::transport::Server;
@@ -42,6 +43,8 @@ pub struct Sources {
     pub topology: Arc<Topology>,
     /// Which control groups tasks have: `v2`, `v1`, or `none` with the reason.
     pub control_groups: String,
+    /// How the logs of tasks fare.
+    pub logs: watch::Receiver<LogsView>,
     /// When this run of the host began.
     pub started_at: Timestamp,
     /// Where a wish to stop the host goes.

@@ -11,11 +11,13 @@ use callboard_actors::allocations::Allocations;
 use callboard_actors::drivers::Drivers;
 use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
+use callboard_actors::logmon::LogsView;
 use callboard_actors::registry::Registry;
 use callboard_actors::shell::{Address, FeedItem, Machine, Subscription};
 use callboard_proto::admin::v1 as wire;
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use tokio::sync::watch;
 use tonic::Status;
 use wire::watch_response::News;
 
@@ -40,6 +42,7 @@ pub(super) struct Watching {
     agent: Feed<Agent>,
     drivers: Feed<Drivers>,
     tasks: Feed<Tasks>,
+    logs: watch::Receiver<LogsView>,
     shown: Option<wire::GetStatusResponse>,
     ready: VecDeque<News>,
     number: u64,
@@ -73,6 +76,7 @@ impl Watching {
             agent: follow(&sources.agent)?,
             drivers: follow(sources.host.drivers())?,
             tasks: follow(&sources.tasks)?,
+            logs: sources.logs.clone(),
             sources,
             shown: None,
             ready: VecDeque::new(),
@@ -118,6 +122,8 @@ impl Watching {
             item = self.agent.next() => missed(item, &mut self.agent),
             item = self.drivers.next() => missed(item, &mut self.drivers),
             item = self.tasks.next() => missed(item, &mut self.tasks),
+            // A channel of the latest view misses nothing; its end is that of the host.
+            Ok(()) = self.logs.changed() => Ok(0),
         }
     }
 

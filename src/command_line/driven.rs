@@ -73,9 +73,23 @@ fn tasks(tasks: &[wire::TaskStatus]) -> Table {
             Cell::plain(events(task)),
             Cell::plain(&task.last_event),
         ];
-        table.row(cells, task.events.iter().map(event).collect());
+        let remarks = task.events.iter().map(event).chain(task.logs.as_ref().and_then(logs));
+        table.row(cells, remarks.collect());
     }
     table
+}
+
+/// What there is to say of the logs of a task that are not as they should be.
+fn logs(logs: &wire::TaskLogs) -> Option<String> {
+    let lost = match logs.dropped_bytes {
+        0 => String::new(),
+        dropped => format!("; {dropped} bytes of its output are lost"),
+    };
+    match (&*logs.state, &*lost) {
+        ("failing" | "broken", _) => Some(format!("its logs are {}: {}{lost}", logs.state, logs.reason)),
+        (_, "") => None,
+        (state, _) => Some(format!("its logs are {state}{lost}")),
+    }
 }
 
 fn events(task: &wire::TaskStatus) -> String {

@@ -116,7 +116,12 @@ fn task(task: &wire::TaskStatus) -> Value {
         "events_told": task.events_told,
         "events_missed": task.events_missed,
         "removed": task.removed,
+        "logs": task.logs.as_ref().map(logs),
     })
+}
+
+fn logs(logs: &wire::TaskLogs) -> Value {
+    json!({ "state": logs.state, "reason": known(&logs.reason), "dropped_bytes": logs.dropped_bytes })
 }
 
 fn exit(exit: &wire::TaskExit) -> Value {

@@ -8,6 +8,8 @@
 //!   simulate                                       plays many lives by chance, and checks the laws
 //!   plugin hostpath, plugin exec                   is a plugin
 //!   plugin exec-task, plugin exec-enter            are beside a task of `plugin exec`, and on the way into it (hidden)
+//!   logs                                           reads logs, with a host or without
+//!   log-writer                                     reads the pipes of tasks for `run` (hidden)
 //!   bound                                          becomes a process of `run` (hidden)
 //! ```
 //!
@@ -20,6 +22,7 @@ mod simulate;
 mod simulated;
 
 mod ask;
+mod logs;
 mod target;
 
 mod drawing;
@@ -37,10 +40,12 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use callboard_actors::logmon::write_logs;
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use self::ask::{NameArgs, PlainArgs, ShutdownArgs, WatchArgs};
+use self::logs::LogsArgs;
 use self::run::RunArgs;
 use self::script::ScriptArgs;
 use self::simulate::SimulateArgs;
@@ -69,6 +74,8 @@ enum Command {
     Tree(PlainArgs),
     /// Show the status of a running host, and every change of it as it happens
     Watch(WatchArgs),
+    /// Print the output of a task, an allocation or a driver, also of a host that does not run
+    Logs(LogsArgs),
     /// Start an allocation or a task of a running host
     Start(NameArgs),
     /// Stop an allocation or a task of a running host in order, and wait for its end
@@ -89,6 +96,9 @@ enum Command {
     /// End what is left of a host's process groups when it has ended; `run` starts its keeper itself
     #[command(hide = true)]
     Keeper(KeeperArgs),
+    /// Read the pipes of tasks and write their logs; `run` starts this itself
+    #[command(hide = true)]
+    LogWriter(LogWriterArgs),
 }
 
 #[derive(Debug, Args)]
@@ -115,6 +125,13 @@ struct BoundArgs {
     /// The command and its arguments
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+struct LogWriterArgs {
+    /// Where it keeps its lock, its socket and its records
+    #[arg(long)]
+    directory: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -152,6 +169,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => ask::status(&args),
         Command::Tree(args) => ask::tree(&args),
         Command::Watch(args) => ask::watch(&args),
+        Command::Logs(args) => logs::logs(&args),
         Command::Start(args) => ask::start(&args),
         Command::Stop(args) => ask::stop(&args),
         Command::Shutdown(args) => ask::shutdown(&args),
@@ -180,6 +198,10 @@ pub fn main() -> ExitCode {
                 Err(error) => told(&error, 1),
             }
         }
+        Command::LogWriter(LogWriterArgs { directory }) => match write_logs(&directory) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => told(&error, 1),
+        },
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::catalog;
+use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
 use callboard_actors::process::owner_of;
 use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
 use callboard_actors::topology::Topology;
@@ -29,6 +30,8 @@ use crate::tasks::{
     TaskIdentities, Tasks, TasksOptions, TasksStore, catalog_options, drivers_options,
 };
 
+/// Where the log writer keeps what it needs, in the data directory.
+pub(super) const LOGMON_DIRECTORY: &str = "logmon";
 /// How many wishes to stop may wait; the first one is all it takes.
 const ORDERS_MAX: usize = 16;
 
@@ -51,6 +54,8 @@ enum RunError {
     Signals(#[source] std::io::Error),
     #[error("cannot start the keeper of the host's process groups: {0}")]
     Keeper(#[source] std::io::Error),
+    #[error("cannot collect the logs of tasks: {0}")]
+    Logs(#[from] LogsError),
     #[error("cannot look at the data directory {}: {source}", path.display())]
     DataDir {
         path: PathBuf,
@@ -141,6 +146,15 @@ impl Program {
         };
         let topology = tasks::topology(&config.host);
         let ground = Ground::new(&ground_options(&config), identities.clone());
+        let options =
+            LogsOptions { directory: config.data_dir.join(LOGMON_DIRECTORY), program: log_program() };
+        let logs = match Logs::start(options).await {
+            Ok(logs) => logs,
+            Err(error) => {
+                host.stop().await;
+                return Err(error.into());
+            }
+        };
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
@@ -150,6 +164,7 @@ impl Program {
             tasks: tasks.clone(),
             topology: Arc::clone(&topology),
             control_groups: ground.control_groups(),
+            logs: logs.view(),
             started_at: Timestamp::from_epoch(since_epoch),
             shutdown,
         };
@@ -157,6 +172,7 @@ impl Program {
         let server = match serve(&config, &runtime_dir, sources) {
             Ok(server) => server,
             Err(error) => {
+                logs.stop().await;
                 host.stop().await;
                 return Err(error.into());
             }
@@ -164,7 +180,7 @@ impl Program {
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
-        let driven = Driven::start(&config, &host, tasks, identities, (&topology, ground));
+        let driven = Driven::start(&config, &host, tasks, identities, (&topology, ground, logs));
         let agent_running = start_agent(config, &host, &agent, &keeper);
         Ok(Self { host, agent, agent_running, driven, server, signals, keeper, orders })
     }
@@ -209,6 +225,14 @@ impl Program {
         if let Err(error) = print(&show::report(&report, Palette::of_stdout())) {
             tracing::warn!(error = %error, "the report of the shutdown cannot be printed");
         }
+    }
+}
+
+/// The log writer: this program. It outlives the host, but not whoever holds the host itself on a leash.
+fn log_program() -> LogProgram {
+    match Keeper::own_leash() {
+        Some((variable, value)) => LogProgram::this_program().env(variable, value),
+        None => LogProgram::this_program(),
     }
 }
 
@@ -279,6 +303,7 @@ struct Driven {
     tasks: Address<Tasks>,
     running: Running,
     catalog: Running,
+    logs: Logs,
 }
 
 impl Driven {
@@ -287,7 +312,7 @@ impl Driven {
         host: &Host,
         tasks: Address<Tasks>,
         identities: TaskIdentities,
-        (topology, ground): (&Arc<Topology>, Ground),
+        (topology, ground, logs): (&Arc<Topology>, Ground, Logs),
     ) -> Self {
         sweep(config, host, ground.clone());
         let catalog = Address::vacant("catalog", IN_FLIGHT_MAX);
@@ -297,7 +322,7 @@ impl Driven {
         let plugins = Plugins::new(config, catalog, own_program(), node);
         let (node, cores) =
             (tasks::task_node(config, Arc::clone(topology), &identities), CoreLedger::default());
-        let preparer = Preparer::new(config, identities.clone(), node, (cores.clone(), ground));
+        let preparer = Preparer::new(config, identities.clone(), node, (cores.clone(), ground, logs.clone()));
         let runners = HostRunners::new(host.drivers().clone(), plugins, preparer, &identities);
         let options = TasksOptions {
             tasks: config.tasks.iter().cloned().map(Arc::new).collect(),
@@ -307,7 +332,7 @@ impl Driven {
         };
         let store = TasksStore::new(host.database(), cores);
         let running = tasks::start(&tasks, options, runners, store, settings(host));
-        Self { tasks, running, catalog: catalog_running }
+        Self { tasks, running, catalog: catalog_running, logs }
     }
 
     /// Stops tasks, or leaves them; then there is nobody who would look for a plugin.
@@ -321,6 +346,8 @@ impl Driven {
             running.request_stop(mode);
             running.ended().await;
         }
+        // Where tasks are left, so is the log writer, which reads their pipes.
+        self.logs.stop().await;
         steps.unwrap_or_default()
     }
 }

@@ -64,6 +64,31 @@ impl TargetArgs {
     }
 }
 
+/// Which host is meant by a command that can do without one.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// The one with this data directory, and what its configuration says if that was named.
+    Directory(PathBuf, Option<Box<Config>>),
+    /// The one behind this socket.
+    Socket(SocketPath),
+}
+
+impl TargetArgs {
+    /// The host that is meant, whether it runs or not.
+    pub(super) fn place(&self) -> Result<Place, TargetError> {
+        if let Some(socket) = &self.socket {
+            return Ok(Place::Socket(absolute(socket)?));
+        }
+        if let Some(config) = &self.config {
+            let config = Config::load(config)?;
+            return Ok(Place::Directory(config.data_dir.clone(), Some(Box::new(config))));
+        }
+        let data_dir = self.data_dir.clone().expect("the parser sees to it that one of the three is given");
+        let failed = |source| AdminError::Connect { path: data_dir.clone(), source };
+        Ok(Place::Directory(std::path::absolute(&data_dir).map_err(failed)?, None))
+    }
+}
+
 /// A path as the user means it, from where the user is.
 fn absolute(path: &Path) -> Result<SocketPath, TargetError> {
     let failed = |source| AdminError::Connect { path: path.to_owned(), source };

@@ -15,6 +15,7 @@
 mod allocation;
 mod driver;
 mod host;
+mod logs;
 mod places;
 mod resources;
 mod task;
@@ -41,6 +42,7 @@ use callboard_actors::vocabulary::{
 };
 
 pub use host::HostConfig;
+pub use logs::TaskLogs;
 pub use problem::{ConfigError, Place, Problem};
 pub use task_config::{TaskConfig, TaskResources, TaskRestart};
 

@@ -11,7 +11,7 @@ use super::problem::{Faults, Place};
 use super::read::span_of_time;
 use super::table::Table;
 use super::words::{self, Names};
-use super::{TaskConfig, TaskRestart, host, places, resources, suggest};
+use super::{TaskConfig, TaskRestart, host, logs, places, resources, suggest};
 use crate::exec::signal_named;
 
 const KEYS: &[&str] = &[
@@ -26,6 +26,7 @@ const KEYS: &[&str] = &[
     "kill_signal",
     "shutdown_delay",
     "resources",
+    "logs",
     "mounts",
     "devices",
     "network",
@@ -68,6 +69,7 @@ pub(super) fn read(
         kill_signal: kill_signal(&table, faults),
         shutdown_delay: span_of_time(&table, "shutdown_delay", Duration::ZERO, faults).unwrap_or_default(),
         resources: resources::read(&table, faults),
+        logs: logs::read(table.table("logs", faults), faults),
         mounts,
         devices,
         network: places::network(&table, faults),

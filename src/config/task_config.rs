@@ -8,7 +8,7 @@ use callboard_actors::driver::client::{DnsConfig, NetworkIsolation, TaskDevice, 
 use callboard_actors::task_config::{DEFAULT_CPU_MHZ, DEFAULT_MEMORY_MIB, MemoryMax};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
-use super::Place;
+use super::{Place, TaskLogs};
 
 /// Whether a task that ended by itself is started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,6 +84,8 @@ pub struct TaskConfig {
     pub shutdown_delay: Duration,
     /// What it may use. Table `resources`.
     pub resources: TaskResources,
+    /// What is kept of its output. Table `logs`.
+    pub logs: TaskLogs,
     /// What is mounted into it. Tables `mounts`.
     pub mounts: Vec<TaskMount>,
     /// The devices that it may use. Tables `devices`.
@@ -122,6 +124,7 @@ impl TaskConfig {
             kill_signal: String::new(),
             shutdown_delay: Duration::ZERO,
             resources: TaskResources::default(),
+            logs: TaskLogs::default(),
             mounts: Vec::new(),
             devices: Vec::new(),
             network: None,

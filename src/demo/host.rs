@@ -97,6 +97,9 @@ fn command(house: &House, verbose: bool) -> Result<Command, DemoError> {
     command.arg(&house.program).arg("run").arg("--config").arg(house.config());
     // In a group of its own, so that Ctrl-C reaches the demo alone, which then ends the host.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0).kill_on_drop(true);
+    // Its log writer outlives a host on purpose, and must not outlive the demo.
+    let (variable, value) = house.leash();
+    command.env(variable, value);
     Ok(command)
 }
 

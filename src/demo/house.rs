@@ -146,6 +146,11 @@ impl House {
         text
     }
 
+    /// What is in the environment of all that must not outlive the demo.
+    pub(super) fn leash(&self) -> (&'static str, &str) {
+        (self.leash.0, &self.leash.1)
+    }
+
     fn starts_file(&self, task: &str) -> PathBuf {
         self.path().join(format!("{task}.starts"))
     }

@@ -50,6 +50,7 @@ mod ground;
 mod identity;
 mod kept;
 mod log;
+mod logs;
 mod state;
 
 mod row;

@@ -1,14 +1,13 @@
 //! What is done for a task before its driver is told to start it.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
 
 use callboard_actors::allocdir::TaskNames;
 use callboard_actors::cgroups::Cores;
 use callboard_actors::driver::DriverCapabilities;
 use callboard_actors::driver::client::{DriverClient, TaskConfig as DriverTask, TaskOrigin};
 use callboard_actors::hclspec::{Config as PluginConfig, Schema};
+use callboard_actors::logmon::{LogPaths, Logs};
 use callboard_actors::task_config::{CpuAsk, ResourceAsk, TaskConfigBuilder, TaskNode, inherited};
 
 use super::calls::{RunKey, Trouble};
@@ -16,40 +15,41 @@ use super::cores::CoreLedger;
 use super::ground::Ground;
 use super::host::QUICK;
 use super::identity::TaskIdentities;
+use super::logs;
 use crate::config::{Config, TaskConfig};
 
 /// Prepares the tasks of one host.
 #[derive(Debug)]
 pub struct Preparer {
-    data_dir: PathBuf,
     identities: TaskIdentities,
     node: TaskNode,
     cores: CoreLedger,
     ground: Ground,
+    logs: Logs,
     /// The variables of the host that tasks have.
     host_environment: BTreeMap<String, String>,
 }
 
 impl Preparer {
     /// Of the tasks of this configuration, on this node. Cores that tasks have for themselves are noted in `cores`, and `ground`
-    /// makes what they stand on.
+    /// makes what they stand on, and `logs` collects what they write.
     #[must_use]
     pub fn new(
         config: &Config,
         identities: TaskIdentities,
         node: TaskNode,
-        (cores, ground): (CoreLedger, Ground),
+        (cores, ground, logs): (CoreLedger, Ground, Logs),
     ) -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let variables = std::env::vars_os().filter_map(text);
         Self {
-            data_dir: config.data_dir.clone(),
             identities,
             node,
             cores,
             ground,
+            logs,
             host_environment: inherited(&config.host.task_env_inherit, variables),
         }
     }
@@ -75,14 +75,15 @@ impl Preparer {
         let ask = self.ask(config)?;
         let cores = if config.resources.cores == 0 { Cores::Shared } else { Cores::Reserved };
         let standing = self.ground.prepare(&run.name, &config.user, cores, Some(capabilities)).await?;
-        let logs = self.data_dir.join("logs");
-        make(&logs)?;
+        let layout = standing.dirs.layout;
+        let LogPaths { stdout, stderr } =
+            logs::open(&self.logs, &run.name, &layout, config.logs, capabilities).await?;
         let task = self.task(run, config, driver_config);
         let task = DriverTask {
             user: standing.user,
-            allocation_dir: standing.dirs.layout.allocation_dir,
-            stdout_path: logs.join(format!("{}.stdout.log", run.name)),
-            stderr_path: logs.join(format!("{}.stderr.log", run.name)),
+            allocation_dir: layout.allocation_dir,
+            stdout_path: stdout,
+            stderr_path: stderr,
             ..task
         };
         TaskConfigBuilder::new(task, &self.node, capabilities)
@@ -93,14 +94,16 @@ impl Preparer {
             .map_err(|error| Trouble::lasting(error.to_string()))
     }
 
-    /// Nothing of the task runs any more: what it had for itself is free.
+    /// Nothing of the task runs any more: what it has left in its pipes is written, and then what it had for itself is free.
     pub async fn release(&self, run: &RunKey) {
+        logs::close(&self.logs, &run.name).await;
         self.ground.release(&run.name).await;
         self.cores.release(&run.name);
     }
 
     /// Removes what belongs to a task that is forgotten.
     pub async fn remove(&self, names: TaskNames) {
+        logs::forget(&self.logs, &names.task).await;
         self.ground.remove(names).await;
     }
 
@@ -138,11 +141,6 @@ impl Preparer {
         };
         Ok(ResourceAsk { cpu, memory_mib: asked.memory_mib, memory_max: asked.memory_max })
     }
-}
-
-fn make(directory: &Path) -> Result<(), Trouble> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| Trouble::passing(format!("cannot make {}: {error}", directory.display())))
 }
 
 fn encode(schema: &callboard_proto::hclspec::Spec, table: &toml::Table) -> Result<Vec<u8>, String> {

@@ -92,6 +92,13 @@ impl Keeper {
         (MARK, format!("{}:{ANY_GROUP}", self.tag))
     }
 
+    /// The leash that this process itself is on, as a variable and its value, if it is on one.
+    #[must_use]
+    pub fn own_leash() -> Option<(&'static str, String)> {
+        let value = std::env::var(MARK).ok().filter(|value| value.ends_with(ANY_GROUP))?;
+        Some((MARK, value))
+    }
+
     /// Lets the keeper go, in an orderly end: it looks once more, and ends.
     pub fn release(self) {
         let Self { pipe, mut child, .. } = self;

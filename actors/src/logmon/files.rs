@@ -1,0 +1,158 @@
+//! The numbered files of one stream, in a directory where its task may write.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, openat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+/// The mode of every file (T066).
+const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+/// Largest number that counts: a task may make files of any name.
+const NUMBER_MAX: u64 = 999_999_999_999;
+/// How many entries of the directory are looked at: a task may make any number of them.
+const ENTRIES_MAX: usize = 100_000;
+/// How many numbers that somebody else has taken are passed over when a file is begun.
+const TAKEN_MAX: u64 = 1_000;
+
+/// The numbers of the files of a stream that belong to `owner`, in order. Links, directories and files of others are none.
+pub(super) fn numbers(directory: impl AsFd, prefix: &str, owner: u32) -> io::Result<BTreeSet<u64>> {
+    let mut numbers = BTreeSet::new();
+    for entry in Dir::read_from(&directory)?.take(ENTRIES_MAX) {
+        let entry = entry?;
+        let Some(number) = entry.file_name().to_str().ok().and_then(|name| number(name, prefix)) else {
+            continue;
+        };
+        if let Ok(seen) = statat(&directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+            && FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile
+            && seen.st_uid == owner
+        {
+            numbers.insert(number);
+        }
+    }
+    Ok(numbers)
+}
+
+fn number(name: &str, prefix: &str) -> Option<u64> {
+    let digits = name.strip_prefix(prefix)?;
+    let is_plain =
+        digits.bytes().all(|digit| digit.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+    digits.parse().ok().filter(|number| is_plain && *number <= NUMBER_MAX)
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) file: File,
+    pub(super) number: u64,
+}
+
+/// Opens the latest file to go on behind its end, or begins the first one.
+pub(super) fn latest(directory: impl AsFd, prefix: &str, numbers: &mut BTreeSet<u64>) -> io::Result<Written> {
+    let Some(number) = numbers.last().copied() else { return begin(directory, prefix, 0, numbers) };
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = openat(&directory, format!("{prefix}{number}"), flags, Mode::empty()).and_then(|file| {
+        let seen = fstat(&file)?;
+        // A second name may belong to a file that is not ours to write.
+        let is_ours = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile
+            && seen.st_uid == geteuid().as_raw()
+            && seen.st_nlink == 1;
+        if is_ours { Ok(file) } else { Err(Errno::NOENT) }
+    });
+    match opened {
+        Ok(file) => Ok(Written { file: File::from(file), number }),
+        // Removed or exchanged meanwhile.
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::ACCESS) => {
+            begin(directory, prefix, number + 1, numbers)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Begins the file with this number, or with the next one that is free.
+pub(super) fn begin(
+    directory: impl AsFd,
+    prefix: &str,
+    number: u64,
+    numbers: &mut BTreeSet<u64>,
+) -> io::Result<Written> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for number in number..=number.saturating_add(TAKEN_MAX) {
+        match openat(&directory, format!("{prefix}{number}"), flags, FILE_MODE) {
+            Ok(file) => {
+                // Whatever the mask of the process took away. One that cannot be read by all is still a log.
+                let _ = fchmod(&file, FILE_MODE);
+                numbers.insert(number);
+                return Ok(Written { file: File::from(file), number });
+            }
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::other(format!("the files {prefix}{number} and the next {TAKEN_MAX} are somebody else's")))
+}
+
+/// Removes the oldest files, so that as many are left as are to be kept.
+pub(super) fn prune(directory: impl AsFd, prefix: &str, files_max: u64, numbers: &mut BTreeSet<u64>) {
+    while numbers.len() as u64 > files_max {
+        let Some(oldest) = numbers.pop_first() else { return };
+        // One that cannot be removed now is found again when the stream is opened next.
+        let _ = unlinkat(&directory, format!("{prefix}{oldest}"), AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn me() -> u32 {
+        geteuid().as_raw()
+    }
+
+    #[test]
+    fn only_plain_files_of_ours_with_plain_numbers_count_th024() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = File::open(directory.path()).unwrap();
+        for name in
+            ["w.stdout.0", "w.stdout.2", "w.stdout.03", "w.stdout.x", "w.stderr.7", "w.stdout.99999999999999"]
+        {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        symlink("/etc/passwd", directory.path().join("w.stdout.9")).unwrap();
+        std::fs::create_dir(directory.path().join("w.stdout.8")).unwrap();
+        let numbers = numbers(&held, "w.stdout.", me()).unwrap();
+        assert_eq!(numbers.into_iter().collect::<Vec<_>>(), [0, 2]);
+    }
+
+    #[test]
+    fn a_name_that_a_task_has_taken_is_passed_over_and_no_link_is_followed_th024() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = File::open(directory.path()).unwrap();
+        let elsewhere = directory.path().join("elsewhere");
+        symlink(&elsewhere, directory.path().join("w.0")).unwrap();
+        let mut known = numbers(&held, "w.", me()).unwrap();
+        assert_eq!(latest(&held, "w.", &mut known).unwrap().number, 1);
+        assert!(!elsewhere.exists());
+        // A second name for a file is no file of ours to go on with.
+        std::fs::hard_link(directory.path().join("w.1"), directory.path().join("other")).unwrap();
+        assert_eq!(latest(&held, "w.", &mut known).unwrap().number, 2);
+    }
+
+    #[test]
+    fn the_oldest_files_go_and_the_numbers_go_on_t066() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = File::open(directory.path()).unwrap();
+        let mut known = BTreeSet::new();
+        for number in 0..7 {
+            begin(&held, "w.", number, &mut known).unwrap();
+            prune(&held, "w.", 3, &mut known);
+        }
+        assert_eq!(numbers(&held, "w.", me()).unwrap(), known);
+        assert_eq!(known.into_iter().collect::<Vec<_>>(), [4, 5, 6]);
+    }
+}

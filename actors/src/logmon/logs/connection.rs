@@ -1,0 +1,136 @@
+//! How the host reaches its log writer: it connects to the one that is there, or starts one.
+
+use std::convert::Infallible;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::super::program::LogProgram;
+use super::super::protocol::{self, Request, Said, VERSION};
+use super::super::writer::{SOCKET_FILE, hold, short};
+use super::view::LogsView;
+
+/// How long one that was started may take until it listens.
+const START_PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked for meanwhile.
+const START_PAUSE: Duration = Duration::from_millis(5);
+/// How long it may take to say who it is, and one of another version to end.
+const WORD_PATIENCE: Duration = Duration::from_secs(5);
+/// The pauses between two attempts.
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_LONGEST: Duration = Duration::from_secs(5);
+/// How much is read at once.
+const PIECE_BYTES: usize = 16 * 1_024;
+
+/// A connection to a log writer of our version.
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: UnixStream,
+    received: Vec<u8>,
+    /// Its process.
+    pub(super) pid: u32,
+    /// Which tasks it collects already.
+    pub(super) open: Vec<String>,
+}
+
+impl Connection {
+    /// Connects to the log writer of a directory, and starts one where there is none, as often as it takes. Why it takes long is told in
+    /// the view.
+    pub(super) async fn establish(
+        directory: Arc<Path>,
+        program: LogProgram,
+        view: watch::Sender<LogsView>,
+    ) -> Self {
+        let mut pause = RETRY_FIRST;
+        loop {
+            let error = match Self::try_establish(&directory, &program).await {
+                Ok(connection) => return connection,
+                Err(error) => error,
+            };
+            let reason = format!("the log writer cannot be started: {error}");
+            if view.borrow().broken.as_deref() != Some(&reason) {
+                tracing::warn!(directory = %directory.display(), %error, "the log writer cannot be started; it is tried again");
+                view.send_modify(|view| view.lose(&reason));
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(RETRY_LONGEST);
+        }
+    }
+
+    async fn try_establish(directory: &Path, program: &LogProgram) -> io::Result<Self> {
+        std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700)
+            .create(directory)?;
+        let held = hold(directory)?;
+        let socket = short(&held, SOCKET_FILE);
+        let began = Instant::now();
+        let mut is_started = false;
+        let stream = loop {
+            match UnixStream::connect(&socket).await {
+                Ok(stream) => break stream,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused if !is_started => {
+                        program.start(directory)?;
+                        is_started = true;
+                    }
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                        if began.elapsed() < START_PATIENCE => {}
+                    _ => return Err(error),
+                },
+            }
+            sleep(START_PAUSE).await;
+        };
+        let mut connection = Self { stream, received: Vec::new(), pid: 0, open: Vec::new() };
+        connection.say(&Request::Hello { version: VERSION }).await?;
+        let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not say who it is");
+        match timeout(WORD_PATIENCE, connection.next()).await.map_err(silent)?? {
+            Said::Welcome { version: VERSION, pid, open } => {
+                (connection.pid, connection.open) = (pid, open);
+                Ok(connection)
+            }
+            // Nothing is lost while it ends and another one begins: what it has not read stays where it is.
+            Said::Welcome { version, .. } => {
+                connection.retire().await;
+                Err(io::Error::other(format!("one of version {version} was told to end")))
+            }
+            _ => Err(io::Error::other("it does not say who it is")),
+        }
+    }
+
+    /// Says something.
+    pub(super) async fn say(&mut self, request: &Request) -> io::Result<()> {
+        timeout(WORD_PATIENCE, self.stream.write_all(&protocol::line(request))).await?
+    }
+
+    /// Waits for what it says next. Safe to be given up. An error means that it is gone.
+    pub(super) async fn next(&mut self) -> io::Result<Said> {
+        loop {
+            if let Some(said) = protocol::next(&mut self.received).map_err(io::Error::other)? {
+                return Ok(said);
+            }
+            let mut piece = [0; PIECE_BYTES];
+            let count = self.stream.read(&mut piece).await?;
+            if count == 0 {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has ended"));
+            }
+            self.received.extend_from_slice(&piece[..count]);
+        }
+    }
+
+    /// Tells it to end, and waits until it has.
+    pub(super) async fn retire(mut self) {
+        let ended = async {
+            self.say(&Request::Retire).await?;
+            loop {
+                self.next().await?;
+            }
+        };
+        // Its end is an error of the connection; one that does not end holds its lock, and is found again.
+        let _: Result<Result<Infallible, io::Error>, _> = timeout(WORD_PATIENCE, ended).await;
+    }
+}

@@ -1,0 +1,60 @@
+//! When output that cannot be written is dropped.
+
+use std::time::Duration;
+
+/// How long a disk may refuse or hang before a full pipe is emptied, so that its task goes on (TH022).
+pub(super) const DISK_PATIENCE: Duration = Duration::from_secs(5);
+/// The pause before a disk that refused is tried again.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// What keeps a stream from being written, and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hindrance {
+    /// Nothing.
+    None,
+    /// It was handed to a disk at this time, and the disk has finished something at that time last.
+    Waiting {
+        /// When it was handed over.
+        handed: Duration,
+        /// When the disk has finished anything last, for whichever stream.
+        progress: Duration,
+    },
+    /// The disk has refused since then.
+    Refused {
+        /// Since when.
+        since: Duration,
+    },
+}
+
+/// Whether what is in the pipe of a stream has to be dropped. A pipe with room in it keeps what it has, for however long; and a disk
+/// that is only slow makes tasks wait for it and costs nothing.
+pub(super) fn has_to_drop(now: Duration, hindrance: Hindrance, is_pipe_full: bool) -> bool {
+    let since = match hindrance {
+        Hindrance::None => return false,
+        Hindrance::Waiting { handed, progress } => handed.max(progress),
+        Hindrance::Refused { since } => since,
+    };
+    is_pipe_full && now.saturating_sub(since) >= DISK_PATIENCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn only_a_full_pipe_whose_disk_refuses_or_hangs_for_long_is_emptied_th022() {
+        let refused = Hindrance::Refused { since: at(10) };
+        assert!(!has_to_drop(at(14), refused, true), "the disk may recover");
+        assert!(has_to_drop(at(15), refused, true));
+        assert!(!has_to_drop(at(1_000), refused, false), "nobody waits for room");
+        let hangs = Hindrance::Waiting { handed: at(10), progress: at(9) };
+        assert!(has_to_drop(at(15), hangs, true));
+        let slow = Hindrance::Waiting { handed: at(10), progress: at(40) };
+        assert!(!has_to_drop(at(44), slow, true), "a slow disk gets on");
+        assert!(!has_to_drop(at(1_000), Hindrance::None, true));
+    }
+}

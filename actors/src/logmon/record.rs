@@ -1,0 +1,142 @@
+//! What is kept on disk of each task whose logs are collected: where they are, and whether its pipes are to be held. One small file for
+//! each, so that the next run of the host, and whoever reads logs without a host, find them.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::protocol::OpenLogs;
+use super::reader::LogPlace;
+use super::spec::{Collection, LogStream};
+
+/// The version of these files.
+const VERSION: u32 = 1;
+/// What their names end with.
+const ENDING: &str = ".json";
+/// Longest such file, in bytes.
+const RECORD_BYTES_MAX: u64 = 64 * 1_024;
+
+/// The record of one task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    version: u32,
+    /// Whether its pipes are to be held and read.
+    pub(super) is_open: bool,
+    /// Its logs.
+    pub(super) logs: OpenLogs,
+}
+
+impl Record {
+    pub(super) const fn new(logs: OpenLogs, is_open: bool) -> Self {
+        Self { version: VERSION, is_open, logs }
+    }
+
+    /// Writes it in place of the one before, whole or not at all.
+    pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let path = path(directory, &self.logs.spec.key);
+        let next = directory.join(format!("{}.new", self.logs.spec.key));
+        let mut options = OpenOptions::new();
+        let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&next)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        fs::rename(next, path)
+    }
+}
+
+fn path(directory: &Path, key: &str) -> PathBuf {
+    directory.join(format!("{key}{ENDING}"))
+}
+
+/// The record of one task, if there is one that can be read.
+pub(super) fn read(directory: &Path, key: &str) -> Option<Record> {
+    let path = path(directory, key);
+    let text = fs::metadata(&path)
+        .ok()
+        .filter(|seen| seen.len() <= RECORD_BYTES_MAX)
+        .and_then(|_| fs::read(&path).ok())?;
+    let record = serde_json::from_slice::<Record>(&text);
+    let record = record.inspect_err(|error| {
+        tracing::warn!(path = %path.display(), %error, "the record of a task's logs cannot be read and is passed over");
+    });
+    record.ok().filter(|record| {
+        record.version == VERSION && record.logs.spec.key == key && record.logs.spec.check().is_ok()
+    })
+}
+
+/// Removes the record of one task, if there is one.
+pub(super) fn remove(directory: &Path, key: &str) -> io::Result<()> {
+    match fs::remove_file(path(directory, key)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// All records that can be read, by key.
+pub(super) fn read_all(directory: &Path) -> io::Result<Vec<Record>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut keys = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        keys.extend(name.to_str().and_then(|name| name.strip_suffix(ENDING)).map(str::to_owned));
+    }
+    keys.sort();
+    Ok(keys.iter().filter_map(|key| read(directory, key)).collect())
+}
+
+/// Where the logs of every task of a directory of ours lie, by key and stream; those that are thrown away lie nowhere. No host has to
+/// run.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn places(directory: &Path) -> io::Result<Vec<(String, LogStream, LogPlace)>> {
+    let records = read_all(directory)?;
+    if records.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Files of others in the same directory are no logs: a task may have made them.
+    let owner = fs::metadata(directory)?.uid();
+    let place = |record: &Record, stream| {
+        let spec = &record.logs.spec;
+        let (root, directory, prefix) = (spec.root.clone(), spec.directory.clone(), spec.file_prefix(stream));
+        (spec.key.clone(), stream, LogPlace::Numbered { root, directory, prefix, owner })
+    };
+    let kept = records.iter().filter(|record| record.logs.spec.collection != Collection::Discard);
+    Ok(kept.flat_map(|record| LogStream::ALL.map(|stream| place(record, stream))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logmon::protocol::PipeId;
+    use crate::logmon::spec::{LogSpec, Retention};
+
+    #[test]
+    fn records_are_found_again_and_damaged_ones_cost_only_themselves() {
+        let directory = tempfile::tempdir().unwrap();
+        let ours = directory.path().join("logmon");
+        assert_eq!(read_all(&ours).unwrap(), []);
+        let record = |key: &str| {
+            let spec = LogSpec {
+                key: key.to_owned(),
+                name: key.to_owned(),
+                root: PathBuf::from("/allocs"),
+                directory: PathBuf::from("a/alloc/logs"),
+                collection: Collection::Keep(Retention::default()),
+            };
+            Record::new(OpenLogs { spec, pipes: [PipeId { device: 1, inode: 2 }; 2] }, true)
+        };
+        for key in ["b", "a", "c"] {
+            record(key).write(&ours).unwrap();
+        }
+        fs::write(ours.join("c.json"), "{").unwrap();
+        fs::write(ours.join("d.json"), fs::read(ours.join("a.json")).unwrap()).unwrap();
+        assert_eq!(read_all(&ours).unwrap(), [record("a"), record("b")]);
+        assert_eq!(places(&ours).unwrap().len(), 4);
+    }
+}

@@ -1,0 +1,154 @@
+//! Finds logs by name.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use callboard_actors::logmon::{LogPlace, LogStream, places};
+use callboard_proto::admin::v1 as wire;
+
+use crate::command_line::run::LOGMON_DIRECTORY;
+use crate::config::{Config, suggest};
+
+/// One log.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// What has written it: `task`, `allocation` or `driver`.
+    pub(super) kind: &'static str,
+    /// Its name.
+    pub(super) name: String,
+    /// Which stream it is; both for an allocation.
+    pub(super) stream: &'static str,
+    /// Where it lies.
+    pub(super) place: LogPlace,
+}
+
+impl Found {
+    /// A name that means this one only.
+    pub(super) fn full_name(&self) -> String {
+        format!("{}/{}", self.kind, self.name)
+    }
+}
+
+/// The kinds of what has logs.
+const KINDS: [&str; 3] = ["task", "allocation", "driver"];
+
+/// The kind that a name says, if it says one, and the name itself.
+fn kind(name: &str) -> (Option<&'static str>, &str) {
+    match name.split_once('/') {
+        Some((word, name)) => match KINDS.into_iter().find(|kind| *kind == word) {
+            Some(kind) => (Some(kind), name),
+            None => (None, name),
+        },
+        None => (None, name),
+    }
+}
+
+/// Every log below a data directory that a name means.
+pub(super) fn find(data_dir: &Path, name: &str, stderr: bool) -> io::Result<Vec<Found>> {
+    let (wanted, name) = kind(name);
+    let is_wanted = |kind| wanted.is_none_or(|wanted| wanted == kind);
+    let mut found = Vec::new();
+    // A name leads to no other directory.
+    if name.is_empty() || name.contains('/') || name == "." || name == ".." {
+        return Ok(found);
+    }
+    if is_wanted("task") {
+        let wanted = if stderr { LogStream::Stderr } else { LogStream::Stdout };
+        let places = places(&data_dir.join(LOGMON_DIRECTORY))?;
+        let places = places.into_iter().filter(|(key, stream, _)| key == name && *stream == wanted);
+        found.extend(places.map(|(name, stream, place)| Found {
+            kind: "task",
+            name,
+            stream: stream.as_str(),
+            place,
+        }));
+    }
+    let renamed = |path: std::path::PathBuf, before: std::path::PathBuf| LogPlace::Renamed { path, before };
+    let allocation = data_dir.join("logs").join(format!("{name}.log"));
+    if is_wanted("allocation") && allocation.is_file() {
+        let before = data_dir.join("logs").join(format!("{name}.log.1"));
+        let place = renamed(allocation, before);
+        found.push(Found { kind: "allocation", name: name.to_owned(), stream: "output", place });
+    }
+    let driver = data_dir.join("processes").join(format!("driver-{name}"));
+    if is_wanted("driver") && driver.is_dir() {
+        let place = renamed(driver.join("stderr.log"), driver.join("stderr.previous.log"));
+        found.push(Found { kind: "driver", name: name.to_owned(), stream: "stderr", place });
+    }
+    Ok(found)
+}
+
+/// Names that are known although they may have no logs.
+#[derive(Debug, Default)]
+pub(super) struct Names(BTreeSet<(&'static str, String)>);
+
+impl Names {
+    /// Adds those of a configuration.
+    pub(super) fn add_config(&mut self, config: &Config) {
+        let tasks = config.tasks.iter().map(|task| ("task", task.name.to_string()));
+        let allocations =
+            config.allocations.iter().map(|allocation| ("allocation", allocation.name.to_string()));
+        let drivers = config.drivers.iter().map(|driver| ("driver", driver.name.to_string()));
+        self.0.extend(tasks.chain(allocations).chain(drivers));
+    }
+
+    /// Adds those that a running host knows.
+    pub(super) fn add_status(&mut self, status: &wire::GetStatusResponse) {
+        let tasks = status.tasks.iter().map(|task| ("task", task.name.clone()));
+        let allocations = status.allocations.iter().map(|allocation| ("allocation", allocation.name.clone()));
+        let drivers = status.drivers.iter().map(|driver| ("driver", driver.name.clone()));
+        self.0.extend(tasks.chain(allocations).chain(drivers));
+    }
+
+    /// What a name means, if it is known.
+    pub(super) fn what(&self, name: &str) -> Option<String> {
+        let (wanted, name) = kind(name);
+        let mut known = self.0.iter();
+        let is_meant = |kind: &str, known: &str| known == name && wanted.is_none_or(|wanted| wanted == kind);
+        known.find(|(kind, known)| is_meant(kind, known)).map(|(kind, name)| format!("{kind} {name}"))
+    }
+
+    /// The rest of a sentence that says that a name is unknown.
+    pub(super) fn advice(&self, name: &str) -> String {
+        let known: Vec<&str> = self.0.iter().map(|(_, name)| name.as_str()).collect();
+        match suggest::nearest(kind(name).1, &known) {
+            Some(word) => format!("; did you mean {word:?}?"),
+            None if known.is_empty() => {
+                "; name the configuration, or start the host, to see which there are".to_owned()
+            }
+            None => "; `callboard status` shows which there are".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_say_what_it_is_of_and_leads_nowhere_else() {
+        let data = tempfile::tempdir().expect("a temporary directory");
+        std::fs::create_dir_all(data.path().join("processes/driver-web")).expect("a directory");
+        std::fs::create_dir(data.path().join("logs")).expect("a directory");
+        std::fs::write(data.path().join("logs/web.log"), "").expect("a file");
+        let names = |name: &str| -> Vec<String> {
+            find(data.path(), name, false).expect("it can be read").iter().map(Found::full_name).collect()
+        };
+        assert_eq!(names("web"), ["allocation/web", "driver/web"]);
+        assert_eq!(names("driver/web"), ["driver/web"]);
+        assert!(names("task/web").is_empty());
+        for name in ["", ".", "..", "driver/../x", "logs/web"] {
+            assert!(names(name).is_empty() || name == "logs/web", "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_one_is_suggested() {
+        let names = Names([("task", "web-server".to_owned()), ("driver", "exec".to_owned())].into());
+        assert_eq!(names.what("web-server").as_deref(), Some("task web-server"));
+        assert_eq!(names.what("driver/web-server"), None);
+        assert_eq!(names.advice("web-servr"), "; did you mean \"web-server\"?");
+        assert!(names.advice("something").contains("callboard status"));
+    }
+}

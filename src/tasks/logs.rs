@@ -1,0 +1,116 @@
+//! The logs of tasks: where they go, and from when until when they are collected.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_actors::allocdir::Layout;
+use callboard_actors::driver::{DriverCapabilities, FsIsolation};
+use callboard_actors::logmon::{Collection, LogPaths, LogSpec, Logs};
+use callboard_actors::vocabulary::{AllocationId, TaskName};
+
+use super::calls::Trouble;
+use crate::config::TaskLogs;
+
+/// How long what a task has left in its pipes may take to be written after its end (T069).
+const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is done with the output of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// It goes through pipes of ours.
+    Pipes(Collection),
+    /// The driver is given no place for it.
+    Nowhere,
+}
+
+/// The configuration decides, and what the driver says of itself (TH003).
+fn course(logs: TaskLogs, capabilities: &DriverCapabilities) -> Course {
+    let is_off = logs.is_disabled || capabilities.disable_log_collection;
+    if !is_off {
+        return Course::Pipes(Collection::Keep(logs.retention));
+    }
+    // A driver that keeps file systems apart by unveiling paths opens its pipes by their names in the directory of the
+    // allocation, whatever the paths say (T065).
+    match capabilities.fs_isolation {
+        FsIsolation::Unveil => Course::Pipes(Collection::Discard),
+        FsIsolation::None | FsIsolation::Chroot | FsIsolation::Image => Course::Nowhere,
+    }
+}
+
+/// Makes the pipes of a task and has them read, before its driver is told to start it (TH001). Its directories are there already.
+pub(super) async fn open(
+    logs: &Logs,
+    name: &AllocationId,
+    layout: &Layout,
+    config: TaskLogs,
+    capabilities: &DriverCapabilities,
+) -> Result<LogPaths, Trouble> {
+    let collection = match course(config, capabilities) {
+        Course::Pipes(collection) => collection,
+        Course::Nowhere => {
+            let nowhere = PathBuf::from("/dev/null");
+            return Ok(LogPaths { stdout: nowhere.clone(), stderr: nowhere });
+        }
+    };
+    // Below the directory of all allocations tasks may write.
+    let root = layout.allocation_dir.parent().unwrap_or(&layout.allocation_dir);
+    let spec = LogSpec {
+        key: name.to_string(),
+        name: name.to_string(),
+        root: root.to_owned(),
+        directory: layout.log_dir.strip_prefix(root).unwrap_or(&layout.log_dir).to_owned(),
+        collection,
+    };
+    logs.open(spec).await.map_err(|error| {
+        let reason = format!("its logs cannot be collected: {error}");
+        Trouble { is_transient: error.is_transient(), reason }
+    })
+}
+
+/// Writes what a task has left in its pipes and removes them. The task has ended.
+pub(super) async fn close(logs: &Logs, name: &AllocationId) {
+    if let Err(error) = logs.close(name.as_str(), DRAIN_PATIENCE).await {
+        tracing::warn!(task = %name, %error, "the logs of a task that has ended are not closed");
+    }
+}
+
+/// Where the logs of a task were is forgotten, with the task.
+pub(super) async fn forget(logs: &Logs, name: &TaskName) {
+    if let Err(error) = logs.forget(name.as_str()).await {
+        tracing::warn!(task = %name, %error, "where the logs of a task lie is not forgotten");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::driver::MountSupport;
+    use callboard_actors::logmon::Retention;
+
+    use super::*;
+
+    fn capable(fs_isolation: FsIsolation, disable_log_collection: bool) -> DriverCapabilities {
+        DriverCapabilities {
+            send_signals: true,
+            exec: true,
+            fs_isolation,
+            network_modes: vec![],
+            must_create_network: false,
+            mounts: MountSupport::Any,
+            disable_log_collection,
+            dynamic_workload_users: false,
+        }
+    }
+
+    #[test]
+    fn logs_that_are_not_collected_go_nowhere_but_exec2_gets_pipes_th003_t061_t065() {
+        let usual = TaskLogs::default();
+        let disabled = TaskLogs { is_disabled: true, ..usual };
+        let keep = Course::Pipes(Collection::Keep(Retention::default()));
+        assert_eq!(course(usual, &capable(FsIsolation::Image, false)), keep);
+        assert_eq!(course(usual, &capable(FsIsolation::Image, true)), Course::Nowhere);
+        assert_eq!(course(disabled, &capable(FsIsolation::Chroot, false)), Course::Nowhere);
+        let discard = Course::Pipes(Collection::Discard);
+        assert_eq!(course(disabled, &capable(FsIsolation::Unveil, false)), discard);
+        assert_eq!(course(usual, &capable(FsIsolation::Unveil, true)), discard);
+    }
+}
