@@ -65,7 +65,7 @@ pub fn guard(directory: &Path) -> io::Result<()> {
 fn bound_all(directory: &Path) -> io::Result<()> {
     for process in fs::read_dir(directory)? {
         let files = fs::read_dir(process?.path()).into_iter().flatten().filter_map(Result::ok);
-        files.map(|file| file.path()).filter(|path| is_output(path)).try_for_each(|path| bound(&path))?;
+        files.map(|file| file.path()).filter(is_output).try_for_each(|path| bound(&path))?;
     }
     Ok(())
 }
