@@ -64,7 +64,7 @@ pub(super) async fn supervise(
         Ok(Ok(OrderAnswer::Started(record))) => {
             // It outlives this call, and is reaped when it ends.
             tokio::spawn(async move { supervisor.wait().await });
-            return Ok(record);
+            return Ok(*record);
         }
         Ok(Ok(OrderAnswer::Failed(NotStarted { reason, recoverable }))) => (reason, recoverable),
         Ok(Err(error)) => (format!("its supervisor did not start: {error}"), true),

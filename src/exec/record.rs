@@ -71,7 +71,7 @@ pub(super) struct TaskUser {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum OrderAnswer {
     /// The task runs, and this is on disk.
-    Started(TaskRecord),
+    Started(Box<TaskRecord>),
     /// It could not be started, and nothing is left.
     Failed(NotStarted),
 }

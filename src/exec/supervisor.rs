@@ -83,7 +83,7 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     match begin(&order, tag, &groups, &place) {
         Ok((child, record, control)) => {
             hangs(hang, SupervisorHang::AfterStart);
-            answer(&OrderAnswer::Started(record.clone()));
+            answer(&OrderAnswer::Started(Box::new(record.clone())));
             drop(order);
             live(child, record, control, &place, kills).map_err(refused)
         }
