@@ -133,13 +133,13 @@ fn drivers_and_tasks_are_read_with_the_places_of_what_their_plugins_are_to_check
     );
     assert_eq!(raw.config["volumes"][0]["size"].as_integer(), Some(16));
     assert_eq!(raw.config["ratio"].as_float(), Some(1.5));
-    assert_eq!(raw.config_place.to_string(), "19:9");
+    assert_eq!(raw.config_places.find("config").to_string(), "19:9");
     assert_eq!(shell.arguments, ["-c", "true"]);
     let [web, db] = &config.tasks[..] else { panic!("two tasks") };
     assert_eq!((web.restart, web.start, web.user.as_str()), (TaskRestart::None, false, "www-data"));
     assert_eq!(web.config["args"][0].as_str(), Some("100"));
     assert_eq!((db.restart, db.start, db.stop_grace), (TaskRestart::OnFailure, true, Duration::from_secs(5)));
-    assert_eq!(db.config_place.line, 39, "without a `config` it is the task's own place");
+    assert_eq!(db.config_places.find("config").line, 39, "without a `config` it is the task's own place");
     for shown in [format!("{raw:?}"), format!("{web:?}")] {
         assert!(!shown.contains("secret") && !shown.contains("sleep"), "{shown}");
     }

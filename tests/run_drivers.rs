@@ -135,7 +135,8 @@ fn a_task_whose_configuration_does_not_fit_fails_with_its_place_and_a_command_th
             && find(status, "tasks", "job")["events_told"] != 0
     });
     let said = find(&status, "tasks", "bad")["last_event"].as_str().expect("a text").to_owned();
-    assert!(said.contains("(line 7:") && said.contains("comand"), "{said}");
+    assert!(said.contains("line 7:12: config.comand: the plugin knows no such key"), "{said}");
+    assert!(said.contains("line 7:10: config.command: a string is required here"), "{said}");
     let job = find(&status, "tasks", "job");
     assert_eq!((&job["exit"]["how"], &job["exit"]["code"]), (&"exited".into(), &3.into()), "{job:#}");
     the_keys_of_drivers_and_tasks_are_those_that_are_promised(&status);
@@ -258,7 +259,11 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
             && find(status, "tasks", "web")["state"] == "failed"
     });
     let reason = |name: &str| find(&status, "drivers", name)["reason"].as_str().expect("a reason").to_owned();
-    assert!(reason("raw").contains("colour"), "{}", reason("raw"));
+    // A mistake is told with its line, as one in the table of a task is.
+    let written = std::fs::read_to_string(stage.config()).expect("it was written");
+    let line = 1 + written.lines().position(|line| line.contains("colour")).expect("it is there");
+    let mistake = format!("line {line}:12: config.colour: the plugin knows no such key");
+    assert!(reason("raw").contains(&mistake), "{mistake} is not in {}", reason("raw"));
     assert!(reason("blocked").contains("blocked"), "{}", reason("blocked"));
     // The first inventory has waited for all of them.
     for (name, state) in [("exec", "healthy"), ("raw", "unhealthy"), ("absent", "unhealthy")] {
@@ -266,7 +271,7 @@ fn a_driver_of_the_plugin_directory_is_asked_who_it_is_and_a_broken_one_keeps_no
         until_true(&told, PATIENCE, || program.log().contains(&told));
     }
     let failed = find(&status, "tasks", "web")["last_event"].as_str().expect("a text").to_owned();
-    assert!(failed.contains("driver raw cannot be had") && failed.contains("colour"), "{failed}");
+    assert!(failed.contains("driver raw cannot be had") && failed.contains(&mistake), "{failed}");
     program.signal(Signal::TERM);
     assert!(program.ended().0.success());
 

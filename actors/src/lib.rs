@@ -27,6 +27,7 @@ pub mod process;
 pub mod processes;
 
 pub mod leftovers;
+
 pub mod logmon;
 
 pub mod catalog;

@@ -9,7 +9,7 @@ use callboard_actors::process::{START_TIMEOUT, STOP_GRACE};
 use callboard_actors::vocabulary::DriverName;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Faults, Place};
+use super::problem::Faults;
 use super::read::span_of_time;
 use super::table::{Found, Table};
 use super::{DriverConfig, DriverProgram, INTERNAL_PLUGINS, program, suggest, words};
@@ -65,7 +65,7 @@ pub(super) fn read(
         arguments: arguments.into_iter().flatten().chain(more).collect(),
         sha256,
         config,
-        config_place: Place::of(surroundings.text, config_at),
+        config_places: words::config_places(&table, surroundings.text, config_at),
         environment,
         survives: survives.unwrap_or(true),
         stop_grace: stop_grace.unwrap_or(STOP_GRACE),

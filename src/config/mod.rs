@@ -21,6 +21,7 @@ mod resources;
 mod task;
 mod task_config;
 
+mod config_places;
 mod problem;
 mod program;
 mod read;
@@ -41,6 +42,7 @@ use callboard_actors::vocabulary::{
     AllocationId, Backoff, DriverName, PluginName, RestartBudget, Role, SocketPath,
 };
 
+pub use config_places::ConfigPlaces;
 pub use host::HostConfig;
 pub use logs::TaskLogs;
 pub use problem::{ConfigError, Place, Problem};
@@ -182,8 +184,8 @@ pub struct DriverConfig {
     /// Its configuration, to be checked against its own schema when that is known. Table `config`; only a plugin of the plugin
     /// directory is asked for its schema, so no other may have one. It may hold secrets.
     pub config: toml::Table,
-    /// Where that stands.
-    pub config_place: Place,
+    /// Where its values stand.
+    pub config_places: ConfigPlaces,
     /// What is added to its environment. Table `env`. Values may be secrets.
     pub environment: BTreeMap<String, String>,
     /// Whether its process outlives its host and is found again (PRC-04). Key `survives`, true by default.

@@ -188,6 +188,14 @@ impl<'t> Table<'t> {
         Some((table, value.span()))
     }
 
+    /// A table within this one, of which nothing is noted if it is none.
+    pub(super) fn table_if_it_is_one(&self, key: &str) -> Option<&'t DeTable<'t>> {
+        match self.value(key)?.get_ref() {
+            DeValue::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
     /// A list of tables within this one, each with its place.
     pub(super) fn tables(&self, key: &str, faults: &mut Faults) -> Vec<(&'t DeTable<'t>, Range<usize>)> {
         let Some(value) = self.value(key) else { return Vec::new() };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use callboard_actors::vocabulary::{AllocationId, DriverName, MalformedName, TaskName};
 use toml::de::DeTable;
 
-use super::problem::{Faults, Place};
+use super::problem::Faults;
 use super::read::span_of_time;
 use super::table::Table;
 use super::words::{self, Names};
@@ -59,7 +59,7 @@ pub(super) fn read(
     let (job, group, namespace) = (names("job"), names("group"), names("namespace"));
     let read = TaskConfig {
         config,
-        config_place: Place::of(text, config_at),
+        config_places: words::config_places(&table, text, config_at),
         environment,
         user,
         restart: restart(&table, faults),

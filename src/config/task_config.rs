@@ -8,7 +8,7 @@ use callboard_actors::driver::client::{DnsConfig, NetworkIsolation, TaskDevice, 
 use callboard_actors::task_config::{DEFAULT_CPU_MHZ, DEFAULT_MEMORY_MIB, MemoryMax};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
-use super::{Place, TaskLogs};
+use super::{ConfigPlaces, Place, TaskLogs};
 
 /// Whether a task that ended by itself is started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ pub struct TaskConfig {
     /// What the driver is to run, to be checked against its schema when that is known. Table `config`. It may hold secrets.
     pub config: toml::Table,
     /// Where that stands.
-    pub config_place: Place,
+    pub config_places: ConfigPlaces,
     /// Its environment. Table `env`. Values may be secrets.
     pub environment: BTreeMap<String, String>,
     /// As which user it runs; empty leaves it to the driver. Key `user`.
@@ -115,7 +115,7 @@ impl TaskConfig {
             name,
             driver,
             config: toml::Table::new(),
-            config_place: Place { line: 1, column: 1 },
+            config_places: ConfigPlaces::at(Place { line: 1, column: 1 }),
             environment: BTreeMap::new(),
             user: String::new(),
             restart: TaskRestart::OnFailure,

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
 use super::NAME_BYTES_MAX;
+use super::config_places::ConfigPlaces;
 use super::problem::Faults;
 use super::table::{Found, Table};
 
@@ -87,6 +88,11 @@ pub(super) fn plugin_config(table: &Table<'_>, faults: &mut Faults) -> (toml::Ta
         Some((entries, span)) => (values(entries, 0, faults), span.start),
         None => (toml::Table::new(), table.at),
     }
+}
+
+/// Where the values of that table stand in the whole text, if it begins there.
+pub(super) fn config_places(table: &Table<'_>, text: &str, at: usize) -> ConfigPlaces {
+    ConfigPlaces::of(text, at, table.table_if_it_is_one("config"))
 }
 
 fn values(entries: &DeTable<'_>, depth: usize, faults: &mut Faults) -> toml::Table {

@@ -63,7 +63,7 @@ pub(super) async fn open(
     };
     logs.open(spec).await.map_err(|error| {
         let reason = format!("its logs cannot be collected: {error}");
-        Trouble { is_transient: error.is_transient(), reason }
+        Trouble { is_transient: error.is_transient(), ..Trouble::passing(reason) }
     })
 }
 

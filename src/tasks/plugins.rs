@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use callboard_actors::catalog::{
-    Allowed, Catalog, CatalogOptions, ConfigSource, NOMAD_API_VERSION, PluginEntry, ResolveFile,
+    Allowed, Catalog, CatalogOptions, ConfigSource, NOMAD_API_VERSION, PluginEntry, Refusal, ResolveError,
+    ResolveFile,
 };
 use callboard_actors::driver::{DriverSpec, NodeFacts};
 use callboard_actors::drivers::DriversOptions;
@@ -16,7 +17,7 @@ use callboard_actors::vocabulary::{DriverName, PluginKey, PluginName, PluginType
 
 use super::calls::Trouble;
 use super::kept::KeptDriver;
-use crate::config::{Config, DRIVERS_MAX, DriverConfig, DriverProgram, PluginPolicy};
+use crate::config::{Config, ConfigPlaces, DRIVERS_MAX, DriverConfig, DriverProgram, PluginPolicy};
 
 /// Why a driver that is not in the configuration any more is found again, and not launched.
 const NOT_THE_SAME: &str = "it had an `env` or a `config`, which are not kept since they may hold secrets, and without them it is not the same driver";
@@ -128,13 +129,26 @@ impl Plugins {
         // What is asked for again could not be had, and somebody may have mended it since.
         let anew = !self.asked.borrow_mut().insert(driver.name.clone());
         let asked = self.catalog.ask(ResolveFile { plugin, file: file.to_owned(), anew });
-        let resolved = asked.await.map_err(unheard)?.map_err(|error| Trouble {
-            is_transient: error.is_transient(),
-            ..Trouble::passing(error.to_string())
-        })?;
+        let resolved =
+            asked.await.map_err(unheard)?.map_err(|error| refused(&error, &driver.config_places))?;
         let spec = DriverSpec::new(driver.name.clone(), resolved.process);
         Ok(DriverSpec { api_version: resolved.api_version, config: resolved.config, ..spec })
     }
+}
+
+/// Why the plugin of a driver cannot be had; mistakes in its configuration with their lines, which the catalog does not know.
+fn refused(error: &ResolveError, places: &ConfigPlaces) -> Trouble {
+    let reason = match error {
+        ResolveError::Refused { plugin, source_name, reason } => match &**reason {
+            Refusal::Config(errors) => {
+                let told = places.told(errors);
+                format!("plugin {plugin} ({source_name}) is refused: its `config` does not fit: {told}")
+            }
+            _ => error.to_string(),
+        },
+        _ => error.to_string(),
+    };
+    Trouble { is_transient: error.is_transient(), ..Trouble::passing(reason) }
 }
 
 /// What the catalog is told by a configuration: where plugins lie, which of them may be launched, and how.

@@ -68,10 +68,7 @@ impl Preparer {
     ) -> Result<DriverTask, Trouble> {
         let schema =
             client.task_config_schema(QUICK).await.map_err(|error| Trouble::passing(error.to_string()))?;
-        let place = config.config_place;
-        let driver_config = encode(&schema, &config.config).map_err(|error| {
-            Trouble::lasting(format!("its `config` (line {place}) does not fit: {error}"))
-        })?;
+        let driver_config = encode(&schema, config).map_err(Trouble::lasting)?;
         let ask = self.ask(config)?;
         let cores = if config.resources.cores == 0 { Cores::Shared } else { Cores::Reserved };
         let standing = self.ground.prepare(&run.name, &config.user, cores, Some(capabilities)).await?;
@@ -143,8 +140,11 @@ impl Preparer {
     }
 }
 
-fn encode(schema: &callboard_proto::hclspec::Spec, table: &toml::Table) -> Result<Vec<u8>, String> {
+/// What the driver gets of a task's `config`, or what is wrong with that, each mistake with its line.
+fn encode(schema: &callboard_proto::hclspec::Spec, config: &TaskConfig) -> Result<Vec<u8>, String> {
     let schema = Schema::from_wire(schema).map_err(|error| error.to_string())?;
-    let config = PluginConfig::from_toml(table).map_err(|error| error.to_string())?;
-    Ok(schema.decode(&config).map_err(|error| error.to_string())?.to_msgpack())
+    let value = PluginConfig::from_toml(&config.config).and_then(|written| schema.decode(&written));
+    let value = value
+        .map_err(|errors| format!("its `config` does not fit: {}", config.config_places.told(&errors)))?;
+    Ok(value.to_msgpack())
 }

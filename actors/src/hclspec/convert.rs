@@ -30,6 +30,10 @@ pub(super) fn convert(raw: &Raw, kind: &Type, path: &Path<'_>, errors: &mut Conf
                 pairs.map(|(place, (raw, kind))| convert(raw, kind, &path.place(place), errors)).collect(),
             )
         }
+        // One table where a list of tables is wanted is one block, as it is for the kinds of blocks.
+        (Type::List(element) | Type::Set(element), raw @ Raw::Map(_)) if is_table(element) => {
+            Value::List(vec![convert(raw, element, path, errors)])
+        }
         (Type::Map(_) | Type::Object(_), raw) => match sole_table(raw) {
             Some(entries) => keyed(entries, kind, path, errors),
             None => refuse(raw, kind, path, errors),
@@ -47,6 +51,11 @@ fn elements(raws: &[Raw], element: &Type, path: &Path<'_>, errors: &mut ConfigEr
         unify(values.iter_mut().zip(raws), path, errors);
     }
     values
+}
+
+/// Whether values of this type are tables and nothing else, so that a table can mean no other thing.
+const fn is_table(kind: &Type) -> bool {
+    matches!(kind, Type::Map(_) | Type::Object(_))
 }
 
 /// A table, also one that was written as a single block.

@@ -18,7 +18,8 @@
 //! - A [`Config`] holds literals and collections of literals. References, function calls, operators and templates are a
 //!   clear error with their place, since nothing here could give them a value.
 //! - Attributes and blocks are two spellings of one thing, as in HCL's JSON form: a table is a block, a list of tables is
-//!   several blocks, and the labels of a block are the keys of nested tables.
+//!   several blocks, and the labels of a block are the keys of nested tables. One table is also one element of an attribute
+//!   that is a list or a set of maps or objects: `labels = { a = "b" }` is what `labels { a = "b" }` is in HCL.
 //! - Values are converted as HCL does it: numbers and bools to strings, strings that spell a number or a bool to those.
 //! - What was written is not quoted in errors unless it is a number or a bool, since strings may be secrets (SEC-06).
 //!
@@ -55,6 +56,7 @@ pub(crate) mod fuzzing;
 
 pub use error::{ConfigError, ConfigErrors, ConfigProblem, ERRORS_MAX};
 pub use kind::Type;
+pub use path::path_below;
 pub use schema::{
     ItemLimits, MalformedSchema, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, Schema, SchemaProblem, Spec,
 };

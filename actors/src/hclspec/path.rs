@@ -43,15 +43,22 @@ impl fmt::Display for Path<'_> {
         match (self.above, self.step) {
             (None, Step::Key(root)) => f.write_str(root),
             (None, Step::Place(place)) => write!(f, "[{place}]"),
-            (Some(above), Step::Key(key)) if is_plain(key) => write!(f, "{above}.{key}"),
-            (Some(above), Step::Key(key)) => {
-                let shown: String = key.chars().take(KEY_CHARACTERS_MAX).collect();
-                let more = if shown.len() < key.len() { "..." } else { "" };
-                write!(f, "{above}[{shown:?}{more}]")
-            }
+            (Some(above), Step::Key(key)) => f.write_str(&path_below(&above.to_string(), key)),
             (Some(above), Step::Place(place)) => write!(f, "{above}[{place}]"),
         }
     }
+}
+
+/// The path of a key in the table at a path, as [`super::ConfigError::path`] has it. For those who know where in a file each
+/// value stands.
+#[must_use]
+pub fn path_below(path: &str, key: &str) -> String {
+    if is_plain(key) {
+        return format!("{path}.{key}");
+    }
+    let shown: String = key.chars().take(KEY_CHARACTERS_MAX).collect();
+    let more = if shown.len() < key.len() { "..." } else { "" };
+    format!("{path}[{shown:?}{more}]")
 }
 
 /// Whether a key can be written without quotes.

@@ -58,6 +58,12 @@ fn hcl_literals_are_taken_as_they_are() {
     let labels = "x {\n a = 1\n}\nx {\n b = 2\n}";
     assert_eq!(decoded_hcl(&one("list(map(string))"), labels), "81a1789281a161a13181a162a132");
     assert_eq!(decoded_hcl(&one("map(string)"), "x {\n a = 1\n}"), "81a17881a161a131");
+    let one_block = decoded_hcl(&one("list(map(string))"), "x {\n a = 1\n}");
+    for written in ["x = {a = 1}", "x = [{a = 1}]", "[x]\na = 1", "[[x]]\na = 1"] {
+        assert_eq!(decoded(&one("list(map(string))"), written), one_block, "{written}");
+    }
+    assert_eq!(decoded_hcl(&one("list(map(string))"), "x = { a = 1 }"), one_block);
+    assert_eq!(decoded(&one("set(object({a = number}))"), "x = {a = 1}"), "81a1789181a16101");
     let two = object([("x", block_map("", &["a", "b"], attr("c", "bool", false)))]);
     let hcl =
         "x \"one\" \"two\" {\n c = true\n}\nx \"one\" \"three\" {}\nx \"four\" \"five\" {\n c = false\n}";
