@@ -56,7 +56,9 @@ pub(super) fn usable(candidate: Candidate, options: &CatalogOptions) -> Result<R
 fn eligible(candidate: Candidate, options: &CatalogOptions) -> Result<Eligible, Refusal> {
     let Candidate { source, plugin, version, api_versions, schema } = candidate;
     let version = PluginVersion::new(&version).map_err(Refusal::Version)?;
-    let spoken = options.api_versions.get(&plugin.plugin_type).cloned().unwrap_or_default();
+    let Some(spoken) = options.api_versions.get(&plugin.plugin_type).cloned() else {
+        return Err(Refusal::Unsupported(plugin.plugin_type));
+    };
     let Some(api_version) = negotiate(&api_versions, &spoken) else {
         return Err(Refusal::ApiVersion { offered: api_versions, spoken });
     };

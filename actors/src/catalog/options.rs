@@ -10,7 +10,7 @@ use crate::hclspec::Schema;
 use crate::process::{Executable, Lifetime, START_TIMEOUT, STOP_GRACE};
 use crate::vocabulary::{PluginKey, PluginType};
 
-/// The version of the interface of drivers and devices that Nomad's plugins speak.
+/// The version of the interface of drivers that Nomad's plugins speak.
 pub const NOMAD_API_VERSION: &str = "v0.1.0";
 
 /// What there is, what may be run, and within which limits.
@@ -40,14 +40,13 @@ impl CatalogOptions {
     /// No plugins at all, Nomad's terms and interface, and default limits.
     #[must_use]
     pub fn new() -> Self {
-        let versions = || vec![NOMAD_API_VERSION.to_owned()];
         Self {
             directory: None,
             allowed: Allowed::default(),
             blocked: BTreeSet::new(),
             entries: BTreeMap::new(),
             internal: Vec::new(),
-            api_versions: [(PluginType::Driver, versions()), (PluginType::Device, versions())].into(),
+            api_versions: [(PluginType::Driver, vec![NOMAD_API_VERSION.to_owned()])].into(),
             handshake: HandshakeTerms::nomad(None),
             inherit: None,
             limits: CatalogLimits::default(),

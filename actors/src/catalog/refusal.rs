@@ -7,7 +7,8 @@ use super::messages::{BlockedBy, PluginSource};
 use super::version::MalformedVersion;
 use crate::hclspec::{ConfigErrors, MalformedSchema};
 use crate::process::LaunchError;
-use crate::vocabulary::PluginKey;
+use crate::vocabulary::text::escaped;
+use crate::vocabulary::{PluginKey, PluginType};
 
 /// Why a plugin cannot be used. Each tells what was tried on what; nothing that was launched for it is left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +48,11 @@ pub enum Refusal {
     /// Looking at it took too long or failed on our side; it is being ended.
     #[error("it could not be looked at: {0}")]
     Lost(String),
+    /// It is of a type that this host does not run.
+    #[error(
+        "it is a {0} plugin: not supported yet; only its name and version were asked for, and it is not run"
+    )]
+    Unsupported(PluginType),
     /// It has a version that is none.
     #[error(transparent)]
     Version(MalformedVersion),
@@ -83,6 +89,7 @@ impl Refusal {
             | Self::NotAFile
             | Self::NotExecutable
             | Self::Absent
+            | Self::Unsupported(_)
             | Self::Version(_)
             | Self::ApiVersion { .. }
             | Self::Schema(_)
@@ -161,7 +168,7 @@ pub enum ResolveError {
         reason: Box<Refusal>,
     },
     /// The file that was named is another plugin.
-    #[error("file {} is {told} and not {plugin}", file.escape_debug())]
+    #[error("file {} is {told} and not {plugin}", escaped(file))]
     Another {
         /// Which plugin was wanted.
         plugin: PluginKey,
