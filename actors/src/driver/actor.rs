@@ -17,7 +17,7 @@ use super::state::{Driver, DriverCall, DriverConfig, Reached, Rung, Trouble, Tro
 use crate::goplugin::Listener;
 use crate::process::{Launched, ProcessSpec, Reach};
 use crate::processes::StopProcess;
-use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, DEEDS, Doing, LogLimit, NoStore, Running, Settings, start as start_machine};
 
 type Told = Box<dyn Fn(&DriverReport, Option<DriverClient>)>;
 
@@ -32,6 +32,7 @@ pub fn start(
     told: impl Fn(&DriverReport, Option<DriverClient>) + 'static,
     settings: Settings,
 ) -> Running {
+    let limit = LogLimit::new(&config.spec.name, DEEDS);
     let hands = Hands {
         config: config.clone(),
         processes,
@@ -39,6 +40,7 @@ pub fn start(
         link: Rc::default(),
         told: Box::new(told),
         logged: None,
+        limit,
     };
     start_machine(address, config, hands, NoStore, settings)
 }
@@ -51,6 +53,8 @@ struct Hands {
     link: Rc<RefCell<Option<Link>>>,
     told: Told,
     logged: Option<(DriverHealth, String)>,
+    /// Its health may change as often as it says so.
+    limit: LogLimit,
 }
 
 impl Doing<Driver> for Hands {
@@ -141,15 +145,15 @@ impl Hands {
         self.logged = Some(present);
         match health {
             DriverHealth::NoAnswerYet => tracing::debug!(%driver, "driver has not told yet"),
-            DriverHealth::Healthy => {
+            DriverHealth::Healthy => self.limit.say(|| {
                 tracing::info!(%driver, %generation, ?pid, reason, "driver is healthy");
-            }
-            DriverHealth::Undetected => {
+            }),
+            DriverHealth::Undetected => self.limit.say(|| {
                 tracing::info!(%driver, %generation, ?pid, reason, "driver found nothing to drive");
-            }
-            DriverHealth::Unhealthy => {
+            }),
+            DriverHealth::Unhealthy => self.limit.say(|| {
                 tracing::warn!(%driver, %generation, ?pid, error = %reason, "driver is unhealthy");
-            }
+            }),
             DriverHealth::Gone => tracing::info!(%driver, %generation, reason, "driver is gone"),
         }
     }

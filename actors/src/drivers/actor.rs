@@ -1,6 +1,7 @@
 //! What the owner of the drivers does: it holds their actors and those of their eventors.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use futures_util::FutureExt;
@@ -15,8 +16,8 @@ use crate::driver::{
 };
 use crate::eventor::{self, Attend, Eventor, EventorOptions, Forget, RecentOf, TaskEventSink, Watch};
 use crate::shell::{
-    Address, AskError, Child, Children, Doing, Running, Settings, StopMode, Store, Ticket, Written,
-    start as start_machine,
+    Address, AskError, Child, Children, DEEDS, Doing, LogLimit, Running, Settings, StopMode, Store, Ticket,
+    Written, start as start_machine,
 };
 use crate::vocabulary::{Attempt, DriverName, RunNumber};
 
@@ -41,6 +42,7 @@ pub fn start(
         eventor: options.eventor,
         children: Children::default(),
         settings: settings.clone(),
+        limits: HashMap::new(),
     };
     let settings = Settings { calls_running_max: ORDERS_MAX, calls_waiting_max: ORDERS_MAX, ..settings };
     start_machine(address, options, hands, memory, settings)
@@ -87,6 +89,7 @@ struct Hands {
     eventor: EventorOptions,
     children: Children<ChildAddress, ChildEnded>,
     settings: Settings,
+    limits: HashMap<DriverName, LogLimit>,
 }
 
 impl Doing<Drivers> for Hands {
@@ -123,23 +126,29 @@ impl Doing<Drivers> for Hands {
 
     fn published(&mut self, news: &DriversNews) {
         match news {
-            DriversNews::DeadLetters { driver, task: Some(task), count, .. } => {
+            DriversNews::DeadLetters { driver, task: Some(task), count, .. } => self.limit(driver).say(|| {
                 tracing::warn!(%driver, %task, count, "task events that nobody waits for are dead letters");
-            }
-            DriversNews::DeadLetters { driver, task: None, count, error } => {
+            }),
+            DriversNews::DeadLetters { driver, task: None, count, error } => self.limit(driver).say(|| {
                 let error = error.as_deref().unwrap_or_default();
                 tracing::warn!(%driver, count, error, "a task event that names no task is a dead letter");
-            }
-            DriversNews::EventsInterrupted { driver, generation, error } => {
+            }),
+            DriversNews::EventsInterrupted { driver, generation, error } => self.limit(driver).say(|| {
                 tracing::warn!(%driver, %generation, error = %error, "stream of task events was interrupted");
-            }
+            }),
+            DriversNews::Left(report) => drop(self.limits.remove(&report.name)),
             // Each driver logs for itself.
-            DriversNews::Reported(_) | DriversNews::Left(_) => {}
+            DriversNews::Reported(_) => {}
         }
     }
 }
 
 impl Hands {
+    /// What may be logged of a driver here.
+    fn limit(&mut self, driver: &DriverName) -> &LogLimit {
+        self.limits.entry(driver.clone()).or_insert_with(|| LogLimit::new(driver, DEEDS))
+    }
+
     fn start_driver(&mut self, life: Attempt, config: DriverConfig) {
         let driver = config.spec.name.clone();
         let address = Address::vacant(format!("driver {driver}"), CHILD_IN_FLIGHT_MAX);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::program::{HostMachine, Program};
-use crate::rpc::quoted;
+use crate::vocabulary::text::quoted;
 
 /// Words by which loaders say that a library or a version of one is missing, and by which go-plugin says what is wrong with
 /// its start (D36). Plugins of our own say it in words of their own.

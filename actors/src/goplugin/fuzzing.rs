@@ -107,12 +107,14 @@ pub(crate) fn lines(data: &[u8]) {
 fn check_line(line: &PluginLine) {
     assert!(line.fields.len() <= FIELDS_MAX);
     assert!(line.fields_left_out == 0 || line.fields.len() == FIELDS_MAX);
-    let texts = line.fields.iter().flat_map(|(name, value)| [name, value]).chain([&line.message]);
+    let values = line.fields.iter().map(|(_, value)| value.to_string());
+    let texts = line.fields.iter().map(|(name, _)| name.clone()).chain(values).chain([line.message.clone()]);
     texts.for_each(|text| check_shown(&text.replace('\t', " ")));
 }
 
 fn line_bytes(line: &PluginLine) -> usize {
-    line.message.len() + line.fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
+    line.message.len()
+        + line.fields.iter().map(|(name, value)| name.len() + value.to_string().len()).sum::<usize>()
 }
 
 /// Pieces of any length are never too long, and no byte of them is lost or doubled.

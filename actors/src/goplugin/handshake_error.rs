@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::rpc::quoted;
+use crate::vocabulary::text::quoted;
 
 /// Why there is no handshake. Each says what was read, what was expected, and what can be done.
 ///

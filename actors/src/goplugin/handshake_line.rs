@@ -5,8 +5,8 @@ use core::net::SocketAddr;
 use super::handshake::{Handshake, PluginEndpoint};
 use super::handshake_error::{HandshakeError, Versions};
 use super::terms::HandshakeTerms;
-use crate::rpc::quoted;
 use crate::vocabulary::SocketPath;
+use crate::vocabulary::text::quoted;
 
 /// The one core version there is (D21).
 const CORE_VERSION: i64 = 1;

@@ -4,7 +4,8 @@ use std::fmt;
 
 use callboard_proto::base;
 
-use crate::rpc::{Fault, Problem, quoted};
+use crate::rpc::{Fault, Problem};
+use crate::vocabulary::text::quoted;
 use crate::vocabulary::{PluginName, PluginType};
 
 /// Most API versions that a plugin may offer.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::lines::{LineSplitter, Part, Piece};
-use crate::rpc::escaped;
+use crate::vocabulary::text::escaped_but_tabs as shown;
 
 /// Most fields of one line that are kept.
 pub const FIELDS_MAX: usize = 64;
@@ -83,9 +83,9 @@ pub struct PluginLine {
     pub level: LineLevel,
     /// What it says.
     pub message: String,
-    /// What hclog gave with it, by name and in order of names; what is no text is as JSON writes it. The time is under
-    /// `timestamp`, the name of the logger under `@module`.
-    pub fields: Vec<(String, String)>,
+    /// What hclog gave with it, by name and in order of names, each as it was in JSON. The time is under `timestamp`, the name
+    /// of the logger under `@module`, the place in the plugin's code under `@caller`.
+    pub fields: Vec<(String, Value)>,
     /// How many more fields it had than are kept.
     pub fields_left_out: usize,
     /// What kind of line it was.
@@ -173,12 +173,6 @@ impl LineReader {
     }
 }
 
-/// Tabs order a stack trace and harm nobody.
-fn shown(text: &str) -> String {
-    let parts: Vec<String> = text.split('\t').map(escaped).collect();
-    parts.join("\t")
-}
-
 fn json_object(text: &str) -> Option<Map<String, Value>> {
     if !text.trim_start().starts_with('{') {
         return None;
@@ -198,9 +192,9 @@ fn read_json(mut object: Map<String, Value>) -> Option<PluginLine> {
         Some(time) => Some(text_of(time).filter(|time| is_timestamp(time))?),
         None => None,
     };
-    let others = object.into_iter().map(|(name, value)| (shown(&name), shown(&in_words(value))));
+    let others = object.into_iter().map(|(name, value)| (shown(&name), shown_value(value)));
     let mut fields: Vec<_> =
-        time.map(|time| ("timestamp".to_owned(), time)).into_iter().chain(others).collect();
+        time.map(|time| ("timestamp".to_owned(), Value::String(time))).into_iter().chain(others).collect();
     let fields_left_out = fields.len().saturating_sub(FIELDS_MAX);
     fields.truncate(FIELDS_MAX);
     Some(PluginLine {
@@ -220,10 +214,16 @@ fn text_of(value: Value) -> Option<String> {
     }
 }
 
-fn in_words(value: Value) -> String {
+/// A value with every text in it fit to be shown.
+fn shown_value(value: Value) -> Value {
     match value {
-        Value::String(text) => text,
-        other => other.to_string(),
+        Value::String(text) => Value::String(shown(&text)),
+        Value::Array(values) => Value::Array(values.into_iter().map(shown_value).collect()),
+        Value::Object(values) => {
+            let values = values.into_iter().map(|(name, value)| (shown(&name), shown_value(value)));
+            Value::Object(values.collect())
+        }
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => plain,
     }
 }
 

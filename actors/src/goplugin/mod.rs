@@ -29,6 +29,7 @@
 //! an error that says so.
 
 mod handshake;
+mod tell;
 mod terms;
 
 mod handshake_error;
@@ -62,4 +63,5 @@ pub use log_line::{FIELDS_MAX, LineLevel, LineReader, Origin, PluginLine};
 pub use program::{HEAD_BYTES_MAX, HostMachine, Machine, Program};
 pub use scan::{HandshakeScan, ScanLimits};
 pub use stdio::{Output, Printed, Stdio};
+pub(crate) use tell::tell;
 pub use terms::{HandshakeTerms, SOCKET_DIR_VARIABLE, TermsError};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::name::{ProcessName, ProcessTag};
-use crate::goplugin::{LineLevel, LineReader, Origin};
+use crate::goplugin::{LineLevel, LineReader, Origin, is_meant_as_handshake};
 
 /// What a process left to its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +100,20 @@ impl ProcessEnding {
     #[must_use]
     pub fn last_words(&self) -> Option<String> {
         let of = |lines: &[String]| lines.iter().rev().find_map(|line| telling(line));
-        of(&self.last_errors).or_else(|| of(&self.last_output))
+        // The handshake tells where it listened, and nothing of its end.
+        let output: Vec<_> =
+            self.last_output.iter().filter(|line| !is_meant_as_handshake(line)).cloned().collect();
+        of(&self.last_errors).or_else(|| of(&output))
+    }
+}
+
+/// What a panic says; the trace behind that stands in the log, once. Rust says it on a line of its own below the place.
+fn first_words(panic: &str) -> String {
+    let mut lines = panic.lines();
+    let first = lines.next().unwrap_or_default();
+    match lines.next().filter(|_| first.starts_with("thread '")) {
+        Some(second) => format!("{first} {second}"),
+        None => first.to_owned(),
     }
 }
 
@@ -115,7 +128,10 @@ fn telling(line: &str) -> Option<String> {
         Origin::LastWords | Origin::Plain => true,
     };
     let error = read.fields.iter().find(|(name, _)| name == "error").map(|(_, error)| error);
-    let words = error.map_or_else(|| read.message.clone(), |error| format!("{}: {error}", read.message));
+    let words = match error.map(|error| error.as_str().map_or_else(|| error.to_string(), str::to_owned)) {
+        Some(error) => format!("{}: {error}", read.message),
+        None => read.message,
+    };
     (is_trouble && !words.trim().is_empty()).then(|| words.trim().to_owned())
 }
 
@@ -127,7 +143,7 @@ impl fmt::Display for ProcessEnding {
             EndedBy::Request => write!(f, "{exit} when asked to end, after {uptime:.1?}"),
             EndedBy::Itself => {
                 write!(f, "{exit} after {uptime:.1?}")?;
-                match self.panic.clone().or_else(|| self.last_words()) {
+                match self.panic.as_deref().map(first_words).or_else(|| self.last_words()) {
                     Some(words) => write!(f, ", last output: {words}"),
                     None => Ok(()),
                 }
@@ -199,6 +215,19 @@ mod tests {
         assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s");
         ending.last_errors = vec![logged("error"), logged("info")];
         assert_eq!(ending.to_string(), "signal 9 (SIGKILL) after 1.5s, last output: cannot serve: no pool");
+    }
+
+    #[test]
+    fn the_handshake_is_no_last_words_and_of_a_panic_only_what_it_says_is_d20_log_01() {
+        let mut ending = ending(Exit::Code(1), EndedBy::Itself);
+        ending.last_errors.clear();
+        ending.last_output.push("1|2|unix|/run/s/driver.sock|grpc|".to_owned());
+        assert_eq!(ending.last_words().as_deref(), Some("starting"));
+        ending.panic = Some("panic: no pool\n\ngoroutine 1 [running]:\nmain.main()".to_owned());
+        assert_eq!(ending.to_string(), "exit code 1 after 1.5s, last output: panic: no pool");
+        ending.panic = Some("thread 'main' panicked at src/main.rs:1:2:\nno pool\nnote: run".to_owned());
+        let told = ending.to_string();
+        assert!(told.ends_with("last output: thread 'main' panicked at src/main.rs:1:2: no pool"), "{told}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tracing::Dispatch;
 
 use super::name::ProcessName;
-use crate::goplugin::{LineLevel, PluginLine};
+use crate::goplugin::{PluginLine, tell};
 
 /// How many lines of all plugins may wait to be told.
 const QUEUE: usize = 4_096;
@@ -104,41 +104,5 @@ fn tell_all(lines: &Receiver<Spoken>, subscriber: &Dispatch) {
         // A subscriber that panics loses this line and no other.
         let _ = std::panic::catch_unwind(told);
         spoken.progress.tell(spoken.position);
-    }
-}
-
-macro_rules! say {
-    ($level:ident, $plugin:expr, $line:expr) => {
-        tracing::$level!(
-            target: "callboard::plugin",
-            plugin = %$plugin,
-            module = module_of($line),
-            fields = fields_of($line),
-            "{}", $line.message
-        )
-    };
-}
-
-/// The name of the logger, as hclog gives it.
-const MODULE: &str = "@module";
-
-fn module_of(line: &PluginLine) -> Option<&str> {
-    line.fields.iter().find(|(name, _)| name == MODULE).map(|(_, value)| value.as_str())
-}
-
-/// What else came with the line; a subscriber knows only fields that are named in the code.
-fn fields_of(line: &PluginLine) -> Option<String> {
-    let fields = line.fields.iter().filter(|(name, _)| name != MODULE);
-    let told: Vec<String> = fields.map(|(name, value)| format!("{name}={value}")).collect();
-    (!told.is_empty()).then(|| told.join(" "))
-}
-
-fn tell(plugin: &ProcessName, line: &PluginLine) {
-    match line.level {
-        LineLevel::Trace => say!(trace, plugin, line),
-        LineLevel::Debug => say!(debug, plugin, line),
-        LineLevel::Info => say!(info, plugin, line),
-        LineLevel::Warn => say!(warn, plugin, line),
-        LineLevel::Error => say!(error, plugin, line),
     }
 }

@@ -62,6 +62,7 @@ mod feed;
 mod follow;
 mod journal;
 mod ledger;
+mod log_limit;
 mod machine;
 mod mailbox;
 mod notice;
@@ -90,5 +91,6 @@ pub use notice::{DeadLetterCause, Notice, Notices};
 pub use spawn::{Ending, IN_FLIGHT_MAX, Running, Settings, start};
 pub use store::{NoStore, Store, Ticket, Written};
 
+pub(crate) use log_limit::{DEEDS, LogLimit};
 pub(crate) use outbox::Outbox;
 pub(crate) use timers::Timers;
