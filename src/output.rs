@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use callboard_actors::vocabulary::text::{bounded, escaped};
+
 /// The permissions of a new file, less what the user's mask takes away.
 const FILE_MODE: u32 = 0o666;
 
@@ -77,7 +79,7 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
 
 /// Writes a line to standard error. Should that fail, there is nobody left to tell.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", escaped(line));
 }
 
 /// How something is to strike the eye, where there is one.
@@ -135,7 +137,10 @@ impl Palette {
     }
 }
 
-/// What a plugin says may be meant for the terminal: characters that are no characters are shown as a dot.
+/// Longest text of others that is shown in one place, in bytes. `--json` shows them whole.
+const SHOWN_BYTES_MAX: usize = 1_024;
+
+/// What others say, on one line that no terminal obeys.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
+    bounded(text, SHOWN_BYTES_MAX)
 }

@@ -84,6 +84,7 @@ const IMPURE: &[&str] = &[
 
 /// The files that decide. Each is a path below the repository.
 const PURE: &[&str] = &[
+    "actors/src/vocabulary/allowance.rs",
     "actors/src/vocabulary/backoff.rs",
     "actors/src/vocabulary/endpoint.rs",
     "actors/src/vocabulary/fingerprint.rs",
@@ -92,6 +93,7 @@ const PURE: &[&str] = &[
     "actors/src/vocabulary/number.rs",
     "actors/src/vocabulary/plugin.rs",
     "actors/src/vocabulary/registration.rs",
+    "actors/src/vocabulary/text.rs",
     "actors/src/vocabulary/time.rs",
     "actors/src/persister/operations.rs",
     "actors/src/persister/pacing.rs",
@@ -103,7 +105,6 @@ const PURE: &[&str] = &[
     "actors/src/rpc/call_error.rs",
     "actors/src/rpc/cause.rs",
     "actors/src/rpc/fault.rs",
-    "actors/src/rpc/quote.rs",
     "actors/src/csi/check.rs",
     "actors/src/csi/continuity.rs",
     "actors/src/csi/convert.rs",
@@ -409,6 +410,7 @@ const PURE: &[&str] = &[
     "src/tasks/kept.rs",
     "src/tasks/row.rs",
     "src/admin/compose.rs",
+    "src/config/places.rs",
     "src/config/problem.rs",
     "src/config/resources.rs",
     "src/config/suggest.rs",

@@ -17,7 +17,33 @@ pub const TARGETS: &[Target] = &[
     ("plugin_schemas", crate::hclspec::fuzzing::schemas),
     ("process_records", crate::processes::fuzzing::records),
     ("registration_records", crate::registry::fuzzing::records),
+    ("shown_texts", shown_texts),
 ];
+
+/// Any bytes as a text of a stranger: what is shown of them obeys its limit, moves no terminal, and stays as it is when it is
+/// shown again.
+fn shown_texts(data: &[u8]) {
+    use crate::vocabulary::text::{
+        bounded, escaped, escaped_but_tabs, escaped_lines, from_bytes, is_harmless, json_for_terminals,
+        quoted,
+    };
+    let limit = data.len() % 700;
+    let shown = from_bytes(data, limit);
+    assert!(shown.len() <= limit, "{} bytes of {limit}", shown.len());
+    check_shown(&shown);
+    assert_eq!(bounded(&shown, limit), shown);
+    let text = String::from_utf8_lossy(data);
+    for show in [quoted, escaped, escaped_but_tabs, escaped_lines, json_for_terminals] {
+        let shown = show(&text);
+        assert!(shown.chars().all(|c| matches!(c, '\n' | '\t') || is_harmless(c)), "{shown:?}");
+        assert_eq!(show(&shown), shown);
+    }
+    if let Ok(value) = serde_json::from_slice::<serde_json::Value>(data) {
+        let json = value.to_string();
+        let read = |json: &str| serde_json::from_str::<serde_json::Value>(json).expect("it is JSON still");
+        assert_eq!(read(&json_for_terminals(&json)), read(&json));
+    }
+}
 
 /// Longest text that an error may have, however long what it complains of is.
 pub const ERROR_BYTES_MAX: usize = 4 * 1024;
@@ -32,12 +58,12 @@ pub fn check_told(error: &dyn std::fmt::Display) {
     assert!(told.len() <= ERROR_BYTES_MAX, "an error of {} bytes", told.len());
 }
 
-/// Holds that what is shown of a plugin's words neither moves a cursor nor begins a line.
+/// Holds that what is shown of a plugin's words neither moves a cursor nor begins a line nor turns its direction.
 ///
 /// # Panics
 /// When it does.
 pub fn check_shown(text: &str) {
-    assert!(!text.chars().any(char::is_control), "control characters are shown: {text:?}");
+    assert!(text.chars().all(crate::vocabulary::text::is_harmless), "control characters are shown: {text:?}");
 }
 
 /// Holds what is to hold of every kind of record: what decodes is encoded to what decodes to the same, and what does not

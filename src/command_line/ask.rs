@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use callboard_actors::vocabulary::text::json_for_terminals;
 use callboard_proto::admin::v1 as wire;
 use clap::Args;
 use serde_json::json;
@@ -157,7 +158,7 @@ async fn watch_status(mut client: AdminClient, is_json: bool) -> Result<(), AskE
     let mut watched = client.watch().await?;
     while let Some(response) = watched.next().await? {
         let text = if is_json {
-            format!("{}\n", json::watched(&response))
+            format!("{}\n", json_for_terminals(&json::watched(&response).to_string()))
         } else {
             show::watched(&response, palette)
         };
@@ -233,7 +234,7 @@ async fn at(due: Option<Instant>) {
 async fn watch_timeline_in_json(mut client: AdminClient, gates: bool) -> Result<(), AskError> {
     let mut told = client.timeline(gates).await?;
     while let Some(said) = told.next().await? {
-        if print(&format!("{}\n", json::said(&said)))? == Reader::HasLeft {
+        if print(&format!("{}\n", json_for_terminals(&json::said(&said).to_string())))? == Reader::HasLeft {
             break;
         }
     }
@@ -277,5 +278,5 @@ fn ended(report: &[wire::ChildEnding], is_json: bool) -> String {
 }
 
 fn pretty(value: &serde_json::Value) -> String {
-    format!("{value:#}\n")
+    json_for_terminals(&format!("{value:#}\n"))
 }

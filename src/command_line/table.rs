@@ -1,6 +1,11 @@
 //! Tables for people.
 
+use callboard_actors::vocabulary::text::bounded;
+
 use crate::output::{Palette, Tone, harmless};
+
+/// Longest text in one cell, in bytes, so that one of them does not push the others out of sight. Remarks may be longer.
+const CELL_BYTES_MAX: usize = 240;
 
 /// One cell.
 #[derive(Debug, Clone)]
@@ -12,7 +17,7 @@ pub(super) struct Cell {
 impl Cell {
     /// A text in a tone; an empty one is shown as a dash, so that columns can be told apart.
     pub(super) fn toned(tone: Tone, text: &str) -> Self {
-        let text = if text.is_empty() { "-".to_owned() } else { harmless(text) };
+        let text = if text.is_empty() { "-".to_owned() } else { bounded(text, CELL_BYTES_MAX) };
         Self { text, tone }
     }
 
@@ -77,6 +82,6 @@ mod tests {
         table.row(vec![Cell::plain("ä-long-name"), Cell::plain("bad\u{1b}[2J")], vec!["why\n".to_owned()]);
         table.row(vec![Cell::plain("b"), Cell::plain("")], vec![]);
         let lines = table.lines(Palette::plain());
-        assert_eq!(lines, "NAME         HEALTH\nä-long-name  bad·[2J\n  └ why·\nb            -\n");
+        assert_eq!(lines, "NAME         HEALTH\nä-long-name  bad\\u{1b}[2J\n  └ why\\n\nb            -\n");
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use callboard_actors::vocabulary::text;
+
 use super::layout::cut;
 use super::model::{Arrow, Mark, Picture, Sign};
 
@@ -106,13 +108,12 @@ fn with(text: &str, about: &str) -> String {
 /// A text without the signs that mean something to Mermaid.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    for sign in cut(text).chars() {
+    for sign in cut(&text::escaped(text)).chars() {
         match sign {
             '#' => plain.push_str("#35;"),
             ';' => plain.push_str("#59;"),
             '<' => plain.push_str("#lt;"),
             '>' => plain.push_str("#gt;"),
-            sign if sign.is_control() => plain.push(' '),
             sign => plain.push(sign),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use callboard_actors::vocabulary::text;
+
 use super::layout::{
     BESIDE, HEAD_HEIGHT, HEAD_TOP, Layout, MARGIN, Row, cut, head_width, text_of, text_width,
 };
@@ -283,13 +285,13 @@ impl Drawing<'_> {
 /// A text as it may stand in XML. Signs that are no signs become dots.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for sign in text.chars() {
+    for sign in text::escaped(text).chars() {
         match sign {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            sign if sign.is_control() || matches!(sign, '\u{fffe}' | '\u{ffff}') => escaped.push('·'),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('·'),
             sign => escaped.push(sign),
         }
     }

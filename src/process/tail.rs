@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use callboard_actors::vocabulary::text::bounded;
+
 /// How many bytes of the end are kept.
 const KEPT_BYTES: usize = 1_024;
-/// How much of the last line is told.
-const WORDS_CHARS_MAX: usize = 240;
+/// How much of the last line is told, in bytes.
+const WORDS_BYTES_MAX: usize = 240;
 
 /// The end of an output, written by the thread that reads it and read when the process has ended.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +27,7 @@ impl Tail {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);
         let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-        Some(line.chars().filter(|c| !c.is_control()).take(WORDS_CHARS_MAX).collect())
+        Some(bounded(line, WORDS_BYTES_MAX))
     }
 }
 
@@ -41,7 +43,7 @@ mod tests {
             tail.push(b"a line like many\n");
         }
         tail.push("panic: \u{1b}[31mno space\n\n  \n".as_bytes());
-        assert_eq!(tail.last_words().as_deref(), Some("panic: [31mno space"));
+        assert_eq!(tail.last_words().as_deref(), Some("panic: \\u{1b}[31mno space"));
         assert!(tail.0.lock().expect("nobody panics").len() <= KEPT_BYTES);
     }
 }

@@ -65,9 +65,7 @@ pub(super) fn mistake(path: &Path, text: &str, said: &str) -> ScriptError {
 
 /// A line as it can be shown to a terminal.
 fn readable(line: &str) -> String {
-    line.chars()
-        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
-        .collect()
+    callboard_actors::vocabulary::text::escaped(line)
 }
 
 #[cfg(test)]

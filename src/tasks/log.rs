@@ -2,6 +2,7 @@
 
 use callboard_actors::driver::{EventPosition, Recent, TaskEventItem};
 use callboard_actors::vocabulary::Timestamp;
+use callboard_actors::vocabulary::text::bounded;
 
 /// How many bytes of an event's words are kept.
 const WORDS_BYTES_MAX: usize = 512;
@@ -48,14 +49,7 @@ impl EventLog {
 
 /// An event's words, on one line and not too long.
 fn words(message: &str) -> String {
-    let mut end = message.len().min(WORDS_BYTES_MAX);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    let mut text: String = message[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if end < message.len() {
-        text.push('…');
-    }
+    let text = bounded(message.trim(), WORDS_BYTES_MAX);
     if text.is_empty() { "(an event without words)".to_owned() } else { text }
 }
 
@@ -92,7 +86,7 @@ mod tests {
         let told: Vec<_> = log.recent.entries().iter().map(ToString::to_string).collect();
         assert_eq!(
             told,
-            ["started", "cannot unmount  (10000 times)", "7 events are missing: the handler was too slow"]
+            ["started", "cannot unmount (10000 times)", "7 events are missing: the handler was too slow"]
         );
         assert_eq!((log.taken, log.told, log.missed), (10_002, 10_001, 7));
         assert_eq!(log.position.unwrap().to_string(), "s:10001");
@@ -103,11 +97,11 @@ mod tests {
         let mut log = EventLog::default();
         log.take(Timestamp::default(), &event(&"ü".repeat(1_000), 1));
         let text = &log.recent.entries()[0].text;
-        assert!(text.len() < 520 && text.ends_with('…'), "{text}");
+        assert!(text.len() <= WORDS_BYTES_MAX && text.ends_with("ü... (2000 bytes in all)"), "{text}");
         log.take(Timestamp::default(), &event("", 2));
         assert_eq!(log.recent.entries()[1].text, "(an event without words)");
-        // One letter more, and the limit falls into the midst of one.
-        assert_eq!(words(&format!("a{}", "ü".repeat(1_000))), format!("a{}…", "ü".repeat(255)));
+        log.take(Timestamp::default(), &event("\n\u{1b}[2J over\n there \n", 3));
+        assert_eq!(log.recent.entries()[2].text, "\\u{1b}[2J over\\n there");
         assert_eq!(words(&"a".repeat(WORDS_BYTES_MAX)), "a".repeat(WORDS_BYTES_MAX));
     }
 }

@@ -237,7 +237,7 @@ mod tests {
         let mut page = page();
         page.say(said("", 0, "healthy: \u{1b}[2Jx\n"));
         let text = page.release().unwrap();
-        assert!(text.ends_with("healthy: ·[2Jx·"), "{text}");
+        assert!(text.ends_with("healthy: \\u{1b}[2Jx\\n"), "{text}");
     }
 
     #[test]

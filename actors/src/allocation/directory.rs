@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 
 use super::messages::{Listener, PrepareError};
 use super::paths::{Access, Place, Plan, Step};
-use crate::csi::quoted;
+use crate::vocabulary::text::quoted;
 use crate::vocabulary::{AllocationId, SocketPath};
 
 /// How long a process that may listen on the socket has to take a connection.

@@ -8,6 +8,7 @@ use super::state::Catalog;
 use super::version::PluginVersion;
 use crate::conversation;
 use crate::process::ProcessSpec;
+use crate::vocabulary::text::escaped;
 use crate::vocabulary::{PluginKey, Timestamp};
 
 /// Looks at every plugin anew: the directory is read, and each program in it that is permitted is launched once to tell who it
@@ -62,7 +63,7 @@ impl fmt::Display for PluginSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // Whoever can put a file there chose its name, which may hold anything.
-            Self::External(name) => write!(f, "file {}", name.escape_debug()),
+            Self::External(name) => write!(f, "file {}", escaped(name)),
             Self::Internal(name) => write!(f, "internal plugin {name}"),
         }
     }

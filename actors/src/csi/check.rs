@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::rpc::quoted;
 use crate::rpc::{Fault, Problem};
+use crate::vocabulary::text::quoted;
 
 /// Most bytes of a string field whose text says nothing else (C004).
 pub(super) const STRING_BYTES_MAX: usize = 128;

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use crate::rpc::quoted;
 use crate::rpc::{Fault, Problem};
+use crate::vocabulary::text::quoted;
 use crate::vocabulary::{CsiFingerprint, Identity};
 
 /// Checks that a plugin's own name is what it was (C031). Another name means another plugin on the same socket, whose

@@ -35,7 +35,8 @@ mod continuity;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 
-pub use crate::rpc::{Cause, Class, Code, Denial, Fault, Problem, SocketFile, TEXT_BYTES_MAX, quoted};
+pub use crate::rpc::{Cause, Class, Code, Denial, Fault, Problem, SocketFile};
+pub use crate::vocabulary::text::{TEXT_BYTES_MAX, quoted};
 pub use connection::{Connection, Limits};
 pub use continuity::{check_same_plugin, check_same_provider};
 pub use error::{CallError, Step};

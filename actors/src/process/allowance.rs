@@ -128,7 +128,7 @@ pub(super) fn notice_of(dropped: u64) -> PluginLine {
     PluginLine {
         level: LineLevel::Warn,
         message: format!("{dropped} lines of this plugin were dropped, since it logs more than can be told"),
-        fields: vec![("lines_dropped".to_owned(), dropped.to_string())],
+        fields: vec![("lines_dropped".to_owned(), dropped.into())],
         fields_left_out: 0,
         origin: Origin::Plain,
         part: Part::Whole,

@@ -19,6 +19,7 @@ use super::identity::FileId;
 use super::launch_error::ExecutableError;
 use super::spec::Executable;
 use crate::vocabulary::hex;
+use crate::vocabulary::text::is_harmless;
 
 /// Below the directory of a process: the copies of its pinned programs.
 const COPIES: &str = "program";
@@ -138,7 +139,7 @@ fn is_name(path: &Path) -> bool {
     let mut components = path.components();
     let Some(Component::Normal(name)) = components.next() else { return false };
     let Some(text) = path.to_str() else { return false };
-    components.next().is_none() && name == path.as_os_str() && !text.chars().any(char::is_control)
+    components.next().is_none() && name == path.as_os_str() && text.chars().all(is_harmless)
 }
 
 fn check(executable: &Executable, file: &File) -> Result<(), ExecutableError> {

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::vocabulary::text::escaped_but_tabs;
+
 /// How many lines of each stream are kept.
 const LINES_MAX: usize = 64;
 /// How much of one line is kept, in bytes.
@@ -19,8 +21,7 @@ pub(super) struct Words {
 impl Words {
     /// Takes the next line, without its end.
     pub(super) fn push(&mut self, line: &[u8]) {
-        let text = String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES_MAX)]);
-        let text: String = text.chars().filter(|c| !c.is_control() || *c == '\t').collect();
+        let text = escaped_but_tabs(&String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES_MAX)]));
         self.follow_trace(&text);
         if self.lines.len() == LINES_MAX {
             self.lines.pop_front();
@@ -79,10 +80,10 @@ mod tests {
     }
 
     #[test]
-    fn last_words_keep_their_tabs_and_lose_what_moves_a_terminal_log_01() {
+    fn last_words_keep_their_tabs_and_move_no_terminal_log_01() {
         let mut words = Words::default();
         words.push(b"\tmain.go:7\x1b[2J\x07\r");
-        assert_eq!(words.lines(), ["\tmain.go:7[2J"]);
+        assert_eq!(words.lines(), ["\tmain.go:7\\u{1b}[2J\\u{7}\\r"]);
     }
 
     #[test]

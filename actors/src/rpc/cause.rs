@@ -102,7 +102,7 @@ pub enum Cause {
     Status {
         /// Its code.
         code: Code,
-        /// Its message, cut and escaped (see [`super::quoted`]); may be empty.
+        /// Its message, cut and escaped (see [`crate::vocabulary::text::quoted`]); may be empty.
         message: String,
     },
     /// The plugin's answer breaks a rule.

@@ -1,5 +1,5 @@
 //! What is the same in every conversation with a plugin, whatever it speaks: a channel that ends with its stream, what can
-//! go wrong, and how a plugin's words are shown.
+//! go wrong. How a plugin's words are shown stands in [`crate::vocabulary::text`].
 //!
 //! A module, not an actor. What is said, and with which limits, is the matter of `csi` and `goplugin`; what to do about an
 //! error is the matter of whoever called.
@@ -19,8 +19,6 @@ mod channel;
 mod socket;
 mod status;
 
-mod quote;
-
 pub use call_error::CallError;
 pub use cause::{Cause, Class, Denial};
 pub(crate) use channel::{
@@ -28,6 +26,5 @@ pub(crate) use channel::{
 };
 pub use code::Code;
 pub use fault::{Fault, Problem};
-pub use quote::{TEXT_BYTES_MAX, escaped, quoted};
 pub use socket::{Listener, SocketFile};
 pub(crate) use status::cause;

@@ -7,7 +7,7 @@ use tonic::{Status, TimeoutExpired};
 use super::cause::Cause;
 use super::code::Code;
 use super::fault::{Fault, Problem};
-use crate::rpc::quoted;
+use crate::vocabulary::text::quoted;
 
 /// How tonic begins to speak of an answer that is over the limit of size.
 const TOO_LARGE: &str = "Error, decoded message length too large";

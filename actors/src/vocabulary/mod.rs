@@ -5,6 +5,7 @@
 //!
 //! They are neither wire types nor rows: conversions live at the edges, in `csi` and in the `rows` of whoever stores.
 
+mod allowance;
 mod backoff;
 mod endpoint;
 mod fingerprint;
@@ -14,8 +15,10 @@ mod names;
 mod number;
 mod plugin;
 mod registration;
+pub mod text;
 mod time;
 
+pub use allowance::{Allowance, Rate};
 pub use backoff::{Backoff, BackoffState, RestartBudget, RestartHistory};
 pub use endpoint::{MalformedEndpoint, SOCKET_PATH_BYTES_MAX, SocketPath};
 pub use fingerprint::{

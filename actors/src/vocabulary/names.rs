@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::text::is_harmless;
+
 /// Longest name, in bytes. A name becomes one component of a path, and file systems allow 255 bytes for one.
 pub const NAME_BYTES_MAX: usize = 255;
 
@@ -58,7 +60,7 @@ fn check(what: &'static str, name: &str) -> Result<(), MalformedName> {
     if name == "." || name == ".." || name.contains('/') || name.contains('\\') {
         return Err(MalformedName::Path { what, name: name.to_owned() });
     }
-    match name.chars().find(|c| c.is_whitespace() || c.is_control()) {
+    match name.chars().find(|c| c.is_whitespace() || !is_harmless(*c)) {
         Some(character) => Err(MalformedName::Character { what, name: name.to_owned(), character }),
         None => Ok(()),
     }

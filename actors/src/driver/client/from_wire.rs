@@ -16,7 +16,7 @@ pub(in crate::driver) use driver::{capabilities, fingerprint};
 pub(super) use events::event;
 pub(super) use tasks::{created_network, exec_exit, executed, inspected, started, stats, waited};
 
-/// Longest text that is kept of what a driver says, in bytes; what is longer is cut.
+/// Longest text that is kept of what a driver says, in bytes; what is longer is cut, and what a terminal obeys is escaped.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
 /// What is wrong with an answer.
@@ -28,12 +28,6 @@ fn unknown<T>(field: &str, number: i32) -> Result<T, Fault> {
 
 fn sorted(map: HashMap<String, String>) -> BTreeMap<String, String> {
     map.into_iter().collect()
-}
-
-fn cut(mut text: String, bytes: usize) -> String {
-    let end = (0..=text.len().min(bytes)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    text.truncate(end);
-    text
 }
 
 fn timestamp(field: &str, at: Option<prost_types::Timestamp>) -> Result<Option<Timestamp>, Fault> {
@@ -59,15 +53,6 @@ fn network_mode(mode: i32) -> Result<NetworkMode, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_text_is_cut_between_characters() {
-        assert_eq!(cut("aä".to_owned(), 3), "aä");
-        assert_eq!(cut("aä".to_owned(), 2), "a");
-        assert_eq!(cut("aä".to_owned(), 1), "a");
-        assert_eq!(cut("ä".to_owned(), 1), "");
-        assert_eq!(cut("abc".to_owned(), 2), "ab");
-    }
 
     #[test]
     fn a_time_is_read_to_the_nanosecond_and_one_before_the_epoch_is_none() {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::driver::report::NetworkMode;
+use crate::vocabulary::text::is_harmless;
 use crate::vocabulary::{AllocationId, TaskName, Timestamp};
 
 /// Longest id of a task, in bytes.
@@ -34,7 +35,7 @@ impl TaskId {
     /// When it is empty, too long, or holds control characters.
     pub fn new(id: impl AsRef<str>) -> Result<Self, MalformedTaskId> {
         let id = id.as_ref();
-        if (1..=TASK_ID_BYTES_MAX).contains(&id.len()) && !id.chars().any(char::is_control) {
+        if (1..=TASK_ID_BYTES_MAX).contains(&id.len()) && id.chars().all(is_harmless) {
             return Ok(Self(Arc::from(id)));
         }
         Err(MalformedTaskId { start: id.chars().take(32).collect(), bytes: id.len() })

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use callboard_proto::drivers as wire;
 use callboard_proto::structs;
 
-use super::{Fault, MESSAGE_BYTES_MAX, cut, network_mode, unknown};
+use super::{Fault, MESSAGE_BYTES_MAX, network_mode, unknown};
 use crate::driver::report::{
     Attribute, AttributeValue, Attributes, DriverCapabilities, DriverHealth, FsIsolation, MountSupport,
     NetworkMode,
 };
 use crate::driver::state::Fingerprint;
-use crate::rpc::quoted;
+use crate::vocabulary::text::{bounded, quoted};
 
 /// Most attributes that are read of one fingerprint.
 const ATTRIBUTES_MAX: usize = 4_096;
@@ -19,7 +19,7 @@ const ATTRIBUTES_MAX: usize = 4_096;
 pub(in crate::driver) fn fingerprint(answer: wire::FingerprintResponse) -> Result<Fingerprint, Fault> {
     use wire::fingerprint_response::HealthState;
     if !answer.err.is_empty() {
-        return Err(format!("the driver says: {}", cut(answer.err, MESSAGE_BYTES_MAX)));
+        return Err(format!("the driver says: {}", bounded(&answer.err, MESSAGE_BYTES_MAX)));
     }
     let health = match HealthState::try_from(answer.health) {
         Ok(HealthState::Undetected) => DriverHealth::Undetected,
@@ -28,7 +28,8 @@ pub(in crate::driver) fn fingerprint(answer: wire::FingerprintResponse) -> Resul
         Err(_) => return unknown("health", answer.health),
     };
     let attributes = attributes(answer.attributes)?;
-    Ok(Fingerprint { health, description: cut(answer.health_description, MESSAGE_BYTES_MAX), attributes })
+    let description = bounded(&answer.health_description, MESSAGE_BYTES_MAX);
+    Ok(Fingerprint { health, description, attributes })
 }
 
 fn attributes(attributes: HashMap<String, structs::Attribute>) -> Result<Attributes, Fault> {

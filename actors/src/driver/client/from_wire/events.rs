@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use callboard_proto::drivers as wire;
 
-use super::{Fault, MESSAGE_BYTES_MAX, cut, timestamp};
+use super::{Fault, MESSAGE_BYTES_MAX, timestamp};
 use crate::driver::events::{
     EventPosition, SEQUENCE_ANNOTATION, STREAM_ANNOTATION, TaskEvent, TaskEventItem, TaskKey,
 };
-use crate::rpc::quoted;
+use crate::vocabulary::text::{bounded, quoted};
 use crate::vocabulary::{AllocationId, TaskName};
 
 /// Most annotations that an event may have.
@@ -40,7 +40,7 @@ pub(in crate::driver::client) fn event(
         task_id: Arc::from(told.task_id),
         task: TaskKey::new(allocation, task),
         at: timestamp("timestamp", told.timestamp)?,
-        message: cut(told.message, MESSAGE_BYTES_MAX),
+        message: bounded(&told.message, MESSAGE_BYTES_MAX),
         annotations,
     };
     Ok(TaskEventItem::Event { event: Arc::new(event), position: position(marks, stream)? })

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use callboard_proto::drivers as wire;
 
-use super::{Fault, MESSAGE_BYTES_MAX, cut, network_mode, sorted, timestamp, unknown};
+use super::{Fault, MESSAGE_BYTES_MAX, network_mode, sorted, timestamp, unknown};
 use crate::driver::client::handle::TaskHandle;
 use crate::driver::client::task::{
     CreatedNetwork, ExecOutcome, NetworkIsolation, NetworkOverride, StartOutcome, TaskEnd, TaskExit, TaskId,
     TaskState, TaskStatus,
 };
 use crate::driver::client::usage::{CpuUsage, MemoryUsage, TaskStats, Usage};
-use crate::rpc::quoted;
+use crate::vocabulary::text::{bounded, quoted};
 
 pub(in crate::driver::client) fn started(answer: wire::StartTaskResponse) -> Result<StartOutcome, Fault> {
     use wire::start_task_response::Result as Started;
-    let reason = cut(answer.driver_error_msg, MESSAGE_BYTES_MAX);
+    let reason = bounded(&answer.driver_error_msg, MESSAGE_BYTES_MAX);
     match Started::try_from(answer.result) {
         Ok(Started::Success) => {
             let handle = answer.handle.ok_or("it started a task and gives no handle of it")?;
@@ -53,7 +53,7 @@ fn unknown_exit(reason: &str) -> TaskExit {
 /// An answer without a result, and one that carries an error, are no success: it is unknown how the task ended (EVT-05).
 pub(in crate::driver::client) fn waited(answer: wire::WaitTaskResponse) -> Result<TaskExit, Fault> {
     match answer.result {
-        _ if !answer.err.is_empty() => Ok(unknown_exit(&cut(answer.err, MESSAGE_BYTES_MAX))),
+        _ if !answer.err.is_empty() => Ok(unknown_exit(&bounded(&answer.err, MESSAGE_BYTES_MAX))),
         Some(result) => Ok(exit(&result)),
         None => Ok(unknown_exit("the driver tells no result")),
     }

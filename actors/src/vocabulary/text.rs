@@ -1,0 +1,197 @@
+//! Texts of strangers, made fit to be shown: the one sanitiser of this program.
+//!
+//! What a plugin, a task or a file's name says may hold line breaks that forge a line of a log, escape sequences that a
+//! terminal obeys, marks that turn the direction of what follows, and megabytes. Every such text passes one of these
+//! functions on its way to an error, a log, a terminal, a picture or a page:
+//!
+//! | function | for |
+//! |---|---|
+//! | [`quoted`] | a plugin's words inside of an error: one line, at most [`TEXT_BYTES_MAX`] bytes |
+//! | [`bounded`] | the same with a limit of its own |
+//! | [`escaped`] | one line, whole, where something else limits the length |
+//! | [`escaped_but_tabs`] | the same, with tabs left as they are: they order a stack trace |
+//! | [`escaped_lines`] | a text of several lines that keeps its line breaks: for files and pages, never for a log |
+//! | [`from_bytes`] | bytes that may be no UTF-8, as [`bounded`] |
+//! | [`json_for_terminals`] | JSON: the same characters, escaped in a way that a reader of JSON undoes |
+//!
+//! They are idempotent: what was made fit once, and is again, stays as it is. So a caller never has to know whether another
+//! one did it before. A backslash of the text itself is therefore left alone, and a text can look as if it had been escaped.
+
+use std::fmt::Write;
+
+/// Most bytes of a stranger's own text that an error carries. What is longer is cut.
+pub const TEXT_BYTES_MAX: usize = 512;
+
+/// Takes a text of a stranger on one line of at most [`TEXT_BYTES_MAX`] bytes. A cut text says how long it was.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    bounded(text, TEXT_BYTES_MAX)
+}
+
+/// Takes a text on one line of at most so many bytes, escapes and the note of a cut included. A cut text says how long it
+/// was; it is cut between characters, and never within an escape.
+#[must_use]
+pub fn bounded(text: &str, bytes_max: usize) -> String {
+    let mut note = format!("... ({} bytes in all)", text.len());
+    note.truncate(bytes_max);
+    let room = bytes_max - note.len();
+    let (mut shown, mut cut) = (String::with_capacity(text.len().min(bytes_max)), 0);
+    for character in text.chars() {
+        push(&mut shown, character);
+        if shown.len() <= room {
+            cut = shown.len();
+        } else if shown.len() > bytes_max {
+            shown.truncate(cut);
+            shown.push_str(&note);
+            break;
+        }
+    }
+    shown
+}
+
+/// Takes bytes as [`bounded`] takes a text. What is no UTF-8 is shown as U+FFFD.
+#[must_use]
+pub fn from_bytes(bytes: &[u8], bytes_max: usize) -> String {
+    bounded(&String::from_utf8_lossy(bytes), bytes_max)
+}
+
+/// Takes a text whole on one line. For texts whose length has its own limit.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    escaped_except(text, &[])
+}
+
+/// Takes a text whole on one line, and leaves its tabs.
+#[must_use]
+pub fn escaped_but_tabs(text: &str) -> String {
+    escaped_except(text, &['\t'])
+}
+
+/// Takes a text whole, and leaves its tabs and line breaks: it may be shown where its lines can be taken for no others.
+#[must_use]
+pub fn escaped_lines(text: &str) -> String {
+    escaped_except(text, &['\t', '\n'])
+}
+
+/// Takes a text that is JSON. Whatever a terminal would obey can stand in it within strings only, where it becomes `\uXXXX`:
+/// a reader of JSON gets the very same values.
+#[must_use]
+pub fn json_for_terminals(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '\n' | '\t' => shown.push(character),
+            _ if is_harmless(character) => shown.push(character),
+            _ => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    write!(shown, "\\u{unit:04x}").expect("a string takes every write");
+                }
+            }
+        }
+    }
+    shown
+}
+
+fn escaped_except(text: &str, kept: &[char]) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match kept.contains(&character) {
+            true => shown.push(character),
+            false => push(&mut shown, character),
+        }
+    }
+    shown
+}
+
+fn push(shown: &mut String, character: char) {
+    match is_harmless(character) {
+        true => shown.push(character),
+        false => shown.extend(character.escape_default()),
+    }
+}
+
+/// Whether a character does nothing but stand where it stands. Control characters (C0, DEL, C1) move cursors and begin
+/// lines; others divide lines, turn the direction of what follows, or cannot be seen at all. The two joiners (U+200C and
+/// U+200D) are harmless: ordinary words of several languages need them.
+#[must_use]
+pub const fn is_harmless(character: char) -> bool {
+    !matches!(character,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}'
+        | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        | '\u{2028}' | '\u{2029}'
+        | '\u{ad}' | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_plugin_cannot_forge_a_line_of_a_log_log_02() {
+        assert_eq!(quoted("no\nWARN all is well\u{1b}[2J"), "no\\nWARN all is well\\u{1b}[2J");
+        assert_eq!(quoted("a\u{202e}b\u{2066}c\u{61c}"), "a\\u{202e}b\\u{2066}c\\u{61c}");
+        assert_eq!(quoted("\u{85}\u{9b}31m\u{7f}"), "\\u{85}\\u{9b}31m\\u{7f}");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters_and_says_its_length() {
+        let shown = quoted(&"ä".repeat(1000));
+        assert_eq!(shown, format!("{}... (2000 bytes in all)", "ä".repeat(244)));
+        assert_eq!(quoted(&"x".repeat(TEXT_BYTES_MAX)), "x".repeat(TEXT_BYTES_MAX));
+        assert_eq!(quoted(&"\u{1b}".repeat(1000)).matches("\\u{1b}").count(), 81);
+        assert_eq!(bounded("a long word", 5), "... (");
+        assert_eq!((bounded("", 0), bounded("a", 0)), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn ordinary_words_of_any_language_stay_as_they_are() {
+        for words in ["kein Platz auf »zpool«, 満杯", "می‌خواهم", "👩‍🔧", "C:\\new\\table"]
+        {
+            assert_eq!(quoted(words), words);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown_as_such() {
+        assert_eq!(from_bytes(b"\xff\xfe ok\r\n", 64), "\u{fffd}\u{fffd} ok\\r\\n");
+    }
+
+    #[test]
+    fn tabs_and_line_breaks_are_left_only_where_they_are_wanted() {
+        let text = "a\tb\nc\u{1b}";
+        assert_eq!(escaped(text), "a\\tb\\nc\\u{1b}");
+        assert_eq!(escaped_but_tabs(text), "a\tb\\nc\\u{1b}");
+        assert_eq!(escaped_lines(text), "a\tb\nc\\u{1b}");
+    }
+
+    #[test]
+    fn a_reader_of_json_gets_what_was_written_and_a_terminal_obeys_nothing() {
+        let value = serde_json::json!({ "a\u{9b}": ["\u{1b}[2J\n\t\"\\", "\u{202e}\u{e0041}ü\u{7f}"] });
+        let shown = json_for_terminals(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(shown.chars().all(|c| c == '\n' || is_harmless(c)), "{shown:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_made_fit_stays_as_it_is_log_02(text in "\\PC*|(?s:.){0,600}", limit in 0_usize..700) {
+            let shown = bounded(&text, limit);
+            prop_assert!(shown.len() <= limit && shown.chars().all(is_harmless));
+            prop_assert_eq!(bounded(&shown, limit), shown);
+            for shown_by in [escaped, escaped_but_tabs, escaped_lines, quoted, json_for_terminals] {
+                let shown = shown_by(&text);
+                prop_assert!(shown.chars().all(|c| matches!(c, '\n' | '\t') || is_harmless(c)));
+                prop_assert_eq!(shown_by(&shown), shown);
+            }
+        }
+
+        #[test]
+        fn bytes_of_any_kind_become_one_line(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+            let shown = from_bytes(&bytes, TEXT_BYTES_MAX);
+            prop_assert!(shown.len() <= TEXT_BYTES_MAX && shown.chars().all(is_harmless));
+        }
+    }
+}
