@@ -32,6 +32,7 @@ pub mod command_line;
 pub mod duration;
 pub mod exec;
 pub mod hostpath;
+mod logging;
 mod output;
 pub mod plugin;
 

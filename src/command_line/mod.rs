@@ -36,13 +36,11 @@ mod table;
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use callboard_actors::logmon::write_logs;
 use clap::{Args, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use self::ask::{NameArgs, PlainArgs, ShutdownArgs, WatchArgs};
 use self::logs::LogsArgs;
@@ -52,6 +50,7 @@ use self::simulate::SimulateArgs;
 use crate::demo::{self, DemoArgs};
 use crate::exec::{self, EnterArgs, ExecArgs};
 use crate::hostpath::{self, HostpathArgs};
+use crate::logging::{LogArgs, log_to_stderr};
 use crate::output;
 use crate::plugin::log_to_host;
 use crate::process::{be_bound, guard, keep};
@@ -143,7 +142,7 @@ struct PluginArgs {
 #[derive(Debug, Subcommand)]
 enum Plugin {
     /// The reference CSI plugin, with faults on request
-    Hostpath(HostpathArgs),
+    Hostpath(HostpathCommand),
     /// The reference task driver, which runs commands, with faults on request
     Exec(ExecArgs),
     /// Run one task and know how it ends; `plugin exec` starts this itself
@@ -152,6 +151,15 @@ enum Plugin {
     /// Enter a task and become a command; `plugin exec` starts this itself
     #[command(hide = true)]
     ExecEnter(EnterArgs),
+}
+
+#[derive(Debug, Args)]
+struct HostpathCommand {
+    #[command(flatten)]
+    log: LogArgs,
+
+    #[command(flatten)]
+    plugin: HostpathArgs,
 }
 
 #[derive(Debug, Args)]
@@ -213,14 +221,16 @@ fn play_demo(args: &DemoArgs) -> ExitCode {
     }
 }
 
-/// Runs the reference plugin. It logs to standard error, as `RUST_LOG` says, and never writes to standard output.
-fn be_hostpath(args: HostpathArgs) -> ExitCode {
-    log_to_stderr();
+/// Runs the reference plugin. It logs to standard error, and never writes to standard output.
+fn be_hostpath(args: HostpathCommand) -> ExitCode {
+    if let Err(error) = log_to_stderr(args.log) {
+        return told(&error, 2);
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return told(&error, 1),
     };
-    match runtime.block_on(hostpath::serve(args)) {
+    match runtime.block_on(hostpath::serve(args.plugin)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => told(&error, error.exit_code()),
     }
@@ -237,11 +247,6 @@ fn be_exec(args: ExecArgs) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => told(&error, error.exit_code()),
     }
-}
-
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter).init();
 }
 
 /// Tells an error with its causes and gives its exit code. A cause that its error names already is not told twice.

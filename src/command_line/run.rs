@@ -18,11 +18,12 @@ use clap::Args;
 use tokio::sync::mpsc;
 
 use super::signals::Signals;
-use super::{log_to_stderr, show, told};
+use super::{show, told};
 use crate::admin::{AdminServer, ShutdownOrder, SocketError, Sources, Stopped, socket_path};
 use crate::agent::{self, Agent, AgentOptions, HostBooks, ProcessHome, StopStep};
 use crate::config::Config;
 use crate::host::{Host, StartError};
+use crate::logging::{LogArgs, log_to_stderr};
 use crate::output::{Palette, print};
 use crate::process::{Binder, Keeper, usual_environment};
 use crate::tasks::{
@@ -41,6 +42,9 @@ pub(super) struct RunArgs {
     /// The configuration, a TOML file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Why a host does not run, or ran no longer.
@@ -76,7 +80,9 @@ pub(super) fn run(args: &RunArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return told(&error, 2),
     };
-    log_to_stderr();
+    if let Err(error) = log_to_stderr(args.log) {
+        return told(&error, 2);
+    }
     // On this thread, since the kernel binds processes to the thread that starts them.
     match System::new().block_on(host(config)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -110,7 +110,7 @@ impl Driver for ExecDriver {
 
     async fn task_events(&self, from: EventsFrom) -> Result<Answers<DriverTaskEvent>, Refusal> {
         self.0.faults.before("TaskEvents").await?;
-        let events = self.0.events()?.follow(&from).map(Ok);
+        let events = self.0.faults.texts().events().chain(self.0.events()?.follow(&from)).map(Ok);
         let Some(count) = self.0.faults.events_break_after() else { return Ok(Box::pin(events)) };
         let broken = Err(Refusal::failed("the task events break off, as was demanded"));
         Ok(Box::pin(events.take(count).chain(futures_util::stream::iter([broken]))))
@@ -279,7 +279,7 @@ fn report(board: &Board) -> FingerprintResponse {
     let unhealthy = board.faults.unhealthy_for();
     let health = if unhealthy.is_some() { HealthState::Unhealthy } else { HealthState::Healthy };
     let description = if unhealthy.is_some() { "unhealthy, as --unhealthy-for demands" } else { "healthy" };
-    FingerprintResponse {
+    let mut report = FingerprintResponse {
         attributes: [
             (format!("driver.{name}"), attribute(Value::BoolVal(true))),
             (
@@ -291,5 +291,7 @@ fn report(board: &Board) -> FingerprintResponse {
         health: health.into(),
         health_description: description.to_owned(),
         err: String::new(),
-    }
+    };
+    board.faults.texts().spoil(&mut report);
+    report
 }

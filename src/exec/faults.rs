@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use super::error::ExecError;
+use super::odd_texts::OddTexts;
 use crate::duration::parse_duration;
 use crate::plugin::{Conduct, HandshakeLine, Refusal, RefusalKind, print};
 
@@ -137,6 +138,10 @@ pub struct FaultArgs {
     /// Panic after this much time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub panic_after: Option<Duration>,
+
+    /// What it says
+    #[command(flatten)]
+    pub texts: OddTexts,
 }
 
 /// How a stream ends.
@@ -307,7 +312,10 @@ impl Faults {
         match self.args.fail.iter().find(|(failing, _)| *failing == rpc) {
             Some((_, code)) => Err(Refusal::new(
                 RefusalKind::Code(Status::new(code.number().into(), "").code()),
-                format!("{rpc} fails, as it was told to"),
+                self.texts()
+                    .say_of_failures
+                    .clone()
+                    .unwrap_or_else(|| format!("{rpc} fails, as it was told to")),
             )),
             None => Ok(()),
         }
@@ -322,6 +330,11 @@ impl Faults {
             )),
             None => Ok(()),
         }
+    }
+
+    /// What odd things it is to say.
+    pub(super) const fn texts(&self) -> &OddTexts {
+        &self.args.texts
     }
 
     pub(super) const fn has_init(&self) -> bool {

@@ -88,6 +88,7 @@ mod usage;
 mod supervisor;
 
 mod faults;
+mod odd_texts;
 
 mod error;
 
@@ -99,6 +100,7 @@ pub(crate) use board::KILL_PATIENCE;
 pub use enter::{EnterArgs, EnterError, enter};
 pub use error::ExecError;
 pub use faults::{FaultArgs, StreamEnd, SupervisorHang};
+pub use odd_texts::OddTexts;
 pub use serve::serve;
 pub(crate) use signals::named as signal_named;
 pub use supervisor::{SupervisorError, supervise};

@@ -61,7 +61,12 @@ impl Stage {
 
     /// Starts a host and waits until it answers.
     pub(crate) fn run(&self) -> Program<'_> {
-        let program = self.begin();
+        self.run_as(&[], &[])
+    }
+
+    /// The same with more arguments, and with more in its environment.
+    pub(crate) fn run_as(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Program<'_> {
+        let program = self.begin_as(arguments, environment);
         let began = Instant::now();
         while !program.ask(&["status"]).status.success() {
             assert!(began.elapsed() < PATIENCE, "the host does not answer: {}", program.log());
@@ -72,10 +77,16 @@ impl Stage {
 
     /// Starts a host.
     pub(crate) fn begin(&self) -> Program<'_> {
+        self.begin_as(&[], &[])
+    }
+
+    fn begin_as(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Program<'_> {
         let file = |name: &str| std::fs::File::create(self.directory.path().join(name)).expect("a file");
         let child = Command::new(CALLBOARD)
             .args(["run", "--config"])
             .arg(self.config())
+            .args(arguments)
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(file("stdout"))
             .stderr(file("stderr"))

@@ -1,0 +1,163 @@
+//! An event as one object on one line. The keys are a promise: they are described in `docs/command-line.md`, and are only ever
+//! added to.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::{self, Debug};
+
+use callboard_actors::vocabulary::text::{bounded, json_for_terminals};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::text::with_sources;
+use super::{PLUGIN_FIELDS, VALUE_BYTES_MAX};
+
+/// Writes the values of a span as an object, which [`JsonLines`] reads back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JsonFields;
+
+impl<'writer> FormatFields<'writer> for JsonFields {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
+        write!(writer, "{}", Value::Object(values(&fields)))
+    }
+
+    /// What a span is told later joins what it had.
+    fn add_fields(
+        &self,
+        current: &'writer mut FormattedFields<Self>,
+        fields: &tracing::span::Record<'_>,
+    ) -> fmt::Result {
+        let mut all = read(&current.fields);
+        all.extend(values(fields));
+        current.fields = Value::Object(all).to_string();
+        Ok(())
+    }
+}
+
+/// Writes an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JsonLines;
+
+/// One line. What is said first is what people look for first.
+#[derive(Serialize)]
+struct Line<'a> {
+    timestamp: String,
+    level: &'static str,
+    target: &'a str,
+    message: Value,
+    fields: Map<String, Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    spans: Vec<Span>,
+}
+
+/// A span that the event happened in; the outermost comes first.
+#[derive(Serialize)]
+struct Span {
+    name: &'static str,
+    fields: Map<String, Value>,
+}
+
+impl<S> FormatEvent<S, JsonFields> for JsonLines
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, JsonFields>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut timestamp = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
+        let mut fields = values(event);
+        let message = fields.remove("message").unwrap_or_else(|| Value::from(""));
+        let spans = context.event_scope().into_iter().flat_map(|scope| scope.from_root());
+        let spans = spans.map(|span| {
+            let extensions = span.extensions();
+            let fields = extensions.get::<FormattedFields<JsonFields>>().map(|told| read(&told.fields));
+            Span { name: span.name(), fields: fields.unwrap_or_default() }
+        });
+        let metadata = event.metadata();
+        let (level, target) = (level(*metadata.level()), metadata.target());
+        let line = Line { timestamp, level, target, message, fields, spans: spans.collect() };
+        let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
+        writeln!(writer, "{}", json_for_terminals(&line))
+    }
+}
+
+const fn level(level: tracing::Level) -> &'static str {
+    match level {
+        tracing::Level::TRACE => "trace",
+        tracing::Level::DEBUG => "debug",
+        tracing::Level::INFO => "info",
+        tracing::Level::WARN => "warn",
+        tracing::Level::ERROR => "error",
+    }
+}
+
+fn read(object: &str) -> Map<String, Value> {
+    serde_json::from_str(object).unwrap_or_default()
+}
+
+fn values(fields: &impl RecordFields) -> Map<String, Value> {
+    let mut values = Values(BTreeMap::new());
+    fields.record(&mut values);
+    values.0.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+struct Values(BTreeMap<&'static str, Value>);
+
+impl Values {
+    fn put(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().strip_prefix("r#").unwrap_or(field.name()), value.into());
+    }
+
+    fn put_text(&mut self, field: &Field, text: &str) {
+        let object = match field.name() {
+            PLUGIN_FIELDS => serde_json::from_str::<Map<String, Value>>(text).ok(),
+            _ => None,
+        };
+        match object {
+            Some(object) => self.put(field, object),
+            None if text.len() > VALUE_BYTES_MAX => self.put(field, bounded(text, VALUE_BYTES_MAX)),
+            None => self.put(field, text),
+        }
+    }
+}
+
+impl Visit for Values {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put_text(field, value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.put_text(field, &with_sources(value));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.put_text(field, &format!("{value:?}"));
+    }
+}
