@@ -410,7 +410,7 @@ const PURE: &[&str] = &[
     "src/tasks/kept.rs",
     "src/tasks/row.rs",
     "src/admin/compose.rs",
-    "src/config/places.rs",
+    "src/config/config_places.rs",
     "src/config/problem.rs",
     "src/config/resources.rs",
     "src/config/suggest.rs",

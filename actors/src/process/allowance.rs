@@ -8,10 +8,10 @@ use rustix::fs::{SeekFrom, seek};
 use tokio::time::Instant;
 
 use crate::goplugin::{LineLevel, Origin, Part, PluginLine};
+use crate::vocabulary::{self, Rate, Timestamp};
 
 /// How many lines a process may log in one burst, and how many each second after that (LOG-03).
-const BURST: f64 = 2_000.0;
-const LINES_PER_SECOND: f64 = 500.0;
+const LINES: Rate = Rate { burst: 2_000, per_minute: 30_000 };
 /// How many bytes of a stream are read in one burst, and how many each second after that.
 const BYTES_BURST: f64 = 32.0 * 1_024.0 * 1_024.0;
 const BYTES_PER_SECOND: f64 = 16.0 * 1_024.0 * 1_024.0;
@@ -80,34 +80,27 @@ impl Pace {
 /// How many lines may be logged now.
 #[derive(Debug)]
 pub(super) struct Allowance {
-    lines: f64,
-    since: Instant,
-    /// Lines that were dropped and not spoken of yet.
-    pub(super) unsaid: u64,
+    lines: vocabulary::Allowance,
+    began: Instant,
 }
 
 impl Allowance {
     pub(super) fn full() -> Self {
-        Self { lines: BURST, since: Instant::now(), unsaid: 0 }
+        Self { lines: vocabulary::Allowance::new(LINES, Timestamp::default()), began: Instant::now() }
     }
 
     pub(super) fn take(&mut self) -> bool {
-        let passed = self.since.elapsed();
-        if passed > Duration::from_millis(10) {
-            self.since += passed;
-            self.lines = (self.lines + passed.as_secs_f64() * LINES_PER_SECOND).min(BURST);
-        }
-        let is_allowed = self.lines >= 1.0;
-        if is_allowed {
-            self.lines -= 1.0;
-        } else {
-            self.unsaid += 1;
-        }
-        is_allowed
+        self.lines.take(Timestamp::from_epoch(self.began.elapsed()))
     }
 
+    /// Counts a line that was dropped for another reason.
+    pub(super) const fn drop_one(&mut self) {
+        self.lines.leave_out(1);
+    }
+
+    /// Lines that were dropped and not spoken of yet.
     pub(super) fn take_unsaid(&mut self) -> Option<u64> {
-        let unsaid = std::mem::take(&mut self.unsaid);
+        let unsaid = self.lines.take_left_out();
         (unsaid > 0).then_some(unsaid)
     }
 }
@@ -118,7 +111,7 @@ pub(super) fn loss_of(bytes: u64) -> PluginLine {
         message: format!(
             "{bytes} bytes of this plugin's output were skipped and never read, since it writes more than may wait on disk"
         ),
-        fields: vec![("bytes_dropped".to_owned(), bytes.to_string())],
+        fields: vec![("bytes_dropped".to_owned(), bytes.into())],
         ..notice_of(0)
     }
 }

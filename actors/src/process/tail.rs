@@ -297,7 +297,7 @@ impl Tail {
             let spoken = Spoken { plugin: plugin.clone(), line, position: self.position, progress };
             if !herald.tell(spoken, begins_at) {
                 known.dropped.lines += 1;
-                self.allowance.unsaid += 1;
+                self.allowance.drop_one();
             }
         }
     }
