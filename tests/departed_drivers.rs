@@ -55,7 +55,9 @@ fn a_driver_that_was_removed_with_its_task_is_found_again_to_stop_it_and_then_en
 
 #[test]
 fn a_driver_that_was_removed_and_has_died_is_launched_again_to_stop_its_task() {
-    let command = format!("command = [{CALLBOARD:?}, \"plugin\", \"exec\", \"--name\", \"exec\"]");
+    let command = format!(
+        "command = [{CALLBOARD:?}, \"plugin\", \"exec\", \"--name\", \"exec\", \"--allow-builtin-name\"]"
+    );
     let (stage, driver, own) = left_behind(&format!("[[driver]]\nname = \"exec\"\n{command}"));
     kill(driver);
     until_true("the driver is gone", PATIENCE, || !lives(driver));

@@ -515,7 +515,7 @@ async fn one_that_names_the_socket_of_another_driver_never_serves_and_its_end_le
 async fn one_that_calls_itself_otherwise_than_it_is_asked_for_does_not_serve_d102() {
     let prepare = |stage: &DriverStage| DriverSpec {
         said_name: Some(NAME.to_owned()),
-        ..stage.exec(NAME, &["--name", "somebody-else"])
+        ..stage.shell(NAME, "exec \"$CALLBOARD\" plugin exec --name somebody-else")
     };
     let mut story = Story::of(prepare).await;
     story.fails(&["calls itself somebody-else", "is asked for"]).await;
