@@ -15,7 +15,7 @@ use super::tree::{Dir, Owner};
 /// Size of such a directory.
 const SIZE: &str = "1m";
 /// What the kernel calls the kind of this file system.
-const TMPFS_MAGIC: i64 = 0x0102_1994;
+const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 /// Nothing in it is run, gives rights or is a device.
 const ATTRIBUTES: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOEXEC
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
@@ -28,7 +28,7 @@ pub(super) fn is_one(dir: &Dir) -> Result<bool, AllocDirError> {
     let refused = |error: Errno| AllocDirError::refused("look at the file system of", &dir.path)(error);
     let kind = rustix::fs::fstatfs(dir.fd()).map_err(refused)?;
     let flags = rustix::fs::fstatvfs(dir.fd()).map_err(refused)?.f_flag;
-    Ok(i64::from(kind.f_type) == TMPFS_MAGIC && flags.contains(FLAGS))
+    Ok(kind.f_type == TMPFS_MAGIC && flags.contains(FLAGS))
 }
 
 /// Mounts one over a directory. `Ok(Err(reason))` when this host may not mount at all.
