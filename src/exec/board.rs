@@ -23,6 +23,9 @@ use crate::plugin::{Events, Refusal, RefusalKind, StartedTask};
 /// How long a task that is killed may take to end.
 pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long that is waited for before it is killed again.
+const KILL_PAUSE: Duration = Duration::from_millis(500);
+
 /// What the driver knows.
 #[derive(Debug)]
 pub(super) struct Board {
@@ -129,9 +132,17 @@ impl Board {
 
     /// Ends a task by force.
     pub(super) async fn kill(task: &Task) -> Result<(), Refusal> {
-        Self::ask(task, Wish::Kill)?;
-        match timeout(KILL_PATIENCE, task.ended()).await {
-            Ok(_) => Ok(()),
+        let killing = async {
+            loop {
+                Self::ask(task, Wish::Kill)?;
+                // Asked again: a supervisor that is killed just now may have taken the wish along.
+                if timeout(KILL_PAUSE, task.ended()).await.is_ok() {
+                    return Ok(());
+                }
+            }
+        };
+        match timeout(KILL_PATIENCE, killing).await {
+            Ok(killed) => killed,
             Err(_) => {
                 let told =
                     format!("task {:?} does not end within {KILL_PATIENCE:?} although killed", task.id());

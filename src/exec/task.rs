@@ -194,7 +194,10 @@ impl Task {
 
     /// Sends it a signal. One that has ended needs none; whether it has is told.
     pub(super) fn ask(&self, wish: Wish) -> io::Result<bool> {
-        if self.end().is_some() || self.place.ask(wish)? {
+        // One that was killed may hold its FIFO open for a moment still, and reads no more.
+        let is_heard =
+            || Ok::<bool, io::Error>(self.place.ask(wish)? && processes::lives(&self.record.supervisor));
+        if self.end().is_some() || is_heard()? {
             return Ok(self.end().is_none());
         }
         // The supervisor is gone. What is proven to be of the task is signalled without it.
