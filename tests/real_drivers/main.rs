@@ -3,5 +3,10 @@
 //! what this machine has not, it is said what is not shown.
 
 mod client;
+mod lives;
+#[path = "../program/mod.rs"]
+mod program;
+mod restarts;
+mod rig;
 #[path = "../support/mod.rs"]
 mod support;

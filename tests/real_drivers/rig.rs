@@ -1,0 +1,200 @@
+//! A `callboard run` with drivers that others wrote, and a task of which it can be told how many copies live.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::program::driven::{driver_pid_of, find};
+use crate::program::{PATIENCE, Program, Stage};
+
+/// What the drivers' programs are started with: more than anything here takes on a machine with other work.
+pub(crate) const LONG: Duration = Duration::from_secs(90);
+
+/// One of the drivers of others, as the configuration names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// The name that the driver gives itself.
+    pub(crate) driver: &'static str,
+    /// Its configuration, as an inline table.
+    pub(crate) config: &'static str,
+    /// Where a task writes what the test reads: as the task sees that directory, and below the task's tree.
+    pub(crate) is_chroot: bool,
+}
+
+pub(crate) const RAW_EXEC: Kind = Kind { driver: "raw_exec", config: "{ enabled = true }", is_chroot: false };
+pub(crate) const EXEC: Kind = Kind { driver: "exec", config: "{}", is_chroot: true };
+pub(crate) const JAVA: Kind = Kind { driver: "java", config: "{}", is_chroot: true };
+pub(crate) const MOCK: Kind = Kind { driver: "mock_driver", config: "{}", is_chroot: false };
+pub(crate) const DOCKER: Kind = Kind { driver: "docker", config: "{}", is_chroot: false };
+pub(crate) const FORGETFUL: Kind = Kind { driver: "forgetful", config: "{}", is_chroot: false };
+
+/// Drivers from one plugin directory, and a task `web` that sleeps.
+pub(crate) struct Rig {
+    stage: Stage,
+    plugins: PathBuf,
+    /// What `sleep` is told, in no other process of this machine.
+    token: String,
+}
+
+impl Rig {
+    pub(crate) fn new(plugins: &Path) -> Self {
+        let token = format!("100000.{:09}", fastrand::u32(0..1_000_000_000));
+        Self { stage: Stage::new(""), plugins: plugins.to_owned(), token }
+    }
+
+    /// Writes a configuration with this driver and these tasks.
+    pub(crate) fn configure(&self, kind: Kind, tasks: &str) {
+        let Kind { driver, config, .. } = kind;
+        self.stage.configure(&format!(
+            "plugin_dir = {:?}\n\n[restart]\nattempts = 1000\ndelay = \"10ms\"\n\n\
+             [[driver]]\nname = {driver:?}\nplugin = \"drivers\"\nargs = [{driver:?}]\nconfig = {config}\n\n{tasks}",
+            self.plugins
+        ));
+    }
+
+    /// A task that is given to `/bin/sh`.
+    pub(crate) fn shell(&self, kind: Kind, name: &str, script: &str, more: &str) -> String {
+        format!(
+            "[[task]]\nname = {name:?}\ndriver = {:?}\nconfig = {{ command = \"/bin/sh\", args = [\"-c\", {script:?}] }}\n{more}\n\n",
+            kind.driver
+        )
+    }
+
+    /// The task `web`: it says each of its starts, and whether it is alone: who holds the lock is the only copy, as the kernel has
+    /// it and at every instant; and it sleeps with the lock in its hands.
+    pub(crate) fn web(&self, kind: Kind) -> String {
+        self.shell(kind, "web", &self.alone(kind), "")
+    }
+
+    /// What [`Rig::web`] runs.
+    pub(crate) fn alone(&self, kind: Kind) -> String {
+        let place = if kind.is_chroot { "$NOMAD_ALLOC_DIR/data".to_owned() } else { self.path("") };
+        format!(
+            "exec 9>>{place}/lock; flock -n 9 || {{ echo $$ >>{place}/doubled; exit 99; }}; \
+             echo $$ >>{place}/starts; echo started; exec sleep {}",
+            self.token
+        )
+    }
+
+    /// A path on the stage.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.stage.directory.path().join(name).display().to_string().trim_end_matches('/').to_owned()
+    }
+
+    pub(crate) fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// A file that a task wrote: on the stage or, from a chroot, in the directory of its allocation.
+    pub(crate) fn written(&self, name: &str) -> String {
+        let beside = fs::read_to_string(self.path(name)).unwrap_or_default();
+        let allocations = fs::read_dir(self.stage.data_dir().join("alloc")).into_iter().flatten().flatten();
+        let below = allocations.map(|allocation| allocation.path().join("alloc/data").join(name));
+        below.fold(beside, |text, path| text + &fs::read_to_string(path).unwrap_or_default())
+    }
+
+    /// How often the task has begun.
+    pub(crate) fn starts(&self) -> usize {
+        self.written("starts").lines().count()
+    }
+
+    /// The processes that are copies of the task, as the machine sees them.
+    pub(crate) fn copies(&self) -> Vec<u64> {
+        processes(|pid| {
+            let words = command_line(pid);
+            words.first().is_some_and(|word| word == "sleep") && words.get(1) == Some(&self.token)
+        })
+    }
+
+    /// The executors of the tasks of this rig.
+    pub(crate) fn executors(&self) -> Vec<u64> {
+        let place = self.path("");
+        processes(|pid| {
+            let words = command_line(pid);
+            words.get(1).is_some_and(|word| word == "executor")
+                && words.get(2).is_some_and(|word| word.contains(&place))
+        })
+    }
+
+    /// Waits until the driver is healthy and the task runs in exactly one copy.
+    pub(crate) fn until_one_copy(&self, program: &Program<'_>, kind: Kind) -> Value {
+        let status = program.until_within(LONG, "the task in one copy", |status| {
+            find(status, "drivers", kind.driver)["health"] == "healthy"
+                && find(status, "tasks", "web")["state"] == "running"
+                && self.copies().len() == 1
+        });
+        assert_eq!(self.written("doubled"), "", "a second copy began beside the first: {}", program.log());
+        status
+    }
+
+    /// Waits for something that is to be seen from outside.
+    pub(crate) fn until(&self, program: &Program<'_>, what: &str, is_so: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < PATIENCE, "{what} does not come: {}", program.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Stops the host, and holds that nothing is left of what it ran.
+    pub(crate) fn stop(&self, program: Program<'_>) {
+        program.signal(Signal::TERM);
+        let (ended, said) = program.ended();
+        assert!(ended.success(), "{said}");
+        assert_eq!(self.copies(), [0; 0], "no copy is left: {said}");
+        self.until_gone("executors", || self.executors().is_empty());
+    }
+
+    fn until_gone(&self, what: &str, is_so: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < PATIENCE, "{what} are left");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Everything that runs with this stage's path in its arguments or environment, or the token.
+    fn living(&self) -> Vec<u64> {
+        let place = self.path("");
+        processes(|pid| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let has = |text: &str| text.contains(&place) || text.contains(&self.token);
+            has(&String::from_utf8_lossy(&environment)) || command_line(pid).iter().any(|word| has(word))
+        })
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        // What a killed process has started meanwhile is found in the next round.
+        for _ in 0..5 {
+            self.living().into_iter().for_each(kill_if_there);
+        }
+    }
+}
+
+/// The driver's process.
+pub(crate) fn driver(status: &Value, kind: Kind) -> u64 {
+    driver_pid_of(status, kind.driver)
+}
+
+/// Kills a process, or finds that it has ended by itself.
+pub(crate) fn kill_if_there(pid: u64) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+    let _ = kill_process(pid, Signal::KILL);
+}
+
+fn command_line(pid: u64) -> Vec<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// The processes, but this one, of which something is so.
+fn processes(is_it: impl Fn(u64) -> bool) -> Vec<u64> {
+    let all = fs::read_dir("/proc").expect("it is mounted").flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| *pid != u64::from(std::process::id()) && is_it(*pid)).collect()
+}
