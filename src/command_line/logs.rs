@@ -181,10 +181,9 @@ fn known_names(place: &Place) -> Result<Names, LogsError> {
         }
     };
     let status = socket.map(|socket| asked(async { AdminClient::connect(&socket).await?.status().await }));
-    match status {
-        Some(Ok(status)) => names.add_status(&status),
-        // It need not run.
-        Some(Err(_)) | None => {}
+    // It need not run.
+    if let Some(Ok(status)) = status {
+        names.add_status(&status);
     }
     Ok(names)
 }

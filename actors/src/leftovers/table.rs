@@ -192,7 +192,7 @@ mod tests {
     /// A table of this process and one more.
     fn table(pid: u32, state: char, flags: u32, environment: &[u8]) -> (tempfile::TempDir, ProcessTable) {
         let root = tempfile::tempdir().expect("a directory");
-        let mut add = |pid: u32, state: char, flags: u32, environment: &[u8]| {
+        let add = |pid: u32, state: char, flags: u32, environment: &[u8]| {
             let directory = root.path().join(pid.to_string());
             fs::create_dir(&directory).expect("it can be made");
             let stat =

@@ -318,7 +318,7 @@ fn what_a_driver_cannot_do_is_refused_before_the_call_th003_t077_t078() {
         selinux_label: String::new(),
     };
     let mounting = TaskConfig { mounts: vec![mount.clone()], ..task() };
-    assert_eq!(build(mounting.clone()).unwrap().mounts, [mount.clone()]);
+    assert_eq!(build(mounting.clone()).unwrap().mounts, std::slice::from_ref(&mount));
     let (node, without) =
         (node(), DriverCapabilities { mounts: MountSupport::None, ..capabilities(FsIsolation::None) });
     let refused = TaskConfigBuilder::new(mounting, &node, &without).build();

@@ -88,7 +88,7 @@ fn what_was_given_back_while_nobody_read_is_not_read_as_zeros() {
         }
         let length = path.metadata().unwrap().len();
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        fallocate(&File::options().write(true).open(&path).unwrap(), mode, 0, length / 2).unwrap();
+        fallocate(File::options().write(true).open(&path).unwrap(), mode, 0, length / 2).unwrap();
         let mut tail = tail(&path);
         tail.known.borrow_mut().is_closing = true;
         tail.run().await.unwrap();
