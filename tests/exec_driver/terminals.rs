@@ -94,8 +94,8 @@ async fn a_person_at_a_terminal_types_resizes_interrupts_and_ends_a_shell_t176_t
     person.resizes(44, 122);
     person.types("stty size\n");
     person.sees("44 122").await;
-    // The interrupt goes to what is in the foreground, and the shell goes on.
-    person.types("echo begin-$((2 + 3)); sleep 1000\n");
+    // The interrupt goes to what is in the foreground, and the shell goes on. What has said something is in the foreground.
+    person.types("sh -c 'echo begin-$((2 + 3)); exec sleep 1000'\n");
     person.sees("begin-5").await;
     person.types("\u{3}");
     person.types("echo after-$((3 + 4))\n");
