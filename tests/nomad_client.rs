@@ -224,7 +224,7 @@ impl Agent {
         assert!(self.child.wait().expect("our child").success());
     }
 
-    fn is_killed(mut self) {
+    fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("our child");
     }
@@ -288,7 +288,7 @@ fn a_task_outlives_kills_of_its_driver_and_its_agent_in_every_order_in_one_copy_
                 agent.told("done");
             }
             Kill::Agent => {
-                agent.is_killed();
+                agent.kill();
                 agent = node.agent();
                 assert_eq!(agent.driver("joined"), driver, "the process that the dead agent left");
                 agent.recovered();
@@ -296,9 +296,9 @@ fn a_task_outlives_kills_of_its_driver_and_its_agent_in_every_order_in_one_copy_
             Kill::AgentThenDriver | Kill::DriverThenAgent => {
                 if matches!(what, Kill::DriverThenAgent) {
                     kill(driver);
-                    agent.is_killed();
+                    agent.kill();
                 } else {
-                    agent.is_killed();
+                    agent.kill();
                     kill(driver);
                 }
                 agent = node.agent();
@@ -311,7 +311,7 @@ fn a_task_outlives_kills_of_its_driver_and_its_agent_in_every_order_in_one_copy_
         written.push_str(&node.written());
     }
     // It ends while neither is there, and both hear of that.
-    agent.is_killed();
+    agent.kill();
     kill(driver);
     fs::write(node.path("go"), "").expect("room");
     until("it ends", || !lives(task));
