@@ -263,6 +263,7 @@ async fn of_two_log_writers_for_one_directory_the_second_refuses_and_a_second_ho
     drop(other);
     logs.stop().await;
     until_true("it has ended", || !lives(pid.expect("it ran").into())).await;
+    assert!(!stage.ours().join("control.sock").exists(), "no socket is left (S4)");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

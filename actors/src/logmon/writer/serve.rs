@@ -17,7 +17,7 @@ use rustix::fs::{fstat, inotify};
 use rustix::io::Errno;
 
 use super::host::HostEnd;
-use super::{LOCK_FILE, is_removed};
+use super::{LOCK_FILE, SOCKET_FILE, is_removed};
 use crate::logmon::disk::{Disk, Turned};
 use crate::logmon::pipes::{HeldDirectory, PipeError};
 use crate::logmon::protocol::{OpenLogs, Request, Said, VERSION};
@@ -118,6 +118,8 @@ impl Writer {
             }
             self.tick();
         }
+        // Under the lock, so that it is no later one's. With the directory it is gone already.
+        let _ = std::fs::remove_file(self.directory.join(SOCKET_FILE));
         Ok(())
     }
 
