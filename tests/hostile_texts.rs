@@ -24,7 +24,7 @@ const ESCAPED: &str =
 fn driver(name: &str, script: &str) -> String {
     format!(
         "[[driver]]\nname = {name:?}\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}]\n\
-         env = {{ CALLBOARD = {CALLBOARD:?}, FORGED = {} }}\n",
+         env = {{ CALLBOARD = {CALLBOARD:?}, NAME = {name:?}, FORGED = {} }}\n",
         Value::from(FORGED)
     )
 }
@@ -48,7 +48,7 @@ fn until_logged(program: &Program<'_>, what: &str, is_meant: impl Fn(&str) -> bo
 
 /// A driver for each way in which a text reaches the host.
 fn hostile_stage() -> Stage {
-    let exec = |arguments: &str| format!("exec \"$CALLBOARD\" plugin exec {arguments}");
+    let exec = |arguments: &str| format!("exec \"$CALLBOARD\" plugin exec --name \"$NAME\" {arguments}");
     let hclog = r#"{"@level":"warn","@message":"said\n2026-11-22T10:00:00.000000Z forged","@module":"m\u001b[2J","@caller":"x.go:7","pool":{"name":"tank\n\u202e"},"count":3}"#;
     let drivers = [
         driver("describes", &exec("--say-of-health \"$FORGED\"")),
@@ -132,7 +132,7 @@ fn a_log_in_json_has_one_object_on_each_line_with_what_a_plugin_logs_as_an_objec
 #[test]
 fn fifty_thousand_bad_events_are_some_lines_and_a_count_log_03() {
     const EVENTS: u64 = 50_000;
-    let script = format!("exec \"$CALLBOARD\" plugin exec --odd-events {EVENTS}");
+    let script = format!("exec \"$CALLBOARD\" plugin exec --name noisy --odd-events {EVENTS}");
     let stage = Stage::new(&driver("noisy", &script));
     let program = stage.run();
     let is_bad = |line: &&str| line.contains("driver=noisy") && line.contains("dead letter");
