@@ -393,6 +393,7 @@ const PURE: &[&str] = &[
     "src/agent/task.rs",
     "src/agent/stopping.rs",
     "src/tasks/messages.rs",
+    "src/tasks/answers.rs",
     "src/tasks/state.rs",
     "src/tasks/log.rs",
     "src/tasks/behaviour.rs",

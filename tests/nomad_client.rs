@@ -336,7 +336,7 @@ fn an_end_that_no_agent_saw_is_told_once_to_the_next_one_that_joins_the_driver_t
     let driver = first.driver("launched");
     let task = first.start(&node);
     first.hears("started");
-    first.is_killed();
+    first.kill();
     fs::write(node.path("go"), "").expect("room");
     until("it ends", || !lives(task));
     let mut second = node.agent();

@@ -57,6 +57,7 @@ mod row;
 mod store;
 
 mod actor;
+mod answers;
 mod host;
 mod node;
 mod plugins;
