@@ -9,11 +9,13 @@ use program::driven::{driver_pid, find, kill, starts};
 use program::{CALLBOARD, PATIENCE, Program, Stage, lives, until_true};
 use serde_json::Value;
 
+/// The reference driver under the name that the tasks use.
+const DRIVER: [&str; 6] = [CALLBOARD, "plugin", "exec", "--name", "exec", "--allow-builtin-name"];
+
 /// A stage with a driver that is given these faults, and a task that writes down each of its processes, and each one that it finds
 /// beside itself.
 fn stage(faults: &[&str]) -> Stage {
-    let command: Vec<&str> =
-        [CALLBOARD, "plugin", "exec", "--name", "exec"].into_iter().chain(faults.iter().copied()).collect();
+    let command: Vec<&str> = DRIVER.into_iter().chain(faults.iter().copied()).collect();
     stage_with(&format!("{command:?}"))
 }
 
@@ -125,7 +127,7 @@ fn a_driver_that_ends_at_once_keeps_no_shutdown_waiting() {
 
 #[test]
 fn what_runs_of_a_driver_that_does_not_come_back_is_stopped_without_it_th080() {
-    let script = format!("[ -e DIRECTORY/blocked ] && exit 1; exec {CALLBOARD} plugin exec --name exec");
+    let script = format!("[ -e DIRECTORY/blocked ] && exit 1; exec {}", DRIVER.join(" "));
     let stage = stage_with(&format!("[\"/bin/sh\", \"-c\", {script:?}]"));
     let program = stage.run();
     let status = until_started(&program, &stage, 1);
