@@ -47,8 +47,8 @@ pub trait Runners: 'static {
     fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>>;
     /// Waits for the end of a run.
     fn wait(&self, run: RunKey) -> Asking<Result<TaskExit, Trouble>>;
-    /// Has a run stopped within its grace.
-    fn stop(&self, run: RunKey, grace: Duration) -> Asking<Result<(), Trouble>>;
+    /// Has a run stopped within its grace, by this signal; an empty one leaves that to the driver.
+    fn stop(&self, run: RunKey, grace: Duration, signal: String) -> Asking<Result<(), Trouble>>;
     /// Has a run ended if it is not over, and forgotten. That its driver knows of none is success.
     fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>>;
     /// Has whatever is left of a run ended, by evidence that does not come from its driver. `handle` is what its driver found it
@@ -118,7 +118,9 @@ impl<R: Runners> Doing<Tasks> for Hands<R> {
             TasksCall::Recover(run, handle) => into(runners.recover(run, handle), TasksOutcome::Recovered),
             TasksCall::Inspect(run) => into(runners.inspect(run), TasksOutcome::Inspected),
             TasksCall::Wait(run) => into(runners.wait(run), TasksOutcome::Waited),
-            TasksCall::Stop { run, grace } => into(runners.stop(run, grace), TasksOutcome::StopTaken),
+            TasksCall::Stop { run, grace, signal } => {
+                into(runners.stop(run, grace, signal), TasksOutcome::StopTaken)
+            }
             TasksCall::Destroy(run) => into(runners.destroy(run), TasksOutcome::Destroyed),
             TasksCall::Sweep { run, handle, driver } => {
                 into(runners.sweep(run, handle, driver), TasksOutcome::Swept)

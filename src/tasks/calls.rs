@@ -106,6 +106,8 @@ pub enum TasksCall {
         run: RunKey,
         /// How long it may take before it is killed.
         grace: Duration,
+        /// By which signal it is asked to end; empty leaves that to its driver (T145).
+        signal: String,
     },
     /// Has a run ended by force if it is not over, and forgotten.
     Destroy(RunKey),

@@ -280,10 +280,10 @@ impl Runners for HostRunners {
         )
     }
 
-    fn stop(&self, run: RunKey, grace: Duration) -> Asking<Result<(), Trouble>> {
+    fn stop(&self, run: RunKey, grace: Duration, signal: String) -> Asking<Result<(), Trouble>> {
         let client = self.reach(&run);
         Box::pin(async move {
-            let stopped = client.await?.stop_task(&run.id, grace, "", grace + STOP_MARGIN).await;
+            let stopped = client.await?.stop_task(&run.id, grace, &signal, grace + STOP_MARGIN).await;
             match stopped {
                 // Its end is told by the wait for it, or it is recovered (T144).
                 Err(error) if !is_unknown(&error) => Err(passing(&error)),

@@ -318,7 +318,7 @@ impl Task {
             Phase::Readying(_) => self.proceed(moment, scene, effects),
             Phase::Settling => self.call(ASK_PATIENCE, TasksCall::Inspect(key), effects),
             Phase::Recovering => self.recover(key, effects),
-            Phase::Stopping => self.say_stop(effects),
+            Phase::Stopping => self.say_stop(moment, effects),
             Phase::Clearing => self.say_destroy(effects),
             Phase::Sweeping(_) => self.say_sweep(effects),
             Phase::Starting => self.start_takes_long(effects),

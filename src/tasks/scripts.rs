@@ -295,7 +295,10 @@ fn tell_any_call(call: &TasksCall) -> String {
         }
         TasksCall::Inspect(run) => format!("inspect {}", short(run.id.as_str())),
         TasksCall::Wait(run) => format!("wait for {}", short(run.id.as_str())),
-        TasksCall::Stop { run, grace } => format!("stop {} within {grace:?}", short(run.id.as_str())),
+        TasksCall::Stop { run, grace, signal } => {
+            let by = if signal.is_empty() { String::new() } else { format!(" by {signal}") };
+            format!("stop {} within {grace:?}{by}", short(run.id.as_str()))
+        }
         TasksCall::Destroy(run) => format!("destroy {}", short(run.id.as_str())),
         TasksCall::Sweep { run, handle, driver } => {
             let handle = if handle.is_some() { ", with its handle" } else { "" };
@@ -377,6 +380,10 @@ impl Stage {
         options.tasks.push(Arc::new(TaskConfig {
             restart: if is("restart", "none") { TaskRestart::None } else { TaskRestart::OnFailure },
             start: !is("start", "no"),
+            kill_signal: keys.get("kill-signal").cloned().unwrap_or_default(),
+            shutdown_delay: Duration::from_secs(
+                keys.get("shutdown-delay").map_or(Ok(0), |seconds| seconds.parse())?,
+            ),
             ..TaskConfig::new(name, driver)
         }));
         Ok(())

@@ -81,22 +81,32 @@ impl Task {
     }
 
     pub(super) fn start_give_up(&self, moment: Moment, effects: &mut Effects<Tasks>) {
-        let at = moment.now + self.config.stop_grace + STOP_MARGIN;
+        let at = moment.now + self.config.shutdown_delay + self.config.stop_grace + STOP_MARGIN;
         effects.start_timer(TasksTimer::GiveUp(self.config.name.clone()), at);
     }
 
     /// Has its driver stop it.
     pub(super) fn order_stop(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
-        let note = format!("stopping, within {:?}", self.config.stop_grace);
+        let (delay, grace) = (self.config.shutdown_delay, self.config.stop_grace);
+        let note = if delay.is_zero() {
+            format!("stopping, within {grace:?}")
+        } else {
+            format!("stopping, within {grace:?} after a shutdown delay of {delay:?}")
+        };
         self.enter(moment, Phase::Stopping, note, effects);
-        self.say_stop(effects);
+        self.say_stop(moment, effects);
     }
 
-    pub(super) fn say_stop(&self, effects: &mut Effects<Tasks>) {
-        if let (Phase::Stopping, Some(run)) = (self.phase, self.run_key()) {
-            let grace = self.config.stop_grace;
-            self.call(grace + ANSWER_MARGIN, TasksCall::Stop { run, grace }, effects);
+    /// Tells its driver to stop it, not before the shutdown delay is over: until then it serves those that still
+    /// have its address (T144).
+    pub(super) fn say_stop(&self, moment: Moment, effects: &mut Effects<Tasks>) {
+        let (Phase::Stopping, Some(run)) = (self.phase, self.run_key()) else { return };
+        let asked_at = self.stop_began + self.config.shutdown_delay;
+        if moment.now < asked_at {
+            return effects.start_timer(TasksTimer::Again(self.config.name.clone()), asked_at);
         }
+        let (grace, signal) = (self.config.stop_grace, self.config.kill_signal.clone());
+        self.call(grace + ANSWER_MARGIN, TasksCall::Stop { run, grace, signal }, effects);
     }
 
     /// Takes what came of having it stopped. That it has ended is told by its end.

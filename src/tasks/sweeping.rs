@@ -179,6 +179,6 @@ impl Task {
 
     /// When a driver that answers would have killed it.
     fn stop_time(&self) -> Timestamp {
-        self.stop_began + self.config.stop_grace
+        self.stop_began + self.config.shutdown_delay + self.config.stop_grace
     }
 }

@@ -15,18 +15,24 @@ fn play_ends(programs: &GoPrograms, kind: Kind) {
     let Some(plugins) = programs.or_say(&format!("ends of tasks of {}", kind.driver)) else { return };
     let rig = Rig::new(plugins);
     let job = |name: &str, script: &str| rig.shell(kind, name, script, "restart = \"none\"");
-    rig.configure(kind, &(job("well", "exit 0") + &job("badly", "exit 3") + &job("killed", "kill -9 $$")));
+    // In a process namespace of its own a task is the first process, which no signal of its own ends.
+    let is_killed = kind.driver != EXEC.driver;
+    let names = if is_killed { vec!["well", "badly", "killed"] } else { vec!["well", "badly"] };
+    let jobs = [job("well", "exit 0"), job("badly", "exit 3"), job("killed", "kill -9 $$")];
+    rig.configure(kind, &jobs[..names.len()].concat());
     let program = rig.stage().run();
     let status = program.until_within(LONG, "the end of each", |status| {
-        ["well", "badly", "killed"].iter().all(|name| find(status, "tasks", name)["state"] == "ended")
+        names.iter().all(|name| find(status, "tasks", name)["state"] == "ended")
     });
     let exit = |name: &str| find(&status, "tasks", name)["exit"].clone();
     let told = |name: &str| (exit(name)["how"].clone(), exit(name)["success"].clone());
     assert_eq!(told("well"), ("exited".into(), true.into()), "{status:#}");
     assert_eq!(told("badly"), ("exited".into(), false.into()), "{status:#}");
     assert_eq!(exit("badly")["code"], 3, "{status:#}");
-    assert_eq!(told("killed"), ("signalled".into(), false.into()), "{status:#}");
-    assert_eq!(exit("killed")["signal"], 9, "{status:#}");
+    if is_killed {
+        assert_eq!(told("killed"), ("signalled".into(), false.into()), "{status:#}");
+        assert_eq!(exit("killed")["signal"], 9, "{status:#}");
+    }
     rig.stop(program);
 }
 

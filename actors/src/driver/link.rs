@@ -1,5 +1,6 @@
 //! The one connection to a driver's plugin, and what is asked over it.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub(super) struct Link {
     lease: Lease,
     watching: Rc<Mutex<Watching>>,
     printed: JoinHandle<()>,
+    is_configured: Rc<Cell<bool>>,
 }
 
 impl Link {
@@ -60,12 +62,15 @@ impl Link {
             DriverClient::over(spec.name.clone(), generation, process, connection.channel(), limits);
         let printed = actix_rt::spawn(stdio::log(spec.name.clone(), connection.stdio()));
         let watching = Rc::new(Mutex::new(Watching::Shut));
-        Ok(Self { connection, client, lease, watching, printed })
+        // One that is not ours to launch is not ours to configure either.
+        let is_configured = Rc::new(Cell::new(spec.not_launched.is_some()));
+        Ok(Self { connection, client, lease, watching, printed, is_configured })
     }
 
-    /// A client of it, unless its clients are cut off.
+    /// A client of it, unless its clients are cut off. There is none before the plugin is configured: drivers fall over a
+    /// `RecoverTask` that comes before the topology (T020).
     pub(super) fn client(&self) -> Option<DriverClient> {
-        Some(self.client.clone()).filter(|client| !client.is_gone())
+        Some(self.client.clone()).filter(|client| self.is_configured.get() && !client.is_gone())
     }
 
     pub(super) fn hang_up(&self, is_worth_retrying: bool, reason: &str) {
@@ -89,10 +94,11 @@ impl Link {
                 Box::pin(async move { identify(&connection, name.as_deref(), &api_version, deadline).await })
             }
             Rung::Configure => {
-                let config = configuration(spec);
+                let (config, is_configured) = (configuration(spec), Rc::clone(&self.is_configured));
                 Box::pin(async move {
-                    let done = connection.set_config(config, deadline).await;
-                    done.map(|()| Reached::Done).map_err(|error| trouble(&error))
+                    connection.set_config(config, deadline).await.map_err(|error| trouble(&error))?;
+                    is_configured.set(true);
+                    Ok(Reached::Done)
                 })
             }
             Rung::Initialise => Box::pin(async move {

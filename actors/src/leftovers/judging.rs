@@ -65,7 +65,8 @@ impl Case<'_> {
                 continue;
             }
             let own = own_sockets(process, holder, helpers.owner);
-            if own.iter().any(|socket| names_path(helpers.state, socket)) {
+            let is_named = own.iter().any(|socket| names_path(helpers.state, socket));
+            if is_named && !self.serves_another_task(holder.pid) {
                 proven.insert(holder.pid, BY_SOCKET);
             } else if !own.is_empty() && self.has_only_proven_children(holder.pid, proven) {
                 proven.insert(holder.pid, BY_CHILDREN);
@@ -92,7 +93,9 @@ impl Case<'_> {
 
     fn with_descendants(&self, proven: &mut Proven) {
         loop {
-            let is_new = |process: &&Process| !proven.contains_key(&process.pid);
+            // Another task's process is not taken along, whatever made it.
+            let is_new =
+                |process: &&Process| !proven.contains_key(&process.pid) && !self.is_of_another_task(process);
             let reason = |process: &Process| {
                 // A number that lives again may be another process's.
                 let led = |pid: u32| self.before.contains(&pid) && !self.processes.contains_key(&pid);
@@ -111,6 +114,15 @@ impl Case<'_> {
             }
             proven.extend(found);
         }
+    }
+
+    fn is_of_another_task(&self, process: &Process) -> bool {
+        process.task().is_some_and(|task| task != self.mark)
+    }
+
+    /// Whether a process has a child of another task: a helper that tasks share is no executor of this one.
+    fn serves_another_task(&self, pid: u32) -> bool {
+        self.processes.values().any(|process| process.parent == pid && self.is_of_another_task(process))
     }
 
     fn has_only_proven_children(&self, pid: u32, proven: &Proven) -> bool {

@@ -19,25 +19,20 @@ const LIST: &str = "/proc/net/unix";
 /// How many fields of a line come before the path.
 const FIELDS_BEFORE_PATH: usize = 7;
 
-/// The sockets that were open when the list was read.
-#[derive(Debug)]
-pub(super) struct OpenSockets {
-    paths: BTreeSet<PathBuf>,
-}
-
-impl OpenSockets {
-    /// Reads the kernel's list.
-    ///
-    /// # Errors
-    /// When it cannot be read; nothing is known to be closed then.
-    pub(super) fn read() -> io::Result<Self> {
-        Ok(Self { paths: fs::read(LIST)?.split(|byte| *byte == b'\n').filter_map(path_of).collect() })
+/// Those of these sockets that no process has open.
+///
+/// Connections are tried before the list is read: a socket that is bound and does not listen yet refuses them, and is in the list.
+///
+/// # Errors
+/// When the list cannot be read; nothing is known to be closed then.
+pub(super) fn closed_among(mut paths: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
+    paths.retain(|path| is_refused(path));
+    if !paths.is_empty() {
+        let list = fs::read(LIST)?;
+        let open: BTreeSet<PathBuf> = list.split(|byte| *byte == b'\n').filter_map(path_of).collect();
+        paths.retain(|path| !open.contains(path));
     }
-
-    /// Whether some process may have the socket at this path open.
-    pub(super) fn may_hold(&self, path: &Path) -> bool {
-        self.paths.contains(path) || !is_refused(path)
-    }
+    Ok(paths)
 }
 
 /// The path at the end of a line of the list; sockets without one have a line without this field.
@@ -86,16 +81,24 @@ mod tests {
         let (stream, datagram) = (directory.path().join("stream"), directory.path().join("datagram"));
         let listener = UnixListener::bind(&stream).expect("a socket");
         let receiver = UnixDatagram::bind(&datagram).expect("a socket");
-        let (other, open) = (directory.path().join("other"), OpenSockets::read().expect("it is there"));
+        let other = directory.path().join("other");
         fs::hard_link(&stream, &other).expect("another name");
-        for path in [&stream, &datagram, &other] {
-            assert!(open.may_hold(path), "{path:?}");
-        }
+        let paths = vec![stream, datagram, other];
+        let closed = |paths: &[PathBuf]| closed_among(paths.to_vec()).expect("the list can be read");
+        assert_eq!(closed(&paths), Vec::<PathBuf>::new());
         drop((listener, receiver));
-        let open = OpenSockets::read().expect("it is there");
-        for path in [&stream, &datagram, &other] {
-            assert!(!open.may_hold(path), "{path:?}");
-        }
-        assert!(open.may_hold(&directory.path().join("missing")), "in doubt it stays");
+        assert_eq!(closed(&paths), paths);
+        assert!(closed(&[directory.path().join("missing")]).is_empty(), "in doubt it stays");
+    }
+
+    #[test]
+    fn a_socket_that_is_bound_and_does_not_listen_yet_is_open_th030() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("plugin1");
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let socket = socket.expect("a socket");
+        rustix::net::bind(&socket, &SocketAddrUnix::new(&path).expect("a path")).expect("it can be bound");
+        assert!(is_refused(&path), "it does not listen");
+        assert!(closed_among(vec![path]).expect("the list can be read").is_empty());
     }
 }

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::look;
 use super::name::ProcessName;
-use super::open_sockets::OpenSockets;
+use super::open_sockets::closed_among;
 use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, SOCKET_DIR_VARIABLE};
 use crate::vocabulary::hex;
 
@@ -106,8 +106,7 @@ pub(super) fn placed(
 
 /// Removes the sockets that no process has open. Everything else stays.
 pub(super) fn collect(place: &Path) {
-    let collected = OpenSockets::read().and_then(|open| remove_dead(place, &open));
-    if let Err(error) = collected
+    if let Err(error) = remove_dead(place)
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(directory = %place.display(), %error, "old sockets of a plugin stay behind");
@@ -158,14 +157,15 @@ fn named(directory: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
 }
 
-fn remove_dead(directory: &Path, open: &OpenSockets) -> io::Result<()> {
+fn remove_dead(directory: &Path) -> io::Result<()> {
+    let mut sockets = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_type()?.is_socket() && !open.may_hold(&entry.path()) {
-            fs::remove_file(entry.path())?;
+        if entry.file_type()?.is_socket() {
+            sockets.push(entry.path());
         }
     }
-    Ok(())
+    closed_among(sockets)?.iter().try_for_each(fs::remove_file)
 }
 
 #[cfg(test)]
