@@ -221,7 +221,10 @@ mod tests {
         let root = tempfile::tempdir().expect("room");
         let files = ["cgroup.controllers", MEMBERS, "memory.max", "memory.low", "cpu.weight"];
         let given = group(root.path().join("nomad.slice/share.slice/1d7e.web.scope"), &files);
-        assert_eq!(place(&task(&given, Some((100, 0))), true).expect("it is there"), [given.clone()]);
+        assert_eq!(
+            place(&task(&given, Some((100, 0))), true).expect("it is there"),
+            std::slice::from_ref(&given)
+        );
         let read = |file| fs::read_to_string(given.join(file)).expect("a file");
         assert_eq!((&*read("memory.max"), &*read("memory.low")), ("104857600", "104857600"));
         assert!(!read("cpu.weight").is_empty());

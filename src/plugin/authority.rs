@@ -332,7 +332,7 @@ mod tests {
         let other = b"GET /a%20b HTTP/1.1\r\nHost: /x\r\n\r\n";
         assert_eq!(mended(other, 5), other);
         let coded = frame(HEADERS, END_HEADERS, &[0x41, 0x83, b'/', b'%', b'/']);
-        assert_eq!(mended(&opened(&[coded.clone()]), 9), opened(&[coded]));
+        assert_eq!(mended(&opened(std::slice::from_ref(&coded)), 9), opened(&[coded]));
     }
 
     proptest! {
