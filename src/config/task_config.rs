@@ -15,7 +15,7 @@ use super::{ConfigPlaces, Place, TaskLogs};
 pub enum TaskRestart {
     /// Never.
     None,
-    /// When it failed, or when nobody knows how it ended (EVT-05); as often as [`RestartPolicy`] allows.
+    /// When it failed, or when nobody knows how it ended (EVT-05); as often as [`RestartPolicy`](super::RestartPolicy) allows.
     OnFailure,
 }
 
