@@ -101,12 +101,14 @@ impl Rig {
         self.written("starts").lines().count()
     }
 
+    /// What ends the arguments of the task's own process, and of no other process of this machine.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
     /// The processes that are copies of the task, as the machine sees them.
     pub(crate) fn copies(&self) -> Vec<u64> {
-        processes(|pid| {
-            let words = command_line(pid);
-            words.first().is_some_and(|word| word == "sleep") && words.get(1) == Some(&self.token)
-        })
+        processes(|pid| command_line(pid).iter().rfind(|word| !word.is_empty()) == Some(&self.token))
     }
 
     /// The executors of the tasks of this rig.
