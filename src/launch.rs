@@ -15,6 +15,7 @@ use callboard_actors::driver::ProcessOwner;
 use callboard_actors::drivers::{self, Drivers, DriversMemory, DriversOptions};
 use callboard_actors::instances::{self, Instances, InstancesOptions};
 use callboard_actors::inventory::{self, Inventory, InventoryOptions};
+use callboard_actors::ownership;
 use callboard_actors::persister::{self, MemoryDisk, OpenError, Persister};
 use callboard_actors::process::{Binder, Surroundings, random_bytes};
 use callboard_actors::processes::{self, DurableRecords, ListProcesses, Processes, ProcessesOptions};
@@ -126,6 +127,14 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     let runtime_dir = options.runtime_dir.clone().unwrap_or_else(allocations::default_runtime_dir);
     let layout = Layout::new(options.data_dir.clone(), runtime_dir)?;
     let database = open(&options).await?;
+    // Behind the lock of the database: only who holds the directory says whose it is.
+    let owner = match ownership::settle(&options.data_dir, database.run().get() == 1) {
+        Ok(owner) => owner,
+        Err(error) => {
+            close(database).await;
+            return Err(error.into());
+        }
+    };
     let (tell, present) = watch::channel(None);
     let store = Database::following(present, database.run(), options.notices.clone());
     let messages_max = options.messages_max;
@@ -148,12 +157,13 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     };
     let root = Address::vacant("host", IN_FLIGHT_MAX);
     let spec = SupervisorSpec { strategy: Strategy::OneForOne, budget: options.budget, ..Default::default() };
-    let children = children(&options, layout, (database, tell), &cast, &store, &settings);
+    let children = children(&options, (layout, &owner), (database, tell), &cast, &store, &settings);
     let running = supervisor::start(&root, spec, children, settings);
     let ended = watch_over(&running);
     root.ask(AwaitStarted).await.map_err(|error| StartError::Ended(error.to_string()))??;
     Ok(Host::from_parts(Parts {
         data_dir: options.data_dir,
+        owner,
         database: store,
         notices: options.notices,
         supervisor: root,
@@ -176,6 +186,12 @@ async fn open(options: &Options) -> Result<Persister, OpenError> {
     Persister::open(place).await
 }
 
+async fn close(database: Persister) {
+    if let Err(error) = database.close().await {
+        tracing::warn!(%error, "the database of a host that does not start is not closed in order");
+    }
+}
+
 /// Passes the ending of the root on to whoever asks, from any thread.
 fn watch_over(running: &Running) -> watch::Receiver<Option<Ending>> {
     let (tell, ended) = watch::channel(None);
@@ -188,7 +204,7 @@ fn watch_over(running: &Running) -> watch::Receiver<Option<Ending>> {
 
 fn children(
     options: &Options,
-    layout: Layout,
+    (layout, owner): (Layout, &Arc<str>),
     (database, tell): (Persister, watch::Sender<Option<Persister>>),
     cast: &Cast,
     store: &Database,
@@ -198,7 +214,7 @@ fn children(
     let store = DurableStore::new(store);
     vec![
         persister_child(options, database, tell),
-        processes_child(options, cast, records, settings),
+        processes_child(options, owner, cast, records, settings),
         registry_child(options, &cast.registry, store, settings),
         instances_child(options, cast, settings),
         drivers_child(options, cast, run, settings),
@@ -277,14 +293,21 @@ fn registry_child(
 }
 
 /// The processes of plugins. They are found again or ended before anyone may launch one.
-fn processes_child(options: &Options, cast: &Cast, records: DurableRecords, settings: &Settings) -> Child {
+fn processes_child(
+    options: &Options,
+    owner: &Arc<str>,
+    cast: &Cast,
+    records: DurableRecords,
+    settings: &Settings,
+) -> Child {
     let (address, asked) = (cast.processes.clone(), cast.processes.clone());
     let (data_dir, binder, settings) = (options.data_dir.clone(), options.binder.clone(), settings.clone());
+    let owner = Arc::clone(owner);
     let runtime_dir = options.runtime_dir.clone().unwrap_or_else(allocations::default_runtime_dir);
     // Drivers end their own before this; what is left has its own grace.
     let stop_deadline = DRIVERS_STOP_DEADLINE + STOP_MARGIN;
     let child = Child::new(spec("processes", stop_deadline), move || {
-        let surroundings = Surroundings::new(&data_dir, binder.clone(), true);
+        let surroundings = Surroundings::new(&data_dir, Arc::clone(&owner), binder.clone(), true);
         let surroundings =
             surroundings.map(|surroundings| surroundings.with_short_directory(runtime_dir.clone()));
         let started = surroundings.and_then(|surroundings| {

@@ -47,7 +47,9 @@ impl House {
         furnish(&plugins, &mut options);
         let processes = Address::vacant("processes", IN_FLIGHT_MAX);
         let binder = Binder::program(env!("CARGO_BIN_EXE_callboard"));
-        let surroundings = Surroundings::new(directory.path(), Some(binder), false).expect("surroundings");
+        let owner = callboard::actors::ownership::settle(directory.path(), true).expect("a mark");
+        let surroundings =
+            Surroundings::new(directory.path(), owner, Some(binder), false).expect("surroundings");
         let records = MemoryRecords::default();
         let order = ProcessesOptions::new([7; 16]);
         let owner = processes::start(&processes, order, surroundings, records, Settings::default());

@@ -41,7 +41,8 @@ impl House {
         let notices = Notices::default();
         let records = DurableRecords::new(&Database::opened(persister.clone(), notices.clone()));
         let binder = Binder::program(CALLBOARD);
-        let surroundings = Surroundings::new(data_dir, Some(binder), false).expect("surroundings");
+        let owner = callboard::actors::ownership::settle(data_dir, true).expect("a mark");
+        let surroundings = Surroundings::new(data_dir, owner, Some(binder), false).expect("surroundings");
         let address = Address::vacant("processes", IN_FLIGHT_MAX);
         let secret = std::process::id().to_le_bytes().repeat(4).try_into().expect("sixteen bytes");
         let options = ProcessesOptions::new(secret);

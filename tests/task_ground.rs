@@ -12,7 +12,7 @@ use std::process::Command;
 use callboard::actors::cgroups::{CgroupMode, Cores, GroupName, Places, TaskCgroups};
 use callboard::actors::vocabulary::{AllocationId, TaskName};
 use program::driven::{find, task, until_running};
-use program::{PATIENCE, Stage, until_true};
+use program::{CALLBOARD, PATIENCE, Stage, until_true};
 
 const DRIVER: &str = "[[driver]]\nname = \"exec\"\n";
 
@@ -167,6 +167,42 @@ fn the_groups_of_tasks_that_nobody_knows_are_swept_and_their_directories_told_t1
     assert!(allocation.exists(), "files are removed by a person only");
     assert!(other.exists(), "a group whose id does not fit its task is not ours");
     fs::remove_dir(other).unwrap();
+    host.signal(rustix::process::Signal::TERM);
+    host.ended();
+}
+
+#[test]
+fn tasks_keep_their_directories_when_the_data_directory_is_moved_and_a_copy_does_not_start_th053() {
+    let stage = stage();
+    let host = stage.run();
+    until_running(&host, "web");
+    let first = allocation(&stage);
+    fs::write(first.join("web/local/kept"), "kept").unwrap();
+    host.signal(rustix::process::Signal::TERM);
+    host.ended();
+    // Restored from a backup: another directory at the same path, with other inodes.
+    let elsewhere = stage.directory.path().join("elsewhere");
+    fs::rename(stage.data_dir(), &elsewhere).unwrap();
+    let copied = Command::new("cp").arg("-a").args([&elsewhere, &stage.data_dir()]).status().unwrap();
+    assert!(copied.success());
+    let host = stage.run();
+    until_running(&host, "web");
+    assert_eq!(allocation(&stage), first);
+    assert_eq!(fs::read_to_string(first.join("web/local/kept")).unwrap(), "kept");
+    assert!(!host.log().contains("neither configuration nor database knows"), "{}", host.log());
+
+    // The one that it was copied from is a second directory with the same identity.
+    let text = fs::read_to_string(stage.config()).unwrap();
+    let config = stage.directory.path().join("elsewhere.toml");
+    let data_dir = |path: &Path| format!("data_dir = {:?}", path.display().to_string());
+    let other = text.replace(&data_dir(&stage.data_dir()), &data_dir(&elsewhere));
+    assert_ne!(other, text);
+    fs::write(&config, other).unwrap();
+    let refused = Command::new(CALLBOARD).arg("run").arg("--config").arg(&config).output().unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("one is a copy") && told.contains("remove callboard.identity"), "{told}");
+    assert_eq!(find(&host.json(&["status"]), "tasks", "web")["state"], "running");
     host.signal(rustix::process::Signal::TERM);
     host.ended();
 }

@@ -24,6 +24,8 @@ pub mod cgroups;
 
 pub mod process;
 
+pub mod ownership;
+
 pub mod processes;
 
 pub mod leftovers;

@@ -10,7 +10,6 @@ use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::catalog;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
-use callboard_actors::process::owner_of;
 use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::vocabulary::Timestamp;
@@ -60,12 +59,6 @@ enum RunError {
     Keeper(#[source] std::io::Error),
     #[error("cannot collect the logs of tasks: {0}")]
     Logs(#[from] LogsError),
-    #[error("cannot look at the data directory {}: {source}", path.display())]
-    DataDir {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
     #[error("the host gave up and was stopped: {0}")]
     HostEnded(String),
     #[error("the agent gave up and the host was stopped: {0}")]
@@ -143,13 +136,7 @@ impl Program {
         let binder = Binder::this_program().kept_by(&keeper);
         let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder);
         let host = builder.drivers(drivers_options(&config)).start().await?;
-        let identities = match identities(&config) {
-            Ok(identities) => identities,
-            Err(error) => {
-                host.stop().await;
-                return Err(error);
-            }
-        };
+        let identities = TaskIdentities::of_owner(host.owner_mark());
         let topology = tasks::topology(&config.host);
         let ground = Ground::new(&ground_options(&config), identities.clone());
         let options =
@@ -240,13 +227,6 @@ fn log_program() -> LogProgram {
         Some((variable, value)) => LogProgram::this_program().env(variable, value),
         None => LogProgram::this_program(),
     }
-}
-
-/// By which ids drivers know the tasks of this host.
-fn identities(config: &Config) -> Result<TaskIdentities, RunError> {
-    let path = config.data_dir.clone();
-    let owner = owner_of(&path).map_err(|source| RunError::DataDir { path, source })?;
-    Ok(TaskIdentities::of_owner(&owner))
 }
 
 fn ground_options(config: &Config) -> GroundOptions {

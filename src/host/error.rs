@@ -3,6 +3,7 @@
 use std::io;
 
 use callboard_actors::allocation::LayoutError;
+use callboard_actors::ownership::OwnershipError;
 use callboard_actors::persister::OpenError;
 use callboard_actors::supervisor;
 
@@ -13,6 +14,9 @@ pub enum StartError {
     /// Its database cannot be opened; the error names the path and what to do.
     #[error(transparent)]
     Database(#[from] OpenError),
+    /// Whose its data directory is cannot be settled, such as that of a copy beside its original.
+    #[error(transparent)]
+    Ownership(#[from] OwnershipError),
     /// Its directories cannot hold what must lie in them.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -33,6 +37,7 @@ impl StartError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Database(error) => error.is_transient(),
+            Self::Ownership(error) => error.is_transient(),
             Self::Layout(_) => false,
             Self::Actors(_) | Self::Ended(_) | Self::Thread(_) => true,
         }

@@ -54,6 +54,7 @@ pub struct Host {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) data_dir: PathBuf,
+    pub(crate) owner: Arc<str>,
     pub(crate) database: Database,
     pub(crate) notices: Notices,
     pub(crate) supervisor: Address<Supervisor>,
@@ -143,6 +144,13 @@ impl Host {
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         &self.parts.data_dir
+    }
+
+    /// The mark of its data directory, 16 hexadecimal digits: what this host makes on the machine is told by it from what other
+    /// hosts make. It stays the same when the directory is moved or restored, and no copy shares it (TH053).
+    #[must_use]
+    pub fn owner_mark(&self) -> &str {
+        &self.parts.owner
     }
 
     /// The root of all actors: `DescribeTree`, `RestartChild`, subscriptions. To end the host, use [`stop`](Self::stop) or

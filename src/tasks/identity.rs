@@ -38,7 +38,7 @@ pub struct TaskIdentity {
 
 impl TaskIdentities {
     /// Of the tasks of a host whose data directory has this mark
-    /// ([`owner_of`](callboard_actors::process::owner_of)).
+    /// ([`Host::owner_mark`](crate::host::Host::owner_mark)).
     #[must_use]
     pub fn of_owner(owner: &str) -> Self {
         Self { owner: owner.into() }

@@ -105,6 +105,6 @@ pub use state::{
     EndProcess, LastWords, Over, Process, ProcessAnswer, ProcessAsk, ProcessCall, ProcessConfig, ProcessNews,
     ProcessOutcome, ProcessTimer, Why,
 };
-pub use sweep::{owner_of, sweep};
+pub use sweep::sweep;
 pub use system::{ProcessStatus, boot_id, random_bytes};
 pub use watcher::Watcher;

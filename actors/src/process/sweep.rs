@@ -1,11 +1,8 @@
 //! What every run of a host on one data directory shares, and what it ends of earlier ones that stands in no record.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use sha2::{Digest, Sha256};
 
 use super::actor::Surroundings;
 use super::bound::Binder;
@@ -17,19 +14,23 @@ use super::owned;
 use super::sockets::{self, Places};
 use super::spec::Reach;
 use super::watcher::Watcher;
-use crate::vocabulary::hex;
 
 impl Surroundings {
-    /// The surroundings of the processes of a host on this data directory, which has to be there. `binder` is what binds
-    /// processes to the host; `with_control_groups` lets control groups be made where the host may.
+    /// The surroundings of the processes of a host on this data directory, which has to be there, and whose mark is `owner`
+    /// ([`settle`](crate::ownership::settle)). `binder` is what binds processes to the host; `with_control_groups` lets control
+    /// groups be made where the host may.
     ///
     /// # Errors
     /// When the directory cannot be looked at, or the system gives no thread.
     ///
     /// # Panics
     /// Outside of an arbiter.
-    pub fn new(data_dir: &Path, binder: Option<Binder>, with_control_groups: bool) -> io::Result<Self> {
-        let owner = owner_of(data_dir)?;
+    pub fn new(
+        data_dir: &Path,
+        owner: Arc<str>,
+        binder: Option<Binder>,
+        with_control_groups: bool,
+    ) -> io::Result<Self> {
         let control_groups =
             if with_control_groups { ControlGroups::of_this_host(&owner) } else { ControlGroups::none() };
         let directory = data_dir.canonicalize()?.join("processes");
@@ -50,21 +51,6 @@ impl Surroundings {
     pub(super) fn places(&self) -> Places<'_> {
         Places { processes: &self.directory, short: &self.short_directory, owner: &self.owner }
     }
-}
-
-/// The mark of a data directory: of its path and of the directory itself, so that neither a copy nor another directory at the
-/// same place is taken for it. 16 hexadecimal digits.
-///
-/// # Errors
-/// When there is no such directory, or it cannot be looked at.
-pub fn owner_of(data_dir: &Path) -> io::Result<Arc<str>> {
-    let (path, metadata) = (data_dir.canonicalize()?, std::fs::metadata(data_dir)?);
-    let mut hasher = Sha256::new();
-    hasher.update(path.as_os_str().as_encoded_bytes());
-    hasher.update(metadata.dev().to_le_bytes());
-    hasher.update(metadata.ino().to_le_bytes());
-    let digest: [u8; 32] = hasher.finalize().into();
-    Ok(hex(&digest[..8]).into())
 }
 
 /// Ends what is ours by its mark and carries none of these tags: the leaders of launches whose records are lost, with their

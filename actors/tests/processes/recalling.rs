@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use callboard_actors::process::{
     Exit, FileId, Identity, Launched, Lifetime, OWNER_VARIABLE, ProcessRecord, ProcessSpec, ProcessTag,
-    Surroundings, TAG_VARIABLE,
+    TAG_VARIABLE,
 };
 use callboard_actors::processes::{ProcessesNews, Recalled};
 use callboard_actors::shell::StopMode;
@@ -103,7 +103,7 @@ fn orphan(stage: &Stage, script: &str) -> u32 {
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env(TAG_VARIABLE, tag.to_string())
-        .env(OWNER_VARIABLE, &*owner(stage))
+        .env(OWNER_VARIABLE, &*stage.owner())
         .stderr(Stdio::null())
         .output()
         .expect("a shell");
@@ -127,14 +127,10 @@ fn marked(stage: &Stage, tag: ProcessTag, script: &str) -> Child {
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env(TAG_VARIABLE, tag.to_string())
-        .env(OWNER_VARIABLE, &*owner(stage))
+        .env(OWNER_VARIABLE, &*stage.owner())
         .process_group(0)
         .spawn()
         .expect("a shell")
-}
-
-fn owner(stage: &Stage) -> std::sync::Arc<str> {
-    Surroundings::new(stage.data_dir(), None, false).expect("surroundings").owner
 }
 
 fn identity_of(pid: u32) -> Identity {

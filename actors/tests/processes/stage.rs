@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::goplugin::HandshakeTerms;
@@ -57,6 +58,11 @@ impl Stage {
         self.directory.path().join("processes").join(process).join(file)
     }
 
+    /// The mark of its data directory.
+    pub(crate) fn owner(&self) -> Arc<str> {
+        callboard_actors::ownership::settle(self.data_dir(), true).expect("a mark")
+    }
+
     /// Starts a run of the host.
     pub(crate) fn open(&self) -> House {
         self.open_with(ProcessesOptions {
@@ -68,8 +74,8 @@ impl Stage {
 
     pub(crate) fn open_with(&self, options: ProcessesOptions) -> House {
         let address = Address::vacant("processes", IN_FLIGHT_MAX);
-        let surroundings =
-            Surroundings::new(self.data_dir(), None, self.with_control_groups).expect("surroundings");
+        let surroundings = Surroundings::new(self.data_dir(), self.owner(), None, self.with_control_groups)
+            .expect("surroundings");
         let records = self.records.clone();
         let running = processes::start(&address, options, surroundings, records, Settings::default());
         let feed = address.subscribe(4_096).expect("it runs");

@@ -1,0 +1,92 @@
+//! Why a data directory has no mark that may be used.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why it is not settled whose a data directory is. Nothing was started, and no process was looked at.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OwnershipError {
+    /// The system refused one step.
+    #[error("cannot {what} {}: {source}; the identity of the host is kept there, so make it possible and start again", path.display())]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The file does not say what it has to.
+    #[error(
+        "cannot use {}: {problem}; restore it from a backup. Or, if nothing of this host runs any more, remove it together with \
+         callboard.redb beside it: the host then gets another identity, and knows none of its former tasks", path.display()
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A later version of this program wrote the file.
+    #[error(
+        "cannot use {}: it has format {theirs}, and {ours} is the newest known here; run the version that wrote it, or a later \
+         one", path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The version of its format.
+        theirs: u32,
+        /// The newest version that is known.
+        ours: u32,
+    },
+    /// Two data directories have one mark: processes and directories of the one would be taken for those of the other.
+    #[error(
+        "cannot use data directory {}: it and {} have the same identity {mark}, so one is a copy of the other. For {} to be a host \
+         of its own, remove callboard.identity and callboard.redb from it: its database speaks of tasks of the other. For it to \
+         take the place of {}, stop that host and remove callboard.identity there",
+        data_dir.display(), other.display(), data_dir.display(), other.display()
+    )]
+    Copied {
+        /// The directory that was to be used.
+        data_dir: PathBuf,
+        /// The other one.
+        other: PathBuf,
+        /// The mark of both.
+        mark: String,
+    },
+    /// Whether there is another directory with the same mark cannot be seen.
+    #[error(
+        "cannot tell whether data directory {} is a copy of {}, from where its identity comes: {reason}. Make that place readable \
+         for this user; or, if no data directory is there any more, write `path {here}` as third line of callboard.identity in {}",
+        data_dir.display(), other.display(), data_dir.display()
+    )]
+    Unclear {
+        /// The directory that was to be used.
+        data_dir: PathBuf,
+        /// Where its mark was written.
+        other: PathBuf,
+        /// Its own path, as it is written in the file.
+        here: String,
+        /// Why nothing can be seen there.
+        reason: String,
+    },
+}
+
+impl OwnershipError {
+    /// Whether the same start may well succeed later.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::System { .. } => true,
+            Self::Malformed { .. } | Self::Newer { .. } | Self::Copied { .. } | Self::Unclear { .. } => false,
+        }
+    }
+
+    pub(super) fn system(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::System { what, path, source }
+    }
+}

@@ -1,0 +1,68 @@
+//! Reads and writes the file of a mark.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::error::OwnershipError;
+use super::kept::{Kept, Mistake, VERSION};
+
+/// The longest file that is read: the longest path fits, with every byte of it escaped.
+const BYTES_MAX: u64 = 4 * 4_096 + 1_024;
+/// For its owner alone.
+const MODE: u32 = 0o600;
+
+/// Reads it; nothing if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<Kept>, OwnershipError> {
+    let text = match text_of(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) if source.kind() == io::ErrorKind::InvalidData => {
+            return Err(OwnershipError::Malformed { path: path.to_owned(), problem: source.to_string() });
+        }
+        Err(source) => return Err(OwnershipError::system("read", path)(source)),
+    };
+    match Kept::parse(&text) {
+        Ok(kept) => Ok(Some(kept)),
+        Err(Mistake::Newer(theirs)) => {
+            Err(OwnershipError::Newer { path: path.to_owned(), theirs, ours: VERSION })
+        }
+        Err(Mistake::Malformed(problem)) => Err(OwnershipError::Malformed { path: path.to_owned(), problem }),
+    }
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
+    // A pipe in its place must not hold the start up.
+    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() > BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a short file"));
+    }
+    let mut text = String::new();
+    file.take(BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Writes it: whole and on disk, or as it was before.
+pub(super) fn write(path: &Path, kept: &Kept) -> Result<(), OwnershipError> {
+    written(path, kept).map_err(OwnershipError::system("write", path))
+}
+
+fn written(path: &Path, kept: &Kept) -> io::Result<()> {
+    let draft = path.with_extension("identity.new");
+    // One that an earlier start was killed over may be anything, also a link.
+    match std::fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&draft)?;
+    file.write_all(kept.text().as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&draft, path)?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    File::open(directory)?.sync_all()
+}

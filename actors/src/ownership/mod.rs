@@ -1,0 +1,103 @@
+//! Whose a data directory is: the mark by which processes, directories, control groups and users of one host are told from those of
+//! all others. A module, not an actor.
+//!
+//! ```text
+//!   no file, no earlier run   ──► a random mark is written
+//!   no file, an earlier run   ──► the mark that earlier versions computed is written, so that nothing changes
+//!   a file, written here      ──► its mark
+//!   a file, written elsewhere ──► look there: nothing with this mark  ──► moved: its mark, and the new place is written
+//!                                             this very directory    ──► another path to it: the same
+//!                                             another with this mark ──► one is a copy: refused, with what to do
+//! ```
+//!
+//! The path, the device and the inode of a directory are not a mark: a directory is moved, a backup restored, and a device has
+//! another number after a restart of the machine. So the mark is written down once and kept (TH053).
+//!
+//! The database is opened before, since its lock keeps a second host away.
+
+mod deciding;
+mod error;
+mod file;
+mod kept;
+mod place;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use deciding::{Former, Verdict, decide};
+pub use error::OwnershipError;
+use kept::{Kept, Place};
+
+use crate::process::random_bytes;
+use crate::vocabulary::hex;
+
+/// The file in a data directory that holds its mark.
+pub const IDENTITY_FILE: &str = "callboard.identity";
+
+/// The mark of a data directory, 16 hexadecimal digits: the one that is kept in it, or one that is written down now. `is_new` says
+/// that no host has run on it before. Only the host that holds the directory may ask.
+///
+/// # Errors
+/// [`OwnershipError`] when the file cannot be read, understood or written, or when another directory on this machine has the
+/// same mark.
+pub fn settle(data_dir: &Path, is_new: bool) -> Result<Arc<str>, OwnershipError> {
+    let present = place::of(data_dir).map_err(OwnershipError::system("look at", data_dir))?;
+    let file = data_dir.join(IDENTITY_FILE);
+    let Some(kept) = file::read(&file)? else {
+        let mark = if is_new { random_mark(&file)? } else { former_mark(data_dir, &present)? };
+        file::write(&file, &Kept { mark: mark.clone(), place: present })?;
+        return Ok(mark.into());
+    };
+    match decide(&kept.place, &present, || look_at_former(data_dir, &kept, &present))? {
+        Verdict::Unchanged => {}
+        Verdict::Changed(change) => {
+            let (from, to) = (place::path(&kept.place.path), data_dir.display());
+            tracing::warn!(from = %from.display(), %to, mark = kept.mark, "{change}");
+            file::write(&file, &Kept { mark: kept.mark.clone(), place: present })?;
+        }
+        Verdict::Copied => {
+            let other = place::path(&kept.place.path);
+            return Err(OwnershipError::Copied { data_dir: data_dir.to_owned(), other, mark: kept.mark });
+        }
+    }
+    Ok(kept.mark.into())
+}
+
+/// What is where the mark was written.
+fn look_at_former(data_dir: &Path, kept: &Kept, present: &Place) -> Result<Former, OwnershipError> {
+    let path = place::path(&kept.place.path);
+    let unclear = |reason: String| {
+        let (data_dir, here) = (data_dir.to_owned(), present.path.clone());
+        OwnershipError::Unclear { data_dir, other: path.clone(), here, reason }
+    };
+    if !place::is_there(&path).map_err(|error| unclear(error.to_string()))? {
+        return Ok(Former::Gone);
+    }
+    let found = place::of(&path).map_err(|error| unclear(error.to_string()))?;
+    if (found.device, found.inode) == (present.device, present.inode) {
+        return Ok(Former::Same);
+    }
+    let there = file::read(&path.join(IDENTITY_FILE)).map_err(|error| unclear(error.to_string()))?;
+    Ok(if there.is_some_and(|there| there.mark == kept.mark) { Former::Other } else { Former::Gone })
+}
+
+fn random_mark(file: &Path) -> Result<String, OwnershipError> {
+    let random = random_bytes::<8>().map_err(OwnershipError::system("draw a random mark for", file))?;
+    Ok(hex(&random))
+}
+
+/// The mark as versions computed it that kept none.
+fn former_mark(data_dir: &Path, present: &Place) -> Result<String, OwnershipError> {
+    let path = data_dir.canonicalize().map_err(OwnershipError::system("look at", data_dir))?;
+    let mut hasher = Sha256::new();
+    hasher.update(path.as_os_str().as_encoded_bytes());
+    hasher.update(present.device.to_le_bytes());
+    hasher.update(present.inode.to_le_bytes());
+    let digest: [u8; 32] = hasher.finalize().into();
+    Ok(hex(&digest[..8]))
+}
+
+#[cfg(test)]
+mod tests;
