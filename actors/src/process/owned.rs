@@ -143,7 +143,7 @@ impl Owned {
             let left = self.left();
             if left.is_empty() {
                 if let Some(group) = self.group.take() {
-                    group.remove();
+                    removed(&group).await;
                 }
                 return 0;
             }
@@ -194,8 +194,13 @@ impl Drop for Owned {
         self.kill();
         // Whoever owned it is being dropped, so nobody is left who could wait without blocking.
         if let Ok(descriptor) = self.descriptor.get_ref().try_clone() {
-            let reaper = std::thread::Builder::new().name("process reaper".to_owned());
-            let _ = reaper.spawn(move || waitid(WaitId::PidFd(descriptor.as_fd()), WaitIdOptions::EXITED));
+            let (reaper, group) =
+                (std::thread::Builder::new().name("process reaper".to_owned()), self.group.take());
+            let _ = reaper.spawn(move || {
+                let _ = waitid(WaitId::PidFd(descriptor.as_fd()), WaitIdOptions::EXITED);
+                // It goes behind what was in it.
+                drop(group);
+            });
         }
     }
 }
@@ -221,7 +226,9 @@ pub(super) async fn end_left(
             left.extend(look::search(|seen| seen.tag == Some(tag)).unwrap_or_default());
         }
         if left.is_empty() {
-            contained.iter().for_each(ControlGroup::remove);
+            if let Some(group) = &contained {
+                removed(group).await;
+            }
             proven.iter().for_each(reap_if_child);
             return 0;
         }
@@ -231,6 +238,18 @@ pub(super) async fn end_left(
         await_deaths(&left).await;
     }
     left.len()
+}
+
+/// Removes a control group in which nothing lives any more. The kernel may need a moment to let go of what has died in it; what it
+/// does not let go of is removed by the next run of the host.
+async fn removed(group: &ControlGroup) {
+    for _ in 0..ROUNDS_MAX {
+        if group.remove() {
+            return;
+        }
+        sleep(PAUSE).await;
+    }
+    tracing::debug!(path = %group.path().display(), "a control group stays");
 }
 
 /// Reaps a process that has ended, should it be a child of this very host that was lost sight of.

@@ -55,7 +55,7 @@ impl Surroundings {
 
 /// Ends what is ours by its mark and carries none of these tags: the leaders of launches whose records are lost, with their
 /// groups. What has left its group, such as the executor of a task, is never among them, whether its driver stands in a record or
-/// not (TH032). Directories of sockets that belong to none of these names go when nothing is in them that lives (TH030). Gives
+/// not (TH032). Control groups of this owner in which nothing is go, and directories of sockets that belong to none of these names go when nothing is in them that lives (TH030). Gives
 /// the process ids of what was ended.
 ///
 /// # Errors
@@ -66,7 +66,8 @@ pub async fn sweep(
     names: Vec<ProcessName>,
 ) -> Result<Vec<u32>, String> {
     let (owner, directory) = (Arc::clone(&surroundings.owner), surroundings.directory.clone());
-    let look = move || look::unrecorded(&owner, &known, &directory);
+    let tags = known.clone();
+    let look = move || look::unrecorded(&owner, &tags, &directory);
     let found = actix_rt::task::spawn_blocking(look).await.map_err(|error| error.to_string())?;
     let found = found.map_err(|error| format!("processes cannot be looked at: {error}"))?;
     let mut ended = Vec::new();
@@ -80,11 +81,16 @@ pub async fn sweep(
         }
         ended.push(pid);
     }
+    let groups = surroundings.control_groups.clone();
     let surroundings =
         (surroundings.directory.clone(), surroundings.short_directory.clone(), surroundings.owner.clone());
     let tidy = move || {
         let (processes, short, owner) = &surroundings;
         sockets::sweep(&Places { processes, short, owner }, &names);
+        let count = groups.sweep(&known);
+        if count > 0 {
+            tracing::info!(count, "empty control groups that earlier runs left were removed");
+        }
     };
     actix_rt::task::spawn_blocking(tidy).await.map_err(|error| error.to_string())?;
     Ok(ended)

@@ -1,5 +1,6 @@
 //! Processes by real children: launched, adopted, stopped, always reaped.
 
+mod control_groups;
 mod executors;
 mod launching;
 mod programs;
