@@ -12,6 +12,7 @@ use callboard_actors::catalog;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
 use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
 use callboard_actors::topology::Topology;
+use callboard_actors::users::MACHINE_USERS;
 use callboard_actors::vocabulary::Timestamp;
 use clap::Args;
 use tokio::sync::mpsc;
@@ -234,6 +235,7 @@ fn ground_options(config: &Config) -> GroundOptions {
         data_dir: config.data_dir.clone(),
         alloc_dir: config.host.alloc_dir.clone(),
         control_groups: config.host.control_groups,
+        machine_users: rustix::process::geteuid().is_root().then(|| MACHINE_USERS.into()),
     }
 }
 

@@ -29,6 +29,9 @@ pub struct GroundOptions {
     pub alloc_dir: Option<PathBuf>,
     /// Whether tasks have control groups where this host may make them.
     pub control_groups: bool,
+    /// Where all hosts of this machine keep which dynamic users they have; `None` leaves the others out of account, as a host does
+    /// that is not root and cannot give any user out.
+    pub machine_users: Option<PathBuf>,
 }
 
 /// Makes and removes the grounds of the tasks of one host. Cheap to clone.
@@ -69,7 +72,7 @@ impl Ground {
             alloc_dir,
             mounts_dir: options.data_dir.join("mounts"),
             groups: groups(options.control_groups),
-            users: Reservations::new(options.data_dir.join("users")),
+            users: users(options),
             identities,
             is_disk_told: AtomicBool::new(false),
         }))
@@ -271,6 +274,20 @@ fn groups(are_wanted: bool) -> TaskCgroups {
         mode => tracing::info!(%mode, "tasks have control groups"),
     }
     groups
+}
+
+/// The dynamic users of this host; the others on this machine are told which ones it has from before.
+fn users(options: &GroundOptions) -> Reservations {
+    let users = Reservations::new(options.data_dir.join("users"));
+    let Some(machine) = &options.machine_users else { return users };
+    let users = users.shared_in(machine);
+    match users.claim() {
+        Ok(lost) => lost.iter().for_each(|user| {
+            tracing::warn!(%user, "another host on this machine has this user now; the task that had it gets another one");
+        }),
+        Err(error) => tracing::warn!(%error, "other hosts on this machine are not told which users this one has"),
+    }
+    users
 }
 
 /// Lets users who run tasks pass through the data directory, when this host is root; everything else in it is closed to them.

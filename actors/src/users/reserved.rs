@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::PathBuf;
 
 use super::dynamic::{DynamicUser, POOL, choose};
+use super::machine::MachineBook;
 
 /// The dynamic users of one host. Each one in use is a link in a directory: its name is the number, and what it names, who has it.
 /// Making a link succeeds for one only, and is on disk when it is told.
@@ -15,19 +16,50 @@ use super::dynamic::{DynamicUser, POOL, choose};
 pub struct Reservations {
     directory: PathBuf,
     pool: RangeInclusive<u32>,
+    /// Where all hosts of this machine keep which users they have.
+    machine: Option<PathBuf>,
 }
 
 impl Reservations {
     /// Those that are kept in this directory, which is made when the first user is taken; numbers come from [`POOL`].
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), pool: POOL }
+        Self { directory: directory.into(), pool: POOL, machine: None }
     }
 
     /// Takes numbers from another pool.
     #[must_use]
     pub fn with_pool(self, pool: RangeInclusive<u32>) -> Self {
         Self { pool, ..self }
+    }
+
+    /// Shares the numbers with the other hosts of this machine, which keep theirs in this directory too
+    /// ([`MACHINE_USERS`](super::MACHINE_USERS)).
+    #[must_use]
+    pub fn shared_in(self, machine: impl Into<PathBuf>) -> Self {
+        Self { machine: Some(machine.into()), ..self }
+    }
+
+    /// Tells the other hosts of this machine which users this one has from before, and takes back what a run that was killed told
+    /// them too much. Gives the users that another host has got meanwhile, since the machine was started anew; who had them here
+    /// gets others with the next [`take`](Self::take).
+    ///
+    /// # Errors
+    /// When one of the directories cannot be read or written.
+    pub fn claim(&self) -> io::Result<Vec<DynamicUser>> {
+        if !self.directory.exists() {
+            return Ok(Vec::new());
+        }
+        let Some(machine) = self.machine()? else { return Ok(Vec::new()) };
+        let (others, taken) = (machine.of_others()?, self.taken()?);
+        let taken: BTreeSet<DynamicUser> = taken.into_iter().map(|(user, _)| user).collect();
+        for user in taken.difference(&others) {
+            machine.note(*user)?;
+        }
+        for user in machine.of_this_host()?.difference(&taken) {
+            machine.forget(*user)?;
+        }
+        Ok(taken.intersection(&others).copied().collect())
     }
 
     /// Gives `holder` a user: the one that it has, or one that nobody has and no process on this machine runs as, whoever started
@@ -37,18 +69,25 @@ impl Reservations {
     /// When all are in use, or the directory cannot be read or written.
     pub fn take(&self, holder: &str, random: u64) -> io::Result<DynamicUser> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        let machine = self.machine()?;
+        let of_others = machine.as_ref().map_or_else(|| Ok(BTreeSet::new()), MachineBook::of_others)?;
         let taken = self.taken()?;
-        if let Some((user, _)) = taken.iter().find(|(_, other)| other == holder) {
-            return Ok(*user);
+        for (user, _) in taken.iter().filter(|(_, other)| other == holder) {
+            if !of_others.contains(user) {
+                machine.iter().try_for_each(|machine| machine.note(*user))?;
+                return Ok(*user);
+            }
+            fs::remove_file(self.link(*user))?;
+            self.sync()?;
         }
         let mut in_use: BTreeSet<DynamicUser> = taken.into_iter().map(|(user, _)| user).collect();
         in_use.extend(running_users().into_iter().map(DynamicUser::new));
+        in_use.extend(of_others);
         loop {
-            let Some(user) = choose(&self.pool, &in_use, random) else {
-                let (first, last) = (self.pool.start(), self.pool.end());
-                return Err(io::Error::other(format!("all users from {first} to {last} are in use")));
-            };
-            match symlink(holder, self.directory.join(user.number().to_string())) {
+            let Some(user) = choose(&self.pool, &in_use, random) else { return Err(self.exhausted()) };
+            // A number that only the other hosts are told of costs nothing; one that only we know of could be given twice.
+            machine.iter().try_for_each(|machine| machine.note(user))?;
+            match symlink(holder, self.link(user)) {
                 Ok(()) => {
                     self.sync()?;
                     return Ok(user);
@@ -59,6 +98,17 @@ impl Reservations {
         }
     }
 
+    fn exhausted(&self) -> io::Error {
+        let (first, last) = (self.pool.start(), self.pool.end());
+        let others = self.machine.as_ref().map_or_else(String::new, |machine| {
+            format!(
+                ", by tasks of this host, of others on this machine (see {}), or by processes",
+                machine.display()
+            )
+        });
+        io::Error::other(format!("all users from {first} to {last} are in use{others}"))
+    }
+
     /// Gives back what `holder` has. Whoever has none is well.
     ///
     /// # Errors
@@ -67,14 +117,28 @@ impl Reservations {
         if !self.directory.exists() {
             return Ok(());
         }
-        for (user, _) in self.taken()?.into_iter().filter(|(_, other)| other == holder) {
+        let held: Vec<_> = self.taken()?.into_iter().filter(|(_, other)| other == holder).collect();
+        if held.is_empty() {
+            return Ok(());
+        }
+        let machine = self.machine()?;
+        for (user, _) in held {
             if running_users().contains(&user.number()) {
                 return Err(io::Error::other(format!("processes still run as {user}")));
             }
-            fs::remove_file(self.directory.join(user.number().to_string()))?;
+            fs::remove_file(self.link(user))?;
             self.sync()?;
+            machine.iter().try_for_each(|machine| machine.forget(user))?;
         }
         Ok(())
+    }
+
+    fn machine(&self) -> io::Result<Option<MachineBook>> {
+        self.machine.as_ref().map(|machine| MachineBook::open(machine, &self.directory)).transpose()
+    }
+
+    fn link(&self, user: DynamicUser) -> PathBuf {
+        self.directory.join(user.number().to_string())
     }
 
     /// Who has which user.
@@ -160,5 +224,142 @@ mod tests {
         process.wait().unwrap();
         reservations.give_back("db").unwrap();
         assert_eq!(reservations.take("db", 0).unwrap(), user);
+    }
+
+    /// Two hosts of one machine with three numbers between them.
+    struct TwoHosts {
+        directory: tempfile::TempDir,
+        one: Reservations,
+        two: Reservations,
+    }
+
+    impl TwoHosts {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let host = |name: &str| {
+                Reservations::new(directory.path().join(name).join("users"))
+                    .with_pool(4_100_000_000..=4_100_000_002)
+                    .shared_in(directory.path().join("machine/users"))
+            };
+            let (one, two) = (host("one"), host("two"));
+            Self { one, two, directory }
+        }
+
+        /// What is gone with a restart of the machine.
+        fn restart(&self) {
+            fs::remove_dir_all(self.directory.path().join("machine")).unwrap();
+        }
+    }
+
+    #[test]
+    fn two_hosts_on_one_machine_never_have_the_same_user_also_before_a_process_has_it_th070_t116() {
+        let hosts = TwoHosts::new();
+        let (one, two) = (&hosts.one, &hosts.two);
+        let web = one.take("web", 0).unwrap();
+        let db = two.take("web", 0).unwrap();
+        assert_ne!(web, db, "no process runs as either");
+        // Another run of each knows its directory only.
+        assert_eq!((one.clone().take("web", 2).unwrap(), two.clone().take("web", 2).unwrap()), (web, db));
+        let last = two.take("job", 0).unwrap();
+        let refused = one.take("more", 0).unwrap_err().to_string();
+        assert!(
+            refused.contains("4100000000 to 4100000002") && refused.contains("machine/users"),
+            "{refused}"
+        );
+        // What one gives back, the other may take.
+        two.give_back("job").unwrap();
+        assert_eq!(one.take("more", 0).unwrap(), last);
+        assert!(two.take("job", 0).is_err());
+    }
+
+    #[test]
+    fn what_a_host_has_counts_as_long_as_its_data_directory_is_there_th070() {
+        let hosts = TwoHosts::new();
+        let (one, two) = (&hosts.one, &hosts.two);
+        let users: BTreeSet<_> = ["a", "b", "c"].map(|holder| one.take(holder, 0).unwrap()).into();
+        assert!(two.take("web", 0).is_err(), "also while that host does not run");
+        fs::remove_dir_all(hosts.directory.path().join("one")).unwrap();
+        assert!(users.contains(&two.take("web", 0).unwrap()));
+        // The link of a user that its host has given back without telling.
+        let other = two.take("job", 0).unwrap();
+        fs::remove_file(two.link(other)).unwrap();
+        one.take("a", 0).unwrap();
+        one.take("b", 0).unwrap();
+        assert!(one.take("c", 0).is_err());
+    }
+
+    #[test]
+    fn after_a_restart_of_the_machine_each_host_claims_what_it_has_and_no_user_is_given_twice_th070() {
+        let hosts = TwoHosts::new();
+        let (one, two) = (&hosts.one, &hosts.two);
+        assert_eq!((one.claim().unwrap(), two.claim().unwrap()), (vec![], vec![]), "there is nothing yet");
+        let web = one.take("web", 0).unwrap();
+        hosts.restart();
+        assert_eq!(one.claim().unwrap(), []);
+        assert_ne!(two.take("web", 0).unwrap(), web);
+        two.give_back("web").unwrap();
+        // The other host is there first.
+        hosts.restart();
+        assert_eq!(two.take("web", 0).unwrap(), web);
+        assert_eq!(one.claim().unwrap(), [web]);
+        let other = one.take("web", 0).unwrap();
+        assert_ne!(other, web, "it has another one from now on");
+        assert_eq!((one.claim().unwrap(), one.taken().unwrap()), (vec![], vec![(other, "web".to_owned())]));
+        // A run that was killed between the two links.
+        let machine = hosts.directory.path().join("machine/users");
+        symlink(one.directory.canonicalize().unwrap(), machine.join("4100000002")).unwrap();
+        one.claim().unwrap();
+        assert!(fs::symlink_metadata(machine.join("4100000002")).is_err());
+        assert!(fs::symlink_metadata(machine.join(other.number().to_string())).is_ok());
+        assert_eq!(two.claim().unwrap(), []);
+    }
+
+    #[test]
+    fn a_host_under_another_path_has_what_it_had_th070() {
+        let hosts = TwoHosts::new();
+        let (directory, one, two) = (hosts.directory.path(), &hosts.one, &hosts.two);
+        let web = one.take("web", 0).unwrap();
+        symlink(directory.join("one"), directory.join("link")).unwrap();
+        let linked = Reservations { directory: directory.join("link/users"), ..one.clone() };
+        assert_eq!((linked.claim().unwrap(), linked.take("web", 1).unwrap()), (vec![], web));
+        fs::rename(directory.join("one"), directory.join("moved")).unwrap();
+        let moved = Reservations { directory: directory.join("moved/users"), ..one.clone() };
+        assert_eq!(moved.claim().unwrap(), []);
+        assert_ne!(two.take("web", 0).unwrap(), web);
+        moved.give_back("web").unwrap();
+        assert_eq!(moved.claim().unwrap(), []);
+        assert_eq!(two.take("job", 0).unwrap(), web);
+    }
+
+    #[test]
+    fn a_directory_of_the_machine_that_others_may_write_to_is_refused_with_what_to_do() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let hosts = TwoHosts::new();
+        let web = hosts.one.take("web", 0).unwrap();
+        let machine = hosts.directory.path().join("machine/users");
+        fs::set_permissions(&machine, fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = hosts.one.take("db", 0).unwrap_err().to_string();
+        assert!(
+            refused.contains("machine/users") && refused.contains("look at it and remove it"),
+            "{refused}"
+        );
+        fs::set_permissions(&machine, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_ne!(hosts.one.take("db", 0).unwrap(), web);
+    }
+
+    #[test]
+    fn many_hosts_that_take_users_at_once_get_different_ones_th070() {
+        let directory = tempfile::tempdir().unwrap();
+        let takes = (0..8).map(|number| {
+            let host = Reservations::new(directory.path().join(number.to_string()))
+                .with_pool(4_200_000_000..=4_200_000_099)
+                .shared_in(directory.path().join("machine"));
+            std::thread::spawn(move || {
+                (0..5).map(|task| host.take(&task.to_string(), 0).unwrap()).collect::<Vec<_>>()
+            })
+        });
+        let takes: Vec<_> = takes.collect();
+        let users: Vec<_> = takes.into_iter().flat_map(|taken| taken.join().unwrap()).collect();
+        assert_eq!(users.iter().collect::<BTreeSet<_>>().len(), 40, "{users:?}");
     }
 }
