@@ -99,6 +99,32 @@ fn a_task_that_runs_although_its_driver_said_no_is_ended_before_it_is_told_as_fa
 }
 
 #[test]
+fn a_driver_that_is_busy_with_a_start_of_a_killed_host_is_replaced_before_another_start_th040() {
+    // As long as the file is there, a driver begins with a start only after longer than any patience of the host.
+    let late = format!("{} --late-start 40s", DRIVER.join(" "));
+    let script = format!("[ -e DIRECTORY/late ] && exec {late}; exec {}", DRIVER.join(" "));
+    let stage = stage_with(&format!("[\"/bin/sh\", \"-c\", {script:?}]"));
+    let marker = stage.directory.path().join("late");
+    std::fs::write(&marker, "").expect("it can be written");
+
+    let program = stage.run();
+    let status = program.until("the start is under way", |status| {
+        find(status, "drivers", "exec")["health"] == "healthy"
+            && find(status, "tasks", "web")["last_event"] == "starting"
+    });
+    let busy = driver_pid(&status);
+    std::fs::remove_file(marker).expect("it can be removed");
+    program.kill();
+
+    let program = stage.run();
+    let status = until_started(&program, &stage, 1);
+    assert_ne!(driver_pid(&status), busy, "the busy driver would have begun too: {}", program.log());
+    assert!(!lives(busy), "it may begin as long as it lives");
+    program.json(&["shutdown"]);
+    until_true("nothing is left", PATIENCE, || living(&stage).is_empty());
+}
+
+#[test]
 fn a_driver_that_crashes_in_a_start_is_told_as_that_and_keeps_no_shutdown_waiting_t141_th080() {
     let stage = stage(&["--crash", "StartTask"]);
     let program = stage.run();

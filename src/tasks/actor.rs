@@ -45,6 +45,8 @@ pub trait Runners: 'static {
     fn recover(&self, run: RunKey, handle: Box<TaskHandle>) -> Asking<Result<(), Trouble>>;
     /// Asks what a run is at.
     fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>>;
+    /// Has the process of the driver of a run replaced, unless it has been since a start of the run was asked for.
+    fn replace_driver(&self, run: RunKey) -> Asking<Result<(), Trouble>>;
     /// Waits for the end of a run.
     fn wait(&self, run: RunKey) -> Asking<Result<TaskExit, Trouble>>;
     /// Has a run stopped within its grace, by this signal; an empty one leaves that to the driver.
@@ -117,6 +119,7 @@ impl<R: Runners> Doing<Tasks> for Hands<R> {
             TasksCall::Start(run, config) => into(runners.start(run, config), TasksOutcome::Started),
             TasksCall::Recover(run, handle) => into(runners.recover(run, handle), TasksOutcome::Recovered),
             TasksCall::Inspect(run) => into(runners.inspect(run), TasksOutcome::Inspected),
+            TasksCall::ReplaceDriver(run) => into(runners.replace_driver(run), TasksOutcome::DriverReplaced),
             TasksCall::Wait(run) => into(runners.wait(run), TasksOutcome::Waited),
             TasksCall::Stop { run, grace, signal } => {
                 into(runners.stop(run, grace, signal), TasksOutcome::StopTaken)

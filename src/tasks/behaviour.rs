@@ -107,7 +107,8 @@ impl Task {
             log,
             watch: Watch::No,
             troubles: BackoffState::default(),
-            unsure_until: moment.now,
+            unsure_since: moment.now,
+            shares_driver: false,
             cause: String::new(),
             handle: None,
             refusal: None,
@@ -244,14 +245,17 @@ impl Tasks {
             TasksCall::Start(run, _)
             | TasksCall::Recover(run, _)
             | TasksCall::Inspect(run)
+            | TasksCall::ReplaceDriver(run)
             | TasksCall::Wait(run)
             | TasksCall::Stop { run, .. }
             | TasksCall::Destroy(run)
             | TasksCall::Sweep { run, .. } => {
+                let shares_driver = matches!(call, TasksCall::Inspect(_)) && self.runs_others(run);
                 self.with(&run.name, |task, scene| {
                     // What is told of an earlier run changes nothing.
                     let is_present = task.course.run.as_ref().is_some_and(|present| present.id == run.id);
                     if is_present && key.attempt == task.course.attempt {
+                        task.shares_driver = shares_driver;
                         task.returned(moment, scene, call, outcome, effects);
                     }
                 });
@@ -278,6 +282,14 @@ impl Tasks {
                 self.with(name, |task, scene| task.give_up(moment, scene, effects));
             }
         }
+    }
+
+    /// Whether the driver of a run has started other tasks as well.
+    fn runs_others(&self, run: &RunKey) -> bool {
+        let is_started =
+            |present: &Run| present.driver == run.driver && matches!(present.state, RunState::Started(_));
+        let mut others = self.tasks.iter().filter(|task| task.config.name != run.name);
+        others.any(|task| task.course.run.as_ref().is_some_and(is_started))
     }
 
     fn close(&mut self, moment: Moment, id: AskId, mode: StopMode, effects: &mut Effects<Self>) {

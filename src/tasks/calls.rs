@@ -98,6 +98,9 @@ pub enum TasksCall {
     Recover(RunKey, Box<TaskHandle>),
     /// Asks what a run is at.
     Inspect(RunKey),
+    /// Has the process of its driver replaced, unless that has happened since a start of the run was asked for: a process that
+    /// was never asked can have no start of it under way.
+    ReplaceDriver(RunKey),
     /// Waits for the end of a run.
     Wait(RunKey),
     /// Has a run stopped.
@@ -226,6 +229,8 @@ pub enum TasksOutcome {
     Recovered(Result<(), Trouble>),
     /// What the driver says.
     Inspected(Result<Found, Trouble>),
+    /// The process of the driver is being replaced, or was already, or could not be.
+    DriverReplaced(Result<(), Trouble>),
     /// It has ended in this way.
     Waited(Result<TaskExit, Trouble>),
     /// The driver has stopped it, or has not.

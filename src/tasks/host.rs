@@ -11,7 +11,7 @@ use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, Task
 use callboard_actors::driver::{DriverCapabilities, DriverSpec, TaskKey};
 use callboard_actors::drivers::{
     AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
-    RemoveDriver, Removed, Wanted,
+    RemoveDriver, Removed, RestartDriver, Wanted,
 };
 use callboard_actors::eventor::TaskEventSink;
 use callboard_actors::shell::Address;
@@ -270,6 +270,25 @@ impl Runners for HostRunners {
                 }
                 Err(error) => Err(passing(&error)),
             }
+        })
+    }
+
+    fn replace_driver(&self, run: RunKey) -> Asking<Result<(), Trouble>> {
+        let client = self.reach(&run);
+        let (drivers, starts) = (self.drivers.clone(), Rc::clone(&self.starts));
+        Box::pin(async move {
+            let process = client.await?.process();
+            if is_proof(starts.borrow().get(&run.id).copied(), process) {
+                return Ok(());
+            }
+            let RunKey { name, driver, id } = run;
+            tracing::warn!(
+                task = %name, %driver, run = %id,
+                "a driver may be busy with a start whose caller is gone, for no known time; its process is replaced"
+            );
+            let restarted = drivers.ask(RestartDriver { name: driver }).await;
+            let restarted = restarted.map_err(|error| Trouble::passing(error.to_string()))?;
+            restarted.map_err(|error| Trouble::absent(error.to_string()))
         })
     }
 

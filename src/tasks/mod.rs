@@ -22,7 +22,8 @@
 //!
 //! - A driver is told to start a run only when the run's id is on disk, and nobody hears that it runs before its handle is.
 //! - A start is waited for as long as its driver is there. Where the call for it broke off, a driver that may still be busy with
-//!   it is asked for a while; that it knows nothing of the run is proof only where it cannot be.
+//!   it is asked for a while, and then its process is replaced: that a driver knows nothing of the run is proof only if its
+//!   process was never asked to start it.
 //! - A run whose start nobody heard of is looked for first, and ended if it is found, since it could not be recovered later;
 //!   only then another begins. So a task never runs twice.
 //! - A driver that is gone is waited for, and has its tasks recovered when it is back; what cannot be recovered ended in a way

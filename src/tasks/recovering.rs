@@ -1,13 +1,20 @@
 //! What is decided for one task of which something is to be found out: whether a start was one, whether it still runs, and how
 //! it ended.
 
-use callboard_actors::driver::client::{TaskEnd, TaskExit};
+use std::time::Duration;
+
+use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskId};
 use callboard_actors::shell::Effects;
 use callboard_actors::vocabulary::Moment;
 
 use super::calls::*;
 use super::running::{ASK_PATIENCE, TROUBLE_BACKOFF};
 use super::state::*;
+
+/// How long a driver that may be busy with a start is asked for it before its process is replaced.
+const UNSURE: Duration = Duration::from_secs(10);
+/// The same of a driver that has started other tasks as well, which a driver that runs tasks in its own process would lose.
+const UNSURE_SHARED: Duration = Duration::from_secs(120);
 
 impl Task {
     pub(super) fn recover(&mut self, key: RunKey, effects: &mut Effects<Tasks>) {
@@ -41,16 +48,8 @@ impl Task {
             Ok(Found::Exited(exit)) => {
                 self.over(moment, Some(exit.clone()), format!("{id} was found ended: {exit}"), effects);
             }
-            Ok(Found::Nothing { words, is_proof: false }) if moment.now < self.unsure_until => {
-                let note = format!(
-                    "its driver knows nothing of {id} yet, and may still be busy with the start of it: {words}"
-                );
-                self.note(note, effects);
-                let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
-                let at = (moment.now + pause).min(self.unsure_until);
-                effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
-            }
-            Ok(Found::Nothing { words, .. }) => {
+            Ok(Found::Nothing { words, is_proof: false }) => self.unsure(moment, &id, words, effects),
+            Ok(Found::Nothing { words, is_proof: true }) => {
                 let cause = std::mem::take(&mut self.cause);
                 let why = if cause.is_empty() { cause } else { format!("{cause}; ") };
                 // Its word is no proof: what it began may run on without it (T115).
@@ -59,6 +58,50 @@ impl Task {
             }
             Err(trouble) => {
                 let note = format!("it is not known whether {id} was started: {trouble}");
+                self.not_answered(moment, trouble, note, effects);
+            }
+        }
+    }
+
+    /// Its driver knows nothing of a start, and may be busy with it all the same, for no known time. It is asked for a while;
+    /// then its process is replaced, since only one that was never asked proves by its word that nothing begins any more.
+    fn unsure(&mut self, moment: Moment, id: &TaskId, words: &str, effects: &mut Effects<Tasks>) {
+        let patience = if self.shares_driver { UNSURE_SHARED } else { UNSURE };
+        let replaced_at = self.unsure_since + patience;
+        if moment.now >= replaced_at
+            && let Some(run) = self.run_key()
+        {
+            let note = format!(
+                "its driver may still be busy with the start of {id}, of which it knows nothing: its process is replaced"
+            );
+            self.note(note, effects);
+            return self.call(ASK_PATIENCE, TasksCall::ReplaceDriver(run), effects);
+        }
+        let note = format!(
+            "its driver knows nothing of {id} yet, and may still be busy with the start of it: {words}; its process is \
+             replaced if that goes on for {} s",
+            patience.as_secs()
+        );
+        self.note(note, effects);
+        let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
+        let at = (moment.now + pause).min(replaced_at);
+        effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
+    }
+
+    /// Takes what came of having the process of its driver replaced: the next one is asked as soon as it is there.
+    pub(super) fn driver_replaced(
+        &mut self,
+        moment: Moment,
+        answer: &Result<(), Trouble>,
+        effects: &mut Effects<Tasks>,
+    ) {
+        if self.phase != Phase::Settling {
+            return;
+        }
+        match answer {
+            Ok(()) => self.speak_later(moment, self.note.clone(), effects),
+            Err(trouble) => {
+                let note = format!("the process of its driver is not replaced: {trouble}");
                 self.not_answered(moment, trouble, note, effects);
             }
         }

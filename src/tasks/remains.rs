@@ -37,9 +37,9 @@ impl Remains {
         let Some(mark) = TaskMark::of_task_id(run.id.as_str()) else {
             return unmarked(run, heard);
         };
-        let own = reports.iter().find(|report| report.name == run.driver).and_then(|report| report.pid);
-        if let (Heard::NothingOfStart, Some(pid)) = (heard, own) {
-            let reason = format!("its driver (process {pid}) was told to start it and may still begin");
+        if heard == Heard::NothingOfStart
+            && let Some(reason) = may_still_begin(reports.iter().find(|report| report.name == run.driver))
+        {
             return Err(Trouble::passing(reason));
         }
         let search = Search {
@@ -59,6 +59,21 @@ impl Remains {
             tracing::warn!(task = %name, %driver, run = %id, killed = %ended, "something was left of a run of a task");
         }
         Ok(Swept { has_killed, words: ended.to_string() })
+    }
+}
+
+/// Why a driver that was told to start a run may still do so; `None` if no process that was told is there any more. One that has
+/// launched a process has found before that none was left of an earlier run of the host.
+fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
+    match report {
+        Some(DriverReport { pid: Some(pid), .. }) => {
+            Some(format!("its driver (process {pid}) was told to start it and may still begin"))
+        }
+        Some(DriverReport { launches: 0, .. }) | None => Some(
+            "its driver was told to start it, and it is not known whether a process of it is left that may still begin"
+                .to_owned(),
+        ),
+        Some(_) => None,
     }
 }
 

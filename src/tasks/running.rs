@@ -9,7 +9,6 @@ use super::behaviour::Scene;
 use super::calls::*;
 use super::departed::ADVICE;
 use super::messages::{DriverCourse, TaskError, TasksNews};
-use super::starting::UNSURE;
 use super::state::*;
 
 /// Any other question to a driver takes no longer.
@@ -81,7 +80,7 @@ impl Task {
         };
         let (next, note) = match &run.state {
             RunState::Intended => {
-                self.unsure_until = moment.now + UNSURE;
+                self.unsure_since = moment.now;
                 (Next::Settle, format!("whether {} was started is not known; asking its driver", run.id))
             }
             RunState::Started(_) => (Next::Recover, format!("recovering {}", run.id)),
@@ -236,6 +235,7 @@ impl Task {
             Ok(TasksOutcome::Started(started)) => self.started(moment, started, effects),
             Ok(TasksOutcome::Inspected(answer)) => self.inspected(moment, answer, effects),
             Ok(TasksOutcome::Recovered(answer)) => self.recovered(moment, answer, effects),
+            Ok(TasksOutcome::DriverReplaced(answer)) => self.driver_replaced(moment, answer, effects),
             Ok(TasksOutcome::Waited(answer)) => self.waited(moment, answer, effects),
             Ok(TasksOutcome::StopTaken(answer)) => self.stop_taken(moment, answer, effects),
             Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(moment, answer, effects),
@@ -267,6 +267,7 @@ impl Task {
                 self.started(moment, &Started::Unclear(trouble), effects);
             }
             TasksCall::Inspect(_) => self.inspected(moment, &Err(trouble), effects),
+            TasksCall::ReplaceDriver(_) => self.driver_replaced(moment, &Err(trouble), effects),
             TasksCall::Recover(..) => self.recovered(moment, &Err(trouble), effects),
             TasksCall::Wait(_) => match lost {
                 CallLost::DeadlineExceeded(_) => self.wait(effects),

@@ -186,6 +186,7 @@ impl Stage {
         let kind = match outcome {
             TasksOutcome::Started(_) => "start",
             TasksOutcome::Inspected(_) => "inspect",
+            TasksOutcome::DriverReplaced(_) => "replace the driver of",
             TasksOutcome::Recovered(_) => "recover",
             TasksOutcome::Waited(_) => "wait for",
             TasksOutcome::StopTaken(_) => "stop",
@@ -294,6 +295,7 @@ fn tell_any_call(call: &TasksCall) -> String {
             format!("recover {} by the handle of {}", short(run.id.as_str()), short(handle.task_id()))
         }
         TasksCall::Inspect(run) => format!("inspect {}", short(run.id.as_str())),
+        TasksCall::ReplaceDriver(run) => format!("replace the driver of {}", short(run.id.as_str())),
         TasksCall::Wait(run) => format!("wait for {}", short(run.id.as_str())),
         TasksCall::Stop { run, grace, signal } => {
             let by = if signal.is_empty() { String::new() } else { format!(" by {signal}") };
@@ -439,6 +441,7 @@ impl Stage {
                 };
                 self.answer(name, TasksOutcome::Inspected(found), told);
             }
+            "replaced" => self.answer(name, TasksOutcome::DriverReplaced(answered(rest)), told),
             "recovered" => self.answer(name, TasksOutcome::Recovered(answered(rest)), told),
             "exited" => {
                 let waited = exit(rest).ok_or_else(|| trouble(rest));

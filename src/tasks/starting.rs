@@ -13,8 +13,6 @@ use super::state::*;
 const START_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
 /// A start that takes longer is told as one that takes long.
 const START_USUAL: Duration = Duration::from_secs(60);
-/// How long a driver may still be busy with a start after the call for it broke off.
-pub(super) const UNSURE: Duration = Duration::from_secs(10);
 /// Largest handle that is kept, in bytes.
 const HANDLE_BYTES_MAX: usize = 512 * 1_024;
 
@@ -72,7 +70,7 @@ impl Task {
             Started::Unclear(trouble) => {
                 let note = format!("it is not known whether its driver has started it: {trouble}");
                 self.cause.clone_from(&trouble.reason);
-                self.unsure_until = moment.now + UNSURE;
+                self.unsure_since = moment.now;
                 self.enter(moment, Phase::Settling, note.clone(), effects);
                 self.not_answered(moment, trouble, note, effects);
             }

@@ -89,8 +89,10 @@ pub(super) struct Task {
     pub(super) watch: Watch,
     /// How often it was tried in vain to speak to its driver.
     pub(super) troubles: BackoffState,
-    /// Until when a driver that knows of no run is asked again, since it may still be busy with the start of it.
-    pub(super) unsure_until: Timestamp,
+    /// Since when it is not known whether its driver is busy with a start of it.
+    pub(super) unsure_since: Timestamp,
+    /// Whether its driver had started other tasks as well when it was asked about a run of this one.
+    pub(super) shares_driver: bool,
     /// Why its run is over, or why nobody knows whether it is one; empty as long as neither is so.
     pub(super) cause: String,
     /// The handle of a run that is over, as long as this run of the host lasts: it may name what is left of it.
