@@ -18,8 +18,8 @@ const BYTES_PER_SECOND: f64 = 16.0 * 1_024.0 * 1_024.0;
 /// How many bytes of a stream may wait to be read, and how many are left of more: the last ones tell most.
 const BACKLOG_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 const BACKLOG_BYTES_LEFT: u64 = 1_024 * 1_024;
-/// How often at most it is told that something was skipped.
-const TELL_EVERY: Duration = Duration::from_secs(1);
+/// How often at most it is told that something was skipped, and how long that waits for another line.
+pub(super) const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// Where to read on in a file of this length, if more waits in it than may.
 pub(super) fn end_of_backlog(position: u64, length: u64) -> Option<u64> {
@@ -44,9 +44,13 @@ impl Losses {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// What is to be told now.
-    pub(super) fn take(&mut self) -> Option<u64> {
-        let is_early = self.told_at.is_some_and(|told_at| told_at.elapsed() < TELL_EVERY);
+    pub(super) const fn are_unsaid(&self) -> bool {
+        self.bytes > 0
+    }
+
+    /// What is to be told now; at the end of everything that is all there is.
+    pub(super) fn take(&mut self, is_at_last: bool) -> Option<u64> {
+        let is_early = !is_at_last && self.told_at.is_some_and(|told_at| told_at.elapsed() < TELL_EVERY);
         if self.bytes == 0 || is_early {
             return None;
         }
@@ -93,9 +97,14 @@ impl Allowance {
         self.lines.take(Timestamp::from_epoch(self.began.elapsed()))
     }
 
-    /// Counts a line that was dropped for another reason.
-    pub(super) const fn drop_one(&mut self) {
-        self.lines.leave_out(1);
+    /// Counts lines that were dropped for another reason, or that nobody could be told of.
+    pub(super) const fn drop_some(&mut self, count: u64) {
+        self.lines.leave_out(count);
+    }
+
+    /// Whether lines were dropped and not spoken of yet.
+    pub(super) const fn has_unsaid(&self) -> bool {
+        self.lines.has_left_out()
     }
 
     /// Lines that were dropped and not spoken of yet.

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use rustix::io::Errno;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
-use super::allowance::{Allowance, Losses, Pace, end_of_backlog, loss_of, next_data, notice_of};
+use super::allowance::{Allowance, Losses, Pace, TELL_EVERY, end_of_backlog, loss_of, next_data, notice_of};
 use super::herald::{Herald, Progress, Spoken};
 use super::messages::Dropped;
 use super::name::ProcessName;
@@ -139,7 +139,7 @@ impl Tail {
             let is_closing = self.known.borrow().is_closing;
             self.skip_backlog().await?;
             let length = self.read_chunk().await?;
-            self.tell_losses();
+            self.tell_left_out(false);
             if length > 0 {
                 self.known.borrow().advanced.notify_waiters();
                 self.give_back().await?;
@@ -149,9 +149,10 @@ impl Tail {
                 }
             } else if is_closing {
                 self.finish();
+                self.tell_left_out(true);
                 return Ok(());
             } else if !self.was_cut()? {
-                self.watch.grown().await;
+                self.more().await;
             }
         }
     }
@@ -223,14 +224,30 @@ impl Tail {
         self.losses.add(bytes);
     }
 
-    fn tell_losses(&mut self) {
+    /// Tells how much was skipped; where nothing comes at present, also how many lines were left out.
+    fn tell_left_out(&mut self, is_silent: bool) {
         let Use::Log { plugin, herald, .. } = &self.purpose else { return };
-        let Some(bytes) = self.losses.take() else { return };
         let known = self.known.borrow();
-        let (plugin, progress) = (plugin.clone(), Arc::clone(&known.progress));
-        let spoken = Spoken { plugin, line: loss_of(bytes), position: known.read, progress };
-        if !herald.tell(spoken, known.read) {
+        let tell = |line| {
+            let (plugin, progress) = (plugin.clone(), Arc::clone(&known.progress));
+            herald.tell(Spoken { plugin, line, position: known.read, progress }, known.read)
+        };
+        if let Some(bytes) = self.losses.take(is_silent).filter(|bytes| !tell(loss_of(*bytes))) {
             self.losses.add(bytes);
+        }
+        let unsaid = if is_silent { self.allowance.take_unsaid() } else { None };
+        if let Some(lines) = unsaid.filter(|lines| !tell(notice_of(*lines))) {
+            self.allowance.drop_some(lines);
+        }
+    }
+
+    /// Waits until more may be there. What was left out is told after a while, also if nothing more comes.
+    async fn more(&mut self) {
+        let is_told = matches!(self.purpose, Use::Log { .. });
+        if !is_told || !(self.allowance.has_unsaid() || self.losses.are_unsaid()) {
+            self.watch.grown().await;
+        } else if timeout(TELL_EVERY, self.watch.grown()).await.is_err() {
+            self.tell_left_out(true);
         }
     }
 
@@ -297,7 +314,7 @@ impl Tail {
             let spoken = Spoken { plugin: plugin.clone(), line, position: self.position, progress };
             if !herald.tell(spoken, begins_at) {
                 known.dropped.lines += 1;
-                self.allowance.drop_one();
+                self.allowance.drop_some(1);
             }
         }
     }

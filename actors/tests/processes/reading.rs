@@ -185,6 +185,36 @@ fn a_log_that_stands_still_delays_nobody_and_what_it_missed_is_counted_log_03() 
 }
 
 #[test]
+fn a_plugin_that_falls_silent_after_a_flood_has_every_dropped_line_told_all_the_same_log_03() {
+    story(|stage| async move {
+        let log = Log::default();
+        let _heard = tracing::subscriber::set_default(log.clone());
+        let house = stage.open();
+        let flood = "head -c 200000 /dev/zero | tr '\\0' '\\n' | sed 's/^/[INFO] x/' >&2; exec sleep 600";
+        let noisy = house.launch("noisy", shell(flood)).await.expect("it starts");
+        let counted = |message: &String| {
+            let (count, rest) = message.split_once(' ')?;
+            rest.starts_with("lines of this plugin were dropped").then(|| count.parse::<u64>().ok())?
+        };
+        let began = Instant::now();
+        let dropped = loop {
+            let describe = callboard_actors::processes::DescribeProcess { name: noisy.name.clone() };
+            let report = house.address.ask(describe).await.expect("it is answered").expect("it is there");
+            let told: u64 = log.messages().iter().filter_map(counted).sum();
+            if report.lines_dropped > 0 && told == report.lines_dropped {
+                break told;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "{told} of {} are told", report.lines_dropped);
+            sleep(Duration::from_millis(20)).await;
+        };
+        assert!(lives(noisy.pid), "it is only silent");
+        println!("{dropped} lines were dropped and are told");
+        house.stop("noisy", Duration::from_secs(5)).await;
+        house.end(StopMode::Stop).await;
+    });
+}
+
+#[test]
 fn the_panic_of_a_running_plugin_is_one_event_with_trace_exit_and_uptime_log_01() {
     story(|stage| async move {
         let house = stage.open();
