@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use callboard_actors::vocabulary::text::{escaped_lines, json_for_terminals};
 use serde_json::json;
 
 use super::find::Found;
@@ -77,17 +78,13 @@ impl Writer {
         match &self.manner {
             Manner::Json { kind, name, stream } => {
                 let line = line.strip_suffix('\n').unwrap_or(&line);
-                format!("{}\n", json!({ "kind": kind, "name": name, "stream": stream, "line": line }))
+                let object = json!({ "kind": kind, "name": name, "stream": stream, "line": line });
+                format!("{}\n", json_for_terminals(&object.to_string()))
             }
-            Manner::Raw | Manner::Harmless => harmless(&line),
+            Manner::Harmless => escaped_lines(&line),
+            Manner::Raw => line.into_owned(),
         }
     }
-}
-
-/// A text without what a terminal would obey, but for tabs and the ends of lines.
-fn harmless(text: &str) -> String {
-    let keep = |c: char| if c.is_control() && c != '\n' && c != '\t' { '·' } else { c };
-    text.chars().map(keep).collect()
 }
 
 fn print(bytes: &[u8]) -> io::Result<Reader> {
@@ -103,8 +100,18 @@ fn print(bytes: &[u8]) -> io::Result<Reader> {
 mod tests {
     use super::*;
 
+    fn shown(manner: Manner, line: &str) -> String {
+        Writer { manner, begun: line.as_bytes().to_vec() }.shown()
+    }
+
     #[test]
-    fn what_a_terminal_would_obey_is_not_shown_to_it() {
-        assert_eq!(harmless("\u{1b}[31mred\r\tand\n"), "·[31mred·\tand\n");
+    fn what_a_terminal_would_obey_is_shown_to_it_as_escapes_log_02() {
+        let line = "\u{1b}[31mred\u{202e}\tand\n";
+        assert_eq!(shown(Manner::Harmless, line), "\\u{1b}[31mred\\u{202e}\tand\n");
+        let json = Manner::Json { kind: "task", name: "web".to_owned(), stream: "stdout" };
+        let object = shown(json, line);
+        assert!(object.contains("\\u001b[31mred\\u202e\\tand"), "{object}");
+        let read: serde_json::Value = serde_json::from_str(&object).unwrap();
+        assert_eq!(read["line"], line.trim_end_matches('\n'), "a reader of JSON gets what was written");
     }
 }
