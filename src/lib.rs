@@ -18,6 +18,7 @@ pub mod process;
 pub mod agent;
 
 pub mod tasks;
+pub mod usage;
 
 mod timeline;
 

@@ -413,6 +413,7 @@ const PURE: &[&str] = &[
     "src/tasks/identity.rs",
     "src/tasks/kept.rs",
     "src/tasks/row.rs",
+    "src/usage/plan.rs",
     "src/admin/compose.rs",
     "src/config/config_places.rs",
     "src/config/problem.rs",

@@ -7,6 +7,7 @@ use callboard_actors::drivers::DriversView;
 use callboard_actors::instances::{InstanceReport, InstancesView};
 use callboard_actors::inventory::{InventoryView, Offer};
 use callboard_actors::logmon::LogsView;
+use callboard_actors::processes::ProcessesView;
 use callboard_actors::registry::{Active, Entry, RegistryView, Standing};
 use callboard_actors::vocabulary::{CsiFingerprint, Health, PluginKey, Timestamp};
 use callboard_proto::admin::v1 as wire;
@@ -14,6 +15,7 @@ use callboard_proto::admin::v1 as wire;
 use super::convert::unix_ms;
 use crate::agent::TaskReport;
 use crate::tasks::TasksView;
+use crate::usage::UsageView;
 
 /// What every actor showed.
 #[derive(Debug, Default)]
@@ -24,10 +26,14 @@ pub(super) struct Views {
     pub(super) allocations: AllocationsView,
     pub(super) tasks: Vec<TaskReport>,
     pub(super) drivers: DriversView,
+    /// The processes of those drivers.
+    pub(super) processes: ProcessesView,
     /// The drivers of the configuration, and the tasks that they run.
     pub(super) driven: TasksView,
     /// The logs of those tasks.
     pub(super) logs: LogsView,
+    /// What they use.
+    pub(super) usage: UsageView,
 }
 
 /// All that is known of one plugin.

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit};
-use callboard_actors::driver::{DriverReport, Folded};
+use callboard_actors::driver::{DriverReport, Folded, process_name};
 use callboard_actors::logmon::{LogState, TaskLogs};
+use callboard_actors::processes::ProcessesView;
 use callboard_actors::vocabulary::Timestamp;
 use callboard_proto::admin::v1 as wire;
 
 use super::compose::Views;
 use super::convert::unix_ms;
 use crate::tasks::{DriverCourse, DriverEntry, TaskReport};
+use crate::usage::TaskUsage;
 
 /// Every driver that the configuration has, or that something is left of, by name.
 pub(super) fn drivers(views: &Views) -> Vec<wire::DriverStatus> {
@@ -19,7 +21,7 @@ pub(super) fn drivers(views: &Views) -> Vec<wire::DriverStatus> {
         drivers.insert(entry.name.to_string(), awaited(entry));
     }
     for report in &views.drivers.reports {
-        drivers.insert(report.name.to_string(), driver(report));
+        drivers.insert(report.name.to_string(), with_losses(driver(report), report, &views.processes));
     }
     drivers.into_values().collect()
 }
@@ -56,14 +58,37 @@ fn driver(report: &DriverReport) -> wire::DriverStatus {
         version: report.version.as_deref().unwrap_or_default().to_owned(),
         attributes: attributes.map(|(name, value)| (name.clone(), value.to_string())).collect(),
         launches: report.launches,
+        ..Default::default()
+    }
+}
+
+/// How much of what its process wrote was not told (LOG-03).
+fn with_losses(
+    status: wire::DriverStatus,
+    report: &DriverReport,
+    processes: &ProcessesView,
+) -> wire::DriverStatus {
+    let name = process_name(&report.name).ok();
+    let process = processes.reports.iter().find(|process| Some(&process.name) == name.as_ref());
+    match process {
+        Some(process) => wire::DriverStatus {
+            lines_dropped: process.lines_dropped,
+            bytes_dropped: process.bytes_dropped,
+            ..status
+        },
+        None => status,
     }
 }
 
 /// Every task, in the order of the configuration.
 pub(super) fn tasks(views: &Views) -> Vec<wire::TaskStatus> {
     let logs = |name: &str| views.logs.tasks.get(name).map(task_logs);
-    let tasks = views.driven.tasks.iter();
-    tasks.map(|report| wire::TaskStatus { logs: logs(report.name.as_str()), ..task(report) }).collect()
+    let told = |report: &TaskReport| wire::TaskStatus {
+        logs: logs(report.name.as_str()),
+        usage: views.usage.get(&report.name).map(usage),
+        ..task(report)
+    };
+    views.driven.tasks.iter().map(told).collect()
 }
 
 /// How the logs of a task fare (TH021, TH022).
@@ -77,6 +102,23 @@ fn task_logs(logs: &TaskLogs) -> wire::TaskLogs {
         LogState::Discarded => "discarded",
     };
     wire::TaskLogs { state: state.to_owned(), reason: fault.to_owned(), dropped_bytes: logs.dropped() }
+}
+
+/// What a task uses (TH081).
+fn usage(usage: &TaskUsage) -> wire::TaskUsage {
+    let in_state = |state: &str| wire::TaskUsage { state: state.to_owned(), ..Default::default() };
+    match usage {
+        TaskUsage::Awaited => in_state("awaited"),
+        TaskUsage::Missing(reason) => wire::TaskUsage { reason: reason.clone(), ..in_state("missing") },
+        TaskUsage::Told(figures) => wire::TaskUsage {
+            at_unix_ms: unix_ms(figures.at),
+            cpu_percent: figures.cpu_percent,
+            cpu_mhz: figures.cpu_mhz,
+            memory_bytes: figures.memory_bytes,
+            memory_max_bytes: figures.memory_max_bytes,
+            ..in_state("told")
+        },
+    }
 }
 
 fn task(task: &TaskReport) -> wire::TaskStatus {
@@ -94,6 +136,7 @@ fn task(task: &TaskReport) -> wire::TaskStatus {
         events_missed: task.events_missed,
         removed: !task.is_configured,
         logs: None,
+        usage: None,
     }
 }
 

@@ -24,6 +24,7 @@ use super::socket::SocketFile;
 use crate::agent::{Agent, StopStep};
 use crate::host::Host;
 use crate::tasks::Tasks;
+use crate::usage::UsageView;
 
 /// Questions of one connection that are worked on at once.
 const QUESTIONS_MAX: usize = 32;
@@ -45,6 +46,8 @@ pub struct Sources {
     pub control_groups: String,
     /// How the logs of tasks fare.
     pub logs: watch::Receiver<LogsView>,
+    /// What tasks use.
+    pub usage: watch::Receiver<UsageView>,
     /// When this run of the host began.
     pub started_at: Timestamp,
     /// Where a wish to stop the host goes.

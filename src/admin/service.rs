@@ -56,7 +56,7 @@ async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, Status> {
 
 /// Asks every actor what it shows.
 pub(super) async fn gather(sources: &Sources) -> Result<wire::GetStatusResponse, Status> {
-    let Sources { host, agent, tasks, logs, .. } = sources;
+    let Sources { host, agent, tasks, logs, usage, .. } = sources;
     let views = Views {
         registry: view(host.registry()).await?,
         instances: view(host.instances()).await?,
@@ -64,8 +64,10 @@ pub(super) async fn gather(sources: &Sources) -> Result<wire::GetStatusResponse,
         allocations: view(host.allocations()).await?,
         tasks: view(agent).await?,
         drivers: view(host.drivers()).await?,
+        processes: view(host.processes()).await?,
         driven: view(tasks).await?,
         logs: logs.borrow().clone(),
+        usage: usage.borrow().clone(),
     };
     Ok(wire::GetStatusResponse {
         host: Some(host_status(sources)),

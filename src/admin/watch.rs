@@ -157,7 +157,7 @@ fn differences(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse
 fn differences_of_drivers(before: &wire::GetStatusResponse, after: &wire::GetStatusResponse) -> Vec<News> {
     let drivers = after.drivers.iter().filter(|driver| !before.drivers.contains(driver));
     let drivers = drivers.cloned().map(News::DriverChanged);
-    let tasks = after.tasks.iter().filter(|task| !before.tasks.contains(task));
+    let tasks = after.tasks.iter().filter(|task| !before.tasks.iter().any(|other| are_equal(other, task)));
     let tasks = tasks.cloned().map(News::TaskChanged);
     let has_left = |name: &str| !after.drivers.iter().any(|driver| driver.name == name);
     let drivers_left = before.drivers.iter().map(|driver| driver.name.clone()).filter(|name| has_left(name));
@@ -165,6 +165,12 @@ fn differences_of_drivers(before: &wire::GetStatusResponse, after: &wire::GetSta
     let tasks_left = before.tasks.iter().map(|task| task.name.clone()).filter(|name| is_gone(name));
     let left = drivers_left.map(News::DriverLeft).chain(tasks_left.map(News::TaskLeft));
     drivers.chain(tasks).chain(left).collect()
+}
+
+/// Whether nothing about a task has changed but what it uses, which changes all the time.
+fn are_equal(before: &wire::TaskStatus, after: &wire::TaskStatus) -> bool {
+    let without_usage = |task: &wire::TaskStatus| wire::TaskStatus { usage: None, ..task.clone() };
+    before.name == after.name && without_usage(before) == without_usage(after)
 }
 
 #[cfg(test)]
@@ -195,6 +201,22 @@ mod tests {
         assert_eq!(differences(&before, &after), expected);
         let gone = [News::DriverLeft("exec".to_owned()), News::TaskLeft("web".to_owned())];
         assert_eq!(differences(&after, &status(vec![], vec![])), gone);
+    }
+
+    #[test]
+    fn what_a_task_uses_is_no_change_of_it() {
+        let usage = |memory| wire::TaskUsage { memory_bytes: Some(memory), ..Default::default() };
+        let task = |memory, state: &str| wire::TaskStatus {
+            name: "web".to_owned(),
+            state: state.to_owned(),
+            usage: Some(usage(memory)),
+            ..Default::default()
+        };
+        let status = |task| wire::GetStatusResponse { tasks: vec![task], ..Default::default() };
+        let before = status(task(1, "running"));
+        assert_eq!(differences(&before, &status(task(2, "running"))), []);
+        let changed = task(2, "recovering");
+        assert_eq!(differences(&before, &status(changed.clone())), [News::TaskChanged(changed)]);
     }
 
     fn status(plugins: Vec<wire::PluginStatus>) -> wire::GetStatusResponse {

@@ -4,6 +4,7 @@ use callboard_proto::admin::v1 as wire;
 
 use super::show::{ago, tone};
 use super::table::{Cell, Table};
+use super::usage;
 use crate::output::{Palette, harmless};
 
 /// The tables of a status; nothing where there is neither a driver nor a task.
@@ -35,9 +36,18 @@ fn drivers(drivers: &[wire::DriverStatus]) -> Table {
             Cell::plain(attributes(driver)),
         ];
         let reason = (!driver.reason.is_empty()).then(|| driver.reason.clone());
-        table.row(cells, reason.into_iter().collect());
+        table.row(cells, reason.into_iter().chain(lost(driver)).collect());
     }
     table
+}
+
+/// How much of what a driver wrote was not told.
+fn lost(driver: &wire::DriverStatus) -> Option<String> {
+    let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let lines = of(driver.lines_dropped, "lines of its log were dropped");
+    let bytes = of(driver.bytes_dropped, "bytes of its output were never read");
+    let lost: Vec<_> = lines.into_iter().chain(bytes).collect();
+    (!lost.is_empty()).then(|| format!("it writes too much: {}", lost.join(", ")))
 }
 
 /// Whether its process was found again, and how many were launched.
@@ -59,8 +69,18 @@ fn attributes(driver: &wire::DriverStatus) -> String {
 }
 
 fn tasks(tasks: &[wire::TaskStatus]) -> Table {
-    let mut table =
-        Table::new(&["TASK", "DRIVER", "STATE", "FOR", "RESTARTS", "LAST EXIT", "EVENTS", "LAST EVENT"]);
+    let mut table = Table::new(&[
+        "TASK",
+        "DRIVER",
+        "STATE",
+        "FOR",
+        "CPU",
+        "MEMORY",
+        "RESTARTS",
+        "LAST EXIT",
+        "EVENTS",
+        "LAST EVENT",
+    ]);
     for task in tasks {
         let exit = task.exit.as_ref().map(exit).unwrap_or_default();
         let cells = vec![
@@ -68,12 +88,15 @@ fn tasks(tasks: &[wire::TaskStatus]) -> Table {
             Cell::plain(&task.driver),
             Cell::toned(tone(&task.state), &task.state),
             Cell::plain(ago(task.since_unix_ms)),
+            Cell::plain(usage::cpu(task)),
+            Cell::plain(usage::memory(task)),
             Cell::plain(task.restarts.to_string()),
             Cell::plain(exit),
             Cell::plain(events(task)),
             Cell::plain(&task.last_event),
         ];
         let remarks = task.events.iter().map(event).chain(task.logs.as_ref().and_then(logs));
+        let remarks = remarks.chain(usage::missing(task));
         table.row(cells, remarks.collect());
     }
     table
@@ -145,6 +168,21 @@ pub(super) fn task_line(task: &wire::TaskStatus, palette: Palette) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_lost_of_a_drivers_output_is_shown_log_03() {
+        let driver = |lines_dropped, bytes_dropped| wire::DriverStatus {
+            name: "noisy".to_owned(),
+            lines_dropped,
+            bytes_dropped,
+            ..Default::default()
+        };
+        let shown = drivers(&[driver(7, 9)]).lines(Palette::plain());
+        let expected =
+            "it writes too much: 7 lines of its log were dropped, 9 bytes of its output were never read\n";
+        assert!(shown.ends_with(expected), "{shown}");
+        assert!(!drivers(&[driver(0, 0)]).lines(Palette::plain()).contains("too much"));
+    }
 
     #[test]
     fn a_task_is_shown_with_its_exit_and_its_folded_events_evt_04() {

@@ -99,6 +99,8 @@ fn driver(driver: &wire::DriverStatus) -> Value {
         "version": known(&driver.version),
         "attributes": attributes,
         "launches": driver.launches,
+        "lines_dropped": driver.lines_dropped,
+        "bytes_dropped": driver.bytes_dropped,
     })
 }
 
@@ -117,6 +119,19 @@ fn task(task: &wire::TaskStatus) -> Value {
         "events_missed": task.events_missed,
         "removed": task.removed,
         "logs": task.logs.as_ref().map(logs),
+        "usage": task.usage.as_ref().map(usage),
+    })
+}
+
+fn usage(usage: &wire::TaskUsage) -> Value {
+    json!({
+        "state": usage.state,
+        "reason": known(&usage.reason),
+        "at_unix_ms": (usage.at_unix_ms > 0).then_some(usage.at_unix_ms),
+        "cpu_percent": usage.cpu_percent,
+        "cpu_mhz": usage.cpu_mhz,
+        "memory_bytes": usage.memory_bytes,
+        "memory_max_bytes": usage.memory_max_bytes,
     })
 }
 

@@ -33,6 +33,7 @@ mod json;
 mod show;
 mod signals;
 mod table;
+mod usage;
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -15,7 +15,7 @@ use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
 use callboard_actors::vocabulary::Timestamp;
 use clap::Args;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::signals::Signals;
 use super::{show, told};
@@ -30,6 +30,7 @@ use crate::tasks::{
     self, CoreLedger, Ground, GroundOptions, HostRunners, LeaveTasks, Plugins, Preparer, StopAllTasks,
     TaskIdentities, Tasks, TasksOptions, TasksStore, catalog_options, drivers_options,
 };
+use crate::usage::{UsageCollector, UsageView};
 
 /// Where the log writer keeps what it needs, in the data directory.
 pub(super) const LOGMON_DIRECTORY: &str = "logmon";
@@ -152,6 +153,7 @@ impl Program {
         let agent = Address::vacant("agent", IN_FLIGHT_MAX);
         let tasks = Address::vacant("tasks", IN_FLIGHT_MAX);
         let (shutdown, orders) = mpsc::channel(ORDERS_MAX);
+        let (tell_usage, usage) = watch::channel(UsageView::new());
         let sources = Sources {
             host: host.clone(),
             agent: agent.clone(),
@@ -159,6 +161,7 @@ impl Program {
             topology: Arc::clone(&topology),
             control_groups: ground.control_groups(),
             logs: logs.view(),
+            usage,
             started_at: Timestamp::from_epoch(since_epoch),
             shutdown,
         };
@@ -174,7 +177,7 @@ impl Program {
         tracing::info!(
             pid = std::process::id(), run = %host.run_number(), data_dir = %config.data_dir.display(), "the host runs"
         );
-        let driven = Driven::start(&config, &host, tasks, identities, (&topology, ground, logs));
+        let driven = Driven::start(&config, &host, tasks, identities, (&topology, ground, logs, tell_usage));
         let agent_running = start_agent(config, &host, &agent, &keeper);
         Ok(Self { host, agent, agent_running, driven, server, signals, keeper, orders })
     }
@@ -292,6 +295,7 @@ struct Driven {
     running: Running,
     catalog: Running,
     logs: Logs,
+    usage: Option<UsageCollector>,
 }
 
 impl Driven {
@@ -300,7 +304,7 @@ impl Driven {
         host: &Host,
         tasks: Address<Tasks>,
         identities: TaskIdentities,
-        (topology, ground, logs): (&Arc<Topology>, Ground, Logs),
+        (topology, ground, logs, usage): (&Arc<Topology>, Ground, Logs, watch::Sender<UsageView>),
     ) -> Self {
         sweep(config, host, ground.clone());
         let catalog = Address::vacant("catalog", IN_FLIGHT_MAX);
@@ -320,11 +324,14 @@ impl Driven {
         };
         let store = TasksStore::new(host.database(), cores);
         let running = tasks::start(&tasks, options, runners, store, settings(host));
-        Self { tasks, running, catalog: catalog_running, logs }
+        // Tasks that have ended already use nothing.
+        let usage = UsageCollector::start(&tasks, host.drivers().clone(), usage).ok();
+        Self { tasks, running, catalog: catalog_running, logs, usage }
     }
 
     /// Stops tasks, or leaves them; then there is nobody who would look for a plugin.
     async fn stop(&self, mode: StopMode) -> Vec<StopStep> {
+        self.usage.iter().for_each(UsageCollector::stop);
         // Nobody there means that they gave up: what runs is found again by the next run of the host.
         let steps = match mode {
             StopMode::Stop => self.tasks.ask(StopAllTasks).await,

@@ -107,13 +107,16 @@ fn usage(used: wire::TaskResourceUsage) -> Usage {
 fn cpu(used: wire::CpuUsage) -> CpuUsage {
     use wire::cpu_usage::Fields;
     let has = |field: Fields| used.measured_fields.contains(&i32::from(field));
+    // A driver that divides by nothing tells no number, and one whose counters went back a negative one: neither is one.
+    let number =
+        |field, value: f64| has(field).then_some(value).filter(|value| value.is_finite() && *value >= 0.0);
     CpuUsage {
-        system_percent: has(Fields::SystemMode).then_some(used.system_mode),
-        user_percent: has(Fields::UserMode).then_some(used.user_mode),
-        total_ticks: has(Fields::TotalTicks).then_some(used.total_ticks),
+        system_percent: number(Fields::SystemMode, used.system_mode),
+        user_percent: number(Fields::UserMode, used.user_mode),
+        total_ticks: number(Fields::TotalTicks, used.total_ticks),
         throttled_periods: has(Fields::ThrottledPeriods).then_some(used.throttled_periods),
         throttled: has(Fields::ThrottledTime).then_some(Duration::from_nanos(used.throttled_time)),
-        percent: has(Fields::Percent).then_some(used.percent),
+        percent: number(Fields::Percent, used.percent),
     }
 }
 
@@ -268,6 +271,29 @@ mod tests {
             assert_eq!(inspected(told(number)), Ok(read));
         }
         assert!(inspected(told(9)).is_err());
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_or_negative_is_not_known_th081_t022() {
+        let (not_a_number, infinite) = (f64::NAN, f64::INFINITY);
+        for odd in [not_a_number, infinite, -infinite, -0.5] {
+            let told = wire::CpuUsage {
+                system_mode: odd,
+                user_mode: odd,
+                total_ticks: odd,
+                percent: odd,
+                measured_fields: (0..6).collect(),
+                ..Default::default()
+            };
+            let read = cpu(told);
+            assert_eq!(
+                (read.system_percent, read.user_percent, read.total_ticks, read.percent),
+                (None, None, None, None),
+                "{odd}"
+            );
+        }
+        let idle = wire::CpuUsage { measured_fields: (0..6).collect(), ..Default::default() };
+        assert_eq!(cpu(idle).percent, Some(0.0), "nothing used is a figure too");
     }
 
     #[test]

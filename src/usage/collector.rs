@@ -1,0 +1,164 @@
+//! Reads the figures of tasks from their drivers, as the plan says.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use callboard_actors::drivers::{DispenseDriver, Drivers, Wanted};
+use callboard_actors::shell::{Address, AskError, FeedItem, Subscription};
+use callboard_actors::vocabulary::{AllocationId, Moment, Timestamp};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+
+use super::plan::{Heard, Order, Plan, Source, UsageView};
+use crate::tasks::{Tasks, TasksNews, TasksView};
+
+/// How often a driver is asked to tell.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// How long a reader pauses after each figures: a driver that tells more often is slowed down instead of us.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long to wait for a driver that is on its way.
+const DISPENSE_PATIENCE: Duration = Duration::from_secs(5);
+/// How many changes of the tasks may wait to be looked at.
+const FEED: usize = 256;
+/// How many figures may wait to be looked at; readers wait when they are more.
+const QUEUE: usize = 256;
+
+/// Reads the figures of all tasks that run, until it is dropped.
+#[derive(Debug)]
+pub struct UsageCollector {
+    task: AbortHandle,
+}
+
+impl UsageCollector {
+    /// Begins to read for these tasks, on the present arbiter, and tells here what is known.
+    ///
+    /// # Errors
+    /// When the tasks have ended.
+    pub fn start(
+        tasks: &Address<Tasks>,
+        drivers: Address<Drivers>,
+        view: watch::Sender<UsageView>,
+    ) -> Result<Self, AskError> {
+        let feed = tasks.subscribe(FEED)?;
+        let (tell, told) = mpsc::channel(QUEUE);
+        let collecting = Collecting { plan: Plan::new(), readers: BTreeMap::new(), drivers, tell, view };
+        Ok(Self { task: actix_rt::spawn(collecting.run(feed, told)).abort_handle() })
+    }
+
+    /// Reads no more.
+    pub fn stop(&self) {
+        self.task.abort();
+    }
+}
+
+impl Drop for UsageCollector {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// One reader; dropping it ends it.
+struct Reading(AbortHandle);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What a reader tells: of which task, its own number, and what.
+type Telling = (AllocationId, u64, Heard);
+
+struct Collecting {
+    plan: Plan,
+    readers: BTreeMap<AllocationId, Reading>,
+    drivers: Address<Drivers>,
+    tell: mpsc::Sender<Telling>,
+    view: watch::Sender<UsageView>,
+}
+
+impl Collecting {
+    async fn run(mut self, mut feed: Subscription<TasksNews, TasksView>, mut told: mpsc::Receiver<Telling>) {
+        loop {
+            let orders = tokio::select! {
+                item = feed.next() => match item {
+                    Some(FeedItem::Snapshot { view, .. }) => self.plan.sees_all(&view.tasks),
+                    Some(FeedItem::Change { news, .. }) => self.hears_news(&news),
+                    // A snapshot follows.
+                    Some(FeedItem::Lagged { .. }) => vec![],
+                    None => return,
+                },
+                Some((name, number, heard)) = told.recv() => self.plan.hears(now(), &name, number, heard),
+            };
+            orders.into_iter().for_each(|order| self.carry_out(order));
+        }
+    }
+
+    fn hears_news(&mut self, news: &TasksNews) -> Vec<Order> {
+        match news {
+            TasksNews::TaskChanged(report) => self.plan.sees(report),
+            TasksNews::TaskForgotten(name) => self.plan.forgets(name),
+            TasksNews::DriverChanged(_) | TasksNews::DriverForgotten(_) => vec![],
+        }
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Open { name, number, source, pause } => {
+                let reading =
+                    read(self.drivers.clone(), source, pause, (name.clone(), number, self.tell.clone()));
+                self.readers.insert(name, Reading(actix_rt::spawn(reading).abort_handle()));
+            }
+            Order::Close(name) => drop(self.readers.remove(&name)),
+            Order::Show(name, usage) => self.view.send_modify(|view| {
+                match usage {
+                    Some(usage) => view.insert(name, usage),
+                    None => view.remove(&name),
+                };
+            }),
+            Order::Log { name, driver, reason, left_out } => {
+                tracing::warn!(task = %name, %driver, error = reason, left_out, "what a task uses is not known");
+            }
+            Order::LogLeftOut { driver, left_out } => {
+                tracing::warn!(%driver, left_out, "what further tasks use was not known, which was not logged");
+            }
+        }
+    }
+}
+
+fn now() -> Moment {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // What is made of it is how pauses are spread: no two readers fail in the same nanosecond.
+    Moment { now: Timestamp::from_epoch(since_epoch), random: u64::from(since_epoch.subsec_nanos()) }
+}
+
+/// Reads a stream to its end, and tells that end too.
+async fn read(
+    drivers: Address<Drivers>,
+    source: Source,
+    pause: Duration,
+    (name, number, tell): (AllocationId, u64, mpsc::Sender<Telling>),
+) {
+    // Nobody hears it any more only when everything ends.
+    let tell = async |heard| drop(tell.send((name.clone(), number, heard)).await);
+    sleep(pause).await;
+    let Source { driver, id } = source;
+    let wanted = DispenseDriver { name: driver, wanted: Wanted::Reachable, within: DISPENSE_PATIENCE };
+    let client = match drivers.ask(wanted).await {
+        Ok(Ok(client)) => client,
+        Ok(Err(error)) => return tell(Heard::NotHad(error.to_string())).await,
+        Err(error) => return tell(Heard::NotHad(error.to_string())).await,
+    };
+    let mut stream = client.task_stats(&id, INTERVAL);
+    loop {
+        match stream.next().await {
+            Some(Ok(stats)) => {
+                tell(Heard::Told(Box::new(stats))).await;
+                sleep(PAUSE).await;
+            }
+            Some(Err(error)) => return tell(Heard::Broken(error)).await,
+            None => return tell(Heard::Ended).await,
+        }
+    }
+}
