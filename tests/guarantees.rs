@@ -22,6 +22,32 @@ const IDS: &[&str] = &[
     "P5", "P6", "S1", "S2", "S3", "S4", "C146",
 ];
 
+/// The facts that a driver may rely on from its host, from the first to the last of each group of them.
+const FACTS: &[(u32, u32)] = &[
+    (1, 5),
+    (10, 22),
+    (30, 32),
+    (40, 50),
+    (60, 69),
+    (70, 83),
+    (90, 92),
+    (94, 94),
+    (100, 110),
+    (115, 117),
+    (120, 129),
+    (140, 148),
+    (150, 155),
+    (170, 171),
+    (173, 176),
+    (190, 194),
+    (196, 203),
+    (205, 209),
+];
+
+/// The rules that follow from them for a host.
+const RULES: &[(u32, u32)] =
+    &[(1, 3), (10, 12), (20, 24), (30, 33), (40, 43), (50, 53), (60, 61), (70, 70), (80, 81), (90, 93)];
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -78,6 +104,16 @@ fn every_test_and_script_that_a_guarantee_names_exists() {
     assert!(named.len() > 80, "the page is not what it was: {} names", named.len());
     let missing: Vec<&str> = named.into_iter().filter(|name| !names.contains(*name)).collect();
     assert!(missing.is_empty(), "docs/guarantees.md names what does not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn every_test_that_the_page_about_nomad_names_exists() {
+    let page = fs::read_to_string(root().join("docs/nomad.md")).unwrap();
+    let (names, (_, proof)) = (names(), page.split_once("## How it is proven").unwrap());
+    let named = named(proof);
+    assert!(named.len() > 15, "the page is not what it was: {} names", named.len());
+    let missing: Vec<&str> = named.into_iter().filter(|name| !names.contains(*name)).collect();
+    assert!(missing.is_empty(), "docs/nomad.md names what does not exist:\n{}", missing.join("\n"));
 }
 
 /// What the page names behind this word, in all rows: from the word up to the next semicolon.
@@ -203,6 +239,33 @@ fn every_promised_id_stands_among_the_guarantees() {
     let words: BTreeSet<&str> = page.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
     let missing: Vec<&&str> = IDS.iter().filter(|id| !words.contains(**id)).collect();
     assert!(missing.is_empty(), "docs/guarantees.md says nothing of {missing:?}");
+}
+
+/// Each rule has a row, and each fact has one or the reason why it binds no host.
+#[test]
+fn every_fact_and_every_rule_of_task_drivers_stands_among_the_guarantees() {
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let (rows, reasons): (Vec<&str>, Vec<&str>) = page.lines().partition(|line| line.starts_with('|'));
+    let is_id = |word: &&str| {
+        let number = word.strip_prefix("TH").or_else(|| word.strip_prefix('T'));
+        number.is_some_and(|number| number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let ids = |cell: &str| {
+        let words = cell.split(|c: char| !c.is_alphanumeric()).filter(is_id);
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let ids_of_row = |row: &&str| ids(row.trim_start_matches('|').split('|').next().unwrap_or_default());
+    let in_rows: BTreeSet<String> = rows.iter().flat_map(ids_of_row).collect();
+    let given = reasons.iter().filter_map(|line| line.strip_prefix("- **")?.split_once("**:"));
+    let given: BTreeSet<String> = given.flat_map(|(given, _)| ids(given)).collect();
+    let numbers = |groups: &'static [(u32, u32)]| groups.iter().flat_map(|(first, last)| *first..=*last);
+    let facts = numbers(FACTS).map(|number| format!("T{number:03}"));
+    let facts = facts.filter(|fact| !in_rows.contains(fact) && !given.contains(fact));
+    let rules = numbers(RULES).map(|number| format!("TH{number:03}"));
+    let missing: Vec<String> = facts.chain(rules.filter(|rule| !in_rows.contains(rule))).collect();
+    assert!(missing.is_empty(), "docs/guarantees.md says nothing of {missing:?}");
+    let both: Vec<&String> = given.intersection(&in_rows).collect();
+    assert!(both.is_empty(), "these have a row and a reason for having none: {both:?}");
 }
 
 /// What the simulator and the search check stands beside the promise that it holds, and nothing else is called a law.

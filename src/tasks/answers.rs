@@ -152,6 +152,26 @@ mod tests {
     }
 
     #[test]
+    fn a_driver_that_knows_no_such_task_is_heard_by_its_code_or_its_words_t153() {
+        let asked = || AskedRpc { driver: DriverName::new("exec").unwrap(), rpc: DriverRpc::DestroyTask };
+        let says = |code, message: &str| DriverError::Refused {
+            asked: asked(),
+            code,
+            message: message.to_owned(),
+            recoverable: None,
+        };
+        assert!(is_unknown(&says(Code::NotFound, "no such task")));
+        assert!(is_unknown(&says(Code::Unknown, "task not found for given id")));
+        assert!(!is_unknown(&says(Code::Unknown, "cannot kill it")));
+        let gone = DriverError::PluginGone {
+            asked: asked(),
+            is_worth_retrying: true,
+            reason: "signal 9".to_owned(),
+        };
+        assert!(!is_unknown(&gone), "one that is not there has said nothing");
+    }
+
+    #[test]
     fn that_nothing_is_known_of_a_run_is_proof_only_where_no_start_of_it_can_be_under_way() {
         let process = |tag, is_adopted| Some(ServingProcess { tag: ProcessTag::new([tag; 16]), is_adopted });
         let asked = Some(Asked::Unanswered(process(1, false)));

@@ -55,7 +55,10 @@ async fn a_driver_prints_its_line_serves_and_leaves_no_socket_d8_d20_d31_d50_d51
     plugin.signal(Signal::INT);
     let capabilities =
         plugin.driver.capabilities(CapabilitiesRequest {}).await.expect("an interrupt is ignored");
-    assert!(capabilities.into_inner().capabilities.expect("some").send_signals);
+    let capabilities = capabilities.into_inner().capabilities.expect("some");
+    assert!(capabilities.send_signals && capabilities.exec);
+    assert_eq!(capabilities.fs_isolation(), driver_capabilities::FsIsolation::None);
+    assert_eq!(capabilities.mount_configs(), driver_capabilities::MountConfigs::NoMounts);
     let mut reports = plugin.driver.fingerprint(FingerprintRequest {}).await.expect("a stream").into_inner();
     let report = reports.message().await.expect("a report").expect("a report");
     assert_eq!(report.health, HealthState::Healthy as i32);
