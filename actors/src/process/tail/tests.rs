@@ -36,7 +36,7 @@ fn a_reader_that_is_cut_off_a_hundred_times_takes_every_line_once_and_the_writer
             writeln!(writer, "line {round}").unwrap();
             write!(writer, "half of ").unwrap();
             let cut = Duration::from_micros(u64::from(round * 37 % 900));
-            assert!(tokio::time::timeout(cut, tail.run()).await.is_err(), "it has no end of its own");
+            assert!(timeout(cut, tail.run()).await.is_err(), "it has no end of its own");
             tail.resume();
             writeln!(writer, "a line").unwrap();
         }
