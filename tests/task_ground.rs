@@ -206,3 +206,68 @@ fn tasks_keep_their_directories_when_the_data_directory_is_moved_and_a_copy_does
     host.signal(rustix::process::Signal::TERM);
     host.ended();
 }
+
+#[test]
+fn a_task_that_was_stopped_before_the_configuration_forgot_it_leaves_no_directories_t050() {
+    let stage = stage();
+    let host = stage.run();
+    until_running(&host, "web");
+    let allocation = allocation(&stage);
+    assert!(host.ask(&["stop", "web"]).status.success());
+    host.until("a stopped task", |status| find(status, "tasks", "web")["state"] == "stopped");
+    host.signal(rustix::process::Signal::TERM);
+    host.ended();
+    // It has no run, so nobody reads its events before it is forgotten.
+    stage.configure(DRIVER);
+    let host = stage.run();
+    until_true("nothing is left of it", PATIENCE, || !allocation.exists());
+    assert!(find(&host.json(&["status"]), "tasks", "web").is_null());
+    host.signal(rustix::process::Signal::TERM);
+    host.ended();
+}
+
+#[test]
+fn a_forgotten_task_whose_directories_are_busy_leaves_none_once_they_are_not_also_in_the_next_run_t050() {
+    for is_next_run in [false, true] {
+        let stage = stage();
+        let host = stage.run();
+        until_running(&host, "web");
+        let allocation = allocation(&stage);
+        host.signal(rustix::process::Signal::TERM);
+        host.ended();
+        // Somebody has mounted something of his own there.
+        let (outside, inside) = (stage.directory.path().join("outside"), allocation.join("web/local/in"));
+        fs::create_dir(&outside).unwrap();
+        fs::create_dir(&inside).unwrap();
+        fs::write(outside.join("kept"), "kept").unwrap();
+        if rustix::mount::mount_bind(&outside, &inside).is_err() {
+            eprintln!("SKIPPED: directories that are busy are not shown, since nothing may be mounted here");
+            return;
+        }
+        stage.configure(DRIVER);
+        let host = stage.run();
+        until_true("it is told what is left", PATIENCE, || {
+            host.log().contains("the directories of a task that is forgotten are left")
+        });
+        let unmount = || {
+            let flags = rustix::mount::UnmountFlags::empty();
+            rustix::mount::unmount(&inside, flags).unwrap();
+        };
+        let noted = || fs::read_dir(stage.data_dir().join("forgotten")).unwrap().count();
+        assert!(allocation.exists() && noted() == 1);
+        let host = if is_next_run {
+            host.signal(rustix::process::Signal::TERM);
+            host.ended();
+            unmount();
+            stage.run()
+        } else {
+            unmount();
+            host
+        };
+        until_true("nothing is left of it", PATIENCE, || !allocation.exists() && noted() == 0);
+        assert_eq!(fs::read_to_string(outside.join("kept")).unwrap(), "kept");
+        assert!(!host.log().contains("neither configuration nor database knows"), "{}", host.log());
+        host.signal(rustix::process::Signal::TERM);
+        host.ended();
+    }
+}

@@ -37,8 +37,8 @@ pub trait Runners: 'static {
     fn dismiss(&self, driver: DriverName, left: Vec<AllocationId>) -> Asking<Result<(), Trouble>>;
     /// Has the events of a task put into a sink from now on.
     fn watch(&self, driver: DriverName, task: TaskKey, sink: TaskEventSink) -> Asking<Result<(), Trouble>>;
-    /// Has them put there no more, and removes what belongs to the task: it is forgotten.
-    fn forget(&self, driver: DriverName, task: TaskKey) -> Asking<()>;
+    /// Has them put there no more, if they were by this driver, and removes what belongs to the task: it is forgotten.
+    fn forget(&self, driver: Option<DriverName>, task: TaskKey) -> Asking<()>;
     /// Starts a run.
     fn start(&self, run: RunKey, config: Arc<TaskConfig>) -> Asking<Started>;
     /// Has a run taken up again.

@@ -329,10 +329,12 @@ impl Tasks {
         for task in self.tasks.extract_if(.., |task| is_over(task)) {
             let name = task.config.name.clone();
             effects.persist(TasksChange::Forget(name.clone()));
-            if let Watch::On(driver) | Watch::Asked(driver) = &task.watch {
-                let (name, driver) = (name.clone(), driver.clone());
-                effects.call(CallKey::default(), SAY_PATIENCE, TasksCall::Forget { name, driver });
-            }
+            let driver = match task.watch {
+                Watch::On(driver) | Watch::Asked(driver) => Some(driver),
+                Watch::No => None,
+            };
+            let call = TasksCall::Forget { name: name.clone(), driver };
+            effects.call(CallKey::default(), SAY_PATIENCE, call);
             effects.publish(TasksNews::TaskForgotten(name));
         }
     }

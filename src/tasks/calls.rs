@@ -85,12 +85,12 @@ pub enum TasksCall {
         /// How many items were taken so far; they are not handed over again.
         taken: u64,
     },
-    /// Has no more events of a task read.
+    /// Has no more events of a task read, and what belongs to the task removed.
     Forget {
         /// Which task.
         name: AllocationId,
-        /// At which driver.
-        driver: DriverName,
+        /// At which driver its events are read, if they are.
+        driver: Option<DriverName>,
     },
     /// Starts a run.
     Start(RunKey, Arc<TaskConfig>),

@@ -18,6 +18,7 @@ use callboard_actors::users::{Reservations, accounts};
 use callboard_actors::vocabulary::AllocationId;
 
 use super::calls::Trouble;
+use super::forgotten::{FIRST_PAUSE, Forgotten, LONGEST_PAUSE};
 use super::identity::TaskIdentities;
 
 /// What the grounds of a host's tasks are made of.
@@ -45,6 +46,7 @@ struct Inner {
     groups: TaskCgroups,
     users: Reservations,
     identities: TaskIdentities,
+    forgotten: Forgotten,
     /// Whether it was said that secrets may reach a disk.
     is_disk_told: AtomicBool,
 }
@@ -74,6 +76,7 @@ impl Ground {
             groups: groups(options.control_groups),
             users: users(options),
             identities,
+            forgotten: Forgotten::new(options.data_dir.join("forgotten")),
             is_disk_told: AtomicBool::new(false),
         }))
     }
@@ -118,22 +121,50 @@ impl Ground {
         }
     }
 
-    /// Removes the directories of a task that is forgotten. What is left is told in the log, with what to do.
+    /// Begins to remove what a task stood on that is forgotten. What cannot be removed now, since it is busy or something is mounted
+    /// there, is told in the log and tried again, while the host runs and by its next run.
     pub async fn remove(&self, names: TaskNames) {
-        let inner = Arc::clone(&self.0);
-        let removed = actix_rt::task::spawn_blocking(move || inner.remove(&names)).await;
-        if let Err(error) = removed {
-            tracing::warn!(%error, "the directories of a task are not removed");
+        let (inner, noted) = (Arc::clone(&self.0), names.clone());
+        let written = actix_rt::task::spawn_blocking(move || inner.forgotten.note(&noted)).await;
+        if let Err(error) = written.map_err(std::io::Error::other).flatten() {
+            let task = &names.task;
+            tracing::warn!(%task, %error, "it is not written down that the directories of a task are to be removed");
         }
+        self.begin_removal(names);
+    }
+
+    /// Removes it beside everything else, unless somebody is at it already. Ends with the last owner of the ground.
+    fn begin_removal(&self, names: TaskNames) {
+        if !self.0.forgotten.begin(&names) {
+            return;
+        }
+        let ground = Arc::downgrade(&self.0);
+        actix_rt::spawn(async move {
+            let (mut pause, mut told) = (FIRST_PAUSE, String::new());
+            while let Some(inner) = ground.upgrade() {
+                let tried = names.clone();
+                let removed = actix_rt::task::spawn_blocking(move || inner.remove(&tried)).await;
+                let Err(error) = removed.map_err(|error| error.to_string()).flatten() else { return };
+                let task = &names.task;
+                if error != told {
+                    tracing::warn!(%task, %error, "the directories of a task that is forgotten are left; it is tried again");
+                    told = error;
+                }
+                tokio::time::sleep(pause).await;
+                pause = LONGEST_PAUSE.min(pause * 2);
+            }
+        });
     }
 
     /// Removes the control groups that dead runs left of tasks which are not known any more, and says which directories of such
     /// tasks there are. `known` names all tasks of the configuration and of the database.
+    /// What earlier runs were to remove of forgotten tasks, and could not, is removed now.
     pub async fn sweep(&self, known: BTreeSet<AllocationId>) {
         let (inner, known) = (Arc::clone(&self.0), known.iter().map(|name| self.names(name)).collect());
-        let swept = actix_rt::task::spawn_blocking(move || inner.sweep(&known)).await;
-        if let Err(error) = swept {
-            tracing::warn!(%error, "it was not looked for what dead tasks left");
+        let swept = actix_rt::task::spawn_blocking(move || inner.sweep(known)).await;
+        match swept {
+            Ok(forgotten) => forgotten.into_iter().for_each(|names| self.begin_removal(names)),
+            Err(error) => tracing::warn!(%error, "it was not looked for what dead tasks left"),
         }
     }
 
@@ -206,18 +237,48 @@ impl Inner {
         }
     }
 
-    fn remove(&self, names: &TaskNames) {
-        self.release(names);
-        let task = &names.task;
-        match self.dirs().and_then(|dirs| dirs.remove(names)) {
-            Ok(()) => tracing::info!(%task, "the directories of a task that is forgotten were removed"),
-            Err(error) => {
-                tracing::warn!(%task, %error, "the directories of a task that is forgotten are left")
-            }
+    /// Removes all that a forgotten task stood on. What is not there is well.
+    fn remove(&self, names: &TaskNames) -> Result<(), String> {
+        // There is no group of a name that is too long for one.
+        if let Ok(group) = GroupName::new(&names.allocation, &names.task) {
+            self.groups.destroy(&group).map_err(|error| error.to_string())?;
         }
+        if self.alloc_dir.exists() || self.mounts_dir.exists() {
+            self.dirs().and_then(|dirs| dirs.remove(names)).map_err(|error| error.to_string())?;
+        }
+        self.users.give_back(&names.joined()).map_err(|error| error.to_string())?;
+        self.forgotten.settle(names).map_err(|error| error.to_string())?;
+        self.forgotten.end(names);
+        tracing::info!(task = %names.task, "the directories of a task that is forgotten were removed");
+        Ok(())
     }
 
-    fn sweep(&self, known: &BTreeSet<TaskNames>) {
+    /// Which forgotten tasks have directories that are to be removed. One that is known again keeps its own; one that is not this
+    /// host's came with a copy of its data directory, and is left alone (TH053).
+    fn to_remove(&self, known: &BTreeSet<TaskNames>) -> BTreeSet<TaskNames> {
+        let mut noted = self.forgotten.all().unwrap_or_else(|error| {
+            tracing::warn!(%error, "it cannot be read which directories of forgotten tasks are to be removed");
+            BTreeSet::new()
+        });
+        noted.retain(|names| {
+            let is_wanted = !known.contains(names) && self.is_of_this_host(names);
+            if !is_wanted && let Err(error) = self.forgotten.settle(names) {
+                tracing::warn!(task = %names.task, %error, "a note that its directories are to be removed stays");
+            }
+            is_wanted
+        });
+        noted
+    }
+
+    /// Removes and tells what dead tasks left. Gives those whose directories are to be removed.
+    fn sweep(&self, mut known: BTreeSet<TaskNames>) -> BTreeSet<TaskNames> {
+        let to_remove = self.to_remove(&known);
+        known.extend(to_remove.iter().cloned());
+        self.sweep_unknown(&known);
+        to_remove
+    }
+
+    fn sweep_unknown(&self, known: &BTreeSet<TaskNames>) {
         let (removed, left) = self.groups.sweep(|name| self.is_ours(name), &group_names(known));
         for name in removed {
             tracing::info!(
@@ -241,6 +302,11 @@ impl Inner {
     fn is_ours(&self, group: &str) -> bool {
         let Some((allocation, task)) = group.split_once('.') else { return false };
         AllocationId::new(task).is_ok_and(|name| self.identities.of(&name).allocation.as_str() == allocation)
+    }
+
+    /// Whether these names are ones that this host gives.
+    fn is_of_this_host(&self, names: &TaskNames) -> bool {
+        self.is_ours(&format!("{}.{}", names.allocation, names.task))
     }
 
     fn tell_unknown(&self, found: &[(String, Vec<String>)], known: &BTreeSet<TaskNames>) {

@@ -187,12 +187,14 @@ impl Runners for HostRunners {
         })
     }
 
-    fn forget(&self, driver: DriverName, task: TaskKey) -> Asking<()> {
+    fn forget(&self, driver: Option<DriverName>, task: TaskKey) -> Asking<()> {
         let names = TaskNames { allocation: task.allocation.clone(), task: task.task.clone() };
-        let asked = self.drivers.ask(ForgetTaskHandler { driver, task });
+        let asked = driver.map(|driver| self.drivers.ask(ForgetTaskHandler { driver, task }));
         let preparer = Rc::clone(&self.preparer);
         Box::pin(async move {
-            if let Err(error) = asked.await {
+            if let Some(asked) = asked
+                && let Err(error) = asked.await
+            {
                 tracing::debug!(%error, "a task is not forgotten");
             }
             preparer.remove(names).await;

@@ -47,6 +47,7 @@ mod sweeping;
 
 mod calls;
 mod cores;
+mod forgotten;
 mod ground;
 mod identity;
 mod kept;

@@ -289,7 +289,8 @@ fn tell_any_call(call: &TasksCall) -> String {
             format!("watch {name} at {driver} after {after}, {taken} taken")
         }
         TasksCall::ReadEvents { name, taken } => format!("read events {name} beyond {taken}"),
-        TasksCall::Forget { name, driver } => format!("forget {name} at {driver}"),
+        TasksCall::Forget { name, driver: Some(driver) } => format!("forget {name} at {driver}"),
+        TasksCall::Forget { name, driver: None } => format!("forget {name}"),
         TasksCall::Start(run, _) => format!("start {} by {}", short(run.id.as_str()), run.driver),
         TasksCall::Recover(run, handle) => {
             format!("recover {} by the handle of {}", short(run.id.as_str()), short(handle.task_id()))

@@ -1,0 +1,117 @@
+//! Which tasks are forgotten and still have directories: written down until these are gone, so that a removal that cannot be done
+//! now is tried again, while the host runs and by its next run (T050).
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use callboard_actors::allocdir::TaskNames;
+use callboard_actors::vocabulary::{AllocationId, TaskName};
+
+/// The pause behind the first attempt that fails; each next one is twice as long.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// The forgotten tasks of one host whose directories are to be removed. Each is an empty file, `ALLOCATION.TASK`, in a directory.
+#[derive(Debug)]
+pub(super) struct Forgotten {
+    directory: PathBuf,
+    /// Those whose removal is under way.
+    at_work: Mutex<BTreeSet<TaskNames>>,
+}
+
+impl Forgotten {
+    /// Those that are kept in this directory, which is made with the first one.
+    pub(super) fn new(directory: PathBuf) -> Self {
+        Self { directory, at_work: Mutex::default() }
+    }
+
+    /// Notes a task whose directories are to be removed.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub(super) fn note(&self, names: &TaskNames) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(self.file(names))?;
+        File::open(&self.directory)?.sync_all()
+    }
+
+    /// They are gone, or somebody needs them again.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub(super) fn settle(&self, names: &TaskNames) -> io::Result<()> {
+        match fs::remove_file(self.file(names)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// All that were noted. Files that do not have the name of a task are not ours.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub(super) fn all(&self) -> io::Result<BTreeSet<TaskNames>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+            entries => entries?,
+        };
+        let mut all = BTreeSet::new();
+        for entry in entries {
+            all.extend(entry?.file_name().to_str().and_then(names_of));
+        }
+        Ok(all)
+    }
+
+    /// Whether nobody is at work on this one; from now on the caller is.
+    pub(super) fn begin(&self, names: &TaskNames) -> bool {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner).insert(names.clone())
+    }
+
+    /// The caller is at work on it no more.
+    pub(super) fn end(&self, names: &TaskNames) {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(names);
+    }
+
+    fn file(&self, names: &TaskNames) -> PathBuf {
+        self.directory.join(format!("{}.{}", names.allocation, names.task))
+    }
+}
+
+fn names_of(file: &str) -> Option<TaskNames> {
+    let (allocation, task) = file.split_once('.')?;
+    Some(TaskNames { allocation: AllocationId::new(allocation).ok()?, task: TaskName::new(task).ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_removed_is_known_to_the_next_run_until_it_is_gone_t050() {
+        let directory = tempfile::tempdir().unwrap();
+        let forgotten = || Forgotten::new(directory.path().join("forgotten"));
+        let names = |task: &str| TaskNames {
+            allocation: AllocationId::new("01234567-89ab-8cde-8f01-23456789abcd").unwrap(),
+            task: TaskName::new(task).unwrap(),
+        };
+        assert_eq!(forgotten().all().unwrap(), BTreeSet::new());
+        forgotten().settle(&names("web")).unwrap();
+        for task in ["web", "a.b", "web"] {
+            forgotten().note(&names(task)).unwrap();
+        }
+        fs::write(directory.path().join("forgotten/notes"), "").unwrap();
+        assert_eq!(forgotten().all().unwrap(), [names("a.b"), names("web")].into());
+        forgotten().settle(&names("a.b")).unwrap();
+        assert_eq!(forgotten().all().unwrap(), [names("web")].into());
+        let one = forgotten();
+        assert!(one.begin(&names("web")) && !one.begin(&names("web")));
+        one.end(&names("web"));
+        assert!(one.begin(&names("web")));
+    }
+}
