@@ -9,15 +9,19 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::judging::{Case, Helpers, Proven};
+use super::begun::Begun;
+use super::hidden::Suspicion;
+use super::judging::{Case, Helpers, Named, Proven};
 use super::mark::TaskMark;
-use super::seen::Processes;
+use super::seen::{Environment, Processes};
 use super::table::{ProcessTable, members};
 use super::text::names_path;
+use super::traces::Traces;
 
 /// How soon to look again at what was killed, or at what is unknown.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// How often to look again at processes that have no environment, in case they are about to execute their program.
+/// How often to look again at processes that have no environment, or a hidden one, in case they are about to execute their
+/// program.
 const UNKNOWN_LOOKS: u32 = 10;
 /// How many processes are named when some are left.
 const NAMED_MAX: usize = 8;
@@ -36,17 +40,33 @@ pub struct Search {
     pub owner: String,
     /// The processes of drivers, which are never the task's.
     pub drivers: BTreeSet<u32>,
+    /// Where the processes of the run were when they were last located: evidence, also for what does not name the task any more.
+    pub known: Traces,
+    /// Where those of other runs were: they are never this one's.
+    pub others: Vec<Traces>,
+    /// Which process a driver says is the task's.
+    pub named: Option<Named>,
+    /// When the run was begun; `None` if that is not known.
+    pub begun: Option<Begun>,
+    /// Whether nobody has said for certain that the run is over. Then a process that may be of it, and into which this host may
+    /// not look, leaves that unsettled.
+    pub is_in_doubt: bool,
 }
 
 impl fmt::Debug for Search {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What a driver keeps may hold secrets (P6).
-        let Self { mark, groups, state: _, owner, drivers } = self;
+        let Self { mark, groups, state: _, owner, drivers, known, others: _, named, begun, is_in_doubt } =
+            self;
         f.debug_struct("Search")
             .field("mark", mark)
             .field("groups", groups)
             .field("owner", owner)
             .field("drivers", drivers)
+            .field("known", known)
+            .field("named", named)
+            .field("begun", begun)
+            .field("is_in_doubt", is_in_doubt)
             .finish_non_exhaustive()
     }
 }
@@ -71,15 +91,6 @@ impl fmt::Display for Ended {
     }
 }
 
-/// Where the processes of a task are.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Whereabouts {
-    /// Its processes.
-    pub processes: BTreeSet<u32>,
-    /// The control groups that they are in, as paths within their hierarchies, but for the root.
-    pub groups: BTreeSet<String>,
-}
-
 /// Why it is not settled whether something is left of a task: it may run, and must not be started a second time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsettled {
@@ -97,6 +108,15 @@ pub enum Unsettled {
         /// Which, and what came of killing them.
         processes: String,
     },
+    /// Processes may be of the task, and this host may not look into them.
+    #[error(
+        "it may still run: this host may not look into processes that may be its: {processes}; end those that are its, or \
+         give the host CAP_SYS_PTRACE"
+    )]
+    Hidden {
+        /// Which, and whose.
+        processes: String,
+    },
 }
 
 impl From<io::Error> for Unsettled {
@@ -105,30 +125,54 @@ impl From<io::Error> for Unsettled {
     }
 }
 
+/// What one look has shown.
+#[derive(Debug)]
+struct Findings {
+    proven: Proven,
+    unknown: BTreeSet<u32>,
+    suspects: BTreeSet<u32>,
+    traces: Traces,
+}
+
 impl Search {
-    /// For the processes of this task, without control groups, handle, executors and drivers.
+    /// For the processes of this task, by what they say themselves and nothing else: without control groups, handle, executors,
+    /// drivers and anything that is remembered, and without doubt about what is hidden.
     #[must_use]
     pub fn of(mark: TaskMark) -> Self {
-        Self { mark, groups: vec![], state: vec![], owner: String::new(), drivers: BTreeSet::new() }
+        Self {
+            mark,
+            groups: vec![],
+            state: vec![],
+            owner: String::new(),
+            drivers: BTreeSet::new(),
+            known: Traces::default(),
+            others: vec![],
+            named: None,
+            begun: None,
+            is_in_doubt: false,
+        }
     }
 
     /// Kills what is proven to be the task's, and looks again until nothing is left. Blocks for as long as that takes, at most
     /// for `patience` and one look.
     ///
     /// # Errors
-    /// When processes cannot be looked at, or some do not end.
+    /// When processes cannot be looked at, some do not end, or some may be of the task and it is in doubt whether that is over.
     pub fn end(&self, table: &ProcessTable, patience: Duration) -> Result<Ended, Unsettled> {
         let until = Instant::now() + patience;
-        let (mut killed, mut unknown_looks) = (Proven::new(), 0);
+        let (mut killed, mut vain_looks) = (Proven::new(), 0);
         loop {
             let processes = table.look()?;
             let before = killed.keys().copied().collect();
-            let (proven, unknown) = self.judge(table, &processes, &before)?;
+            let Findings { proven, unknown, suspects, .. } = self.judge(table, &processes, &before)?;
             if proven.is_empty() {
-                if unknown.is_empty() || unknown_looks == UNKNOWN_LOOKS {
-                    return Ok(Ended { killed });
+                if (unknown.is_empty() && suspects.is_empty()) || vain_looks == UNKNOWN_LOOKS {
+                    return match suspects.is_empty() {
+                        true => Ok(Ended { killed }),
+                        false => Err(Unsettled::Hidden { processes: told_hidden(&processes, &suspects) }),
+                    };
                 }
-                unknown_looks += 1;
+                vain_looks += 1;
             } else if Instant::now() >= until {
                 return Err(Unsettled::Left { processes: told_left(table, &processes, &proven) });
             }
@@ -141,19 +185,17 @@ impl Search {
         }
     }
 
-    /// Where the processes of the task are now. Nothing is ended.
+    /// Where the processes of the task are now: what a later search is to be given as [`known`](Self::known). Nothing is ended.
     ///
     /// # Errors
     /// When processes cannot be looked at.
-    pub fn locate(&self, table: &ProcessTable) -> Result<Whereabouts, Unsettled> {
+    pub fn locate(&self, table: &ProcessTable) -> Result<Traces, Unsettled> {
         let mut looks = 0;
         loop {
             let processes = table.look()?;
-            let (proven, unknown) = self.judge(table, &processes, &BTreeSet::new())?;
+            let Findings { proven, unknown, traces, .. } = self.judge(table, &processes, &BTreeSet::new())?;
             if !proven.is_empty() || unknown.is_empty() || looks == UNKNOWN_LOOKS {
-                let own = proven.keys().filter_map(|pid| processes.get(pid));
-                let groups = own.flat_map(|process| process.groups.clone()).collect();
-                return Ok(Whereabouts { processes: proven.into_keys().collect(), groups });
+                return Ok(traces);
             }
             looks += 1;
             std::thread::sleep(LOOK_PAUSE);
@@ -165,13 +207,25 @@ impl Search {
         table: &ProcessTable,
         processes: &Processes,
         before: &BTreeSet<u32>,
-    ) -> io::Result<(Proven, BTreeSet<u32>)> {
+    ) -> io::Result<Findings> {
         let mut in_groups = BTreeSet::new();
         for group in &self.groups {
             in_groups.extend(members(group)?);
         }
-        let spared = self.spared(processes);
-        let case = Case { mark: &self.mark, processes, members: &in_groups, spared: &spared, before };
+        let (spared, boot) = (self.spared(processes), table.boot());
+        let clocks = self.begun.as_ref().map(|_| table.clocks()).transpose()?;
+        let case = Case {
+            mark: &self.mark,
+            processes,
+            members: &in_groups,
+            spared: &spared,
+            before,
+            boot: boot.as_deref(),
+            known: &self.known,
+            others: &self.others,
+            named: self.named,
+            begun_ticks: self.begun.as_ref().zip(clocks).map(|(begun, clocks)| begun.ticks(&clocks)),
+        };
         let mut proven = case.proven();
         let candidates = self.may_be_executors(table, processes, &proven)?;
         if !candidates.is_empty() {
@@ -180,7 +234,21 @@ impl Search {
             case.add_executors(&helpers, &mut proven);
         }
         let unknown = case.unknown(&proven);
-        Ok((proven, unknown))
+        let suspects = self.suspects(table, &case, &proven)?;
+        let traces = case.traces(&proven);
+        Ok(Findings { proven, unknown, suspects, traces })
+    }
+
+    /// The hidden processes that may be of the run, if there is any doubt.
+    fn suspects(&self, table: &ProcessTable, case: &Case<'_>, proven: &Proven) -> io::Result<BTreeSet<u32>> {
+        let is_of_another_boot =
+            self.begun.as_ref().zip(case.boot).is_some_and(|(begun, boot)| begun.boot != boot);
+        if !self.is_in_doubt || is_of_another_boot {
+            return Ok(BTreeSet::new());
+        }
+        let users = table.own_users()?;
+        let suspicion = Suspicion { since: case.begun_ticks.unwrap_or(0), users: users.as_ref() };
+        Ok(case.suspects(&suspicion, proven))
     }
 
     /// The parents of what is proven; and every process, if the handle names a socket that there is.
@@ -239,6 +307,19 @@ fn told_left(table: &ProcessTable, processes: &Processes, proven: &Proven) -> St
     format!("{}{more}", told.collect::<Vec<_>>().join(", "))
 }
 
+fn told_hidden(processes: &Processes, suspects: &BTreeSet<u32>) -> String {
+    let told = suspects.iter().take(NAMED_MAX).map(|pid| {
+        let users = match processes.get(pid).map(|process| &process.environment) {
+            Some(Environment::Hidden { users }) => users.iter().map(u32::to_string).collect(),
+            Some(Environment::Unknown | Environment::Read { .. }) | None => Vec::new(),
+        };
+        format!("process {pid} (user {})", users.join(", "))
+    });
+    let more = suspects.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", told.collect::<Vec<_>>().join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::CommandExt;
@@ -281,7 +362,7 @@ mod tests {
         let ended = search.end(&table, PATIENCE).expect("they end");
         assert!(ended.killed.contains_key(&own.id()) && ended.killed.len() >= 3, "{ended}");
         assert!(ended.to_string().contains("its environment names the task"), "{ended}");
-        assert_eq!(search.locate(&table).expect("it can be looked at"), Whereabouts::default());
+        assert_eq!(search.locate(&table).expect("it can be looked at"), Traces::default());
         own.wait().expect("it has ended");
         assert!(other.try_wait().expect("it can be asked").is_none(), "another task lives");
         let ended = Search::of(theirs).end(&table, PATIENCE).expect("it ends");
@@ -306,7 +387,7 @@ mod tests {
                 .locate(&table)
                 .expect("it can be looked at")
                 .processes
-                .contains(&driver.id())
+                .contains_key(&driver.id())
         });
         search.end(&table, PATIENCE).expect("nothing else is there for long");
         assert!(driver.try_wait().expect("it can be asked").is_none());
@@ -349,12 +430,131 @@ mod tests {
         let mut own = begin(&ours, "sleep 600; :");
         let table = ProcessTable::new();
         let search = Search::of(ours);
-        until(|| search.locate(&table).expect("it can be looked at").processes.contains(&own.id()));
+        until(|| search.locate(&table).expect("it can be looked at").processes.contains_key(&own.id()));
         // No time at all, so it is not seen to end.
         let left = search.end(&table, Duration::ZERO).expect_err("it had no time");
         assert!(left.to_string().contains(&own.id().to_string()), "{left}");
         search.end(&table, PATIENCE).expect("it ends");
         own.wait().expect("it has ended");
+    }
+
+    /// Not a story of its own: a program that does not let itself be looked into.
+    #[test]
+    fn a_program_that_is_closed_to_others() {
+        if std::env::var_os("CALLBOARD_TEST_CLOSED").is_none() {
+            return;
+        }
+        let closed = rustix::process::DumpableBehavior::NotDumpable;
+        rustix::process::set_dumpable_behavior(closed).expect("it may");
+        println!("\nit is closed");
+        std::thread::sleep(Duration::from_secs(600));
+    }
+
+    /// On a thread that may not look into what is closed, whoever runs the tests.
+    fn without_the_right_to_look(body: impl FnOnce() + Send + 'static) {
+        use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+        let thread = std::thread::spawn(|| {
+            let mut rights = capabilities(None).expect("the system tells");
+            rights.effective = CapabilitySet::empty();
+            set_capabilities(None, rights).expect("less is always allowed");
+            body();
+        });
+        thread.join().expect("it goes well");
+    }
+
+    #[test]
+    fn what_may_be_the_tasks_and_cannot_be_looked_into_leaves_it_unsettled_th041() {
+        without_the_right_to_look(look_at_what_is_closed);
+    }
+
+    /// The process id that is said in a line; `None` in it for the word that it is closed, and for nothing at all.
+    fn said(line: &str) -> Option<Option<u32>> {
+        let number = line.strip_prefix("number ").and_then(|number| number.parse().ok());
+        (line == "it is closed").then_some(None).or(number.map(Some))
+    }
+
+    fn look_at_what_is_closed() {
+        use std::io::{BufRead, BufReader};
+        let (ours, table) = (mark(), ProcessTable::new());
+        let mut search = Search { is_in_doubt: true, ..Search::of(ours.clone()) };
+        let boot = table.boot().expect("the system tells");
+        let now = table.clocks().expect("the system tells").now;
+        search.begun = Some(Begun { boot: boot.clone(), at: now });
+        let mut closed = Command::new(std::env::current_exe().expect("this program"));
+        closed.args([
+            "--exact",
+            "--nocapture",
+            "leftovers::ending::tests::a_program_that_is_closed_to_others",
+        ]);
+        closed.env("CALLBOARD_TEST_CLOSED", "yes").env(ALLOCATION_VARIABLE, &ours.allocation);
+        closed.env(TASK_VARIABLE, &ours.task).stdout(std::process::Stdio::piped());
+        // An orphan, as what its driver has lost: its parent has ended.
+        let mut parent = Command::new("/bin/sh");
+        parent
+            .args(["-c", "\"$0\" \"$@\" & printf '\\nnumber %s\\n' $!"])
+            .arg(closed.get_program())
+            .args(closed.get_args());
+        parent.envs(closed.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut parent = parent.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(parent.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let said: Vec<_> = lines.by_ref().filter_map(|line| said(&line)).take(2).collect();
+        let pid = said.into_iter().flatten().next().expect("its process id");
+        parent.wait().expect("it has ended");
+        let unsettled = search.end(&table, PATIENCE).expect_err("it may live");
+        assert!(matches!(unsettled, Unsettled::Hidden { .. }), "{unsettled}");
+        let told = unsettled.to_string();
+        assert!(told.contains(&format!("process {pid} (user ")) && told.contains("CAP_SYS_PTRACE"), "{told}");
+        // Its driver has seen its end, or it was begun before the machine was started anew.
+        Search { is_in_doubt: false, ..search.clone() }.end(&table, PATIENCE).expect("there is no doubt");
+        let of_another_boot = Some(Begun { boot: "another".to_owned(), at: now });
+        Search { begun: of_another_boot, ..search.clone() }.end(&table, PATIENCE).expect("nothing lives");
+        // What is remembered of it is enough.
+        let started_ticks = table.started(pid).expect("it lives");
+        let trace = super::super::traces::Trace { started_ticks, session: None, group: None };
+        search.known = Traces { boot, processes: [(pid, trace)].into(), groups: BTreeSet::new() };
+        search.is_in_doubt = false;
+        let ended = search.end(&table, PATIENCE).expect("it ends");
+        assert_eq!(ended.killed.keys().copied().collect::<Vec<_>>(), [pid]);
+    }
+
+    #[test]
+    fn what_was_located_is_found_again_after_it_has_thrown_its_environment_away_th052() {
+        let ours = mark();
+        let directory = tempfile::tempdir().expect("a directory");
+        let go = directory.path().join("go");
+        let script = format!("until [ -e {} ]; do sleep 0.02; done; exec env -i sleep 600", go.display());
+        let mut own = begin(&ours, &script);
+        let (table, mut search) = (ProcessTable::new(), Search::of(ours));
+        until(|| search.locate(&table).expect("it can be looked at").processes.contains_key(&own.id()));
+        let known = search.locate(&table).expect("it can be looked at");
+        std::fs::write(&go, "").expect("it can be written");
+        let is_lost = || search.locate(&table).expect("it can be looked at").is_empty();
+        until(is_lost);
+        assert!(search.end(&table, PATIENCE).expect("nothing is found").killed.is_empty());
+        search.known = known;
+        let ended = search.end(&table, PATIENCE).expect("it ends");
+        assert!(ended.killed.contains_key(&own.id()), "{ended}");
+        own.wait().expect("it has ended");
+    }
+
+    #[test]
+    fn a_process_that_has_the_number_of_a_remembered_one_is_never_touched_t192() {
+        let mut bystander = begin(&mark(), "exec sleep 600");
+        let table = ProcessTable::new();
+        until(|| table.started(bystander.id()).is_some());
+        let started_ticks = table.started(bystander.id()).expect("it lives") + 1;
+        let trace = super::super::traces::Trace {
+            started_ticks,
+            session: Some(bystander.id()),
+            group: Some(bystander.id()),
+        };
+        let boot = table.boot().expect("the system tells");
+        let known = Traces { boot, processes: [(bystander.id(), trace)].into(), groups: BTreeSet::new() };
+        let search = Search { known, ..Search::of(mark()) };
+        assert!(search.end(&table, PATIENCE).expect("nothing is left").killed.is_empty());
+        assert!(bystander.try_wait().expect("it can be asked").is_none());
+        bystander.kill().expect("it can be ended");
+        bystander.wait().expect("it has ended");
     }
 
     #[test]

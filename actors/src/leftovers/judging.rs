@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::mark::TaskMark;
 use super::seen::{Environment, Holder, Process, Processes};
 use super::text::names_path;
+use super::traces::Traces;
 
 /// All that is known when processes are judged.
 #[derive(Debug)]
@@ -19,6 +20,25 @@ pub(super) struct Case<'c> {
     pub(super) spared: &'c BTreeSet<u32>,
     /// The processes that were proven in an earlier look of the same search.
     pub(super) before: &'c BTreeSet<u32>,
+    /// The present boot; `None` if the system does not tell.
+    pub(super) boot: Option<&'c str>,
+    /// Where the processes of the run were when they were last looked for.
+    pub(super) known: &'c Traces,
+    /// Where those of other runs were.
+    pub(super) others: &'c [Traces],
+    /// Which process a driver says is the task's.
+    pub(super) named: Option<Named>,
+    /// When the run was begun, in ticks since the boot; `None` if that is not known.
+    pub(super) begun_ticks: Option<u64>,
+}
+
+/// The word of a driver about a process. It is believed only of a process that the driver itself made, since the run was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// The process.
+    pub pid: u32,
+    /// The process of the driver that says so.
+    pub driver: u32,
 }
 
 /// A helper of a driver.
@@ -37,24 +57,41 @@ pub(super) type Proven = BTreeMap<u32, &'static str>;
 
 const BY_ENVIRONMENT: &str = "its environment names the task";
 const BY_GROUP: &str = "it is in the task's control group";
-const BY_SESSION: &str = "it is in a session of the task's";
+const BY_TRACE: &str = "it was found to be the task's before";
+const BY_DRIVER: &str = "its driver began it and says that it is the task's";
+const BY_SESSION: &str = "it is in a session or process group of the task's";
 const BY_PARENT: &str = "its parent is the task's";
 const BY_SOCKET: &str = "it is the executor that the task's handle names";
-const BY_CHILDREN: &str = "it is the executor of the task's processes";
+pub(super) const BY_CHILDREN: &str = "it is the executor of the task's processes";
 
 impl Case<'_> {
     /// What is proven by what is the process's own, and what descends from that.
     pub(super) fn proven(&self) -> Proven {
         let mut proven = Proven::new();
-        for process in self.others() {
-            if process.task() == Some(self.mark) {
-                proven.insert(process.pid, BY_ENVIRONMENT);
-            } else if self.members.contains(&process.pid) || self.is_in_own_group(process) {
-                proven.insert(process.pid, BY_GROUP);
+        for process in self.strangers() {
+            if let Some(proof) = self.proof(process) {
+                proven.insert(process.pid, proof);
             }
         }
         self.with_descendants(&mut proven);
         proven
+    }
+
+    /// What proves by itself that a process is the task's.
+    fn proof(&self, process: &Process) -> Option<&'static str> {
+        if process.task() == Some(self.mark) {
+            Some(BY_ENVIRONMENT)
+        } else if self.members.contains(&process.pid) || self.is_in_own_group(process) {
+            Some(BY_GROUP)
+        } else if self.is_of_another_task(process) {
+            None
+        } else if self.known.of(self.boot, process).is_some() && !self.serves_another_task(process.pid) {
+            Some(BY_TRACE)
+        } else if self.is_in_remembered_group(process) {
+            Some(BY_GROUP)
+        } else {
+            self.is_named(process).then_some(BY_DRIVER)
+        }
     }
 
     /// Adds the executors among these, and what descends from them.
@@ -80,10 +117,10 @@ impl Case<'_> {
         let is_unknown = |process: &&Process| {
             process.environment == Environment::Unknown && !proven.contains_key(&process.pid)
         };
-        self.others().filter(is_unknown).map(|process| process.pid).collect()
+        self.strangers().filter(is_unknown).map(|process| process.pid).collect()
     }
 
-    fn others(&self) -> impl Iterator<Item = &Process> {
+    pub(super) fn strangers(&self) -> impl Iterator<Item = &Process> {
         self.processes.values().filter(|process| !self.spared.contains(&process.pid))
     }
 
@@ -91,7 +128,24 @@ impl Case<'_> {
         process.groups.iter().any(|path| self.mark.names_group(path))
     }
 
+    /// Whether the driver that names a process as the task's has made it, since the run was begun.
+    fn is_named(&self, process: &Process) -> bool {
+        let Some(Named { pid, driver }) = self.named.filter(|named| named.pid == process.pid) else {
+            return false;
+        };
+        let is_new = self.begun_ticks.is_some_and(|begun| process.started_ticks >= begun);
+        is_new && pid != driver && self.ancestors(process).any(|ancestor| ancestor == driver)
+    }
+
+    /// The process ids of those that a process descends from, nearest first, as far as they can be seen.
+    pub(super) fn ancestors(&self, process: &Process) -> impl Iterator<Item = u32> {
+        let parent = |pid: &u32| Some(self.processes.get(pid)?.parent);
+        // What was read while processes ended may go in a circle.
+        std::iter::successors(Some(process.parent), parent).take(self.processes.len() + 1)
+    }
+
     fn with_descendants(&self, proven: &mut Proven) {
+        let held = self.held_numbers();
         loop {
             // Another task's process is not taken along, whatever made it.
             let is_new =
@@ -99,16 +153,16 @@ impl Case<'_> {
             let reason = |process: &Process| {
                 // A number that lives again may be another process's.
                 let led = |pid: u32| self.before.contains(&pid) && !self.processes.contains_key(&pid);
-                let leads = |pid: u32| proven.contains_key(&pid) || led(pid);
+                let leads = |pid: u32| proven.contains_key(&pid) || led(pid) || held.contains(&pid);
                 if proven.contains_key(&process.parent) {
                     Some((process.pid, BY_PARENT))
-                } else if leads(process.session) {
+                } else if leads(process.session) || leads(process.group) {
                     Some((process.pid, BY_SESSION))
                 } else {
                     None
                 }
             };
-            let found: Vec<_> = self.others().filter(is_new).filter_map(reason).collect();
+            let found: Vec<_> = self.strangers().filter(is_new).filter_map(reason).collect();
             if found.is_empty() {
                 return;
             }
@@ -116,8 +170,10 @@ impl Case<'_> {
         }
     }
 
-    fn is_of_another_task(&self, process: &Process) -> bool {
-        process.task().is_some_and(|task| task != self.mark)
+    /// Whether it names another task, or was found to be of another run of this host.
+    pub(super) fn is_of_another_task(&self, process: &Process) -> bool {
+        let is_remembered = || self.others.iter().any(|traces| traces.of(self.boot, process).is_some());
+        process.task().map_or_else(is_remembered, |task| task != self.mark)
     }
 
     /// Whether a process has a child of another task: a helper that tasks share is no executor of this one.
@@ -147,42 +203,8 @@ fn own_sockets<'h>(process: &Process, holder: &'h Holder, host: &str) -> Vec<&'h
 
 #[cfg(test)]
 mod tests {
+    use super::super::stage::{Machine, mark, process};
     use super::*;
-
-    fn mark(task: &str) -> TaskMark {
-        TaskMark { allocation: "a".to_owned(), task: task.to_owned() }
-    }
-
-    fn process(pid: u32, parent: u32, task: Option<&str>) -> Process {
-        let environment = Environment::Read {
-            task: task.map(mark),
-            sockets: Some("/run/p".into()),
-            owner: Some("us".into()),
-        };
-        Process { pid, parent, session: 1, started_ticks: 1, environment, groups: vec![] }
-    }
-
-    struct Machine {
-        processes: Processes,
-        members: BTreeSet<u32>,
-        before: BTreeSet<u32>,
-    }
-
-    impl Machine {
-        fn of(processes: impl IntoIterator<Item = Process>) -> Self {
-            let processes = processes.into_iter().map(|process| (process.pid, process)).collect();
-            Self { processes, members: BTreeSet::new(), before: BTreeSet::new() }
-        }
-
-        fn proven(&self, holders: &[Holder], state: &[u8]) -> Vec<u32> {
-            let (mark, spared) = (mark("web"), [1, 2].into());
-            let Self { processes, members, before } = self;
-            let case = Case { mark: &mark, processes, members, spared: &spared, before };
-            let mut proven = case.proven();
-            case.add_executors(&Helpers { holders, state, owner: "us" }, &mut proven);
-            proven.into_keys().collect()
-        }
-    }
 
     fn holds(pid: u32, socket: &str) -> Holder {
         Holder { pid, sockets: vec![socket.to_owned()] }
@@ -288,9 +310,40 @@ mod tests {
     fn a_process_without_an_environment_is_unknown_and_not_no() {
         let fresh = Process { environment: Environment::Unknown, ..process(10, 1, None) };
         let machine = Machine::of([fresh, process(11, 1, None)]);
-        let (mark, nobody) = (mark("web"), BTreeSet::new());
-        let Machine { processes, members, before } = &machine;
-        let case = Case { mark: &mark, processes, members, spared: &nobody, before };
-        assert_eq!(case.unknown(&case.proven()), [10].into());
+        machine.with(|case| assert_eq!(case.unknown(&case.proven()), [10].into()));
+    }
+
+    #[test]
+    fn a_process_group_of_the_task_is_the_tasks() {
+        let mate = Process { group: 10, ..process(11, 1, None) };
+        assert_eq!(Machine::of([process(10, 1, Some("web")), mate]).proven(&[], b""), [10, 11]);
+    }
+
+    #[test]
+    fn a_driver_is_believed_only_of_a_process_that_it_made_since_the_run_was_begun_th052() {
+        let young = |pid, parent| Process { started_ticks: 5, ..process(pid, parent, None) };
+        let named = |process: Process| {
+            // 2 is the driver, 20 a helper of it.
+            let mut machine = Machine::of([process.clone(), young(20, 2), process_2()]);
+            machine.named = Some(Named { pid: process.pid, driver: 2 });
+            machine.proven(&[], b"")
+        };
+        assert_eq!(named(young(10, 20)), [10]);
+        assert_eq!(named(young(10, 2)), [10]);
+        assert!(named(young(10, 1)).is_empty(), "it did not make that");
+        assert!(
+            named(Process { started_ticks: 4, ..young(10, 2) }).is_empty(),
+            "that was there before the run"
+        );
+        let other = Process { started_ticks: 5, ..process(10, 2, Some("job")) };
+        assert!(named(other).is_empty(), "that names another task");
+        let in_a_circle = [young(10, 11), young(11, 10)];
+        let mut machine = Machine::of(in_a_circle);
+        machine.named = Some(Named { pid: 10, driver: 2 });
+        assert!(machine.proven(&[], b"").is_empty());
+    }
+
+    fn process_2() -> Process {
+        process(2, 1, None)
     }
 }

@@ -6,6 +6,8 @@ use std::fmt;
 pub const ALLOCATION_VARIABLE: &str = "NOMAD_ALLOC_ID";
 /// The variable that names the task within its allocation.
 pub const TASK_VARIABLE: &str = "NOMAD_TASK_NAME";
+/// How long the id of an allocation is that is unique on a machine (TH053).
+const ALLOCATION_LETTERS: usize = 36;
 
 /// What the environment of a task's processes says whose they are. Allocation ids are unique on a machine (TH053), so this
 /// means one task of one host.
@@ -26,7 +28,7 @@ impl TaskMark {
         let (allocation, task) = (parts.next()?, parts.next()?);
         let is_whole = !parts.next()?.is_empty() && parts.next().is_none();
         // An id that is not unique on the machine would mean tasks of others as well.
-        let is_unique = allocation.len() == 36 && !task.is_empty();
+        let is_unique = allocation.len() == ALLOCATION_LETTERS && !task.is_empty();
         let mark = || Self { allocation: allocation.to_owned(), task: task.to_owned() };
         (is_whole && is_unique).then(mark)
     }
@@ -38,6 +40,18 @@ impl TaskMark {
             let rest = part.strip_prefix(self.allocation.as_str()).and_then(|rest| rest.strip_prefix('.'));
             rest.is_some_and(|name| name.strip_suffix(".scope").unwrap_or(name) == self.task)
         })
+    }
+
+    /// Whether a path of a control group has such a part for another task, of whatever host.
+    pub(super) fn is_of_another(&self, path: &str) -> bool {
+        let names_task = |part: &str| {
+            part.split_once('.').is_some_and(|(allocation, name)| {
+                allocation.len() == ALLOCATION_LETTERS
+                    && allocation.bytes().all(|letter| letter.is_ascii_hexdigit() || letter == b'-')
+                    && !name.is_empty()
+            })
+        };
+        path.split('/').any(names_task) && !self.names_group(path)
     }
 }
 
@@ -78,6 +92,21 @@ mod tests {
         }
         for path in ["/".to_owned(), format!("/{ID}"), format!("/{ID}.web2.scope"), format!("/x{ID}.web")] {
             assert!(!mark.names_group(&path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_control_group_is_another_tasks_if_its_name_is_made_of_the_names_of_that_t103() {
+        let mark = TaskMark { allocation: ID.to_owned(), task: "web".to_owned() };
+        let other = ID.replace('a', "b");
+        for path in [format!("/nomad/{ID}.job"), format!("/nomad.slice/share.slice/{other}.web.scope/inner")]
+        {
+            assert!(mark.is_of_another(&path), "{path}");
+        }
+        for path in
+            ["/".to_owned(), format!("/nomad/{ID}.web"), format!("/{other}"), "/host.service".to_owned()]
+        {
+            assert!(!mark.is_of_another(&path), "{path}");
         }
     }
 }

@@ -4,6 +4,8 @@
 //! beside them would run the task twice. So they are looked for, by evidence that does not come from the driver:
 //!
 //! ```text
+//!  memory         it was located as the task's before, in the same boot, with the same start time; or it is in a session or process
+//!                 group that was, in which such a process still is; or in a container's group that was
 //!  environment    NOMAD_ALLOC_ID and NOMAD_TASK_NAME are those of the task
 //!  control group  it is in a group that the host named, or in one whose name is made of both (T103)
 //!  session        it belongs to a session that was begun by a process which is proven
@@ -13,21 +15,34 @@
 //! ```
 //!
 //! What is proven is killed, behind a descriptor and with its start time compared, so that a reused process id harms nobody
-//! (T192); then everything is looked at again, until nothing is left. An environment that is empty or cannot be read says
-//! nothing: such a process may be about to execute its program, and is looked at again.
+//! (T192); then everything is looked at again, until nothing is left. An environment that is empty says nothing: such a process may be
+//! about to execute its program, and is looked at again. One that this host may not read says nothing either; whether the process
+//! may be the task's stands in `hidden`, and as long as it may be, it is not settled that nothing is left.
 //!
-//! Deciding is pure, in `judging`; `table` reads `/proc`, `ending` kills.
+//! A program may throw its environment away, or write over it. So a task is located while all is well ([`Search::locate`], TH052), when
+//! its parents are there and its driver names its process, and what was found is given to the search that comes later.
+//!
+//! Deciding is pure, in `judging`, `hidden` and `traces`; `table` reads `/proc`, `ending` kills.
 //!
 //! An embedder uses it after a recovery that failed for good: [`Search::end`] with the ids that its task had.
 
+mod begun;
+mod hidden;
 mod judging;
 mod mark;
 mod seen;
 mod text;
+mod traces;
 
 mod ending;
 mod table;
 
-pub use ending::{Ended, Search, Unsettled, Whereabouts};
+#[cfg(test)]
+mod stage;
+
+pub use begun::Begun;
+pub use ending::{Ended, Search, Unsettled};
+pub use judging::Named;
 pub use mark::{ALLOCATION_VARIABLE, TASK_VARIABLE, TaskMark};
 pub use table::ProcessTable;
+pub use traces::{TRACED_GROUPS_MAX, TRACED_PROCESSES_MAX, Trace, Traces};

@@ -1,6 +1,6 @@
 //! Processes as they were seen in one look.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::mark::TaskMark;
 
@@ -13,6 +13,8 @@ pub(super) struct Process {
     pub(super) parent: u32,
     /// Its session.
     pub(super) session: u32,
+    /// Its process group.
+    pub(super) group: u32,
     /// When it was started, in ticks since the boot.
     pub(super) started_ticks: u64,
     /// What its environment says.
@@ -26,6 +28,11 @@ pub(super) struct Process {
 pub(super) enum Environment {
     /// It is empty, or cannot be read: nothing is known. A process that is about to execute its program has an empty one.
     Unknown,
+    /// This host may not read it.
+    Hidden {
+        /// The users that the process is, or may become: real, effective and saved. Empty if that is not known either.
+        users: BTreeSet<u32>,
+    },
     /// It was read.
     Read {
         /// The task that it names.
@@ -40,7 +47,7 @@ pub(super) enum Environment {
 impl Process {
     pub(super) fn task(&self) -> Option<&TaskMark> {
         match &self.environment {
-            Environment::Unknown => None,
+            Environment::Unknown | Environment::Hidden { .. } => None,
             Environment::Read { task, .. } => task.as_ref(),
         }
     }

@@ -5,11 +5,13 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
+use super::begun::Clocks;
 use super::seen::{Environment, Holder, Process, Processes};
 use super::text;
-use crate::process::ProcessStatus;
+use crate::process::{ProcessStatus, users_in};
+use crate::vocabulary::Timestamp;
 
 /// Longest environment that is read of a process. The system allows more; a process whose names come behind that is not found
 /// by them.
@@ -95,6 +97,7 @@ impl ProcessTable {
             pid,
             parent: u32::try_from(status.parent).unwrap_or(0),
             session: status.session,
+            group: status.group,
             started_ticks: status.started_ticks,
             environment,
             groups: text::groups(&groups),
@@ -106,8 +109,7 @@ impl ProcessTable {
         Some((ProcessStatus::read(&line)?, text::is_of_kernel(&line)))
     }
 
-    /// What the environment of a process says. Where it may not be read, the process is none that this host could have begun:
-    /// nothing is said of it.
+    /// What the environment of a process says. One that may not be read says nothing, neither yes nor no.
     fn environment(&self, pid: u32) -> io::Result<Environment> {
         let mut bytes = Vec::new();
         let read = fs::File::open(self.place(pid, "environ"))
@@ -115,7 +117,8 @@ impl ProcessTable {
         match read {
             Ok(_) => Ok(text::environment(&bytes)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Ok(Environment::Read { task: None, sockets: None, owner: None })
+                let status = fs::read_to_string(self.place(pid, "status")).unwrap_or_default();
+                Ok(Environment::Hidden { users: users_in(&status) })
             }
             // It has ended meanwhile.
             Err(error) if is_over(&error) => Ok(Environment::Unknown),
@@ -141,6 +144,28 @@ impl ProcessTable {
     pub(super) fn socket_paths(&self) -> io::Result<Vec<String>> {
         let text = fs::read_to_string(self.root.join("net/unix"))?;
         Ok(text::sockets(&text).into_iter().map(|(_, path)| path).collect())
+    }
+
+    /// The boot of this machine; `None` if the system does not tell.
+    pub(super) fn boot(&self) -> Option<String> {
+        let id = fs::read_to_string(self.root.join("sys/kernel/random/boot_id")).ok()?;
+        Some(id.trim().to_owned())
+    }
+
+    /// The clocks of this machine.
+    pub(super) fn clocks(&self) -> io::Result<Clocks> {
+        let unreadable = || io::Error::other("what /proc/uptime says is no time");
+        let text = fs::read_to_string(self.root.join("uptime"))?;
+        let uptime = text::uptime(&text).ok_or_else(unreadable)?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        Ok(Clocks { now: Timestamp::from_epoch(now), uptime, ticks_per_second })
+    }
+
+    /// The users that what this host starts can have; `None` if it may become any. Asked of the thread that looks.
+    pub(super) fn own_users(&self) -> io::Result<Option<BTreeSet<u32>>> {
+        let status = fs::read_to_string(self.root.join("thread-self/status"))?;
+        Ok((!text::may_change_user(&status)).then(|| users_in(&status)))
     }
 
     /// When a process was started, in ticks since the boot; `None` if it does not live.

@@ -106,5 +106,5 @@ pub use state::{
     ProcessOutcome, ProcessTimer, Why,
 };
 pub use sweep::sweep;
-pub use system::{ProcessStatus, boot_id, random_bytes};
+pub use system::{ProcessStatus, boot_id, random_bytes, users_in};
 pub use watcher::Watcher;

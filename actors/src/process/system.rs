@@ -1,5 +1,6 @@
 //! What the system tells to whoever asks: its boot, random bytes, and how a process stands. One reader for all of Callboard.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 
@@ -19,6 +20,13 @@ pub fn random_bytes<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     let mut random = [0; BYTES];
     fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
     Ok(random)
+}
+
+/// The users that a text such as `/proc/<pid>/status` names: real, effective and saved. Empty if it names none.
+#[must_use]
+pub fn users_in(status: &str) -> BTreeSet<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    line.split_ascii_whitespace().take(3).filter_map(|user| user.parse().ok()).collect()
 }
 
 /// What `/proc/<pid>/stat` tells of one process.
@@ -102,6 +110,12 @@ mod tests {
         for torn in ["", "42", "42 (a", "42 (a) S", "x (a) S 7 42 42 0 -1", ") 42 ("] {
             assert_eq!(ProcessStatus::read(torn.as_bytes()), None, "{torn}");
         }
+    }
+
+    #[test]
+    fn the_users_of_a_process_are_read() {
+        assert_eq!(users_in("Name:\ta\nUid:\t1000\t0\t1000\t7\nGid:\t1\t1\t1\t1\n"), [0, 1_000].into());
+        assert!(users_in("Name:\ta\n").is_empty());
     }
 
     #[test]
