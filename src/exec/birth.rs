@@ -22,6 +22,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
 use super::faults::SupervisorHang;
+use super::hidden::{self, Since};
 use super::place::TaskPlace;
 use super::processes;
 use super::record::{Errand, NotStarted, OrderAnswer, TaskOrder, TaskRecord};
@@ -70,11 +71,8 @@ pub(super) async fn supervise(
         Ok(Err(error)) => (format!("its supervisor did not start: {error}"), true),
         Err(_) => (format!("its supervisor did not answer within {:?}", terms.patience), true),
     };
-    if !end(supervisor, &errand.tag).await {
-        let told = format!(
-            "{reason}; and what it has begun does not end within {ENDING_PATIENCE:?} although killed"
-        );
-        return Err(failed(told).recoverable(true));
+    if let Err(left) = end(supervisor, &errand).await {
+        return Err(failed(format!("{reason}; and {left}")).recoverable(true));
     }
     if let Err(error) = place.remove() {
         tracing::warn!(task = task_id, error = %error, "the state of a task that did not start stays behind");
@@ -111,8 +109,13 @@ async fn speak(supervisor: &mut Child, errand: &Errand) -> io::Result<OrderAnswe
     Ok(serde_json::from_str(&answer)?)
 }
 
-/// Ends a supervisor and all that it may have begun. Whether nothing of it is left.
-async fn end(mut supervisor: Child, tag: &str) -> bool {
+/// Ends a supervisor and all that it may have begun.
+///
+/// # Errors
+/// When something of it is left, or may be; says what.
+async fn end(mut supervisor: Child, errand: &Errand) -> Result<(), String> {
+    // It is not reaped yet, so its number is its own.
+    let identity = supervisor.id().and_then(|pid| processes::identity(pid.cast_signed()));
     if let Some(pid) = supervisor.id().map(u32::cast_signed) {
         // What does not stop is killed as it is; the tag leads to what it has begun.
         let _ = timeout(ENDING_PATIENCE, end_descendants(pid)).await;
@@ -122,9 +125,12 @@ async fn end(mut supervisor: Child, tag: &str) -> bool {
     let gone = async {
         // An error says that it is no child of ours any more, and so that it has ended.
         let _ = supervisor.wait().await;
-        processes::end_tagged(tag).await;
+        processes::end_tagged(&errand.tag).await;
     };
-    timeout(ENDING_PATIENCE, gone).await.is_ok()
+    let late = |_| format!("what it has begun does not end within {ENDING_PATIENCE:?} although killed");
+    timeout(ENDING_PATIENCE, gone).await.map_err(late)?;
+    let begun = identity.map_or(0, |identity| identity.start_ticks);
+    hidden::left(Since::new(begun, Some(&errand.order.context))).await.map_or(Ok(()), Err)
 }
 
 /// Stops a child of ours and kills what descends from it.

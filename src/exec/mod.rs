@@ -74,6 +74,7 @@ mod config;
 mod directory;
 mod enter;
 mod figures;
+mod hidden;
 mod out_of_memory;
 mod placement;
 mod processes;

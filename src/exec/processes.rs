@@ -45,7 +45,7 @@ pub(super) fn descriptor(process: &ProcessIdentity) -> Option<rustix::fd::OwnedF
 }
 
 /// Every process.
-fn all() -> Vec<ProcessStatus> {
+pub(super) fn all() -> Vec<ProcessStatus> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers.filter_map(stat).collect()
@@ -142,7 +142,7 @@ pub(super) fn kill_session(session: u32) {
     kill_each(all().iter().filter(|process| process.session == session));
 }
 
-/// Kills whatever carries a tag, and comes back when none is left.
+/// Kills whatever is seen to carry a tag, and comes back when none is left.
 pub(super) async fn end_tagged(tag: &str) {
     let (mut empty_looks, mut pause) = (0, LOOK_PAUSE);
     // A process that is just becoming another program shows no environment for a moment; it does not do so twice.
@@ -155,7 +155,8 @@ pub(super) async fn end_tagged(tag: &str) {
     }
 }
 
-/// Whether a process carries a tag. One that has ended, or that may not be looked at, does not.
+/// Whether a process is seen to carry a tag. One that has ended does not; of one that may not be looked at nothing is said by
+/// that, and `hidden` says which of them may be of a task.
 fn carries(pid: i32, tag: &str) -> bool {
     let mark = format!("{TAG}={tag}");
     environment(pid)

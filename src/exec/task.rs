@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::birth::{StartTerms, supervise};
+use super::hidden::{self, Since};
 use super::place::{TaskPlace, Wish};
 use super::record::{DriverState, EndStatus, ProcessIdentity, TaskEnd, TaskOrder, TaskRecord};
 use super::{config, placement, processes};
@@ -177,7 +178,17 @@ impl Task {
         until_gone(&self.record.task).await?;
         // Its supervisor would have ended what it left behind; nothing of it may run beside the task that comes after it.
         processes::end_tagged(&self.record.tag).await;
-        Ok(unknown("its supervisor was killed"))
+        let since = Since::new(self.record.task.start_ticks, self.record.context.as_ref());
+        match hidden::left(since).await {
+            None => Ok(unknown("its supervisor was killed")),
+            Some(left) => {
+                tracing::warn!(
+                    task = self.id(),
+                    "it is not known whether something of a task is left: {left}"
+                );
+                Ok(unknown(&format!("its supervisor was killed, and {left}")))
+            }
+        }
     }
 
     /// How it ended, if it has.
