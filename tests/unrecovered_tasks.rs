@@ -87,6 +87,60 @@ fn a_task_that_its_driver_cannot_recover_never_has_two_copies_and_never_none_th0
     until_true("nothing is left", PATIENCE, || living(&stage).is_empty());
 }
 
+/// A task that throws its environment away as soon as it runs, and each copy of which writes down its process and what it finds
+/// beside itself.
+fn stage_without_environment(faults: &[&str]) -> Stage {
+    let command: Vec<&str> = DRIVER.into_iter().chain(faults.iter().copied()).collect();
+    let stage = Stage::new("");
+    let directory = stage.directory.path().display().to_string();
+    let script = format!(
+        "for p in $(cat {directory}/web.pid 2>/dev/null); do \
+         kill -0 $p 2>/dev/null && echo $p >> {directory}/web.two; done; \
+         echo $$ >> {directory}/web.pid; exec env -i sleep 1000"
+    );
+    stage.configure(&format!(
+        "[[driver]]\nname = \"exec\"\ncommand = {command:?}\n\
+         [[task]]\nname = \"web\"\ndriver = \"exec\"\n\
+         config = {{ command = \"/bin/sh\", args = [\"-c\", {script:?}] }}\n"
+    ));
+    stage
+}
+
+#[test]
+fn a_task_without_an_environment_that_its_driver_cannot_recover_is_found_where_it_was_located_th052() {
+    let stage = stage_without_environment(&["--fail", "RecoverTask=UNKNOWN"]);
+    let program = stage.run_as(&[], &[("RUST_LOG", "info,callboard::tasks=debug")]);
+    let status = until_started(&program, &stage, 1);
+    let task = living(&stage)[0];
+    let has_no_environment =
+        || std::fs::read(format!("/proc/{task}/environ")).is_ok_and(|environment| environment.is_empty());
+    until_true("it has thrown its environment away", PATIENCE, has_no_environment);
+    let located = |program: &Program<'_>, status: &Value, times: usize| {
+        let run = find(status, "tasks", "web")["id"].as_str().expect("a text").to_owned();
+        let is_told =
+            |line: &&str| line.contains("the processes of a task are located") && line.contains(&run);
+        until_true("it is located", PATIENCE, || program.log().lines().filter(is_told).count() >= times);
+    };
+    located(&program, &status, 1);
+
+    // The driver is killed, and the next one does not take the task: nothing but its process leads to it.
+    kill(driver_pid(&status));
+    let status = until_started(&program, &stage, 2);
+    assert!(!lives(task), "the first copy was ended before the second began: {}", program.log());
+
+    // Now host and driver. What leads to it is on disk before it is located once more.
+    let task = living(&stage)[0];
+    located(&program, &status, 2);
+    program.kill();
+    kill(driver_pid(&status));
+    assert!(lives(task), "it outlives both");
+    let program = stage.run();
+    until_started(&program, &stage, 3);
+    assert!(!lives(task), "{}", program.log());
+    program.json(&["shutdown"]);
+    until_true("nothing is left", PATIENCE, || living(&stage).is_empty());
+}
+
 #[test]
 fn a_task_that_runs_although_its_driver_said_no_is_ended_before_it_is_told_as_failed_th040_t115() {
     let stage = stage(&["--refuse-started", "UNKNOWN"]);

@@ -10,6 +10,7 @@ use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::catalog;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
+use callboard_actors::process::boot_id;
 use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
@@ -321,6 +322,7 @@ impl Driven {
             drivers: config.drivers.iter().map(|driver| (driver.name.clone(), driver.into())).collect(),
             restart: config.restart,
             identities,
+            boot: boot_id().ok(),
         };
         let store = TasksStore::new(host.database(), cores);
         let running = tasks::start(&tasks, options, runners, store, settings(host));

@@ -9,6 +9,7 @@ use std::time::Duration;
 use callboard_actors::driver::client::{TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskEventItem, TaskKey};
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskEventSink, TaskEvents, task_events};
+use callboard_actors::leftovers::Traces;
 use callboard_actors::shell::{self, Address, Doing, Running, Settings, Store};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 use futures_util::future::LocalBoxFuture;
@@ -17,7 +18,7 @@ use tokio::sync::Mutex;
 use super::calls::{Found, Heard, RunKey, Started, Swept, TasksCall, TasksOutcome, Trouble};
 use super::identity::TaskIdentities;
 use super::kept::KeptDriver;
-use super::state::{Tasks, TasksOptions};
+use super::state::{RunEvidence, Tasks, TasksOptions};
 use crate::config::TaskConfig;
 
 /// How many events are taken at once at most.
@@ -53,12 +54,20 @@ pub trait Runners: 'static {
     fn stop(&self, run: RunKey, grace: Duration, signal: String) -> Asking<Result<(), Trouble>>;
     /// Has a run ended if it is not over, and forgotten. That its driver knows of none is success.
     fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>>;
+    /// Finds out where the processes of a run are, which its driver has.
+    fn locate(
+        &self,
+        run: RunKey,
+        handle: Option<Box<TaskHandle>>,
+        evidence: Box<RunEvidence>,
+    ) -> Asking<Result<Traces, Trouble>>;
     /// Has whatever is left of a run ended, by evidence that does not come from its driver. `handle` is what its driver found it
-    /// by, `heard` what is known of its driver.
+    /// by, `evidence` what is known of its processes, `heard` what is known of its driver.
     fn sweep(
         &self,
         run: RunKey,
         handle: Option<Box<TaskHandle>>,
+        evidence: Box<RunEvidence>,
         heard: Heard,
     ) -> Asking<Result<Swept, Trouble>>;
 }
@@ -71,9 +80,9 @@ pub fn start(
     store: impl Store<Tasks>,
     settings: Settings,
 ) -> Running {
-    // For each task the wait for its end and for its events is under way all the time, and something may be said to its
-    // driver; a driver that does not answer may keep no other task from being dealt with.
-    let calls_max = 4 * options.tasks.len() + options.drivers.len() + 64;
+    // For each task the wait for its end and for its events is under way all the time, something may be said to its driver, and
+    // it may be located; a driver that does not answer may keep no other task from being dealt with.
+    let calls_max = 5 * options.tasks.len() + options.drivers.len() + 64;
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
@@ -125,8 +134,11 @@ impl<R: Runners> Doing<Tasks> for Hands<R> {
                 into(runners.stop(run, grace, signal), TasksOutcome::StopTaken)
             }
             TasksCall::Destroy(run) => into(runners.destroy(run), TasksOutcome::Destroyed),
-            TasksCall::Sweep { run, handle, driver } => {
-                into(runners.sweep(run, handle, driver), TasksOutcome::Swept)
+            TasksCall::Locate { run, handle, evidence } => {
+                into(runners.locate(run, handle, evidence), TasksOutcome::Located)
+            }
+            TasksCall::Sweep { run, handle, evidence, driver } => {
+                into(runners.sweep(run, handle, evidence, driver), TasksOutcome::Swept)
             }
         }
     }

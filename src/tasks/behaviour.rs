@@ -110,7 +110,7 @@ impl Task {
             unsure_since: moment.now,
             shares_driver: false,
             cause: String::new(),
-            handle: None,
+            looks: 0,
             refusal: None,
             is_driver_absent: false,
             askers: vec![],
@@ -249,6 +249,7 @@ impl Tasks {
             | TasksCall::Wait(run)
             | TasksCall::Stop { run, .. }
             | TasksCall::Destroy(run)
+            | TasksCall::Locate { run, .. }
             | TasksCall::Sweep { run, .. } => {
                 let shares_driver = matches!(call, TasksCall::Inspect(_)) && self.runs_others(run);
                 self.with(&run.name, |task, scene| {
@@ -277,6 +278,9 @@ impl Tasks {
             }
             TasksTimer::Watch(name) => {
                 self.with(name, |task, _| task.ask_to_watch(effects));
+            }
+            TasksTimer::Locate(name) => {
+                self.with(name, |task, _| task.locate_again(moment, effects));
             }
             TasksTimer::GiveUp(name) => {
                 self.with(name, |task, scene| task.give_up(moment, scene, effects));

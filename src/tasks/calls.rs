@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskExit, TaskHandle, TaskId};
 use callboard_actors::driver::{EventPosition, TaskEventItem};
+use callboard_actors::leftovers::Traces;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::kept::KeptDriver;
 use super::log::EventLog;
-use super::state::Course;
+use super::state::{Course, RunEvidence};
 use crate::config::TaskConfig;
 
 /// What is written in one piece.
@@ -114,12 +115,23 @@ pub enum TasksCall {
     },
     /// Has a run ended by force if it is not over, and forgotten.
     Destroy(RunKey),
+    /// Looks where the processes of a run are, while its driver has it (TH052).
+    Locate {
+        /// Of which run.
+        run: RunKey,
+        /// What its driver finds it by.
+        handle: Option<Box<TaskHandle>>,
+        /// What is known of its processes so far.
+        evidence: Box<RunEvidence>,
+    },
     /// Ends whatever is left of a run, by evidence that does not come from its driver (TH040, TH041).
     Sweep {
         /// Of which run.
         run: RunKey,
         /// What its driver found it by, if it was started.
         handle: Option<Box<TaskHandle>>,
+        /// What is known of its processes.
+        evidence: Box<RunEvidence>,
         /// What is known of its driver.
         driver: Heard,
     },
@@ -128,7 +140,9 @@ pub enum TasksCall {
 /// What is known of a driver whose run is swept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// It has said what it had to say of the run.
+    /// It has said how the run ended, which it knows.
+    End,
+    /// It has said what it had to say of the run, and that proves no end.
     Word,
     /// It has said nothing, and can begin nothing any more: it has started the run before.
     Nothing,
@@ -237,6 +251,8 @@ pub enum TasksOutcome {
     StopTaken(Result<(), Trouble>),
     /// The driver has forgotten it, or has not.
     Destroyed(Result<(), Trouble>),
+    /// Where its processes are; nowhere if none could be told from others.
+    Located(Result<Traces, Trouble>),
     /// Nothing is left of it, or that is not known.
     Swept(Result<Swept, Trouble>),
 }
@@ -252,6 +268,8 @@ pub enum TasksTimer {
     Again(AllocationId),
     /// The time to have a task's events read again.
     Watch(AllocationId),
+    /// The time to locate the processes of a task again.
+    Locate(AllocationId),
     /// The time at which a task that is to stop is left as it is.
     GiveUp(AllocationId),
 }

@@ -26,9 +26,13 @@ impl Task {
     ) {
         self.is_driver_absent = false;
         let Some(run) = &mut self.course.run else { return };
-        if let RunState::Started(handle) = std::mem::replace(&mut run.state, RunState::Over(exit.clone())) {
-            self.handle = Some(handle);
-        }
+        let handle = match std::mem::replace(&mut run.state, RunState::Intended) {
+            RunState::Started(handle) => Some(handle),
+            RunState::Over { handle, .. } => handle,
+            RunState::Intended => None,
+        };
+        // It may name what is left of the run, also for the next run of the host.
+        run.state = RunState::Over { exit: exit.clone(), handle };
         // One that nobody knows is told when nothing is left of the run.
         if let Some(exit) = exit.filter(|exit| is_certain(Some(exit))) {
             self.course.exit = Some((exit, moment.now));
@@ -61,7 +65,7 @@ impl Task {
         if self.phase != Phase::Clearing {
             return;
         }
-        let Some(RunState::Over(exit)) = self.course.run.as_ref().map(|run| run.state.clone()) else {
+        let Some(RunState::Over { exit, .. }) = self.course.run.as_ref().map(|run| run.state.clone()) else {
             return;
         };
         let is_over = is_certain(exit.as_ref());

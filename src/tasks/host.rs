@@ -14,6 +14,7 @@ use callboard_actors::drivers::{
     RemoveDriver, Removed, RestartDriver, Wanted,
 };
 use callboard_actors::eventor::TaskEventSink;
+use callboard_actors::leftovers::Traces;
 use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
@@ -26,6 +27,7 @@ use super::kept::KeptDriver;
 use super::plugins::Plugins;
 use super::prepare::Preparer;
 use super::remains::Remains;
+use super::state::RunEvidence;
 use crate::config::TaskConfig;
 use crate::exec::KILL_PATIENCE;
 
@@ -327,17 +329,37 @@ impl Runners for HostRunners {
         })
     }
 
+    fn locate(
+        &self,
+        run: RunKey,
+        handle: Option<Box<TaskHandle>>,
+        evidence: Box<RunEvidence>,
+    ) -> Asking<Result<Traces, Trouble>> {
+        let (client, reports) = (self.reach(&run), self.drivers.ask(ListDrivers));
+        let remains = self.remains.clone();
+        Box::pin(async move {
+            // Most drivers name the process of a task; one that does not is no trouble.
+            let named = match client.await {
+                Ok(client) => client.inspect_task(&run.id, QUICK).await.ok(),
+                Err(_) => None,
+            };
+            let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
+            remains.locate(&run, handle, *evidence, named.as_ref(), &reports).await
+        })
+    }
+
     fn sweep(
         &self,
         run: RunKey,
         handle: Option<Box<TaskHandle>>,
+        evidence: Box<RunEvidence>,
         heard: Heard,
     ) -> Asking<Result<Swept, Trouble>> {
         let reports = self.drivers.ask(ListDrivers);
         let (remains, preparer) = (self.remains.clone(), Rc::clone(&self.preparer));
         Box::pin(async move {
             let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
-            let swept = remains.end(&run, handle, heard, &reports).await;
+            let swept = remains.end(&run, handle, *evidence, heard, &reports).await;
             if swept.is_ok() {
                 preparer.release(&run).await;
             }

@@ -51,10 +51,12 @@ mod forgotten;
 mod ground;
 mod identity;
 mod kept;
+mod locating;
 mod log;
 mod logs;
 mod state;
 
+mod former_row;
 mod row;
 mod store;
 
@@ -88,5 +90,5 @@ pub use messages::*;
 pub use node::{node_facts, task_node, topology};
 pub use plugins::{Plugins, catalog_options, drivers_options};
 pub use prepare::Preparer;
-pub use state::{Course, Run, RunState, Tasks, TasksOptions, Wanted};
+pub use state::{Course, Run, RunEvidence, RunState, Tasks, TasksOptions, Wanted};
 pub use store::{TasksStore, recorded};

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle, TaskId};
 use callboard_actors::driver::{EventPosition, Folded, RECENT_ENTRIES, Recent};
-use callboard_actors::persister::{Record, Table};
+use callboard_actors::leftovers::{Begun, TRACED_GROUPS_MAX, TRACED_PROCESSES_MAX, Trace, Traces};
+use callboard_actors::persister::{DecodeError, Record, Table};
 use callboard_actors::vocabulary::{Attempt, DriverName, Timestamp};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::former_row;
 use super::log::EventLog;
-use super::state::{Course, Run, RunState, Wanted};
+use super::state::{Course, Run, RunEvidence, RunState, Wanted};
 
 /// The course of a task, by its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +20,11 @@ pub(super) struct CourseRow(pub(super) Course);
 
 impl Record for CourseRow {
     const TABLE: Table = Table("task-courses");
-    const SCHEMA: u16 = 1;
+    const SCHEMA: u16 = 2;
+
+    fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
+        former_row::course(schema, payload)
+    }
 }
 
 /// What a driver told of a task, by its name.
@@ -32,17 +38,17 @@ impl Record for LogRow {
 
 /// The layout of a course. Times are microseconds since the Unix epoch.
 #[derive(Serialize, Deserialize)]
-struct CourseLayout {
-    wanted: Option<WantedLayout>,
-    attempt: u64,
-    run: Option<RunLayout>,
-    exit: Option<(ExitLayout, u64)>,
-    restarts: u64,
-    restarted_at_us: Vec<u64>,
+pub(super) struct CourseLayout {
+    pub(super) wanted: Option<WantedLayout>,
+    pub(super) attempt: u64,
+    pub(super) run: Option<RunLayout>,
+    pub(super) exit: Option<(ExitLayout, u64)>,
+    pub(super) restarts: u64,
+    pub(super) restarted_at_us: Vec<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
-enum WantedLayout {
+pub(super) enum WantedLayout {
     Running,
     Stopped,
     Ended,
@@ -50,23 +56,38 @@ enum WantedLayout {
 }
 
 #[derive(Serialize, Deserialize)]
-struct RunLayout {
-    driver: String,
-    id: String,
-    state: RunStateLayout,
+pub(super) struct RunLayout {
+    pub(super) driver: String,
+    pub(super) id: String,
+    pub(super) state: RunStateLayout,
+    /// The boot in which it was begun, and when.
+    pub(super) begun: Option<(String, u64)>,
+    pub(super) traces: Option<TracesLayout>,
 }
 
 #[derive(Serialize, Deserialize)]
-enum RunStateLayout {
+pub(super) struct TracesLayout {
+    boot: String,
+    /// Process, when it was started in ticks since the boot, its session and its process group if they are the run's.
+    processes: Vec<(u32, u64, Option<u32>, Option<u32>)>,
+    groups: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum RunStateLayout {
     Intended,
     /// The handle as its driver gave it, without the environment of the task, which may hold secrets (P6) and stands in the
     /// host's configuration.
     Started(Vec<u8>),
-    Over(Option<ExitLayout>),
+    Over {
+        exit: Option<ExitLayout>,
+        /// As in `Started`.
+        handle: Option<Vec<u8>>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
-struct ExitLayout {
+pub(super) struct ExitLayout {
     end: EndLayout,
     oom_killed: bool,
 }
@@ -124,16 +145,51 @@ impl From<&Run> for RunLayout {
     fn from(run: &Run) -> Self {
         let state = match &run.state {
             RunState::Intended => RunStateLayout::Intended,
-            RunState::Started(handle) => {
-                RunStateLayout::Started(handle.as_ref().clone().without_environment().to_bytes())
-            }
-            RunState::Over(exit) => RunStateLayout::Over(exit.as_ref().map(ExitLayout::from)),
+            RunState::Started(handle) => RunStateLayout::Started(stored(handle)),
+            RunState::Over { exit, handle } => RunStateLayout::Over {
+                exit: exit.as_ref().map(ExitLayout::from),
+                handle: handle.as_deref().map(stored),
+            },
         };
-        Self { driver: run.driver.to_string(), id: run.id.to_string(), state }
+        let RunEvidence { begun, traces } = &run.evidence;
+        Self {
+            driver: run.driver.to_string(),
+            id: run.id.to_string(),
+            state,
+            begun: begun.as_ref().map(|begun| (begun.boot.clone(), micros(begun.at))),
+            traces: (!traces.is_empty()).then(|| traces.into()),
+        }
     }
 }
 
-/// Takes a run back. One whose handle cannot be read is one of which nobody knows whether it was started.
+fn stored(handle: &TaskHandle) -> Vec<u8> {
+    handle.clone().without_environment().to_bytes()
+}
+
+impl From<&Traces> for TracesLayout {
+    fn from(traces: &Traces) -> Self {
+        let process = |(pid, trace): (&u32, &Trace)| (*pid, trace.started_ticks, trace.session, trace.group);
+        Self {
+            boot: traces.boot.clone(),
+            processes: traces.processes.iter().map(process).collect(),
+            groups: traces.groups.iter().cloned().collect(),
+        }
+    }
+}
+
+impl From<TracesLayout> for Traces {
+    fn from(layout: TracesLayout) -> Self {
+        let process = |(pid, started_ticks, session, group)| (pid, Trace { started_ticks, session, group });
+        Self {
+            boot: layout.boot,
+            processes: layout.processes.into_iter().take(TRACED_PROCESSES_MAX).map(process).collect(),
+            groups: layout.groups.into_iter().take(TRACED_GROUPS_MAX).collect(),
+        }
+    }
+}
+
+/// Takes a run back. One whose handle cannot be read is one of which nobody knows whether it was started; if it is over all the
+/// same, its handle was only evidence.
 fn run(layout: RunLayout) -> Result<Run, String> {
     let state = match layout.state {
         RunStateLayout::Intended => RunState::Intended,
@@ -141,11 +197,18 @@ fn run(layout: RunLayout) -> Result<Run, String> {
             let handle = TaskHandle::from_bytes(&bytes).map_err(|error| error.to_string())?;
             RunState::Started(Box::new(handle))
         }
-        RunStateLayout::Over(exit) => RunState::Over(exit.map(TaskExit::from)),
+        RunStateLayout::Over { exit, handle } => RunState::Over {
+            exit: exit.map(TaskExit::from),
+            handle: handle.and_then(|bytes| TaskHandle::from_bytes(&bytes).ok()).map(Box::new),
+        },
     };
     let driver = DriverName::new(&layout.driver).map_err(|error| error.to_string())?;
     let id = TaskId::new(&layout.id).map_err(|error| error.to_string())?;
-    Ok(Run { driver, id, state })
+    let evidence = RunEvidence {
+        begun: layout.begun.map(|(boot, at)| Begun { boot, at: timestamp(at) }),
+        traces: layout.traces.map(Traces::from).unwrap_or_default(),
+    };
+    Ok(Run { driver, id, state, evidence })
 }
 
 impl Serialize for CourseRow {
@@ -171,6 +234,14 @@ impl Serialize for CourseRow {
 impl<'de> Deserialize<'de> for CourseRow {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let layout = CourseLayout::deserialize(deserializer)?;
+        Self::try_from(layout).map_err(D::Error::custom)
+    }
+}
+
+impl TryFrom<CourseLayout> for CourseRow {
+    type Error = String;
+
+    fn try_from(layout: CourseLayout) -> Result<Self, String> {
         Ok(Self(Course {
             wanted: layout.wanted.map(|wanted| match wanted {
                 WantedLayout::Running => Wanted::Running,
@@ -179,7 +250,7 @@ impl<'de> Deserialize<'de> for CourseRow {
                 WantedLayout::Failed => Wanted::Failed,
             }),
             attempt: Attempt::new(layout.attempt),
-            run: layout.run.map(run).transpose().map_err(D::Error::custom)?,
+            run: layout.run.map(run).transpose()?,
             exit: layout.exit.map(|(exit, at)| (exit.into(), timestamp(at))),
             restarts: layout.restarts,
             restarted_at: layout.restarted_at_us.into_iter().map(timestamp).collect(),
@@ -239,10 +310,18 @@ mod tests {
     }
 
     fn course(state: RunState) -> Course {
+        let begun = Begun { boot: "boot".to_owned(), at: at(7) };
+        let trace = Trace { started_ticks: 9, session: Some(3), group: None };
+        let traces = Traces {
+            boot: "boot".to_owned(),
+            processes: [(4, trace)].into(),
+            groups: ["/container".to_owned()].into(),
+        };
         let run = Run {
             driver: DriverName::new("exec").unwrap(),
             id: TaskId::new("web/main/3-00000007").unwrap(),
             state,
+            evidence: RunEvidence { begun: Some(begun), traces },
         };
         Course {
             wanted: Some(Wanted::Running),
@@ -254,21 +333,29 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_course_comes_back_from_its_row_as_it_was() {
+    fn handle() -> TaskHandle {
         let config = callboard_proto::drivers::TaskConfig { id: "web".into(), ..Default::default() };
         let wire = callboard_proto::drivers::TaskHandle { config: Some(config), ..Default::default() };
-        let handle = TaskHandle::from_bytes(&wire.encode_to_vec()).unwrap();
+        TaskHandle::from_bytes(&wire.encode_to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_course_comes_back_from_its_row_as_it_was() {
         let states = [
             RunState::Intended,
-            RunState::Started(Box::new(handle)),
-            RunState::Over(None),
-            RunState::Over(Some(exit())),
+            RunState::Started(Box::new(handle())),
+            RunState::Over { exit: None, handle: None },
+            RunState::Over { exit: Some(exit()), handle: Some(Box::new(handle())) },
         ];
         for state in states {
             let row = CourseRow(course(state));
             assert_eq!(decode::<CourseRow>(&encode(&row)).unwrap(), row);
         }
+        let mut plain = course(RunState::Intended);
+        if let Some(run) = &mut plain.run {
+            run.evidence = RunEvidence::default();
+        }
+        assert_eq!(decode::<CourseRow>(&encode(&CourseRow(plain.clone()))).unwrap().0, plain);
         let nothing = CourseRow(Course::default());
         assert_eq!(decode::<CourseRow>(&encode(&nothing)).unwrap(), nothing);
     }
@@ -285,6 +372,9 @@ mod tests {
         else {
             panic!("it is a run with a handle");
         };
+        let over = RunState::Over { exit: None, handle: Some(Box::new(handle.clone())) };
+        let row = encode(&CourseRow(course(over)));
+        assert!(!row.windows(8).any(|window| window == b"canary-7"));
         let environment = [("TOKEN".to_owned(), "canary-7".to_owned())].into();
         assert_eq!(read.with_environment(&environment).to_bytes(), handle.to_bytes());
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use callboard_actors::leftovers::Begun;
 use callboard_actors::shell::{CallKey, CallLost, Effects};
 use callboard_actors::vocabulary::{Backoff, Moment};
 
@@ -84,7 +85,7 @@ impl Task {
                 (Next::Settle, format!("whether {} was started is not known; asking its driver", run.id))
             }
             RunState::Started(_) => (Next::Recover, format!("recovering {}", run.id)),
-            RunState::Over(_) => (Next::Clear, format!("{} is over; its driver is to forget it", run.id)),
+            RunState::Over { .. } => (Next::Clear, format!("{} is over; its driver is to forget it", run.id)),
         };
         if next == Next::Clear && self.cause.is_empty() {
             self.cause.clone_from(&note);
@@ -145,10 +146,11 @@ impl Task {
         let identity = scene.options.identities.of(&self.config.name);
         let id = identity.run(self.course.attempt, moment.random);
         let driver = self.config.driver.clone();
-        self.course.run = Some(Run { driver, id, state: RunState::Intended });
+        let begun = scene.options.boot.clone().map(|boot| Begun { boot, at: moment.now });
+        let evidence = RunEvidence { begun, ..RunEvidence::default() };
+        self.course.run = Some(Run { driver, id, state: RunState::Intended, evidence });
         self.steps.clear();
         self.cause.clear();
-        self.handle = None;
         self.refusal = None;
         self.is_driver_absent = false;
         self.remember(effects);
@@ -239,6 +241,7 @@ impl Task {
             Ok(TasksOutcome::Waited(answer)) => self.waited(moment, answer, effects),
             Ok(TasksOutcome::StopTaken(answer)) => self.stop_taken(moment, answer, effects),
             Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(moment, answer, effects),
+            Ok(TasksOutcome::Located(answer)) => self.located(answer, effects),
             Ok(TasksOutcome::Swept(answer)) => self.swept(moment, scene, answer, effects),
             // These belong to no run.
             Ok(
@@ -275,6 +278,8 @@ impl Task {
             },
             TasksCall::Stop { .. } => self.stop_taken(moment, &Err(trouble), effects),
             TasksCall::Destroy(_) => self.destroyed(moment, &Err(trouble), effects),
+            // It is only looked again.
+            TasksCall::Locate { .. } => {}
             TasksCall::Sweep { .. } => self.swept(moment, scene, &Err(trouble), effects),
             // These belong to no run.
             TasksCall::Bring(_)
@@ -291,6 +296,7 @@ impl Task {
         self.is_driver_absent = false;
         self.enter(moment, Phase::Running, note, effects);
         self.wait(effects);
+        self.locate(moment, effects);
         if self.course.wanted != Some(Wanted::Running) {
             self.order_stop(moment, effects);
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem};
+use callboard_actors::leftovers::{Trace, Traces};
 use callboard_actors::shell::{CallLost, Effect, Input, Machine, StopMode};
 use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
@@ -82,7 +83,13 @@ fn identities() -> TaskIdentities {
 fn options() -> TasksOptions {
     let mut restart = RestartPolicy::new(2, Duration::from_secs(60), Duration::from_secs(1));
     restart.backoff.jitter_percent = 0;
-    TasksOptions { tasks: vec![], drivers: BTreeMap::new(), restart, identities: identities() }
+    TasksOptions {
+        tasks: vec![],
+        drivers: BTreeMap::new(),
+        restart,
+        identities: identities(),
+        boot: Some("boot".to_owned()),
+    }
 }
 
 fn kept(survives: bool) -> KeptDriver {
@@ -191,6 +198,7 @@ impl Stage {
             TasksOutcome::Waited(_) => "wait for",
             TasksOutcome::StopTaken(_) => "stop",
             TasksOutcome::Destroyed(_) => "destroy",
+            TasksOutcome::Located(_) => "locate",
             TasksOutcome::Swept(_) => "sweep",
             TasksOutcome::Watched(_) => "watch",
             TasksOutcome::Brought(_)
@@ -205,7 +213,10 @@ impl Stage {
     fn wait(&mut self, span: Duration, told: &mut String) {
         let until = self.surroundings.now + span;
         while let Some(timer) = self.surroundings.next_timer(until) {
-            writeln!(told, "at {:.2} s", self.surroundings.now.since(begun()).as_secs_f64()).unwrap();
+            // That a task is located again is told by what comes of it.
+            if !matches!(timer, TasksTimer::Locate(_)) {
+                writeln!(told, "at {:.2} s", self.surroundings.now.since(begun()).as_secs_f64()).unwrap();
+            }
             self.step(&Input::Elapsed(timer), told);
         }
         self.surroundings.now = until;
@@ -221,10 +232,15 @@ fn tell_change(change: &TasksChange) -> String {
                     let state = match &run.state {
                         RunState::Intended => "intended".to_owned(),
                         RunState::Started(handle) => format!("started, handle of {}", handle.task_id()),
-                        RunState::Over(None) => "over".to_owned(),
-                        RunState::Over(Some(exit)) => format!("over, {exit}"),
+                        RunState::Over { exit: None, .. } => "over".to_owned(),
+                        RunState::Over { exit: Some(exit), .. } => format!("over, {exit}"),
                     };
-                    format!("{} {state}", run.id)
+                    let located: Vec<_> = run.evidence.traces.processes.keys().map(u32::to_string).collect();
+                    let located = match located.is_empty() {
+                        true => String::new(),
+                        false => format!(", located: {}", located.join(" ")),
+                    };
+                    format!("{} {state}{located}", run.id)
                 },
             );
             format!("{name} wanted {:?}; {run}", course.wanted)
@@ -303,10 +319,15 @@ fn tell_any_call(call: &TasksCall) -> String {
             format!("stop {} within {grace:?}{by}", short(run.id.as_str()))
         }
         TasksCall::Destroy(run) => format!("destroy {}", short(run.id.as_str())),
-        TasksCall::Sweep { run, handle, driver } => {
+        TasksCall::Locate { run, .. } => format!("locate {}", short(run.id.as_str())),
+        TasksCall::Sweep { run, handle, evidence, driver } => {
             let handle = if handle.is_some() { ", with its handle" } else { "" };
+            let handle = match evidence.traces.is_empty() {
+                true => handle.to_owned(),
+                false => format!("{handle}, where it was located"),
+            };
             let driver = match driver {
-                Heard::Word => "",
+                Heard::End | Heard::Word => "",
                 Heard::Nothing => ", its driver not heard",
                 Heard::NothingOfStart => ", its driver not heard of the start",
             };
@@ -316,7 +337,7 @@ fn tell_any_call(call: &TasksCall) -> String {
 }
 
 fn tell_call(call: &TasksCall) -> Option<String> {
-    (!matches!(call, TasksCall::ReadEvents { .. })).then(|| tell_any_call(call))
+    (!matches!(call, TasksCall::ReadEvents { .. } | TasksCall::Locate { .. })).then(|| tell_any_call(call))
 }
 
 fn trouble(rest: &str) -> Trouble {
@@ -450,6 +471,17 @@ impl Stage {
             }
             "stop-taken" => self.answer(name, TasksOutcome::StopTaken(answered(rest)), told),
             "destroyed" => self.answer(name, TasksOutcome::Destroyed(answered(rest)), told),
+            "located" => {
+                let trace = Trace { started_ticks: 1, session: None, group: None };
+                let pid = |word: &str| Some((word.parse().ok()?, trace));
+                let traces = Traces {
+                    boot: "boot".to_owned(),
+                    processes: rest.split(' ').filter_map(pid).collect(),
+                    ..Traces::default()
+                };
+                let located = if rest.starts_with("not ") { Err(trouble(rest)) } else { Ok(traces) };
+                self.answer(name, TasksOutcome::Located(located), told);
+            }
             "swept" => {
                 let swept = |has_killed, words: &str| Ok(Swept { has_killed, words: words.to_owned() });
                 let swept = match rest.split_once(' ') {

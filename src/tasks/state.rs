@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_actors::driver::client::{TaskExit, TaskHandle, TaskId};
+use callboard_actors::leftovers::{Begun, Traces};
 use callboard_actors::shell::{AskId, StopMode};
 use callboard_actors::vocabulary::{Attempt, BackoffState, DriverName, Timestamp};
 
@@ -25,6 +26,8 @@ pub struct TasksOptions {
     pub restart: RestartPolicy,
     /// By which ids drivers know them.
     pub identities: TaskIdentities,
+    /// The present boot of the machine; `None` if the system does not tell.
+    pub boot: Option<String>,
 }
 
 /// The machine that runs the tasks of a configuration through their drivers.
@@ -95,8 +98,8 @@ pub(super) struct Task {
     pub(super) shares_driver: bool,
     /// Why its run is over, or why nobody knows whether it is one; empty as long as neither is so.
     pub(super) cause: String,
-    /// The handle of a run that is over, as long as this run of the host lasts: it may name what is left of it.
-    pub(super) handle: Option<Box<TaskHandle>>,
+    /// How often its processes were to be located since it runs.
+    pub(super) looks: usize,
     /// Why its driver refused to end it, until it is known whether something is left of it.
     pub(super) refusal: Option<String>,
     /// Whether its driver was not there when it was last spoken to.
@@ -158,6 +161,17 @@ pub struct Run {
     pub id: TaskId,
     /// How far it has got.
     pub state: RunState,
+    /// By what its processes can be found without its driver.
+    pub evidence: RunEvidence,
+}
+
+/// By what the processes of a run can be found without its driver. Nothing of it changes what a task is at.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunEvidence {
+    /// When it was begun; `None` of one that an older version began, and where the system does not tell its boot.
+    pub begun: Option<Begun>,
+    /// Where its processes were when they were last located (TH052).
+    pub traces: Traces,
 }
 
 /// How far a run has got, as far as is on disk.
@@ -168,8 +182,13 @@ pub enum RunState {
     /// It runs, and by this its driver finds it again.
     Started(Box<TaskHandle>),
     /// It is over, or is to be: its driver is still to end it if it is not, and to forget it, and then nothing may be left of
-    /// it. `None` if it is to be started anew whatever its end was.
-    Over(Option<TaskExit>),
+    /// it.
+    Over {
+        /// How it ended; `None` if it is to be started anew whatever its end was.
+        exit: Option<TaskExit>,
+        /// By what its driver found it, if it was started: it may name what is left of it.
+        handle: Option<Box<TaskHandle>>,
+    },
 }
 
 /// Where a task has got to.

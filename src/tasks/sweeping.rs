@@ -42,19 +42,21 @@ impl Task {
     }
 
     pub(super) fn say_sweep(&self, effects: &mut Effects<Tasks>) {
-        let (Phase::Sweeping(word), Some(run)) = (self.phase, self.run_key()) else { return };
-        let handle = match self.course.run.as_ref().map(|run| &run.state) {
-            Some(RunState::Started(handle)) => Some(handle.clone()),
-            Some(RunState::Intended | RunState::Over(_)) | None => self.handle.clone(),
+        let (Phase::Sweeping(word), Some(key), Some(run)) =
+            (self.phase, self.run_key(), self.course.run.as_ref())
+        else {
+            return;
         };
-        // A start that was cut off may still begin, as long as the process that was asked for it is there.
-        let is_intended = self.course.run.as_ref().is_some_and(|run| run.state == RunState::Intended);
-        let driver = match word {
-            Word::Had => Heard::Word,
-            Word::Absent | Word::Late if is_intended => Heard::NothingOfStart,
-            Word::Absent | Word::Late => Heard::Nothing,
+        let driver = match (word, &run.state) {
+            (_, RunState::Over { exit, .. }) if is_certain(exit.as_ref()) => Heard::End,
+            (Word::Had, _) => Heard::Word,
+            // A start that was cut off may still begin, as long as the process that was asked for it is there.
+            (Word::Absent | Word::Late, RunState::Intended) => Heard::NothingOfStart,
+            (Word::Absent | Word::Late, RunState::Started(_) | RunState::Over { .. }) => Heard::Nothing,
         };
-        self.call(SWEEP_PATIENCE, TasksCall::Sweep { run, handle, driver }, effects);
+        let evidence = Box::new(run.evidence.clone());
+        let call = TasksCall::Sweep { run: key, handle: run.handle(), evidence, driver };
+        self.call(SWEEP_PATIENCE, call, effects);
     }
 
     /// Takes what came of that.
@@ -82,7 +84,7 @@ impl Task {
     ) {
         let Some(run) = &self.course.run else { return };
         let exit = match (&run.state, word) {
-            (RunState::Over(exit), _) => exit.clone(),
+            (RunState::Over { exit, .. }, _) => exit.clone(),
             (RunState::Intended, _) => None,
             (RunState::Started(_), _) => {
                 let reason = format!("its driver was not there to stop it: {}", swept.words);
@@ -104,7 +106,6 @@ impl Task {
             self.course.exit = Some((exit, moment.now));
         }
         self.troubles.reset();
-        self.handle = None;
         self.note.clone_from(&self.cause);
         // Of a run that ended as it should, it goes without saying.
         if swept.has_killed || word != Word::Had || !is_certain(exit.as_ref()) {
@@ -125,7 +126,7 @@ impl Task {
                 self.phase = match self.course.run.as_ref().map(|run| &run.state) {
                     Some(RunState::Intended) => Phase::Settling,
                     Some(RunState::Started(_)) => Phase::Recovering,
-                    Some(RunState::Over(_)) | None => Phase::Clearing,
+                    Some(RunState::Over { .. }) | None => Phase::Clearing,
                 };
                 self.speak_later(moment, note, effects);
             }
@@ -165,7 +166,7 @@ impl Task {
     pub(super) fn stops_alone(&self, now: Timestamp) -> bool {
         let Some(run) = &self.course.run else { return false };
         let is_due = match run.state {
-            RunState::Intended | RunState::Over(_) => true,
+            RunState::Intended | RunState::Over { .. } => true,
             RunState::Started(_) => now >= self.stop_time(),
         };
         self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) && is_due

@@ -1,0 +1,125 @@
+//! How the courses of tasks lay on disk in earlier versions, and what they are now.
+//!
+//! ```text
+//!  1   a run had no evidence, and one that was over had no handle
+//! ```
+
+use callboard_actors::persister::{DecodeError, decode_payload};
+use serde::{Deserialize, Serialize};
+
+use super::row::{CourseLayout, CourseRow, ExitLayout, RunLayout, RunStateLayout, WantedLayout};
+
+/// Makes a row of one of an earlier schema.
+pub(super) fn course(schema: u16, payload: &[u8]) -> Result<CourseRow, DecodeError> {
+    match schema {
+        1 => {
+            let layout: CourseLayout = decode_payload::<FirstCourse>(payload)?.into();
+            CourseRow::try_from(layout).map_err(|reason| DecodeError::Malformed { reason })
+        }
+        _ => Err(DecodeError::UnknownSchema { schema }),
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct FirstCourse {
+    wanted: Option<WantedLayout>,
+    attempt: u64,
+    run: Option<FirstRun>,
+    exit: Option<(ExitLayout, u64)>,
+    restarts: u64,
+    restarted_at_us: Vec<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FirstRun {
+    driver: String,
+    id: String,
+    state: FirstRunState,
+}
+
+#[derive(Serialize, Deserialize)]
+enum FirstRunState {
+    Intended,
+    Started(Vec<u8>),
+    Over(Option<ExitLayout>),
+}
+
+impl From<FirstCourse> for CourseLayout {
+    fn from(first: FirstCourse) -> Self {
+        let FirstCourse { wanted, attempt, run, exit, restarts, restarted_at_us } = first;
+        Self { wanted, attempt, run: run.map(RunLayout::from), exit, restarts, restarted_at_us }
+    }
+}
+
+impl From<FirstRun> for RunLayout {
+    fn from(FirstRun { driver, id, state }: FirstRun) -> Self {
+        let state = match state {
+            FirstRunState::Intended => RunStateLayout::Intended,
+            FirstRunState::Started(handle) => RunStateLayout::Started(handle),
+            FirstRunState::Over(exit) => RunStateLayout::Over { exit, handle: None },
+        };
+        Self { driver, id, state, begun: None, traces: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle};
+    use callboard_actors::persister::{Record, Table, decode, encode};
+    use callboard_actors::vocabulary::Attempt;
+    use prost::Message as _;
+
+    use super::super::state::{Course, Run, RunEvidence, RunState, Wanted};
+    use super::*;
+
+    /// A row as the first version wrote it.
+    #[derive(Serialize, Deserialize)]
+    struct Former(FirstCourse);
+
+    impl Record for Former {
+        const TABLE: Table = Table("task-courses");
+        const SCHEMA: u16 = 1;
+    }
+
+    fn handle() -> TaskHandle {
+        let config = callboard_proto::drivers::TaskConfig { id: "web".into(), ..Default::default() };
+        let wire = callboard_proto::drivers::TaskHandle { config: Some(config), ..Default::default() };
+        TaskHandle::from_bytes(&wire.encode_to_vec()).unwrap()
+    }
+
+    fn read(state: FirstRunState) -> Course {
+        let run = FirstRun { driver: "exec".to_owned(), id: "a/web/1".to_owned(), state };
+        let row = Former(FirstCourse {
+            wanted: Some(WantedLayout::Running),
+            attempt: 3,
+            run: Some(run),
+            exit: None,
+            restarts: 2,
+            restarted_at_us: vec![1],
+        });
+        decode::<CourseRow>(&encode(&row)).unwrap().0
+    }
+
+    #[test]
+    fn a_course_that_the_first_version_wrote_is_read_and_has_no_evidence() {
+        let exit = TaskExit { end: TaskEnd::Exited(3), oom_killed: false };
+        let states = [
+            (FirstRunState::Intended, RunState::Intended),
+            (FirstRunState::Started(handle().to_bytes()), RunState::Started(Box::new(handle()))),
+            (FirstRunState::Over(Some((&exit).into())), RunState::Over { exit: Some(exit), handle: None }),
+            (FirstRunState::Over(None), RunState::Over { exit: None, handle: None }),
+        ];
+        for (former, state) in states {
+            let course = read(former);
+            let (wanted, attempt) = (Some(Wanted::Running), Attempt::new(3));
+            assert_eq!((course.wanted, course.attempt, course.restarts), (wanted, attempt, 2));
+            let Run { state: present, evidence, .. } = course.run.unwrap();
+            assert_eq!((present, evidence), (state, RunEvidence::default()));
+        }
+    }
+
+    #[test]
+    fn a_schema_that_never_was_is_refused() {
+        assert_eq!(course(0, &[]).unwrap_err(), DecodeError::UnknownSchema { schema: 0 });
+    }
+}
