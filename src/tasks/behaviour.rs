@@ -110,6 +110,7 @@ impl Task {
             unsure_since: moment.now,
             shares_driver: false,
             cause: String::new(),
+            sweeps: 0,
             looks: 0,
             refusal: None,
             is_driver_absent: false,

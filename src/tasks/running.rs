@@ -117,6 +117,7 @@ impl Task {
             }
             Phase::OutOfReach => {
                 self.course.wanted = Some(Wanted::Running);
+                self.remember(effects);
                 self.pick_up(moment, scene, effects);
                 Ok(())
             }
@@ -151,6 +152,7 @@ impl Task {
         self.course.run = Some(Run { driver, id, state: RunState::Intended, evidence });
         self.steps.clear();
         self.cause.clear();
+        self.sweeps = 0;
         self.refusal = None;
         self.is_driver_absent = false;
         self.remember(effects);

@@ -31,7 +31,7 @@ pub struct TasksOptions {
 }
 
 /// The machine that runs the tasks of a configuration through their drivers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tasks {
     pub(super) options: TasksOptions,
     pub(super) drivers: BTreeMap<DriverName, Bringing>,
@@ -43,7 +43,7 @@ pub struct Tasks {
 }
 
 /// A driver on its way to the host.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Bringing {
     pub(super) course: DriverCourse,
     pub(super) backoff: BackoffState,
@@ -78,7 +78,7 @@ pub(super) enum Life {
 }
 
 /// One task: what it is at, what for, and since when.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) config: Arc<TaskConfig>,
     pub(super) is_configured: bool,
@@ -100,6 +100,8 @@ pub(super) struct Task {
     pub(super) cause: String,
     /// How often its processes were to be located since it runs.
     pub(super) looks: usize,
+    /// How many looks for what is left of it are under way.
+    pub(super) sweeps: u32,
     /// Why its driver refused to end it, until it is known whether something is left of it.
     pub(super) refusal: Option<String>,
     /// Whether its driver was not there when it was last spoken to.

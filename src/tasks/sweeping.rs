@@ -41,7 +41,7 @@ impl Task {
         self.say_sweep(effects);
     }
 
-    pub(super) fn say_sweep(&self, effects: &mut Effects<Tasks>) {
+    pub(super) fn say_sweep(&mut self, effects: &mut Effects<Tasks>) {
         let (Phase::Sweeping(word), Some(key), Some(run)) =
             (self.phase, self.run_key(), self.course.run.as_ref())
         else {
@@ -56,6 +56,7 @@ impl Task {
         };
         let evidence = Box::new(run.evidence.clone());
         let call = TasksCall::Sweep { run: key, handle: run.handle(), evidence, driver };
+        self.sweeps += 1;
         self.call(SWEEP_PATIENCE, call, effects);
     }
 
@@ -67,7 +68,12 @@ impl Task {
         answer: &Result<Swept, Trouble>,
         effects: &mut Effects<Tasks>,
     ) {
+        // Another look that is still under way would end what is started meanwhile: the last one counts.
+        self.sweeps = self.sweeps.saturating_sub(1);
         let Phase::Sweeping(word) = self.phase else { return };
+        if self.sweeps > 0 {
+            return;
+        }
         match answer {
             Ok(swept) => self.nothing_is_left(moment, scene, word, swept, effects),
             Err(trouble) => self.not_settled(moment, word, trouble, effects),
