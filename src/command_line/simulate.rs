@@ -1,6 +1,7 @@
 //! `callboard simulate`: many allocations interleaved by chance, every step held against the laws.
 
 mod script;
+mod tasks;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -18,6 +19,7 @@ use super::drawing::{Drawing, drawing};
 use super::simulated::Trace;
 use super::told;
 use crate::output::{complain, print, see_to_directory};
+use crate::tasks::simulation::Walked;
 
 /// What can be said to `simulate`.
 #[derive(Debug, Args)]
@@ -53,6 +55,11 @@ pub(super) struct SimulateArgs {
     /// How many messages each run takes
     #[arg(long, value_name = "M", default_value_t = 1_000_000)]
     messages: u64,
+
+    /// How many steps the tasks of `callboard run` take before each run, in worlds of their own; a hundredth of the messages
+    /// unless given
+    #[arg(long, value_name = "T")]
+    task_steps: Option<u64>,
 
     /// What goes wrong: all, none, or some of slow, hang, lie, die, not-ready, fail, disk, full-disk, crash, exit, stream,
     /// kill-host, shutdown with commas between them
@@ -111,8 +118,11 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
     let last = args.seed.checked_add(args.seeds - 1);
     let last = last.ok_or(SimulateError::Seeds { seed: args.seed, seeds: args.seeds })?;
     let mut watcher = Watcher::new(args)?;
-    let mut sum = Summary::default();
+    let (mut sum, mut walked) = (Summary::default(), Walked::default());
     for seed in args.seed..=last {
+        if !tasks::walk_all(args, seed, &mut walked, &mut watcher)? {
+            return Ok(false);
+        }
         let SimulateArgs { plugins, allocations, drivers, processes, database, messages, faults, .. } = *args;
         let simulation = Simulation {
             seed,
@@ -138,7 +148,7 @@ fn run_all(args: &SimulateArgs) -> Result<bool, SimulateError> {
         }
     }
     let finished = watcher.finish();
-    print(&summary_text(args.seed..=last, &sum, watcher.begun))?;
+    print(&summary_text(args.seed..=last, &sum, &walked, watcher.begun))?;
     draw(args, watcher.drawn.take(), format!("the end of the run of seed {last}"), "no law was broken")?;
     finished.map(|()| true)
 }
@@ -182,7 +192,7 @@ fn added(sum: Summary, more: &Summary) -> Summary {
     }
 }
 
-fn summary_text(seeds: RangeInclusive<u64>, sum: &Summary, begun: Instant) -> String {
+fn summary_text(seeds: RangeInclusive<u64>, sum: &Summary, walked: &Walked, begun: Instant) -> String {
     let seconds = begun.elapsed().as_secs_f64();
     let faults: Vec<String> =
         Fault::ALL.iter().zip(sum.faults).map(|(fault, count)| format!("{fault} {count}")).collect();
@@ -194,12 +204,16 @@ fn summary_text(seeds: RangeInclusive<u64>, sum: &Summary, begun: Instant) -> St
          messages       {messages}\n\
          interleavings  {overtaken} events came before what had set out earlier, of {events}\n\
          faults         {faults}\n\
+         tasks          {steps} steps in {worlds} worlds, {wishes} of them faults and wishes\n\
          simulated      {simulated:.0} s\n\
          took           {seconds:.1} s, {rate:.0} messages per second\n",
         messages = sum.messages,
         overtaken = sum.overtaken,
         events = sum.events,
         faults = faults.join(", "),
+        steps = walked.steps,
+        worlds = walked.worlds,
+        wishes = walked.faults,
         simulated = sum.simulated.as_secs_f64(),
         rate = messages_per_second(sum.messages, seconds),
     )
@@ -308,6 +322,16 @@ impl Watcher {
         };
     }
 
+    /// Writes a line of the trace.
+    fn write(&mut self, line: &str) {
+        if let Some((path, trace)) = &mut self.trace
+            && self.failed.is_none()
+            && let Err(source) = writeln!(trace, "{line}")
+        {
+            self.failed = Some(SimulateError::Trace { path: path.clone(), source });
+        }
+    }
+
     fn finish(&mut self) -> Result<(), SimulateError> {
         if self.how == Shown::Overwritten {
             let _ = write!(io::stderr(), "\r\u{1b}[K");
@@ -334,11 +358,6 @@ impl Watch for Watcher {
         if let Some(drawn) = &mut self.drawn {
             drawn.line(line);
         }
-        if let Some((path, trace)) = &mut self.trace
-            && self.failed.is_none()
-            && let Err(source) = writeln!(trace, "{line}")
-        {
-            self.failed = Some(SimulateError::Trace { path: path.clone(), source });
-        }
+        self.write(line);
     }
 }

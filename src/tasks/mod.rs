@@ -68,6 +68,8 @@ mod plugins;
 mod prepare;
 mod remains;
 
+pub mod simulation;
+
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 

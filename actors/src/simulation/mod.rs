@@ -61,12 +61,12 @@ pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWor
 pub use registry::{RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
 pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
 pub use simulator::{
-    DatabaseDoing, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing, ProcessesDoing,
-    Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch, WorkloadDoing, WorkloadOrder,
-    WorkloadsDoing, replay, simulate, simulate_tampered,
+    Chance, DatabaseDoing, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing,
+    ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch,
+    WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, simulate, simulate_tampered,
 };
 pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
 pub use supervision::{Fate, SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task};
 pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
 pub use witness::{Verdict, Violation, Witness};
-pub use writes::Outcome;
+pub use writes::{Outcome, Writes};

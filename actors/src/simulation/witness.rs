@@ -63,7 +63,7 @@ pub struct Verdict(Option<Violation>);
 
 impl Verdict {
     /// No law was broken.
-    pub(super) const NONE: Self = Self(None);
+    pub const NONE: Self = Self(None);
 
     /// The first law that was broken, if any.
     #[must_use]
@@ -72,12 +72,12 @@ impl Verdict {
     }
 
     /// A law was broken.
-    pub(super) fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
+    pub fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
         self.0.get_or_insert_with(|| Violation { law, what: what() });
     }
 
     /// What is found of somebody else who is judged along with this one.
-    pub(super) fn heard_of(&mut self, violation: Option<&Violation>) {
+    pub fn heard_of(&mut self, violation: Option<&Violation>) {
         if self.0.is_none() {
             self.0 = violation.cloned();
         }

@@ -18,7 +18,7 @@ pub enum Outcome {
 
 /// The writes of one actor that are not on disk yet.
 #[derive(Debug, Clone)]
-pub(super) struct Writes<C> {
+pub struct Writes<C> {
     waiting: VecDeque<(Ticket, C)>,
     failed_epoch: Option<u64>,
     /// How many of the next writes are refused at once.
@@ -33,17 +33,18 @@ impl<C> Default for Writes<C> {
 
 impl<C> Writes<C> {
     /// How many wait.
-    pub(super) fn waiting(&self) -> usize {
+    #[must_use]
+    pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
     /// One more of the next writes is refused at once.
-    pub(super) const fn refuse_next(&mut self) {
+    pub const fn refuse_next(&mut self) {
         self.refused += 1;
     }
 
-    /// Takes a change, as [`Books::write`](super::stand_in::Books::write) does.
-    pub(super) fn take(&mut self, ticket: Ticket, change: C) -> Written {
+    /// Takes a change, as [`Books::write`](super::Books::write) does.
+    pub fn take(&mut self, ticket: Ticket, change: C) -> Written {
         if self.failed_epoch >= Some(ticket.epoch) {
             // Its owner is about to hear of it.
             return Written::Later;
@@ -56,13 +57,8 @@ impl<C> Writes<C> {
         Written::Later
     }
 
-    /// Settles so many of them as one commit; `apply` gets those that are on disk then.
-    pub(super) fn settle(
-        &mut self,
-        count: usize,
-        outcome: Outcome,
-        mut apply: impl FnMut(C),
-    ) -> Option<Settlement> {
+    /// Settles so many of them as one commit; `apply` gets those that are on disk then. `None` if none waits.
+    pub fn settle(&mut self, count: usize, outcome: Outcome, mut apply: impl FnMut(C)) -> Option<Settlement> {
         let (first, _) = self.waiting.front()?;
         let (epoch, mut through) = (first.epoch, first.sequence);
         for _ in 0..count.max(1) {
@@ -84,7 +80,7 @@ impl<C> Writes<C> {
     }
 
     /// The host is gone, and so many of them had reached the disk; `apply` gets these.
-    pub(super) fn begin_run(&mut self, reached: usize, apply: impl FnMut(C)) {
+    pub fn begin_run(&mut self, reached: usize, apply: impl FnMut(C)) {
         let waiting = std::mem::take(self).waiting;
         waiting.into_iter().take(reached).map(|(_, change)| change).for_each(apply);
     }

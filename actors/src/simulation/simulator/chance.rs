@@ -2,10 +2,12 @@
 
 /// A row of numbers that looks random and follows from its seed (splitmix64).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chance(u64);
+pub struct Chance(u64);
 
 impl Chance {
-    pub(super) const fn from_seed(seed: u64) -> Self {
+    /// Begins here; the same seed gives the same numbers.
+    #[must_use]
+    pub const fn from_seed(seed: u64) -> Self {
         Self(seed ^ 0x5CA1_AB1E_0DDB_A115)
     }
 
@@ -15,22 +17,25 @@ impl Chance {
     }
 
     /// A number below this one; 0 below 0.
-    pub(super) const fn below(&mut self, limit: u64) -> u64 {
+    pub const fn below(&mut self, limit: u64) -> u64 {
         if limit == 0 { 0 } else { self.next() % limit }
     }
 
     /// One of so many places; 0 of none.
-    pub(super) fn place(&mut self, count: u32) -> u32 {
+    pub fn place(&mut self, count: u32) -> u32 {
         u32::try_from(self.below(count.into())).unwrap_or(0)
     }
 
     /// One of these, of which there is at least one.
-    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::try_from(self.below(all.len() as u64)).unwrap_or(0)]
     }
 
     /// Whether something happens that happens once in so many times.
-    pub(super) const fn once_in(&mut self, times: u64) -> bool {
+    pub const fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 }

@@ -99,7 +99,9 @@ impl Faults {
     /// Nothing goes wrong.
     pub const NONE: Self = Self([false; Fault::ALL.len()]);
 
-    pub(super) const fn has(self, fault: Fault) -> bool {
+    /// Whether this is one of them.
+    #[must_use]
+    pub const fn has(self, fault: Fault) -> bool {
         self.0[fault as usize]
     }
 }

@@ -26,6 +26,7 @@ mod tampers;
 mod words;
 mod workloads;
 
+pub use chance::Chance;
 pub use database::DatabaseDoing;
 pub use event::{DriverDoing, Event, Happening};
 pub use faults::{Fault, Faults, UnknownFault};

@@ -1,0 +1,61 @@
+//! What the tasks are born with in the simulation.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::simulation::{Rules, StandIn, Tamper};
+use callboard_actors::vocabulary::{AllocationId, DriverName};
+
+use super::super::identity::TaskIdentities;
+use super::super::kept::KeptDriver;
+use super::super::state::{Tasks, TasksOptions};
+use super::disk::TasksDisk;
+use super::laws::TasksLaws;
+use crate::config::{DriverProgram, RestartPolicy, TaskConfig};
+
+/// The machine in the stand-in for the shell.
+pub(super) type Actor = StandIn<Tasks, TasksDisk, TasksLaws>;
+
+/// How often a task is restarted before it is given up.
+pub(super) const RESTARTS_MAX: u32 = 4;
+
+/// The name of the task of this number.
+pub(super) fn numbered(number: u8) -> AllocationId {
+    AllocationId::new(format!("t{number}")).expect("it is a name")
+}
+
+/// What the machine is born with.
+pub(super) fn options(names: &[AllocationId], survives: bool) -> TasksOptions {
+    let driver = DriverName::new("driver").expect("a word is a name");
+    let kept = KeptDriver {
+        program: DriverProgram::Internal("exec".to_owned()),
+        arguments: vec![],
+        sha256: None,
+        survives,
+        stop_grace: Duration::from_secs(5),
+        start_timeout: Duration::from_secs(60),
+        had_more: false,
+    };
+    let task = |name: &AllocationId| Arc::new(TaskConfig::new(name.clone(), driver.clone()));
+    let mut restart =
+        RestartPolicy::new(RESTARTS_MAX, Duration::from_secs(24 * 3_600), Duration::from_secs(1));
+    restart.backoff.jitter_percent = 0;
+    TasksOptions {
+        tasks: names.iter().map(task).collect(),
+        drivers: [(driver.clone(), kept)].into(),
+        restart,
+        identities: TaskIdentities::of_owner("0123456789abcdef"),
+        boot: None,
+    }
+}
+
+/// A machine that reads this disk.
+pub(super) fn actor(
+    options: &TasksOptions,
+    disk: TasksDisk,
+    laws: TasksLaws,
+    tamper: Option<Rc<dyn Tamper<Tasks>>>,
+) -> Actor {
+    StandIn::begin(options.clone(), disk, laws, Rules::default()).tampered_with(tamper)
+}

@@ -1,0 +1,101 @@
+//! The courses of tasks on a disk that settles, fails and is cut off when it is told to.
+
+use std::collections::BTreeSet;
+
+use callboard_actors::driver::client::TaskId;
+use callboard_actors::shell::{Ticket, Written};
+use callboard_actors::simulation::{Books, Outcome, Settlement, Writes};
+use callboard_actors::vocabulary::AllocationId;
+
+use super::super::calls::{TasksChange, TasksImage};
+use super::super::state::{Run, RunState, Tasks, Wanted};
+
+/// The disk of one data directory; it outlives its hosts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TasksDisk {
+    image: TasksImage,
+    writes: Writes<TasksChange>,
+    /// The runs whose handle has been on disk.
+    held: BTreeSet<TaskId>,
+    /// Whether this run of the host has read it.
+    is_read: bool,
+}
+
+impl TasksDisk {
+    /// How many writes wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.writes.waiting()
+    }
+
+    /// What a machine is built from.
+    pub(super) fn read(&mut self) -> TasksImage {
+        let is_of_earlier_run = !std::mem::replace(&mut self.is_read, true);
+        TasksImage { is_of_earlier_run, ..self.image.clone() }
+    }
+
+    /// The run of a task that stands on disk.
+    pub(super) fn run(&self, name: &AllocationId) -> Option<&Run> {
+        self.image.courses.get(name)?.run.as_ref()
+    }
+
+    /// Whether it is on disk that a task is not to run.
+    pub(super) fn is_to_rest(&self, name: &AllocationId) -> bool {
+        let wanted = self.image.courses.get(name).and_then(|course| course.wanted);
+        matches!(wanted, Some(Wanted::Stopped | Wanted::Failed))
+    }
+
+    /// Whether the handle of a run has been on disk.
+    pub(super) fn has_held(&self, run: &TaskId) -> bool {
+        self.held.contains(run)
+    }
+
+    /// Settles so many of the waiting writes as one commit.
+    pub(super) fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
+        let mut on_disk = Vec::new();
+        let settled = self.writes.settle(count, outcome, |change| on_disk.push(change));
+        on_disk.into_iter().for_each(|change| self.apply(change));
+        settled
+    }
+
+    /// The host is gone, and so many of the waiting writes had reached the disk.
+    pub(super) fn begin_run(&mut self, reached: usize) {
+        let mut on_disk = Vec::new();
+        self.writes.begin_run(reached, |change| on_disk.push(change));
+        on_disk.into_iter().for_each(|change| self.apply(change));
+        self.is_read = false;
+        let courses = self.image.courses.values();
+        let present: BTreeSet<&TaskId> =
+            courses.filter_map(|course| course.run.as_ref()).map(|run| &run.id).collect();
+        self.held.retain(|run| present.contains(run));
+    }
+
+    fn apply(&mut self, change: TasksChange) {
+        match change {
+            TasksChange::Course(name, course) => {
+                if let Some(Run { id, state: RunState::Started(_), .. }) = &course.run {
+                    self.held.insert(id.clone());
+                }
+                self.image.courses.insert(name, *course);
+            }
+            TasksChange::Log(name, log) => {
+                self.image.logs.insert(name, *log);
+            }
+            TasksChange::Forget(name) => {
+                self.image.courses.remove(&name);
+                self.image.logs.remove(&name);
+            }
+            TasksChange::KeepDriver(driver, kept) => {
+                self.image.drivers.insert(driver, *kept);
+            }
+            TasksChange::ForgetDriver(driver) => {
+                self.image.drivers.remove(&driver);
+            }
+        }
+    }
+}
+
+impl Books<Tasks> for TasksDisk {
+    fn write(&mut self, ticket: Ticket, change: TasksChange) -> Written {
+        self.writes.take(ticket, change)
+    }
+}

@@ -1,0 +1,170 @@
+//! What the tasks come to when nothing goes wrong any more.
+
+use callboard_actors::shell::StopMode;
+use callboard_actors::simulation::{Law, Outcome};
+use callboard_actors::vocabulary::{AllocationId, Timestamp};
+
+use super::super::calls::{Started, TasksCall};
+use super::super::messages::TaskPhase;
+use super::answering::handle;
+use super::born::RESTARTS_MAX;
+use super::ground::Standing;
+use super::host::{Host, Told};
+
+impl Host {
+    /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass. A start that
+    /// nobody waits for goes on only when nothing else does.
+    pub(super) fn go_on(&mut self, now: Timestamp) -> bool {
+        if self.actor.has_ended() {
+            return false;
+        }
+        let standing = self.ground.process.as_ref().map(|process| process.standing);
+        let due = self.questions().into_iter().find(|(_, _, is_due)| *is_due);
+        if self.actor.books.waiting() > 0 {
+            self.settle(now, usize::MAX, Outcome::Written);
+        } else if self.actor.is_loading() {
+            self.load(now);
+        } else if standing != Some(Standing::Serves) {
+            match standing {
+                Some(Standing::Left) => self.ground.find(),
+                Some(Standing::Doomed) => self.ground.die(),
+                Some(Standing::Serves) | None => self.ground.launch(),
+            }
+            self.carry(now);
+        } else if let Some(place) = self.awaited_work() {
+            self.work(now, place);
+        } else if let Some((question, task, _)) = due {
+            self.answer(now, question, task);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// A start that somebody waits for.
+    fn awaited_work(&self) -> Option<u8> {
+        let mut starts = self.actor.calls().filter_map(|(number, call)| match call {
+            TasksCall::Start(run, _) if self.sent.contains(&number) => Some(run),
+            _ => None,
+        });
+        let place = starts.find_map(|run| self.ground.works().iter().position(|work| work.run == *run))?;
+        u8::try_from(place).ok()
+    }
+
+    /// The driver goes on with a start.
+    fn work(&mut self, now: Timestamp, place: u8) {
+        if self.ground.works().get(usize::from(place)).is_some_and(|work| work.has_begun) {
+            self.finish(now, place, |run| Started::Runs(handle(run)));
+        } else {
+            self.begin(place);
+        }
+    }
+
+    /// The driver goes on with a start that nobody waits for. False if it has none.
+    pub(super) fn go_on_alone(&mut self, now: Timestamp) -> bool {
+        let has_one = !self.ground.works().is_empty();
+        if has_one {
+            self.work(now, 0);
+        }
+        has_one
+    }
+
+    /// Whether nothing more happens of itself, not even in a while.
+    pub(super) fn is_calm(&self) -> bool {
+        let is_settled = |told: &Told| told.is_down() || is_last(told.phase);
+        self.actor.has_ended()
+            || self.ends.is_none()
+                && self.actor.machine().is_some()
+                && self.unanswered.is_empty()
+                && self.told.values().all(is_settled)
+    }
+
+    /// All is calm: each task is what is wanted of it, or it is told why not.
+    pub(super) fn check_end(&mut self) {
+        let found = match self.ends {
+            Some(mode) => self.check_ended(mode),
+            None => self.check_calm(),
+        };
+        if let Err((law, what)) = found {
+            self.verdict.cry(law, || what);
+        }
+    }
+
+    fn check_ended(&self, mode: StopMode) -> Result<(), (Law, String)> {
+        if !self.actor.has_ended() {
+            return Err((Law::S3, format!("told to end, the tasks go on: {:?}", self.told)));
+        }
+        if mode == StopMode::Detach && self.ground.manner.survives {
+            return Ok(());
+        }
+        for (name, told) in &self.told {
+            if self.ground.living(name) > 0 && told.phase != TaskPhase::OutOfReach {
+                return Err((Law::T3, format!("the host has stopped, and {name} runs: {told:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_calm(&self) -> Result<(), (Law, String)> {
+        if let Some((asker, name)) = self.unanswered.first_key_value() {
+            let told = self.told.get(name);
+            return Err((Law::Shell7, format!("asker {asker} was never answered; {name} is {told:?}")));
+        }
+        if self.actor.machine().is_none() {
+            return Err((Law::Shell4, "the tasks do not live".to_owned()));
+        }
+        self.told.iter().try_for_each(|(name, told)| self.check_task(name, told))
+    }
+
+    fn check_task(&self, name: &AllocationId, told: &Told) -> Result<(), (Law, String)> {
+        let wanted = self.wants.get(name).copied().flatten();
+        let copies = &self.ground.copies;
+        let living = self.ground.living(name);
+        match told.phase {
+            TaskPhase::Running if wanted == Some(false) => {
+                Err((Law::T3, format!("{name} was to stop, and is told to run")))
+            }
+            TaskPhase::Running => {
+                let run = told.run.as_ref();
+                if run.is_some_and(|run| self.ground.says_runs(run) && self.ground.lives(run)) {
+                    return Ok(());
+                }
+                Err((Law::T2, format!("{name} is told to run as {run:?}, and there live {copies:?}")))
+            }
+            TaskPhase::Stopped | TaskPhase::Ended | TaskPhase::Failed if living > 0 => {
+                Err((Law::T3, format!("{name} is told to be {}, and there live {copies:?}", told.phase)))
+            }
+            TaskPhase::Stopped | TaskPhase::Ended | TaskPhase::Failed | TaskPhase::OutOfReach => {
+                if wanted != Some(true) || self.is_so(name, told) {
+                    return Ok(());
+                }
+                Err((Law::T2, format!("{name} is wanted, and told to be {} without cause", told.phase)))
+            }
+            TaskPhase::Starting | TaskPhase::Recovering | TaskPhase::Stopping | TaskPhase::Waiting => {
+                Err((Law::T2, format!("{name} never gets further than {}", told.phase)))
+            }
+        }
+    }
+
+    /// Whether there is a cause for what is told of a task that is wanted.
+    fn is_so(&self, name: &AllocationId, told: &Told) -> bool {
+        match told.phase {
+            TaskPhase::Ended => self.ground.exits.get(name) == Some(&0),
+            TaskPhase::Failed => {
+                self.ground.refused.contains(name) || told.restarts >= u64::from(RESTARTS_MAX)
+            }
+            TaskPhase::OutOfReach => self.unsettled.contains(name),
+            TaskPhase::Stopped
+            | TaskPhase::Starting
+            | TaskPhase::Recovering
+            | TaskPhase::Running
+            | TaskPhase::Stopping
+            | TaskPhase::Waiting => false,
+        }
+    }
+}
+
+/// Whether a task stays in this phase until something happens to it.
+const fn is_last(phase: TaskPhase) -> bool {
+    matches!(phase, TaskPhase::Running | TaskPhase::OutOfReach)
+}

@@ -1,0 +1,386 @@
+//! A run of the host in which the tasks are, and what is between them and the ground: whatever leaves the machine is carried
+//! here, and the world says when something comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::driver::client::TaskId;
+use callboard_actors::shell::{CallLost, Message, StopMode};
+use callboard_actors::simulation::{Law, Left, Outcome, Tamper, Verdict, Violation};
+use callboard_actors::vocabulary::{AllocationId, Moment, Timestamp};
+
+use super::super::answers::Asked;
+use super::super::behaviour::TasksAnswer;
+use super::super::calls::{RunKey, Started, TasksCall, TasksOutcome, Trouble};
+use super::super::messages::*;
+use super::super::state::{RunState, Tasks, TasksOptions};
+use super::born::{Actor, actor, numbered, options};
+use super::disk::TasksDisk;
+use super::event::TasksBounds;
+use super::ground::{Ground, Work};
+use super::laws::TasksLaws;
+
+/// How long a start waits for a driver that can be spoken to, as `HostRunners` does.
+const DRIVER_PATIENCE: Duration = Duration::from_secs(5);
+/// What was last told of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) phase: TaskPhase,
+    pub(super) run: Option<TaskId>,
+    pub(super) restarts: u64,
+}
+
+/// The machine, what it stands on, and what is between them.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    pub(super) actor: Actor,
+    options: Rc<TasksOptions>,
+    tamper: Option<Rc<dyn Tamper<Tasks>>>,
+    pub(super) ground: Ground,
+    pub(super) names: Vec<AllocationId>,
+    /// What this run of the host knows of the starts that it has asked for, as `HostRunners` keeps it.
+    pub(super) starts: BTreeMap<TaskId, Asked>,
+    /// Which calls for a start have reached the driver.
+    pub(super) sent: BTreeSet<u64>,
+    /// Until when the others wait for a driver that can be spoken to.
+    patience: BTreeMap<u64, Timestamp>,
+    /// When those questions are given up that are not to be waited for without end.
+    deadlines: BTreeMap<u64, (Timestamp, Duration)>,
+    /// How many runs the host has had; each begins with other random numbers.
+    runs: u64,
+    /// In which way the host ends.
+    pub(super) ends: Option<StopMode>,
+    askers: u64,
+    pub(super) unanswered: BTreeMap<u64, AllocationId>,
+    /// Whether somebody wants a task to run; `None` if a crash left it open.
+    pub(super) wants: BTreeMap<AllocationId, Option<bool>>,
+    /// Who said last that a task is to stop.
+    stoppers: BTreeMap<AllocationId, u64>,
+    pub(super) told: BTreeMap<AllocationId, Told>,
+    /// The runs that the host may end: their driver has told their end, or cannot recover them, or somebody wanted their end.
+    pub(super) excused: BTreeSet<TaskId>,
+    /// The tasks of which it could not be proven in this run of the host that nothing is left.
+    pub(super) unsettled: BTreeSet<AllocationId>,
+    pub(super) verdict: Verdict,
+}
+
+impl Host {
+    /// A host that has just been started for the first time.
+    pub(super) fn new(bounds: &TasksBounds, tamper: Option<Rc<dyn Tamper<Tasks>>>) -> Self {
+        let names: Vec<AllocationId> = (0..bounds.tasks).map(numbered).collect();
+        let options = Rc::new(options(&names, bounds.manner.survives));
+        Self {
+            actor: actor(&options, TasksDisk::default(), TasksLaws::default(), tamper.clone()),
+            options,
+            tamper,
+            ground: Ground::new(bounds.manner),
+            starts: BTreeMap::new(),
+            sent: BTreeSet::new(),
+            patience: BTreeMap::new(),
+            deadlines: BTreeMap::new(),
+            runs: 1,
+            ends: None,
+            askers: 0,
+            unanswered: BTreeMap::new(),
+            wants: names.iter().map(|name| (name.clone(), Some(true))).collect(),
+            names,
+            stoppers: BTreeMap::new(),
+            told: BTreeMap::new(),
+            excused: BTreeSet::new(),
+            unsettled: BTreeSet::new(),
+            verdict: Verdict::NONE,
+        }
+    }
+
+    pub(super) const fn moment(&self, now: Timestamp) -> Moment {
+        Moment { now, random: self.runs << 33 }
+    }
+
+    /// The law that was broken first by anyone in here.
+    pub(super) fn broken(&mut self) -> Option<&Violation> {
+        self.verdict.heard_of(self.actor.witness.verdict.broken());
+        self.verdict.heard_of(self.ground.verdict.broken());
+        self.verdict.broken()
+    }
+
+    /// When something is due next.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        let timers = self.actor.next_timer().into_iter().chain(self.actor.pauses_until());
+        let deadlines = self.deadlines.values().map(|(until, _)| *until);
+        timers.chain(self.patience.values().copied()).chain(deadlines).min()
+    }
+
+    /// The name of a task.
+    pub(super) fn name(&self, task: u8) -> Option<&AllocationId> {
+        self.names.get(usize::from(task))
+    }
+
+    // === The host's life ===
+
+    /// The machine is built from what is on disk, if it waits for that.
+    pub(super) fn load(&mut self, now: Timestamp) {
+        if self.actor.is_loading() {
+            let image = self.actor.books.read();
+            if !image.is_of_earlier_run {
+                self.forget_second_chances();
+            }
+            self.actor.loaded(self.moment(now), image);
+            self.carry(now);
+        }
+    }
+
+    /// That a task is to start again which an earlier run of the host has stopped is known to the machine alone until that has
+    /// begun: one that is rebuilt before leaves it stopped.
+    fn forget_second_chances(&mut self) {
+        let books = &self.actor.books;
+        let names = self.names.iter().filter(|name| books.is_to_rest(name));
+        self.wants.extend(names.map(|name| (name.clone(), None)).collect::<Vec<_>>());
+    }
+
+    /// The host is gone, and so many of its writes had reached the disk. Another one starts on what is left.
+    pub(super) fn next_run(&mut self, reached: usize) {
+        let mut disk = std::mem::take(&mut self.actor.books);
+        disk.begin_run(reached);
+        let laws = std::mem::take(&mut self.actor.witness);
+        self.actor = actor(&self.options, disk, laws, self.tamper.clone());
+        self.ground.next_run();
+        self.runs += 1;
+        let is_unwanted = |name| self.wants.get(name) != Some(&Some(true));
+        let unwanted = self.ground.copies.iter().filter(|copied| is_unwanted(&copied.name));
+        self.excused.extend(unwanted.map(|copied| copied.run.clone()));
+        let copies = &self.ground.copies;
+        self.excused.retain(|run| copies.iter().any(|copied| copied.run == *run));
+        // What was stopped, or failed, has another chance.
+        self.wants.values_mut().for_each(|wanted| *wanted = Some(true));
+        (self.ends, self.askers) = (None, 0);
+        self.starts.clear();
+        self.sent.clear();
+        self.patience.clear();
+        self.deadlines.clear();
+        self.unsettled.clear();
+        self.stoppers.clear();
+        self.unanswered.clear();
+        self.told.clear();
+    }
+
+    /// The host ends.
+    pub(super) fn end(&mut self, now: Timestamp, mode: StopMode) {
+        self.ends = Some(mode);
+        self.wants.values_mut().for_each(|wanted| *wanted = None);
+        self.actor.request_stop(self.moment(now), mode);
+        self.carry(now);
+    }
+
+    /// So many writes settle.
+    pub(super) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
+        if let Some(settlement) = self.actor.books.settle(count, outcome) {
+            self.actor.settled(self.moment(now), settlement);
+            self.carry(now);
+        }
+    }
+
+    /// What is due by now runs, and a pause that is over is over.
+    pub(super) fn time_passes(&mut self, now: Timestamp) {
+        if self.actor.pauses_until().is_some_and(|until| until <= now) {
+            self.actor.wake();
+        }
+        self.give_up_calls(now);
+        let in_vain = self.patience.iter().filter(|(_, until)| **until <= now).map(|(number, _)| *number);
+        for number in in_vain.collect::<Vec<_>>() {
+            let started = Started::NotAsked(Trouble::absent("the driver is not there"));
+            self.returned(now, number, TasksOutcome::Started(started));
+        }
+        self.actor.timers_due(self.moment(now));
+        self.carry(now);
+    }
+
+    /// Questions whose time is over have no answer.
+    fn give_up_calls(&mut self, now: Timestamp) {
+        let given_up = self.deadlines.iter().filter(|(_, (until, _))| *until <= now);
+        let given_up: Vec<(u64, Duration)> =
+            given_up.map(|(number, (_, deadline))| (*number, *deadline)).collect();
+        for (number, deadline) in given_up {
+            let call = self.actor.calls().find(|(other, _)| *other == number);
+            if let Some((_, TasksCall::Sweep { run, .. })) = call {
+                self.unsettled.insert(run.name.clone());
+            }
+            self.actor.returned(self.moment(now), number, Err(CallLost::DeadlineExceeded(deadline)));
+            self.carry(now);
+        }
+    }
+
+    // === What people say ===
+
+    /// Somebody says that a task is to start.
+    pub(super) fn say_start(&mut self, now: Timestamp, task: u8) {
+        let Some(name) = self.name(task).cloned() else { return };
+        self.ask(now, &name, StartTask { name: name.clone() });
+    }
+
+    /// Somebody says that a task is to stop.
+    pub(super) fn say_stop(&mut self, now: Timestamp, task: u8) {
+        let Some(name) = self.name(task).cloned() else { return };
+        self.wants.insert(name.clone(), Some(false));
+        let copies = self.ground.copies.iter().filter(|copied| copied.name == name);
+        self.excused.extend(copies.map(|copied| copied.run.clone()));
+        self.excused.extend(self.actor.books.run(&name).map(|run| run.id.clone()));
+        self.stoppers.insert(name.clone(), self.askers + 1);
+        self.ask(now, &name, StopTask { name: name.clone() });
+    }
+
+    fn ask<Q: Message<Tasks>>(&mut self, now: Timestamp, name: &AllocationId, message: Q) {
+        self.askers += 1;
+        self.unanswered.insert(self.askers, name.clone());
+        self.actor.ask(self.moment(now), self.askers, message.into_ask());
+        self.carry(now);
+    }
+
+    // === What leaves ===
+
+    /// A call comes back.
+    pub(super) fn returned(&mut self, now: Timestamp, number: u64, outcome: TasksOutcome) {
+        self.actor.returned(self.moment(now), number, Ok(outcome));
+        self.carry(now);
+    }
+
+    /// Carries what has left to whom it is for.
+    pub(super) fn carry(&mut self, now: Timestamp) {
+        let mut left = Vec::new();
+        loop {
+            self.actor.take_left(&mut left);
+            if left.is_empty() {
+                break;
+            }
+            for one in std::mem::take(&mut left) {
+                self.hear(now, one);
+            }
+        }
+        let awaited: BTreeSet<u64> = self.actor.calls().map(|(number, _)| number).collect();
+        self.sent.retain(|number| awaited.contains(number));
+        self.patience.retain(|number, _| awaited.contains(number));
+        self.deadlines.retain(|number, _| awaited.contains(number));
+        self.send_starts();
+    }
+
+    fn hear(&mut self, now: Timestamp, left: Left<Tasks>) {
+        match left {
+            Left::Call { number, deadline, call } => self.called(now, number, deadline, &call),
+            Left::Answer(Some(asker), answer) => self.answered(asker, &answer),
+            Left::Answer(None, answer) => {
+                self.verdict.cry(Law::Shell7, || format!("nobody waits for this answer: {answer:?}"));
+            }
+            Left::Refused(asker, _) => {
+                if let Some(name) = self.unanswered.remove(&asker) {
+                    self.wants.insert(name, None);
+                }
+            }
+            Left::News(_, TasksNews::TaskChanged(report)) => self.tell(&report),
+            Left::Snapshot(_, view) => view.tasks.iter().for_each(|report| self.tell(report)),
+            Left::News(
+                _,
+                TasksNews::TaskForgotten(_) | TasksNews::DriverChanged(_) | TasksNews::DriverForgotten(_),
+            )
+            | Left::Ended(_) => {}
+        }
+    }
+
+    /// What has only one answer is answered at once.
+    fn called(&mut self, now: Timestamp, number: u64, deadline: Duration, call: &TasksCall) {
+        let outcome = match call {
+            TasksCall::Bring(_) | TasksCall::BringBack(..) => TasksOutcome::Brought(Ok(())),
+            TasksCall::Dismiss { .. } => TasksOutcome::Dismissed(Ok(())),
+            TasksCall::Watch { .. } => TasksOutcome::Watched(Ok(())),
+            TasksCall::Forget { .. } => TasksOutcome::Forgotten,
+            TasksCall::Locate { .. } => TasksOutcome::Located(Err(Trouble::passing("nobody looks"))),
+            TasksCall::Start(run, _) => {
+                self.patience.insert(number, now + DRIVER_PATIENCE);
+                return self.check_intent(run);
+            }
+            TasksCall::ReadEvents { .. } | TasksCall::Wait(_) => return,
+            TasksCall::Recover(..)
+            | TasksCall::Inspect(_)
+            | TasksCall::ReplaceDriver(_)
+            | TasksCall::Stop { .. }
+            | TasksCall::Destroy(_)
+            | TasksCall::Sweep { .. } => {
+                self.deadlines.insert(number, (now + deadline, deadline));
+                return;
+            }
+        };
+        self.actor.returned(self.moment(now), number, Ok(outcome));
+    }
+
+    fn check_intent(&mut self, run: &RunKey) {
+        let on_disk = self.actor.books.run(&run.name);
+        let is_there = on_disk.is_some_and(|on_disk| {
+            on_disk.id == run.id && on_disk.driver == run.driver && on_disk.state == RunState::Intended
+        });
+        if !is_there {
+            self.verdict.cry(Law::T5, || format!("{} is to be started, and on disk is {on_disk:?}", run.id));
+        }
+    }
+
+    fn answered(&mut self, asker: u64, answer: &TasksAnswer) {
+        let Some(name) = self.unanswered.remove(&asker) else {
+            return self.verdict.cry(Law::Shell7, || format!("asker {asker} is answered twice: {answer:?}"));
+        };
+        match answer {
+            TasksAnswer::StartTask(Ok(())) => {
+                // A stop may have been said before this answer left, of the task or of the host.
+                let is_last = self.stoppers.get(&name).is_none_or(|stopper| *stopper < asker);
+                if is_last && self.ends.is_none() {
+                    self.wants.insert(name, Some(true));
+                }
+            }
+            TasksAnswer::StopTask(Ok(_)) => self.check_down(&name, "is said to be stopped"),
+            TasksAnswer::StartTask(Err(_))
+            | TasksAnswer::StopTask(Err(_))
+            | TasksAnswer::StopAllTasks(_)
+            | TasksAnswer::LeaveTasks(_)
+            | TasksAnswer::ListTasks(_) => {}
+        }
+    }
+
+    fn tell(&mut self, report: &TaskReport) {
+        let told = Told { phase: report.phase, run: report.id.clone(), restarts: report.restarts };
+        if told.is_down() {
+            self.check_down(&report.name, report.phase.as_str());
+        }
+        let looks =
+            |call: &TasksCall| matches!(call, TasksCall::Sweep { run, .. } if run.name == report.name);
+        if report.phase == TaskPhase::OutOfReach && self.actor.calls().any(|(_, call)| looks(call)) {
+            self.unsettled.insert(report.name.clone());
+        }
+        self.told.insert(report.name.clone(), told);
+    }
+
+    /// Of a task that is told to be down nothing lives.
+    pub(super) fn check_down(&mut self, name: &AllocationId, what: &str) {
+        if self.ground.living(name) > 0 {
+            let copies = &self.ground.copies;
+            self.verdict.cry(Law::T3, || format!("{name} {what}, and there live {copies:?}"));
+        }
+    }
+
+    /// Has those starts reach the driver that it has not heard of, if it can be spoken to.
+    pub(super) fn send_starts(&mut self) {
+        let Some(process) = self.ground.serving_mut() else { return };
+        for (number, call) in self.actor.calls() {
+            if let TasksCall::Start(run, _) = call
+                && self.sent.insert(number)
+            {
+                self.patience.remove(&number);
+                self.starts.insert(run.id.clone(), Asked::Unanswered(Some(process.identity())));
+                process.works.push(Work { run: run.clone(), has_begun: false });
+            }
+        }
+    }
+}
+
+impl Told {
+    /// Whether nothing of it runs, as it is told.
+    pub(super) const fn is_down(&self) -> bool {
+        matches!(self.phase, TaskPhase::Stopped | TaskPhase::Ended | TaskPhase::Failed)
+    }
+}

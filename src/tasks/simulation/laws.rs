@@ -1,0 +1,30 @@
+//! The laws of the tasks that need no more than the machine itself; the [host](super::host) sees to those that need the ground.
+
+use callboard_actors::shell::{Effect, Input};
+use callboard_actors::simulation::{Law, Left, Verdict, Witness};
+use callboard_actors::vocabulary::Moment;
+
+use super::super::state::Tasks;
+
+/// Sees everything that the tasks do.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TasksLaws {
+    pub(super) verdict: Verdict,
+}
+
+impl Witness<Tasks> for TasksLaws {
+    fn rebuilt(&mut self, _: Moment, _: &Tasks) {}
+
+    fn stepped(&mut self, _: Moment, _: &Input<Tasks>, _: &[Effect<Tasks>], _: &Tasks) {}
+
+    fn panicked(&mut self, input: &Input<Tasks>) {
+        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+
+    fn left(&mut self, left: &Left<Tasks>, is_durable: bool) {
+        if !is_durable {
+            self.verdict
+                .cry(Law::Shell1, || format!("{left:?} left before the write in front of it was on disk"));
+        }
+    }
+}

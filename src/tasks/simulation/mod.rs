@@ -1,0 +1,32 @@
+//! The tasks of `callboard run` in the simulation: a world so small that every order is tried, and the same by chance.
+//!
+//! ```text
+//!   search ── every order ──┐
+//!                           ├──► world ──► host: the machine of production in the stand-in for the shell, with its disk
+//!   walk ────── by seed ────┘                │  ▲
+//!                                      calls │  │ answers
+//!                                            ▼  │
+//!                                          ground: one driver's process, what it knows, and the copies that really live
+//! ```
+//!
+//! The machine and its rules of evidence are those of production; the driver and the processes are plain models. After each step
+//! the laws T1 to T5 are held against what really lives.
+
+mod disk;
+mod ground;
+
+mod laws;
+
+mod answering;
+mod born;
+mod host;
+
+mod ending;
+
+mod event;
+mod walk;
+mod world;
+
+pub use event::{Manner, Question, TasksBounds, TasksEvent};
+pub use walk::{Walk, Walked, walk};
+pub use world::TasksWorld;

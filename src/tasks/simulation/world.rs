@@ -1,0 +1,234 @@
+//! The tasks of a host with their disk, one driver and the copies that it begins: small enough to try every order.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::simulation::{Outcome, Play, Tamper, Violation, World};
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::calls::Started;
+use super::super::state::Tasks;
+use super::answering::handle;
+use super::event::{Question, TasksBounds, TasksEvent};
+use super::ground::Standing;
+use super::host::Host;
+
+/// How often time passes until all must be calm.
+const PAUSES_MAX: u32 = 200;
+
+/// The world, with what may still happen.
+#[derive(Debug, Clone)]
+pub struct TasksWorld {
+    host: Host,
+    now: Timestamp,
+    left: TasksBounds,
+}
+
+impl TasksWorld {
+    /// A world in which so much may happen, with a fault in the machine if one is given.
+    #[must_use]
+    pub fn new(bounds: TasksBounds, tamper: Option<Rc<dyn Tamper<Tasks>>>) -> Self {
+        let now = Timestamp::from_epoch(Duration::from_secs(1_000));
+        let mut host = Host::new(&bounds, tamper);
+        host.load(now);
+        Self { host, now, left: bounds }
+    }
+
+    fn pass(&mut self) {
+        self.now = self.host.due().unwrap_or(self.now).max(self.now);
+        self.host.time_passes(self.now);
+    }
+
+    fn hear(&mut self) -> Result<(), Violation> {
+        self.host.broken().cloned().map_or(Ok(()), Err)
+    }
+
+    fn writes(&self, events: &mut Vec<TasksEvent>) {
+        let waiting = u8::try_from(self.host.actor.books.waiting()).unwrap_or(u8::MAX);
+        if waiting > 0 {
+            events.push(TasksEvent::Settle(waiting, Outcome::Written));
+        }
+        // Without a failure or an end of the host it makes no difference whether two commits or one write the same.
+        if waiting > 1 && (self.left.failures > 0 || self.left.kills > 0) {
+            events.push(TasksEvent::Settle(1, Outcome::Written));
+        }
+        if waiting > 0 && self.left.failures > 0 {
+            let outcomes = [Outcome::Failed, Outcome::FailedButWritten];
+            events.extend(outcomes.map(|outcome| TasksEvent::Settle(1, outcome)));
+        }
+        if self.left.kills > 0 {
+            events.extend((0..=waiting).map(TasksEvent::Kill));
+        }
+    }
+
+    fn driver(&self, events: &mut Vec<TasksEvent>) {
+        let ground = &self.host.ground;
+        match ground.process.as_ref().map(|process| process.standing) {
+            None => events.push(TasksEvent::Launch),
+            Some(Standing::Left) => events.push(TasksEvent::Found),
+            Some(Standing::Doomed) => events.push(TasksEvent::Die),
+            Some(Standing::Serves) => {}
+        }
+        if ground.process.as_ref().is_some_and(|process| process.standing != Standing::Doomed)
+            && self.left.deaths > 0
+        {
+            events.push(TasksEvent::Die);
+        }
+        for (place, work) in (0..u8::MAX).zip(ground.works()) {
+            events.push(if work.has_begun { TasksEvent::Done(place) } else { TasksEvent::Begin(place) });
+            if self.left.faults > 0 {
+                events.extend([TasksEvent::Fail(place), TasksEvent::Refuse(place)]);
+            }
+        }
+    }
+
+    fn answers(&self, events: &mut Vec<TasksEvent>) {
+        for (question, task, is_due) in self.host.questions() {
+            if is_due {
+                events.push(TasksEvent::Answer(question, task));
+            }
+            if question == Question::Start {
+                if self.left.cuts > 0 && self.host.is_busy_with(task) {
+                    events.push(TasksEvent::Cut(task));
+                }
+            } else if self.left.faults > 0 {
+                events.push(TasksEvent::Trouble(question, task));
+            }
+        }
+    }
+
+    fn people(&self, events: &mut Vec<TasksEvent>) {
+        for (number, name) in (0..u8::MAX).zip(&self.host.names) {
+            if self.left.starts > 0 {
+                events.push(TasksEvent::Start(number));
+            }
+            if self.left.stops > 0 {
+                events.push(TasksEvent::Stop(number));
+            }
+            if self.left.exits > 0 && self.host.ground.living(name) > 0 {
+                events.extend([TasksEvent::Exit(number, 0), TasksEvent::Exit(number, 1)]);
+            }
+        }
+        if self.host.ends.is_none() {
+            events.extend(self.left.ends.iter().map(|mode| TasksEvent::End(*mode)));
+        }
+    }
+
+    fn happen(&mut self, event: &TasksEvent) {
+        let (host, now) = (&mut self.host, self.now);
+        match *event {
+            TasksEvent::Start(task) => host.say_start(now, task),
+            TasksEvent::Stop(task) => host.say_stop(now, task),
+            TasksEvent::Launch => host.ground.launch(),
+            TasksEvent::Found => host.ground.find(),
+            TasksEvent::Die => host.ground.die(),
+            TasksEvent::Begin(place) => host.begin(place),
+            TasksEvent::Done(place) => host.finish(now, place, |run| Started::Runs(handle(run))),
+            TasksEvent::Fail(place) => host.finish(now, place, |_| Started::Retry("not now".to_owned())),
+            TasksEvent::Refuse(place) => host.finish(now, place, |_| Started::Refused("never".to_owned())),
+            TasksEvent::Cut(task) => host.trouble(now, Question::Start, task),
+            TasksEvent::Answer(question, task) => host.answer(now, question, task),
+            TasksEvent::Trouble(question, task) => host.trouble(now, question, task),
+            TasksEvent::Exit(task, code) => {
+                if let Some(name) = host.name(task).cloned() {
+                    host.ground.exit(&name, code);
+                }
+            }
+            TasksEvent::Settle(count, outcome) => host.settle(now, usize::from(count), outcome),
+            TasksEvent::Load => host.load(now),
+            TasksEvent::Pass => self.pass(),
+            TasksEvent::Crash => host.actor.light_fuse(),
+            TasksEvent::Kill(reached) => {
+                host.next_run(usize::from(reached));
+                host.load(now);
+            }
+            TasksEvent::End(mode) => host.end(now, mode),
+        }
+        self.host.carry(self.now);
+    }
+
+    /// Notes that it has happened.
+    fn spend(&mut self, event: &TasksEvent) {
+        let left = &mut self.left;
+        let is_doomed =
+            self.host.ground.process.as_ref().is_some_and(|process| process.standing == Standing::Doomed);
+        let of = match event {
+            TasksEvent::Start(_) => &mut left.starts,
+            TasksEvent::Stop(_) => &mut left.stops,
+            TasksEvent::Die if !is_doomed => &mut left.deaths,
+            TasksEvent::Fail(_) | TasksEvent::Refuse(_) | TasksEvent::Trouble(..) => &mut left.faults,
+            TasksEvent::Cut(_) => &mut left.cuts,
+            TasksEvent::Exit(..) => &mut left.exits,
+            TasksEvent::Settle(_, Outcome::Failed | Outcome::FailedButWritten) => &mut left.failures,
+            TasksEvent::Pass => &mut left.pauses,
+            TasksEvent::Crash => &mut left.crashes,
+            TasksEvent::Kill(_) => &mut left.kills,
+            TasksEvent::Launch
+            | TasksEvent::Found
+            | TasksEvent::Die
+            | TasksEvent::Begin(_)
+            | TasksEvent::Done(_)
+            | TasksEvent::Answer(..)
+            | TasksEvent::Settle(_, Outcome::Written)
+            | TasksEvent::Load
+            | TasksEvent::End(_) => return,
+        };
+        *of = of.saturating_sub(1);
+    }
+}
+
+impl World for TasksWorld {
+    fn events(&self) -> Vec<TasksEvent> {
+        let mut events = Vec::new();
+        if self.host.actor.has_ended() {
+            return events;
+        }
+        self.writes(&mut events);
+        // What waits for the disk and can come to nothing else reaches it first.
+        if !events.is_empty() && self.left.failures.max(self.left.kills).max(self.left.crashes) == 0 {
+            return events;
+        }
+        self.driver(&mut events);
+        self.answers(&mut events);
+        self.people(&mut events);
+        let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
+        maybe(self.host.actor.is_loading(), TasksEvent::Load);
+        maybe(self.left.pauses > 0 && self.host.due().is_some(), TasksEvent::Pass);
+        maybe(self.left.crashes > 0 && !self.host.actor.is_fuse_lit(), TasksEvent::Crash);
+        events
+    }
+}
+
+impl Play for TasksWorld {
+    type Event = TasksEvent;
+
+    fn can(&self, event: &TasksEvent) -> bool {
+        self.events().contains(event)
+    }
+
+    fn take(&mut self, event: &TasksEvent) -> Result<(), Violation> {
+        self.spend(event);
+        self.happen(event);
+        self.hear()
+    }
+
+    fn settle(&mut self) -> Result<(), Violation> {
+        for _ in 0..PAUSES_MAX {
+            while self.host.go_on(self.now) {
+                self.hear()?;
+            }
+            if self.host.is_calm() {
+                if !self.host.go_on_alone(self.now) {
+                    break;
+                }
+            } else if self.host.due().is_some() {
+                self.pass();
+            } else {
+                break;
+            }
+            self.hear()?;
+        }
+        self.host.check_end();
+        self.hear()
+    }
+}

@@ -1,0 +1,13 @@
+//! Every small interleaving of the tasks of `callboard run` with their drivers is tried, and each of many broken machines is found
+//! out. The machines of the library are tried in `actors/tests/interleavings`.
+//!
+//! In the ordinary run the bounds are small. `CALLBOARD_INTERLEAVINGS=all` tries the larger ones, in a release build: see
+//! `docs/simulation.md`.
+
+mod broken_tasks;
+mod tasks;
+#[path = "../../actors/tests/interleavings/trying.rs"]
+mod trying;
+mod walks;
+
+use trying::{changed, is_full, tampered_is_found_out, try_all, without};
