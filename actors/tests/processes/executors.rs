@@ -30,13 +30,14 @@ fn executor_stand_in() {
     while listener.accept().is_ok() {}
 }
 
-/// A driver that starts one executor, in a session of its own, unless there is one; then it is ready.
+/// A driver that starts one executor, in a session of its own, unless there is one; then it is ready. It does not become another
+/// program after that, since it would not be the one that was recorded.
 fn driver(stage: &Stage, directory: &Path) -> ProcessSpec {
     let script = format!(
         "[ -e \"${STAND_IN}\" ] || setsid \"$EXECUTOR\" --exact executors::executor_stand_in --nocapture \
          >/dev/null 2>&1 </dev/null &\n\
          while [ ! -e \"${STAND_IN}\" ]; do sleep 0.01; done\n\
-         echo \"$PLUGIN_UNIX_SOCKET_DIR\" > \"$TOLD\"; echo '{HANDSHAKE}'; exec sleep 1000"
+         echo \"$PLUGIN_UNIX_SOCKET_DIR\" > \"$TOLD\"; echo '{HANDSHAKE}'; sleep 1000; :"
     );
     let mut spec = plugin(&script);
     let program = std::env::current_exe().expect("this program").display().to_string();
