@@ -320,7 +320,7 @@ impl Scene {
         let ProcessRecord { tag, reach, identity, .. } = &*self.record;
         let group = identity.as_ref().map(|identity| identity.pid);
         let contained = self.surroundings.control_groups.existing(*tag);
-        let left = owned::end_left(&proven, *tag, group, *reach, contained).await;
+        let left = owned::end_left(&proven, (*tag, &self.surroundings.owner), group, *reach, contained).await;
         if left > 0 {
             return ProcessOutcome::Left(left);
         }

@@ -66,6 +66,14 @@ pub struct Seen {
     pub owner: Option<String>,
 }
 
+impl Seen {
+    /// Whether no other host has marked it: a tag stands in the database, and that may be copied (TH053).
+    #[must_use]
+    pub fn may_be_of(&self, owner: &str) -> bool {
+        self.owner.as_deref().is_none_or(|found| found == owner)
+    }
+}
+
 /// What was found of a recorded process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findings {
@@ -116,6 +124,11 @@ pub fn judge(tag: ProcessTag, identity: &Identity, findings: &Findings) -> Verdi
         // the output files of this very launch says as much.
         None if findings.writers.contains(pid) => {}
         None => return not_proven(format!("process {pid} carries no tag that can be read")),
+    }
+    if !seen.may_be_of(&findings.owner) {
+        return not_proven(format!(
+            "process {pid} belongs to another host, whose database this one is a copy of"
+        ));
     }
     match (executable, seen.executable) {
         (Some(recorded), Some(found)) if *recorded != found => {
@@ -202,6 +215,7 @@ mod tests {
             Seen { tag: Some(ProcessTag::new([8; 16])), ..seen() },
             Seen { executable: Some(FileId { device: 1, inode: 3 }), ..seen() },
             Seen { executable: None, ..seen() },
+            Seen { owner: Some("they".to_owned()), ..seen() },
         ];
         for other in others {
             let verdict = judge(TAG, &identity(), &found(Some(other.clone()), vec![]));

@@ -63,7 +63,7 @@ pub(super) fn find(
     let mut findings = Findings { owner, boot_id, at_pid, is_child: false, tagged, writers };
     let is_proven = identity.is_some_and(|identity| judge(tag, identity, &findings) == Verdict::Proven);
     if !is_proven {
-        findings.tagged = search(|seen| seen.tag == Some(tag))?;
+        findings.tagged = search(|seen| seen.tag == Some(tag) && seen.may_be_of(&findings.owner))?;
         findings.writers.extend(findings.tagged.iter().map(|seen| seen.pid).filter(writes));
     }
     Ok(findings)

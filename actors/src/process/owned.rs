@@ -206,11 +206,11 @@ impl Drop for Owned {
 }
 
 /// Ends what is left of a process that has ended itself, or was never ours to own: these, which are proven to be ours; the
-/// members of the group it led that carry its tag; and where it is to end with everything, whatever else carries the tag.
-/// Gives the number of those that do not end.
+/// members of the group it led that carry its tag; and where it is to end with everything, whatever else carries the tag. What
+/// another host than this owner has marked is left alone. Gives the number of those that do not end.
 pub(super) async fn end_left(
     proven: &[Seen],
-    tag: ProcessTag,
+    (tag, owner): (ProcessTag, &str),
     group: Option<u32>,
     reach: Reach,
     contained: Option<ControlGroup>,
@@ -225,6 +225,7 @@ pub(super) async fn end_left(
         if reach == Reach::Everything {
             left.extend(look::search(|seen| seen.tag == Some(tag)).unwrap_or_default());
         }
+        left.retain(|seen| seen.may_be_of(owner));
         if left.is_empty() {
             if let Some(group) = &contained {
                 removed(group).await;

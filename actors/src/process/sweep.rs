@@ -76,7 +76,8 @@ pub async fn sweep(
         tracing::warn!(pid = leader.pid, %tag, "a process of ours stands in no record; it is ended");
         let contained = surroundings.control_groups.existing(tag);
         let (pid, proven) = (leader.pid, [leader]);
-        if owned::end_left(&proven, tag, Some(pid), Reach::Group, contained).await > 0 {
+        if owned::end_left(&proven, (tag, &surroundings.owner), Some(pid), Reach::Group, contained).await > 0
+        {
             return Err(format!("process {pid} does not end"));
         }
         ended.push(pid);

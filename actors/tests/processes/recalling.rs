@@ -5,9 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use callboard_actors::ownership::IDENTITY_FILE;
 use callboard_actors::process::{
     Exit, FileId, Identity, Launched, Lifetime, OWNER_VARIABLE, ProcessRecord, ProcessSpec, ProcessTag,
-    TAG_VARIABLE,
+    Reach, TAG_VARIABLE,
 };
 use callboard_actors::processes::{ProcessesNews, Recalled};
 use callboard_actors::shell::StopMode;
@@ -189,6 +190,34 @@ fn a_record_that_points_at_a_foreign_process_touches_nobody_and_a_fresh_plugin_i
         foreign.kill().expect("it is ours");
         foreign.wait().expect("it ends");
     });
+}
+
+#[test]
+fn a_copied_database_takes_and_ends_no_process_of_the_host_that_it_was_copied_from_th053_prc_01() {
+    for reach in [Reach::Group, Reach::Everything] {
+        story(|stage| async move {
+            let spec = ProcessSpec { reach, ..shell("sleep 60 & exec sleep 60") };
+            let launched = left_behind(&stage, spec).await;
+            all_tagged(launched.tag, 2).await;
+            // The same records under another identity.
+            let original = stage.owner();
+            std::fs::remove_file(stage.data_dir().join(IDENTITY_FILE)).expect("it was there");
+            assert_ne!(stage.owner(), original);
+            let house = stage.open();
+            let news = house.news(|news| matches!(news, ProcessesNews::Retired { .. })).await;
+            let ProcessesNews::Retired { reason, .. } = news else { panic!("{news:?}") };
+            assert!(reason.contains("belongs to another host"), "{reason}");
+            let fresh = house.launch("a", shell("exec sleep 60")).await.expect("it is launched afresh");
+            assert_ne!(fresh.pid, launched.pid);
+            house.end(StopMode::Stop).await;
+            assert_eq!(tagged(launched.tag).len(), 2, "nobody has touched them");
+            for pid in tagged(launched.tag) {
+                let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it lives");
+            }
+            is_gone(launched.pid).await;
+        });
+    }
 }
 
 #[test]
