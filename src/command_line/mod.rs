@@ -54,7 +54,7 @@ use crate::hostpath::{self, HostpathArgs};
 use crate::logging::{LogArgs, log_to_stderr};
 use crate::output;
 use crate::plugin::log_to_host;
-use crate::process::{be_bound, guard, keep};
+use crate::process::{be_bound, catch_ignored_signals, guard, keep};
 
 /// Supervises the plugins of a node: they sign in, fail over and stop in order.
 #[derive(Debug, Parser)]
@@ -240,6 +240,9 @@ fn be_hostpath(args: HostpathCommand) -> ExitCode {
 /// Runs the reference driver. It logs for its host, and prints nothing but the handshake line.
 fn be_exec(args: ExecArgs) -> ExitCode {
     log_to_host();
+    if let Err(error) = catch_ignored_signals() {
+        return told(&error, 1);
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return told(&error, 1),

@@ -2,25 +2,34 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::process::IgnoredSignals;
+
 /// The signals that ask a program to end.
-pub(super) struct Signals([(Signal, &'static str); 3]);
+pub(super) struct Signals {
+    streams: [(Signal, &'static str); 3],
+    /// Whether SIGHUP was ignored when the program began: then it is not to end with its terminal.
+    outlives_terminal: bool,
+}
 
 impl Signals {
     pub(super) fn listen() -> std::io::Result<Self> {
-        Ok(Self([
+        let ignored = IgnoredSignals::now();
+        ignored.catch()?;
+        let streams = [
             (signal(SignalKind::terminate())?, "SIGTERM"),
             (signal(SignalKind::interrupt())?, "SIGINT"),
             (signal(SignalKind::hangup())?, "SIGHUP"),
-        ]))
+        ];
+        Ok(Self { streams, outlives_terminal: ignored.has(SignalKind::hangup()) })
     }
 
     /// Waits for the next one, and names it.
     pub(super) async fn next(&mut self) -> &'static str {
-        let [terminate, interrupt, hangup] = &mut self.0;
+        let [terminate, interrupt, hangup] = &mut self.streams;
         tokio::select! {
             _ = terminate.0.recv() => terminate.1,
             _ = interrupt.0.recv() => interrupt.1,
-            _ = hangup.0.recv() => hangup.1,
+            _ = hangup.0.recv(), if !self.outlives_terminal => hangup.1,
         }
     }
 }

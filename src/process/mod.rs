@@ -27,7 +27,9 @@ mod log;
 mod owner;
 mod tail;
 
-pub use callboard_actors::process::{Binder, BoundError, EndedBy, Keeper, be_bound, guard, keep};
+pub use callboard_actors::process::{
+    Binder, BoundError, EndedBy, IgnoredSignals, Keeper, be_bound, catch_ignored_signals, guard, keep,
+};
 pub use ending::{ProcessEnding, ProcessExit};
 pub use launch::{LaunchError, launch};
 pub use log::LogSpec;

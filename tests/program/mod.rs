@@ -66,7 +66,15 @@ impl Stage {
 
     /// The same with more arguments, and with more in its environment.
     pub(crate) fn run_as(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Program<'_> {
-        let program = self.begin_as(arguments, environment);
+        self.until_it_answers(self.begin_through(&[CALLBOARD], arguments, environment))
+    }
+
+    /// Starts a host by a command that executes it, and waits until it answers.
+    pub(crate) fn run_through(&self, command: &[&str]) -> Program<'_> {
+        self.until_it_answers(self.begin_through(&[command, &[CALLBOARD]].concat(), &[], &[]))
+    }
+
+    fn until_it_answers<'s>(&'s self, program: Program<'s>) -> Program<'s> {
         let began = Instant::now();
         while !program.ask(&["status"]).status.success() {
             assert!(began.elapsed() < PATIENCE, "the host does not answer: {}", program.log());
@@ -77,12 +85,18 @@ impl Stage {
 
     /// Starts a host.
     pub(crate) fn begin(&self) -> Program<'_> {
-        self.begin_as(&[], &[])
+        self.begin_through(&[CALLBOARD], &[], &[])
     }
 
-    fn begin_as(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Program<'_> {
+    fn begin_through(
+        &self,
+        command: &[&str],
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Program<'_> {
         let file = |name: &str| std::fs::File::create(self.directory.path().join(name)).expect("a file");
-        let child = Command::new(CALLBOARD)
+        let child = Command::new(command[0])
+            .args(&command[1..])
             .args(["run", "--config"])
             .arg(self.config())
             .args(arguments)

@@ -11,6 +11,7 @@ use callboard::actors::driver::client::{
 };
 use callboard::actors::drivers::{DispenseDriver, Wanted};
 use callboard::actors::hclspec::{Config, Schema};
+use callboard::actors::process::IgnoredSignals;
 use callboard::actors::vocabulary::TaskName;
 use callboard::host::Host;
 use rustix::process::{Pid, Signal, kill_process};
@@ -120,6 +121,8 @@ async fn a_task_of_raw_exec_is_signalled_measured_spoken_to_recovered_and_stoppe
     let Some(programs) = DRIVERS.or_say("a real raw_exec under the typed client") else { return };
     let stage = DriverStage::new();
     let host = stage.host().await;
+    // The tests themselves may run under `nohup`; nothing stands between this host and its driver that would restore SIGHUP.
+    IgnoredSignals::now().catch().unwrap();
     let mut watch = Watch::on(host.drivers());
     let mut spec = stage.driver("raw_exec", programs.join("drivers"), &["raw_exec"]);
     // Of what its schema says, as msgpack: a map of one entry.

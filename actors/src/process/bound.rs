@@ -1,5 +1,6 @@
 //! What a process sees to itself between its birth and the program that it becomes, without a line of unsafe code: our own program
-//! is started first, asks the kernel to end it with its host if that is wanted, leaves the host's descriptors behind, says in its
+//! is started first, asks the kernel to end it with its host if that is wanted, leaves the host's descriptors and the signals that
+//! the host ignores behind, says in its
 //! environment which number it has, and then becomes the command.
 
 use std::ffi::{OsStr, OsString};
@@ -13,6 +14,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::descriptors::close_on_exec;
 use super::identity::{PROCESS_ID_VARIABLE, TAG_VARIABLE};
+use super::ignored::catch_ignored_signals;
 use super::keeper::{self, Keeper};
 
 /// The subcommand of our program that [`be_bound`] is reached by.
@@ -137,6 +139,9 @@ pub fn be_bound(
         && let Err(error) = bind(parent, program)
     {
         return error;
+    }
+    if let Err(source) = catch_ignored_signals() {
+        return BoundError::NotExecuted { command: program.clone(), source };
     }
     // Nothing else runs in this process that could open another one.
     close_on_exec();

@@ -46,6 +46,7 @@ mod launch_error;
 mod messages;
 
 mod identity;
+mod ignored;
 
 mod record;
 
@@ -94,6 +95,7 @@ pub use identity::{
     FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, PROGRAM_VARIABLE, Seen, TAG_VARIABLE,
     Verdict, judge, ours,
 };
+pub use ignored::{IgnoredSignals, catch_ignored_signals};
 pub use keeper::{Keeper, keep};
 pub use launch_error::{ExecutableError, LaunchError};
 pub use listener::{Impostor, Who, prove_listener};

@@ -1,0 +1,85 @@
+//! Signals that were ignored when the program began, as `nohup` leaves SIGHUP, and shells SIGINT and SIGQUIT for what runs in
+//! their background.
+//!
+//! A program that is executed inherits what is ignored, and a shell cannot set a trap for it. So a task below such a host would
+//! never see its `kill_signal`. A signal that is caught has its default action again in every program that is executed; so what is
+//! ignored here is caught instead, and nothing is done about it.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Signals that cannot be caught, that say something of the program itself, or that are restored for children anyway (SIGPIPE).
+const LEFT: [i32; 7] = [4, 8, 9, 11, 13, 17, 19];
+/// The signals that a process may ignore, apart from those of real time.
+const KINDS: std::ops::Range<i32> = 1..32;
+
+/// The signals that this process ignores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IgnoredSignals(u64);
+
+impl IgnoredSignals {
+    /// Those that are ignored now; none if `/proc` cannot be read.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(std::fs::read_to_string("/proc/self/status").ok().and_then(|status| mask(&status)).unwrap_or(0))
+    }
+
+    /// Whether this one is among them.
+    #[must_use]
+    pub fn has(self, kind: SignalKind) -> bool {
+        self.0 & bit(kind.as_raw_value()) != 0
+    }
+
+    /// Catches them for as long as this process lives, and does nothing when one comes, so that they have their default action
+    /// again in the programs that this process starts.
+    ///
+    /// # Errors
+    /// When the system refuses to catch one.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O.
+    pub fn catch(self) -> io::Result<()> {
+        for number in KINDS.filter(|number| self.0 & bit(*number) != 0 && !LEFT.contains(number)) {
+            // What catches it stays when nothing waits for it any more.
+            signal(SignalKind::from_raw(number))?;
+        }
+        Ok(())
+    }
+}
+
+/// Does what [`IgnoredSignals::catch`] does, in a process that has no runtime.
+///
+/// # Errors
+/// When the system refuses to catch one, or to have signals heard at all.
+pub fn catch_ignored_signals() -> io::Result<()> {
+    let ignored = IgnoredSignals::now();
+    if KINDS.filter(|number| !LEFT.contains(number)).all(|number| ignored.0 & bit(number) == 0) {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { ignored.catch() })
+}
+
+const fn bit(number: i32) -> u64 {
+    1 << (number - 1)
+}
+
+/// The mask of what is ignored, of the text of a `status` in `/proc`.
+fn mask(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_read_from_the_status_of_a_process() {
+        let ignored = IgnoredSignals(mask("Name:\tx\nSigIgn:\t0000000000001001\nSigCgt:\t0\n").unwrap());
+        assert!(ignored.has(SignalKind::hangup()) && ignored.has(SignalKind::pipe()));
+        assert!(!ignored.has(SignalKind::interrupt()));
+        assert_eq!(mask("Name:\tx\n"), None);
+    }
+}
