@@ -11,6 +11,8 @@ const UNKNOWN_TASK: &str = "task not found";
 /// What is known of a start that this run of the host has asked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Asked {
+    /// It waits for its driver to be there, and is asked then.
+    Waiting,
     /// It was asked of this process, which has not answered.
     Unanswered(Option<ServingProcess>),
     /// The driver has said what came of it.
@@ -22,6 +24,7 @@ pub(super) enum Asked {
 pub(super) fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) -> bool {
     match asked {
         Some(Asked::Answered) => true,
+        Some(Asked::Waiting) => false,
         Some(Asked::Unanswered(before)) => {
             before.zip(process).is_some_and(|(before, process)| before.tag != process.tag)
         }

@@ -1,13 +1,11 @@
 //! Drivers as they are kept in production: by the host.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::allocdir::TaskNames;
-use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskHandle, TaskId, TaskState};
+use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, TaskHandle, TaskState};
 use callboard_actors::driver::{DriverCapabilities, DriverSpec, TaskKey};
 use callboard_actors::drivers::{
     AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
@@ -19,7 +17,7 @@ use callboard_actors::shell::Address;
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::actor::{Asking, Runners};
-use super::answers::{Asked, is_proof, is_unknown, passing, refused_for_good, started};
+use super::answers::{is_unknown, passing, refused_for_good, started};
 use super::calls::{Found, Heard, RunKey, Started, Swept, Trouble};
 use super::departed::ADVICE;
 use super::identity::TaskIdentities;
@@ -27,6 +25,7 @@ use super::kept::KeptDriver;
 use super::plugins::Plugins;
 use super::prepare::Preparer;
 use super::remains::Remains;
+use super::starts::Starts;
 use super::state::RunEvidence;
 use crate::config::TaskConfig;
 use crate::exec::KILL_PATIENCE;
@@ -54,7 +53,7 @@ pub struct HostRunners {
     drivers: Address<Drivers>,
     plugins: Rc<Plugins>,
     preparer: Rc<Preparer>,
-    starts: Rc<RefCell<BTreeMap<TaskId, Asked>>>,
+    starts: Starts,
     remains: Remains,
 }
 
@@ -71,7 +70,7 @@ impl HostRunners {
             drivers,
             plugins: Rc::new(plugins),
             preparer: Rc::new(preparer),
-            starts: Rc::default(),
+            starts: Starts::default(),
             remains: Remains::new(identities.owner().into()),
         }
     }
@@ -207,7 +206,8 @@ impl Runners for HostRunners {
         let client = self.client(&run.driver, Wanted::Healthy);
         let capabilities = self.capabilities(&run.driver);
         let preparer = Rc::clone(&self.preparer);
-        let (starts, drivers) = (Rc::clone(&self.starts), self.drivers.clone());
+        let (starts, drivers) = (self.starts.clone(), self.drivers.clone());
+        let waiting = starts.waits(&run.id);
         Box::pin(async move {
             let prepared = async {
                 let client = client.await?;
@@ -217,7 +217,7 @@ impl Runners for HostRunners {
             };
             let started = match prepared.await {
                 Ok((client, task)) => {
-                    starts.borrow_mut().insert(run.id.clone(), Asked::Unanswered(client.process()));
+                    starts.asked(&run.id, client.process());
                     // A start that is given up goes on, and nobody would hear what came of it.
                     let mut answer = client.start_task(&task, ENDLESS).await;
                     if let Err(DriverError::PluginGone { reason, .. }) = &mut answer
@@ -227,12 +227,13 @@ impl Runners for HostRunners {
                     }
                     let started = started(&run, answer);
                     if !matches!(started, Started::Unclear(_)) {
-                        starts.borrow_mut().insert(run.id.clone(), Asked::Answered);
+                        starts.answered(&run.id);
                     }
                     started
                 }
                 Err(trouble) => Started::NotAsked(trouble),
             };
+            drop(waiting);
             // Of any other start something may be left, until it is proven that nothing is.
             if matches!(started, Started::NotAsked(_)) {
                 preparer.release(&run).await;
@@ -260,7 +261,7 @@ impl Runners for HostRunners {
 
     fn inspect(&self, run: RunKey) -> Asking<Result<Found, Trouble>> {
         let client = self.reach(&run);
-        let starts = Rc::clone(&self.starts);
+        let starts = self.starts.clone();
         Box::pin(async move {
             let client = client.await?;
             match client.inspect_task(&run.id, QUICK).await {
@@ -269,7 +270,7 @@ impl Runners for HostRunners {
                     (TaskState::Unknown | TaskState::Running | TaskState::Exited, _) => Ok(Found::Running),
                 },
                 Err(error) if is_unknown(&error) => {
-                    let is_proof = is_proof(starts.borrow().get(&run.id).copied(), client.process());
+                    let is_proof = starts.is_proof(&run.id, client.process());
                     Ok(Found::Nothing { words: error.to_string(), is_proof })
                 }
                 Err(error) => Err(passing(&error)),
@@ -279,10 +280,10 @@ impl Runners for HostRunners {
 
     fn replace_driver(&self, run: RunKey) -> Asking<Result<(), Trouble>> {
         let client = self.reach(&run);
-        let (drivers, starts) = (self.drivers.clone(), Rc::clone(&self.starts));
+        let (drivers, starts) = (self.drivers.clone(), self.starts.clone());
         Box::pin(async move {
             let process = client.await?.process();
-            if is_proof(starts.borrow().get(&run.id).copied(), process) {
+            if starts.is_proof(&run.id, process) {
                 return Ok(());
             }
             let RunKey { name, driver, id } = run;
@@ -317,12 +318,12 @@ impl Runners for HostRunners {
 
     fn destroy(&self, run: RunKey) -> Asking<Result<(), Trouble>> {
         let client = self.reach(&run);
-        let starts = Rc::clone(&self.starts);
+        let starts = self.starts.clone();
         Box::pin(async move {
             match client.await?.destroy_task(&run.id, true, SLOW).await {
                 Err(error) if !is_unknown(&error) => Err(refused_for_good(error)),
                 Ok(()) | Err(_) => {
-                    starts.borrow_mut().remove(&run.id);
+                    starts.forget(&run.id);
                     Ok(())
                 }
             }
@@ -357,7 +358,11 @@ impl Runners for HostRunners {
     ) -> Asking<Result<Swept, Trouble>> {
         let reports = self.drivers.ask(ListDrivers);
         let (remains, preparer) = (self.remains.clone(), Rc::clone(&self.preparer));
+        let starts = self.starts.clone();
         Box::pin(async move {
+            if heard == Heard::NothingOfStart && starts.is_waiting(&run.id) {
+                return Err(Trouble::passing("its start waits for its driver and may still begin"));
+            }
             let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
             let swept = remains.end(&run, handle, *evidence, heard, &reports).await;
             if swept.is_ok() {

@@ -67,6 +67,7 @@ mod node;
 mod plugins;
 mod prepare;
 mod remains;
+mod starts;
 
 pub mod simulation;
 

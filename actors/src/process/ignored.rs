@@ -42,7 +42,7 @@ impl IgnoredSignals {
     pub fn catch(self) -> io::Result<()> {
         for number in KINDS.filter(|number| self.0 & bit(*number) != 0 && !LEFT.contains(number)) {
             // What catches it stays when nothing waits for it any more.
-            signal(SignalKind::from_raw(number))?;
+            drop(signal(SignalKind::from_raw(number))?);
         }
         Ok(())
     }

@@ -191,7 +191,7 @@ impl Host {
 
     /// Ends what really lives of the task, whatever its driver knows, unless a start of it may still begin.
     fn sweep(&mut self, run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
-        if heard == Heard::NothingOfStart && self.ground.may_still_begin() {
+        if heard == Heard::NothingOfStart && (self.ground.may_still_begin() || self.start_waits(run)) {
             self.unsettled.insert(run.name.clone());
             return Err(Trouble::passing("its driver was told to start it and may still begin"));
         }
@@ -200,6 +200,12 @@ impl Host {
         found.iter().for_each(|copy| self.end_copy(&run.name, copy, "swept away"));
         let words = if found.is_empty() { "no process of it was left" } else { "killed what was left of it" };
         Ok(Swept { has_killed: !found.is_empty(), words: words.to_owned() })
+    }
+
+    /// Whether a start of a run waits for its driver to be there.
+    fn start_waits(&self, run: &RunKey) -> bool {
+        let is_start = |call: &TasksCall| matches!(call, TasksCall::Start(other, _) if other == run);
+        self.actor.calls().any(|(number, call)| is_start(call) && !self.sent.contains(&number))
     }
 
     /// The host has a copy ended.

@@ -1,0 +1,82 @@
+//! Which starts this run of the host has asked for, and what is known of each: by that the word of a driver is judged.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use callboard_actors::driver::client::{ServingProcess, TaskId};
+
+use super::answers::{Asked, is_proof};
+
+/// The starts of this run of the host.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Starts(Rc<RefCell<BTreeMap<TaskId, Asked>>>);
+
+impl Starts {
+    /// A start waits for its driver to be there, until it is asked for or this is dropped.
+    pub(super) fn waits(&self, run: &TaskId) -> WaitingStart {
+        self.0.borrow_mut().insert(run.clone(), Asked::Waiting);
+        WaitingStart { run: run.clone(), starts: self.clone() }
+    }
+
+    /// Whether a start of this run waits for its driver: it may begin although no process was asked for it yet.
+    pub(super) fn is_waiting(&self, run: &TaskId) -> bool {
+        matches!(self.0.borrow().get(run), Some(Asked::Waiting))
+    }
+
+    /// A start is asked of this process.
+    pub(super) fn asked(&self, run: &TaskId, process: Option<ServingProcess>) {
+        self.0.borrow_mut().insert(run.clone(), Asked::Unanswered(process));
+    }
+
+    /// The driver has said what came of a start.
+    pub(super) fn answered(&self, run: &TaskId) {
+        self.0.borrow_mut().insert(run.clone(), Asked::Answered);
+    }
+
+    /// The driver has forgotten a run.
+    pub(super) fn forget(&self, run: &TaskId) {
+        self.0.borrow_mut().remove(run);
+    }
+
+    /// Whether this process, which knows nothing of a run, can have no start of it under way.
+    pub(super) fn is_proof(&self, run: &TaskId, process: Option<ServingProcess>) -> bool {
+        is_proof(self.0.borrow().get(run).copied(), process)
+    }
+}
+
+/// A start that waits for its driver.
+#[derive(Debug)]
+pub(super) struct WaitingStart {
+    run: TaskId,
+    starts: Starts,
+}
+
+impl Drop for WaitingStart {
+    fn drop(&mut self) {
+        if self.starts.is_waiting(&self.run) {
+            self.starts.forget(&self.run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_waits_for_its_driver_until_it_is_asked_for_or_given_up_t3() {
+        let (starts, run) = (Starts::default(), TaskId::new("a/web/1").unwrap());
+        let waiting = starts.waits(&run);
+        assert!(starts.is_waiting(&run) && !starts.is_proof(&run, None));
+        drop(waiting);
+        assert!(!starts.is_waiting(&run));
+
+        let waiting = starts.waits(&run);
+        starts.asked(&run, None);
+        assert!(!starts.is_waiting(&run));
+        drop(waiting);
+        starts.answered(&run);
+        assert!(starts.is_proof(&run, None), "it has said what came of it");
+    }
+}
