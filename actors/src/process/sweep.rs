@@ -55,8 +55,8 @@ impl Surroundings {
 
 /// Ends what is ours by its mark and carries none of these tags: the leaders of launches whose records are lost, with their
 /// groups. What has left its group, such as the executor of a task, is never among them, whether its driver stands in a record or
-/// not (TH032). Control groups of this owner in which nothing is go, and directories of sockets that belong to none of these names go when nothing is in them that lives (TH030). Gives
-/// the process ids of what was ended.
+/// not (TH032). Control groups of this owner in which nothing is go, and directories of sockets that belong to none of these names
+/// go when nothing is in them that lives (TH030). Gives the process ids of what was ended.
 ///
 /// # Errors
 /// When processes cannot be looked at, or do not end.
