@@ -16,6 +16,8 @@ pub mod hclspec;
 
 pub mod goplugin;
 
+pub mod machine;
+
 pub mod users;
 
 pub mod mounts;

@@ -17,6 +17,7 @@ use crate::allocation::{
     self, Allocation, AllocationConfig, DescribeAllocation, Listener, MakeReady, Neighbours, NoteExit,
     NoteStart, SignOff,
 };
+use crate::machine::{MACHINE, make_passable};
 use crate::shell::{
     Address, AskError, Doing, Running, Settings, StopMode, Store, Ticket, Written, start as start_actor,
 };
@@ -58,8 +59,8 @@ pub fn default_runtime_dir() -> PathBuf {
     if let Some(own) = own.filter(|path| path.is_absolute() && path.is_dir()) {
         return own;
     }
-    let system = PathBuf::from("/run/callboard");
-    let is_made = rustix::fs::mkdir(&system, rustix::fs::Mode::from_raw_mode(0o711)).is_ok();
+    let system = PathBuf::from(MACHINE);
+    let is_made = make_passable(&system).unwrap_or(false);
     let us = rustix::process::geteuid().as_raw();
     let is_ours = || rustix::fs::lstat(&system).is_ok_and(|found| found.st_uid == us) && system.is_dir();
     if is_made || is_ours() { system } else { std::env::temp_dir() }

@@ -6,16 +6,15 @@
 //! as that book has the user; one whose book is gone, or has the user no more, says nothing.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-
 use super::dynamic::DynamicUser;
+use crate::machine::{Locked, make_private};
 
 /// Where the hosts of a machine keep which users they have, unless a host says otherwise.
 pub const MACHINE_USERS: &str = "/run/callboard/users";
@@ -23,33 +22,55 @@ pub const MACHINE_USERS: &str = "/run/callboard/users";
 const LOCK: &str = "lock";
 /// How long the lock is waited for: it is held for as long as it takes to look at a directory.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// The pause between two tries.
-const LOCK_PAUSE: Duration = Duration::from_millis(5);
+/// Whether a task of this process uses the directory. The others wait for it here, and only one of them for other processes.
+static IS_IN_USE: Mutex<bool> = Mutex::new(false);
+static LET_GO: Condvar = Condvar::new();
 
-/// The directory, locked: no other host reads or writes there. Released when dropped.
+/// The right of one of this process to use the directory, until this is dropped.
+#[derive(Debug)]
+struct Turn;
+
+impl Turn {
+    /// Waits for it; `None` if others of this process take longer than we have patience.
+    fn within(patience: Duration) -> Option<Self> {
+        let is_in_use = IS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = LET_GO.wait_timeout_while(is_in_use, patience, |is_in_use| *is_in_use);
+        let (mut is_in_use, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            return None;
+        }
+        *is_in_use = true;
+        Some(Self)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *IS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        LET_GO.notify_one();
+    }
+}
+
+/// The directory, locked: nobody else reads or writes there. Released when dropped, the lock first.
 #[derive(Debug)]
 pub(super) struct MachineBook {
     directory: PathBuf,
     /// The book of this host.
     own: PathBuf,
-    lock: File,
-}
-
-impl Drop for MachineBook {
-    /// Releases the lock, and not only our descriptor of it: a process that is just being started has a copy of it.
-    fn drop(&mut self) {
-        if let Err(error) = flock(&self.lock, FlockOperation::Unlock) {
-            tracing::warn!(%error, "the lock of the users of this machine is released only when its file is closed");
-        }
-    }
+    _lock: Locked,
+    _turn: Turn,
 }
 
 impl MachineBook {
     /// Opens and locks it for the host with this book, which has to be there.
     ///
     /// # Errors
-    /// When the directory cannot be made or is open to others, or another host holds the lock for too long.
+    /// When the directory cannot be made or is open to others, or somebody else uses it for too long.
     pub(super) fn open(directory: &Path, own: &Path) -> io::Result<Self> {
+        Self::open_within(directory, own, LOCK_PATIENCE)
+    }
+
+    fn open_within(directory: &Path, own: &Path, patience: Duration) -> io::Result<Self> {
         let told = |error: io::Error| {
             let place = directory.display();
             let reason =
@@ -57,9 +78,18 @@ impl MachineBook {
             io::Error::new(error.kind(), reason)
         };
         let own = own.canonicalize()?;
+        let began = Instant::now();
+        let timed_out = |reason: String| told(io::Error::new(io::ErrorKind::TimedOut, reason));
+        let Some(turn) = Turn::within(patience) else {
+            let reason = "other tasks of this host use it, and take long; see whether its disks are slow";
+            return Err(timed_out(reason.to_owned()));
+        };
         let lock = opened(directory).map_err(told)?;
-        wait_for(&lock).map_err(told)?;
-        Ok(Self { directory: directory.to_owned(), own, lock })
+        let left = patience.saturating_sub(began.elapsed());
+        let Some(lock) = Locked::within(lock, left).map_err(told)? else {
+            return Err(timed_out(format!("another process holds its file `{LOCK}`; see who: fuser -v")));
+        };
+        Ok(Self { directory: directory.to_owned(), own, _lock: lock, _turn: turn })
     }
 
     /// The users that other hosts have.
@@ -147,28 +177,37 @@ fn remove(link: &Path) -> io::Result<()> {
 
 /// Makes the directory, for this user alone, and opens the file that is locked.
 fn opened(directory: &Path) -> io::Result<File> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let found = fs::symlink_metadata(directory)?;
-    let us = rustix::process::geteuid().as_raw();
-    if !found.is_dir() || found.uid() != us || found.mode() & 0o022 != 0 {
-        let reason = format!("it is no directory that only user {us} may write to; look at it and remove it");
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
-    }
+    make_private(directory)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600).open(directory.join(LOCK))
 }
 
-fn wait_for(lock: &File) -> io::Result<()> {
-    let began = Instant::now();
-    loop {
-        match flock(lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
-            Err(Errno::WOULDBLOCK) => {
-                let reason = format!("another process holds its file `{LOCK}`; see who: fuser -v");
-                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
-            }
-            Err(error) => return Err(error.into()),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_too_long_is_told_whether_its_own_host_or_another_process_is_in_the_way() {
+        let root = tempfile::tempdir().unwrap();
+        let (machine, own) = (root.path().join("machine"), root.path().join("own"));
+        fs::create_dir(&own).unwrap();
+        let refused = || {
+            let opened = MachineBook::open_within(&machine, &own, Duration::from_millis(20));
+            opened.unwrap_err().to_string()
+        };
+        let first = MachineBook::open(&machine, &own).unwrap();
+        let told = refused();
+        assert!(told.contains("other tasks of this host") && !told.contains("another process"), "{told}");
+        drop(first);
+        let lock = Locked::within(opened(&machine).unwrap(), LOCK_PATIENCE).unwrap();
+        let mut told = refused();
+        // Another test of this process may have its turn.
+        let began = Instant::now();
+        while !told.contains("another process") && began.elapsed() < LOCK_PATIENCE {
+            told = refused();
         }
+        assert!(told.contains("another process holds its file `lock`"), "{told}");
+        drop(lock);
+        MachineBook::open(&machine, &own).unwrap();
     }
 }

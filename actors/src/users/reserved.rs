@@ -69,6 +69,8 @@ impl Reservations {
     /// When all are in use, or the directory cannot be read or written.
     pub fn take(&self, holder: &str, random: u64) -> io::Result<DynamicUser> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        // Before the lock: a user that begins to run processes meanwhile is in the book of its host, and found below.
+        let running = running_users();
         let machine = self.machine()?;
         let of_others = machine.as_ref().map_or_else(|| Ok(BTreeSet::new()), MachineBook::of_others)?;
         let taken = self.taken()?;
@@ -78,10 +80,9 @@ impl Reservations {
                 return Ok(*user);
             }
             fs::remove_file(self.link(*user))?;
-            self.sync()?;
         }
         let mut in_use: BTreeSet<DynamicUser> = taken.into_iter().map(|(user, _)| user).collect();
-        in_use.extend(running_users().into_iter().map(DynamicUser::new));
+        in_use.extend(running.into_iter().map(DynamicUser::new));
         in_use.extend(of_others);
         loop {
             let Some(user) = choose(&self.pool, &in_use, random) else { return Err(self.exhausted()) };
@@ -89,6 +90,8 @@ impl Reservations {
             machine.iter().try_for_each(|machine| machine.note(user))?;
             match symlink(holder, self.link(user)) {
                 Ok(()) => {
+                    // The others see it now; that it is on disk is waited for without them.
+                    drop(machine);
                     self.sync()?;
                     return Ok(user);
                 }
@@ -121,16 +124,18 @@ impl Reservations {
         if held.is_empty() {
             return Ok(());
         }
+        // Before the lock: processes of a user come from processes that it has already.
+        let running = running_users();
+        if let Some((user, _)) = held.iter().find(|(user, _)| running.contains(&user.number())) {
+            return Err(io::Error::other(format!("processes still run as {user}")));
+        }
         let machine = self.machine()?;
         for (user, _) in held {
-            if running_users().contains(&user.number()) {
-                return Err(io::Error::other(format!("processes still run as {user}")));
-            }
             fs::remove_file(self.link(user))?;
-            self.sync()?;
             machine.iter().try_for_each(|machine| machine.forget(user))?;
         }
-        Ok(())
+        drop(machine);
+        self.sync()
     }
 
     fn machine(&self) -> io::Result<Option<MachineBook>> {
@@ -183,16 +188,16 @@ mod tests {
 
     use super::*;
 
-    fn reservations() -> (tempfile::TempDir, Reservations) {
+    /// With three numbers, which are those of no other test: processes of users are seen by all.
+    fn reservations(first: u32) -> (tempfile::TempDir, Reservations) {
         let directory = tempfile::tempdir().unwrap();
-        let reservations =
-            Reservations::new(directory.path().join("users")).with_pool(4_000_000_000..=4_000_000_002);
+        let reservations = Reservations::new(directory.path().join("users")).with_pool(first..=first + 2);
         (directory, reservations)
     }
 
     #[test]
     fn a_user_is_kept_over_a_restart_and_nobody_else_gets_it_th070_t116() {
-        let (_directory, before) = reservations();
+        let (_directory, before) = reservations(4_000_000_000);
         before.give_back("web").expect("whoever has none is well");
         let web = before.take("web", 7).unwrap();
         // Another run of the host knows the directory only.
@@ -208,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_user_is_not_given_back_before_its_last_process_is_gone_th070() {
-        let (_directory, reservations) = reservations();
+        let (directory, reservations) = reservations(4_000_000_010);
         let user = reservations.take("web", 0).unwrap();
         let spawned = Command::new("sleep").arg("60").uid(user.number()).gid(user.number()).spawn();
         let Ok(mut process) = spawned else {
@@ -216,10 +221,21 @@ mod tests {
             return;
         };
         let refused = reservations.give_back("web").unwrap_err().to_string();
-        assert!(refused.contains("still run as nomad-4000000000"), "{refused}");
-        fs::remove_file(reservations.directory.join("4000000000")).unwrap();
+        assert!(refused.contains("still run as nomad-4000000010"), "{refused}");
+        fs::remove_file(reservations.directory.join("4000000010")).unwrap();
         let other = reservations.take("db", 0).unwrap();
         assert_ne!(other, user, "a process of somebody else keeps the number out of use");
+        // Who asks that holds nobody up who uses the directory of the machine, and waits for nobody.
+        let machine = directory.path().join("machine");
+        let shared = reservations.clone().shared_in(&machine);
+        shared.claim().unwrap();
+        symlink("web", reservations.directory.join("4000000010")).unwrap();
+        let lock = File::open(machine.join("lock")).unwrap();
+        let _lock = crate::machine::Locked::within(lock, std::time::Duration::ZERO).unwrap().unwrap();
+        let began = std::time::Instant::now();
+        assert!(shared.give_back("web").unwrap_err().to_string().contains("still run as nomad-4000000010"));
+        assert!(began.elapsed() < std::time::Duration::from_secs(8), "{:?}", began.elapsed());
+        fs::remove_file(reservations.directory.join("4000000010")).unwrap();
         process.kill().unwrap();
         process.wait().unwrap();
         reservations.give_back("db").unwrap();
@@ -329,6 +345,16 @@ mod tests {
         moved.give_back("web").unwrap();
         assert_eq!(moved.claim().unwrap(), []);
         assert_eq!(two.take("job", 0).unwrap(), web);
+    }
+
+    #[test]
+    fn the_directory_above_that_of_the_users_lets_everybody_pass_whoever_made_it_first_sec_01() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let hosts = TwoHosts::new();
+        hosts.one.take("web", 0).unwrap();
+        let machine = hosts.directory.path().join("machine");
+        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!((mode(&machine), mode(&machine.join("users"))), (0o711, 0o700));
     }
 
     #[test]
