@@ -60,6 +60,8 @@ enum RunError {
     Signals(#[source] std::io::Error),
     #[error("cannot start the keeper of the host's process groups: {0}")]
     Keeper(#[source] std::io::Error),
+    #[error("cannot look at what this machine permits for tasks: {0}")]
+    Ground(#[source] std::io::Error),
     #[error("cannot collect the logs of tasks: {0}")]
     Logs(#[from] LogsError),
     #[error("the host gave up and was stopped: {0}")]
@@ -141,7 +143,13 @@ impl Program {
         let host = builder.drivers(drivers_options(&config)).start().await?;
         let identities = TaskIdentities::of_owner(host.owner_mark());
         let topology = tasks::topology(&config.host);
-        let ground = Ground::new(&ground_options(&config), identities.clone());
+        let ground = match Ground::new(ground_options(&config), identities.clone()).await {
+            Ok(ground) => ground,
+            Err(error) => {
+                host.stop().await;
+                return Err(RunError::Ground(error));
+            }
+        };
         let options =
             LogsOptions { directory: config.data_dir.join(LOGMON_DIRECTORY), program: log_program() };
         let logs = match Logs::start(options).await {

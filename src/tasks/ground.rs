@@ -63,9 +63,17 @@ pub struct Standing {
 }
 
 impl Ground {
-    /// Looks at what this machine permits, and says it once. What tasks of an earlier run stand on is left as it is.
-    #[must_use]
-    pub fn new(options: &GroundOptions, identities: TaskIdentities) -> Self {
+    /// Looks at what this machine permits, and says it once. What tasks of an earlier run stand on is left as it is. Actors on this
+    /// thread go on meanwhile: disks may be slow, and other hosts may use what they all share.
+    ///
+    /// # Errors
+    /// When looking panics, or the runtime ends.
+    pub async fn new(options: GroundOptions, identities: TaskIdentities) -> std::io::Result<Self> {
+        let made = actix_rt::task::spawn_blocking(move || Self::made(&options, identities)).await;
+        made.map_err(std::io::Error::other)
+    }
+
+    fn made(options: &GroundOptions, identities: TaskIdentities) -> Self {
         let alloc_dir = options.alloc_dir.clone().unwrap_or_else(|| options.data_dir.join("alloc"));
         if let Err(error) = make_passable(&options.data_dir) {
             tracing::warn!(path = %options.data_dir.display(), %error, "tasks of other users do not reach their directories");
@@ -365,4 +373,36 @@ fn make_passable(data_dir: &Path) -> std::io::Result<()> {
         std::fs::set_permissions(data_dir, std::fs::Permissions::from_mode(mode | 0o011))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use callboard_actors::machine::Locked;
+
+    use super::*;
+
+    #[actix::test]
+    async fn actors_go_on_while_the_users_of_this_machine_are_waited_for_th070() {
+        let root = tempfile::tempdir().unwrap();
+        let (data_dir, machine) = (root.path().join("data"), root.path().join("machine"));
+        fs::create_dir_all(data_dir.join("users")).unwrap();
+        std::os::unix::fs::symlink("a.web", data_dir.join("users/80007")).unwrap();
+        fs::create_dir(&machine).unwrap();
+        fs::set_permissions(&machine, fs::Permissions::from_mode(0o700)).unwrap();
+        let lock = fs::File::create(machine.join("lock")).unwrap();
+        let lock = Locked::within(lock, std::time::Duration::ZERO).unwrap();
+        let options = GroundOptions {
+            data_dir,
+            alloc_dir: None,
+            control_groups: false,
+            machine_users: Some(machine.clone()),
+        };
+        // The other one lets go only if somebody else than the ground gets to do something.
+        let other = async move { drop(lock) };
+        let (ground, ()) = tokio::join!(Ground::new(options, TaskIdentities::of_owner("0123")), other);
+        ground.unwrap();
+        assert!(fs::symlink_metadata(machine.join("80007")).is_ok(), "the others are told of the user");
+    }
 }
