@@ -15,7 +15,7 @@ use callboard_actors::driver::ProcessOwner;
 use callboard_actors::drivers::{self, Drivers, DriversMemory, DriversOptions};
 use callboard_actors::instances::{self, Instances, InstancesOptions};
 use callboard_actors::inventory::{self, Inventory, InventoryOptions};
-use callboard_actors::ownership;
+use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
 use callboard_actors::persister::{self, MemoryDisk, OpenError, Persister};
 use callboard_actors::process::{Binder, Surroundings, random_bytes};
 use callboard_actors::processes::{self, DurableRecords, ListProcesses, Processes, ProcessesOptions};
@@ -128,11 +128,11 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     let layout = Layout::new(options.data_dir.clone(), runtime_dir)?;
     let database = open(&options).await?;
     // Behind the lock of the database: only who holds the directory says whose it is.
-    let owner = match ownership::settle(&options.data_dir, database.run().get() == 1) {
-        Ok(owner) => owner,
+    let (owner, held) = match settle(&options, database.run().get() == 1).await {
+        Ok(settled) => settled,
         Err(error) => {
             close(database).await;
-            return Err(error.into());
+            return Err(error);
         }
     };
     let (tell, present) = watch::channel(None);
@@ -159,7 +159,7 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     let spec = SupervisorSpec { strategy: Strategy::OneForOne, budget: options.budget, ..Default::default() };
     let children = children(&options, (layout, &owner), (database, tell), &cast, &store, &settings);
     let running = supervisor::start(&root, spec, children, settings);
-    let ended = watch_over(&running);
+    let ended = watch_over(&running, held);
     root.ask(AwaitStarted).await.map_err(|error| StartError::Ended(error.to_string()))??;
     Ok(Host::from_parts(Parts {
         data_dir: options.data_dir,
@@ -186,18 +186,33 @@ async fn open(options: &Options) -> Result<Persister, OpenError> {
     Persister::open(place).await
 }
 
+/// Finds out whose the data directory is, and holds its mark as long as the host runs. A database in memory is no host of this
+/// machine.
+async fn settle(options: &Options, is_new: bool) -> Result<(Arc<str>, Option<HeldMark>), StartError> {
+    let (data_dir, is_in_memory) = (options.data_dir.clone(), options.disk.is_some());
+    let look = move || match (!is_in_memory).then(default_marks_dir).flatten() {
+        Some(marks) => ownership::settle_and_hold(&data_dir, is_new, &marks),
+        None => ownership::settle(&data_dir, is_new).map(|mark| (mark, None)),
+    };
+    // Another host that is just ending is waited for.
+    let settled = actix_rt::task::spawn_blocking(look).await;
+    Ok(settled.map_err(|error| StartError::Ended(error.to_string()))??)
+}
+
 async fn close(database: Persister) {
     if let Err(error) = database.close().await {
         tracing::warn!(%error, "the database of a host that does not start is not closed in order");
     }
 }
 
-/// Passes the ending of the root on to whoever asks, from any thread.
-fn watch_over(running: &Running) -> watch::Receiver<Option<Ending>> {
+/// Passes the ending of the root on to whoever asks, from any thread. Until then the mark of the host is held.
+fn watch_over(running: &Running, held: Option<HeldMark>) -> watch::Receiver<Option<Ending>> {
     let (tell, ended) = watch::channel(None);
     let ending = running.ended();
     actix_rt::spawn(async move {
-        tell.send_replace(Some(ending.await));
+        let ending = ending.await;
+        drop(held);
+        tell.send_replace(Some(ending));
     });
     ended
 }

@@ -80,3 +80,27 @@ async fn a_second_host_on_the_same_directory_is_refused_and_told_who_was_first_p
     let third = Host::builder(data_dir.path()).start().await.expect("the directory is free again");
     third.stop().await;
 }
+
+#[actix::test]
+async fn a_host_does_not_start_on_a_copy_whose_original_was_moved_and_runs_th053() {
+    if callboard::actors::ownership::default_marks_dir().is_none() {
+        eprintln!(
+            "SKIPPED: a copy whose original was moved is not shown, since there is no directory of marks here"
+        );
+        return;
+    }
+    let stage = tempfile::tempdir().unwrap();
+    let [original, copy, moved] = ["original", "copy", "moved"].map(|name| stage.path().join(name));
+    Host::builder(&original).start().await.unwrap().stop().await;
+    let copied = std::process::Command::new("cp").arg("-a").args([&original, &copy]).status().unwrap();
+    assert!(copied.success());
+    std::fs::rename(&original, &moved).unwrap();
+    let host = Host::builder(&moved).start().await.unwrap();
+    let Err(StartError::Ownership(refused)) = Host::builder(&copy).start().await else {
+        panic!("two hosts run with one mark");
+    };
+    assert!(refused.to_string().contains(&moved.canonicalize().unwrap().display().to_string()), "{refused}");
+    host.stop().await;
+    // A host that has ended has let go of its mark.
+    Host::builder(&moved).start().await.unwrap().stop().await;
+}

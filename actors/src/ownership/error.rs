@@ -57,6 +57,26 @@ pub enum OwnershipError {
         /// The mark of both.
         mark: String,
     },
+    /// A host runs with this mark already, on another directory.
+    #[error(
+        "cannot use data directory {}: a host that runs has its identity {mark} already{}, so one data directory is a copy of the \
+         other; see which process it is: fuser -v {}. For {} to be a host of its own, remove callboard.identity and callboard.redb \
+         from it: its database speaks of tasks of the other. For it to take the place of the other, stop that host and remove \
+         callboard.identity there",
+        data_dir.display(),
+        other.as_ref().map_or_else(String::new, |other| format!(", on data directory {}", other.display())),
+        lock.display(), data_dir.display()
+    )]
+    Held {
+        /// The directory that was to be used.
+        data_dir: PathBuf,
+        /// The one of the host that runs, if that could be found out.
+        other: Option<PathBuf>,
+        /// The mark of both.
+        mark: String,
+        /// The file that the other host has locked.
+        lock: PathBuf,
+    },
     /// Whether there is another directory with the same mark cannot be seen.
     #[error(
         "cannot tell whether data directory {} is a copy of {}, from where its identity comes: {reason}. Make that place readable \
@@ -81,7 +101,11 @@ impl OwnershipError {
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::System { .. } => true,
-            Self::Malformed { .. } | Self::Newer { .. } | Self::Copied { .. } | Self::Unclear { .. } => false,
+            Self::Malformed { .. }
+            | Self::Newer { .. }
+            | Self::Copied { .. }
+            | Self::Held { .. }
+            | Self::Unclear { .. } => false,
         }
     }
 

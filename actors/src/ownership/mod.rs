@@ -13,11 +13,14 @@
 //! The path, the device and the inode of a directory are not a mark: a directory is moved, a backup restored, and a device has
 //! another number after a restart of the machine. So the mark is written down once and kept (TH053).
 //!
+//! An original that was itself moved is not where its copy looks. So a mark is also held on the machine while its host runs.
+//!
 //! The database is opened before, since its lock keeps a second host away.
 
 mod deciding;
 mod error;
 mod file;
+mod held;
 mod kept;
 mod place;
 
@@ -28,6 +31,7 @@ use sha2::{Digest, Sha256};
 
 use deciding::{Former, Verdict, decide};
 pub use error::OwnershipError;
+pub use held::{HeldMark, default_marks_dir};
 use kept::{Kept, Place};
 
 use crate::process::random_bytes;
@@ -43,44 +47,78 @@ pub const IDENTITY_FILE: &str = "callboard.identity";
 /// [`OwnershipError`] when the file cannot be read, understood or written, or when another directory on this machine has the
 /// same mark.
 pub fn settle(data_dir: &Path, is_new: bool) -> Result<Arc<str>, OwnershipError> {
+    settled(data_dir, is_new, |_| Ok(())).map(|(mark, ())| mark)
+}
+
+/// As [`settle`], and holds the mark, so that no other host runs with it as long as what is given lives: a copy is noticed also when
+/// its original is not where it was any more. Hosts see each other that hold their marks in the same directory
+/// ([`default_marks_dir`]); nothing is held where that cannot be used. Waits up to 5 s for a host that is just ending, and blocks.
+///
+/// # Errors
+/// As [`settle`], and when a host that runs has the mark, or another data directory that is still there had it last.
+pub fn settle_and_hold(
+    data_dir: &Path,
+    is_new: bool,
+    marks: &Path,
+) -> Result<(Arc<str>, Option<HeldMark>), OwnershipError> {
+    settled(data_dir, is_new, |kept| held::hold(marks, data_dir, kept, held::PATIENCE))
+}
+
+/// Finds the mark, and writes what is new about it once `hold` agrees to the mark and its present place.
+fn settled<T>(
+    data_dir: &Path,
+    is_new: bool,
+    hold: impl FnOnce(&Kept) -> Result<T, OwnershipError>,
+) -> Result<(Arc<str>, T), OwnershipError> {
     let present = place::of(data_dir).map_err(OwnershipError::system("look at", data_dir))?;
     let file = data_dir.join(IDENTITY_FILE);
     let Some(kept) = file::read(&file)? else {
         let mark = if is_new { random_mark(&file)? } else { former_mark(data_dir, &present)? };
-        file::write(&file, &Kept { mark: mark.clone(), place: present })?;
-        return Ok(mark.into());
+        let kept = Kept { mark, place: present };
+        let held = hold(&kept)?;
+        file::write(&file, &kept)?;
+        return Ok((kept.mark.into(), held));
     };
-    match decide(&kept.place, &present, || look_at_former(data_dir, &kept, &present))? {
-        Verdict::Unchanged => {}
-        Verdict::Changed(change) => {
-            let (from, to) = (place::path(&kept.place.path), data_dir.display());
-            tracing::warn!(from = %from.display(), %to, mark = kept.mark, "{change}");
-            file::write(&file, &Kept { mark: kept.mark.clone(), place: present })?;
-        }
+    let verdict = decide(&kept.place, &present, || look_at_former(data_dir, &kept, &present))?;
+    let from = place::path(&kept.place.path);
+    let kept = Kept { mark: kept.mark, place: present };
+    let change = match verdict {
+        Verdict::Unchanged => None,
+        Verdict::Changed(change) => Some(change),
         Verdict::Copied => {
-            let other = place::path(&kept.place.path);
-            return Err(OwnershipError::Copied { data_dir: data_dir.to_owned(), other, mark: kept.mark });
+            let data_dir = data_dir.to_owned();
+            return Err(OwnershipError::Copied { data_dir, other: from, mark: kept.mark });
         }
+    };
+    let held = hold(&kept)?;
+    if let Some(change) = change {
+        let (from, to) = (from.display(), data_dir.display());
+        tracing::warn!(%from, %to, mark = kept.mark, "{change}");
+        file::write(&file, &kept)?;
     }
-    Ok(kept.mark.into())
+    Ok((kept.mark.into(), held))
 }
 
 /// What is where the mark was written.
 fn look_at_former(data_dir: &Path, kept: &Kept, present: &Place) -> Result<Former, OwnershipError> {
-    let path = place::path(&kept.place.path);
-    let unclear = |reason: String| {
+    let other = place::path(&kept.place.path);
+    look_at(&other, &kept.mark, present).map_err(|reason| {
         let (data_dir, here) = (data_dir.to_owned(), present.path.clone());
-        OwnershipError::Unclear { data_dir, other: path.clone(), here, reason }
-    };
-    if !place::is_there(&path).map_err(|error| unclear(error.to_string()))? {
+        OwnershipError::Unclear { data_dir, other, here, reason }
+    })
+}
+
+/// What is at a path, as seen from a directory with this mark at this place; or why that cannot be seen.
+fn look_at(path: &Path, mark: &str, present: &Place) -> Result<Former, String> {
+    if !place::is_there(path).map_err(|error| error.to_string())? {
         return Ok(Former::Gone);
     }
-    let found = place::of(&path).map_err(|error| unclear(error.to_string()))?;
+    let found = place::of(path).map_err(|error| error.to_string())?;
     if (found.device, found.inode) == (present.device, present.inode) {
         return Ok(Former::Same);
     }
-    let there = file::read(&path.join(IDENTITY_FILE)).map_err(|error| unclear(error.to_string()))?;
-    Ok(if there.is_some_and(|there| there.mark == kept.mark) { Former::Other } else { Former::Gone })
+    let there = file::read(&path.join(IDENTITY_FILE)).map_err(|error| error.to_string())?;
+    Ok(if there.is_some_and(|there| there.mark == mark) { Former::Other } else { Former::Gone })
 }
 
 fn random_mark(file: &Path) -> Result<String, OwnershipError> {

@@ -191,3 +191,81 @@ fn what_cannot_be_seen_is_neither_a_copy_nor_moved_th053() {
     fs::write(two.join(IDENTITY_FILE), told).unwrap();
     settle(&two, false).unwrap();
 }
+
+/// As a host does that waits for nobody.
+fn start(directory: &Path, marks: &Path) -> Result<(Arc<str>, Option<HeldMark>), OwnershipError> {
+    settled(directory, true, |kept| held::hold(marks, directory, kept, std::time::Duration::ZERO))
+}
+
+#[test]
+fn a_copy_does_not_run_beside_its_original_that_was_moved_away_th053() {
+    let (stage, original) = directory("original");
+    let (clone, moved, marks) =
+        (stage.path().join("copy"), stage.path().join("moved"), stage.path().join("callboard/marks"));
+    let (mark, held) = start(&original, &marks).unwrap();
+    drop(held);
+    copy(&original, &clone);
+    fs::rename(&original, &moved).unwrap();
+    let (_, held) = start(&moved, &marks).unwrap();
+    let before = text(&clone);
+    let refused = start(&clone, &marks).unwrap_err();
+    assert!(matches!(&refused, OwnershipError::Held { other: Some(_), .. }), "{refused}");
+    assert!(!refused.is_transient());
+    let (told, lock) = (refused.to_string(), marks.join(&*mark).display().to_string());
+    let there = moved.canonicalize().unwrap().display().to_string();
+    assert!(!told.contains("  "), "{told}");
+    for word in [&*lock, &*there, "fuser -v", "remove callboard.identity and callboard.redb"] {
+        assert!(told.contains(word), "{told}");
+    }
+    // What that host started may live on when it ends.
+    drop(held);
+    let refused = start(&clone, &marks).unwrap_err();
+    assert!(
+        matches!(&refused, OwnershipError::Copied { other, .. } if *other == moved.canonicalize().unwrap())
+    );
+    assert_eq!(text(&clone), before, "nothing is written");
+    let (again, held) = start(&moved, &marks).unwrap();
+    assert!(again == mark && held.is_some(), "the original goes on");
+    drop(held);
+    // It gives its identity up.
+    fs::remove_file(moved.join(IDENTITY_FILE)).unwrap();
+    assert_eq!(start(&clone, &marks).unwrap().0, mark);
+    assert_ne!(start(&moved, &marks).unwrap().0, mark);
+}
+
+#[test]
+fn a_directory_that_is_moved_again_and_again_holds_its_mark_and_leaves_no_file_for_good_th053() {
+    let (stage, one) = directory("one");
+    let (two, marks) = (stage.path().join("two"), stage.path().join("callboard/marks"));
+    let files = || fs::read_dir(&marks).unwrap().count();
+    let (mark, held) = start(&one, &marks).unwrap();
+    assert!(held.is_some());
+    drop(held);
+    fs::rename(&one, &two).unwrap();
+    assert_eq!(start(&two, &marks).unwrap().0, mark);
+    copy(&two, &one);
+    fs::remove_dir_all(&two).unwrap();
+    assert_eq!(start(&one, &marks).unwrap().0, mark);
+    // A note that was only half written says nothing.
+    fs::write(marks.join(&*mark), "callboard ident").unwrap();
+    let (again, held) = start(&one, &marks).unwrap();
+    assert_eq!((again, files()), (mark, 1));
+    // A file goes with its directory, and never one that is held.
+    fs::remove_dir_all(&one).unwrap();
+    fs::create_dir(&two).unwrap();
+    let other = start(&two, &marks).unwrap();
+    assert_eq!(files(), 2);
+    drop(held);
+    drop(other);
+    assert!(start(&two, &marks).unwrap().1.is_some());
+    assert_eq!(files(), 1);
+}
+
+#[test]
+fn a_host_starts_also_where_no_mark_can_be_held() {
+    let (stage, one) = directory("one");
+    fs::write(stage.path().join("callboard"), "").unwrap();
+    let (mark, held) = start(&one, &stage.path().join("callboard/marks")).unwrap();
+    assert!(held.is_none());
+    assert_eq!(settle(&one, false).unwrap(), mark);
+}

@@ -1,0 +1,155 @@
+//! A mark is held while its host runs, so that no two hosts run with one: a locked file of its name, in a directory that all hosts
+//! of this user on this machine share.
+//!
+//! The file stays when its host ends, and says which data directory had the mark last, since processes of that host may live on.
+//! Both are gone when the machine is started anew, as the processes are.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::deciding::Former;
+use super::error::OwnershipError;
+use super::kept::Kept;
+use super::{file, look_at, place};
+use crate::machine::{Locked, MACHINE, make_private};
+
+/// The directory below that of the machine, or of the user.
+const MARKS: &str = "marks";
+/// How long a host that ends is waited for: it may have been killed, and the kernel closes its files one by one.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a file is opened anew that was removed between its opening and its lock.
+const TRIES: usize = 16;
+/// How many files are looked at, to remove those of data directories that are gone.
+const CLEARED_AT_ONCE: usize = 1_024;
+
+/// The mark of a host that runs. Whoever drops it lets another data directory have the mark.
+#[derive(Debug)]
+pub struct HeldMark {
+    _lock: Locked,
+}
+
+/// Where marks are held, unless somebody says otherwise: `marks` in [`MACHINE`] for root; for all others, and where that cannot be
+/// written, `callboard/marks` in `$XDG_RUNTIME_DIR`. `None` where there is no such directory either: hosts do not see each other
+/// then.
+#[must_use]
+pub fn default_marks_dir() -> Option<PathBuf> {
+    let is_root = rustix::process::geteuid().is_root();
+    let of_machine = is_root.then(|| Path::new(MACHINE).join(MARKS));
+    let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let all = of_machine.into_iter().chain(of_user.map(|path| path.join("callboard").join(MARKS)));
+    let is_usable = |path: &PathBuf| match make_private(path) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "it cannot be noted there which hosts run on this machine");
+            false
+        }
+    };
+    all.into_iter().find(is_usable)
+}
+
+/// Holds the mark for a data directory that is about to be used at this place. `None` where the directory of marks cannot be used,
+/// which is told in the log.
+///
+/// # Errors
+/// When another data directory holds the mark, or had it last and still has it.
+pub(super) fn hold(
+    marks: &Path,
+    data_dir: &Path,
+    kept: &Kept,
+    patience: Duration,
+) -> Result<Option<HeldMark>, OwnershipError> {
+    let path = marks.join(&kept.mark);
+    let locked = make_private(marks).and_then(|()| {
+        clear(marks);
+        locked(&path, patience)
+    });
+    let lock = match locked {
+        Ok(Some(lock)) => lock,
+        Ok(None) => {
+            let other = noted(&path).map(|noted| place::path(&noted.place.path));
+            let (data_dir, mark) = (data_dir.to_owned(), kept.mark.clone());
+            return Err(OwnershipError::Held { data_dir, other, mark, lock: path });
+        }
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "copies of this data directory that run do not see this host");
+            return Ok(None);
+        }
+    };
+    if let Some(noted) = noted(&path).filter(|noted| noted.place.path != kept.place.path) {
+        refuse_beside(&noted, data_dir, kept, &path)?;
+    }
+    if let Err(error) = note(lock.file(), kept) {
+        tracing::warn!(path = %path.display(), %error, "it is not noted which data directory this host has");
+    }
+    Ok(Some(HeldMark { _lock: lock }))
+}
+
+/// Refuses if the data directory that had the mark last still has it.
+fn refuse_beside(noted: &Kept, data_dir: &Path, kept: &Kept, path: &Path) -> Result<(), OwnershipError> {
+    let other = place::path(&noted.place.path);
+    match look_at(&other, &kept.mark, &kept.place) {
+        Ok(Former::Gone | Former::Same) => Ok(()),
+        Ok(Former::Other) => {
+            let (data_dir, mark) = (data_dir.to_owned(), kept.mark.clone());
+            Err(OwnershipError::Copied { data_dir, other, mark })
+        }
+        Err(reason) => {
+            let what = "look at the data directory that had this identity last, as it is noted in";
+            Err(OwnershipError::system(what, path)(io::Error::other(reason)))
+        }
+    }
+}
+
+/// Opens and locks a file; `None` if another one has it. It may be removed in between by whoever clears.
+fn locked(path: &Path, patience: Duration) -> io::Result<Option<Locked>> {
+    for _ in 0..TRIES {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let Some(lock) = Locked::within(file, patience)? else { return Ok(None) };
+        if is_at(lock.file(), path) {
+            return Ok(Some(lock));
+        }
+    }
+    Ok(None)
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let numbers = |found: fs::Metadata| (found.dev(), found.ino());
+    let (ours, there) = (file.metadata().map(numbers), fs::symlink_metadata(path).map(numbers));
+    matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
+}
+
+/// Which data directory a file names. One that was only half written names none.
+fn noted(path: &Path) -> Option<Kept> {
+    file::read(path).ok().flatten()
+}
+
+fn note(mut file: &File, kept: &Kept) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(kept.text().as_bytes())
+}
+
+/// Removes the files of data directories that are gone, and that no host holds.
+fn clear(marks: &Path) {
+    let names_nothing = |path: &Path| {
+        let directory = noted(path).map(|noted| place::path(&noted.place.path));
+        directory.is_some_and(|directory| place::is_there(&directory).is_ok_and(|is_there| !is_there))
+    };
+    for entry in fs::read_dir(marks).into_iter().flatten().flatten().take(CLEARED_AT_ONCE) {
+        let path = entry.path();
+        if !names_nothing(&path) {
+            continue;
+        }
+        let lock = OpenOptions::new().read(true).open(&path);
+        let lock = lock.and_then(|file| Locked::within(file, Duration::ZERO)).ok().flatten();
+        // Another host may have had it meanwhile.
+        if lock.is_some_and(|lock| is_at(lock.file(), &path) && names_nothing(&path)) {
+            // What stays is removed by the next start.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
