@@ -20,11 +20,10 @@ const AGAIN: Backoff = Backoff {
     jitter_percent: 10,
     reset_after: Duration::from_secs(120),
 };
-/// After how many deaths in a row that came before any figures a driver is no longer asked at once, and how long it is left alone then:
-/// it may be that it dies of being asked.
-const DEATHS_MAX: u32 = 3;
-const LEFT_ALONE_FIRST: Duration = Duration::from_secs(60);
-const LEFT_ALONE_LONGEST: Duration = Duration::from_secs(3_600);
+/// How long a driver is left alone that died when it was asked and had told no figures; that doubles with each such death. It may be
+/// that it dies of being asked, and figures are worth no driver.
+const LEFT_ALONE_FIRST: Duration = Duration::from_secs(600);
+const LEFT_ALONE_LONGEST: Duration = Duration::from_secs(24 * 3_600);
 /// How often it is logged of one driver that figures are missing (LOG-03).
 const LOGGED: Rate = Rate { burst: 8, per_minute: 6 };
 
@@ -120,7 +119,7 @@ impl Manner {
 
     /// How long it is left alone before it is asked.
     fn pause(&self) -> Duration {
-        match self.deaths.checked_sub(DEATHS_MAX) {
+        match self.deaths.checked_sub(1) {
             Some(more) => LEFT_ALONE_FIRST.saturating_mul(1 << more.min(10)).min(LEFT_ALONE_LONGEST),
             None => Duration::ZERO,
         }
@@ -244,7 +243,7 @@ impl Plan {
         let mut orders = self.opens(name, pause);
         if !pause.is_zero() {
             let reason = format!(
-                "its driver died {deaths} times before it told any figures, and is left alone for {pause:?}"
+                "its driver died when it was asked for figures and had told none ({deaths} times), and is left alone for {pause:?}"
             );
             orders.push(Order::Show(name.clone(), Some(TaskUsage::Missing(reason))));
         }
