@@ -233,11 +233,12 @@ impl Runners for HostRunners {
                 }
                 Err(trouble) => Started::NotAsked(trouble),
             };
-            drop(waiting);
             // Of any other start something may be left, until it is proven that nothing is.
             if matches!(started, Started::NotAsked(_)) {
                 preparer.release(&run).await;
             }
+            // Not before: what is released belongs to no later run yet.
+            drop(waiting);
             started
         })
     }
@@ -366,6 +367,7 @@ impl Runners for HostRunners {
             let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
             let swept = remains.end(&run, handle, *evidence, heard, &reports).await;
             if swept.is_ok() {
+                starts.forget(&run.id);
                 preparer.release(&run).await;
             }
             swept

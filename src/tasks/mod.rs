@@ -63,6 +63,7 @@ mod store;
 mod actor;
 mod answers;
 mod host;
+mod looks;
 mod node;
 mod plugins;
 mod prepare;

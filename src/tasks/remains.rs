@@ -9,6 +9,7 @@ use callboard_actors::driver::client::{TaskHandle, TaskId, TaskStatus};
 use callboard_actors::leftovers::{Named, ProcessTable, Search, TaskMark, Traces};
 
 use super::calls::{Heard, RunKey, Swept, Trouble};
+use super::looks::Looks;
 use super::state::RunEvidence;
 
 /// How long what was killed may take to end.
@@ -20,6 +21,7 @@ const PROCESS_ATTRIBUTE: &str = "pid";
 #[derive(Debug, Clone)]
 pub(super) struct Remains {
     table: Arc<ProcessTable>,
+    looks: Looks,
     /// The mark of this host, which executors of its drivers carry.
     owner: Arc<str>,
     /// Where runs were found, and are not known to be over: what is found to be of one of them is of no other.
@@ -29,7 +31,7 @@ pub(super) struct Remains {
 impl Remains {
     /// Of the tasks of the host with this mark.
     pub(super) fn new(owner: Arc<str>) -> Self {
-        Self { table: Arc::default(), owner, located: Arc::default() }
+        Self { table: Arc::default(), looks: Looks::default(), owner, located: Arc::default() }
     }
 
     /// Ends what is left of a run. `reports` tells which drivers there are.
@@ -53,9 +55,8 @@ impl Remains {
         // What a driver has seen the end of is over, whatever it may have left that cannot be looked into.
         let search = Search { is_in_doubt: heard != Heard::End, ..search };
         let table = Arc::clone(&self.table);
-        let ended = tokio::task::spawn_blocking(move || search.end(&table, KILL_PATIENCE)).await;
-        let ended =
-            ended.map_err(|error| Trouble::passing(format!("what is left was not looked for: {error}")))?;
+        let ended = self.looks.take(&run.name, move || search.end(&table, KILL_PATIENCE)).await;
+        let ended = ended.map_err(Trouble::passing)?;
         let ended = ended.map_err(|error| Trouble::passing(error.to_string()))?;
         self.located().remove(&run.id);
         let has_killed = !ended.killed.is_empty();
@@ -83,8 +84,7 @@ impl Remains {
         let named = pid.zip(driver).map(|(pid, driver)| Named { pid, driver });
         let search = Search { named, ..self.search(mark, run, handle, evidence, reports) };
         let table = Arc::clone(&self.table);
-        let found = tokio::task::spawn_blocking(move || search.locate(&table)).await;
-        let found = found.map_err(|error| error.to_string());
+        let found = self.looks.take(&run.name, move || search.locate(&table)).await;
         match found.and_then(|found| found.map_err(|error| error.to_string())) {
             Ok(traces) => {
                 let count = traces.processes.len();

@@ -1,0 +1,120 @@
+//! Looks at the processes of this machine, each on a thread of its own, since a read of `/proc` can block for as long as a process
+//! there holds its memory locked.
+//!
+//! A look goes on when nobody waits for it any more. So there is at most one for each task, of which an earlier one may still kill
+//! what it finds, and at most [`LOOKS_MAX`] in all: more would only use up threads.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use callboard_actors::vocabulary::AllocationId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How many there are at once.
+const LOOKS_MAX: usize = 16;
+/// How long one waits for those before it: less than whoever asks for it waits.
+const LOOK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Has looks taken.
+#[derive(Debug, Clone)]
+pub(super) struct Looks {
+    all: Arc<Semaphore>,
+    of_tasks: Arc<Mutex<BTreeMap<AllocationId, Arc<Semaphore>>>>,
+    patience: Duration,
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self { all: Arc::new(Semaphore::new(LOOKS_MAX)), of_tasks: Arc::default(), patience: LOOK_PATIENCE }
+    }
+}
+
+impl Looks {
+    /// Takes a look for a task, after those for the same task. Says why if it cannot be taken in time.
+    pub(super) async fn take<T: Send + 'static>(
+        &self,
+        task: &AllocationId,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let permits = tokio::time::timeout(self.patience, self.permits(task)).await.map_err(|_| {
+            format!(
+                "the processes of this machine are not looked at, since earlier looks have not ended within {:?}: reading \
+                 /proc may be held up by a process whose memory is locked",
+                self.patience
+            )
+        })?;
+        let taken = tokio::task::spawn_blocking(move || {
+            let taken = look();
+            drop(permits);
+            taken
+        });
+        taken.await.map_err(|error| format!("the processes of this machine are not looked at: {error}"))
+    }
+
+    async fn permits(&self, task: &AllocationId) -> [OwnedSemaphorePermit; 2] {
+        let own = self.of_task(task);
+        let own = own.acquire_owned().await.expect("it is never closed");
+        let one = Arc::clone(&self.all).acquire_owned().await.expect("it is never closed");
+        [own, one]
+    }
+
+    fn of_task(&self, task: &AllocationId) -> Arc<Semaphore> {
+        let mut of_tasks = self.of_tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever holds or awaits a permit has a reference of its own.
+        of_tasks.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        Arc::clone(of_tasks.entry(task.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn web() -> AllocationId {
+        AllocationId::new("web").unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_look_that_nobody_waits_for_any_more_ends_before_the_next_one_for_its_task_begins_t4() {
+        let looks = Looks::default();
+        let ((began, has_begun), (release, released)) = (channel(), channel::<()>());
+        let name = web();
+        let mut first = Box::pin(looks.take(&name, move || {
+            began.send(()).unwrap();
+            released.recv().unwrap();
+        }));
+        assert!((&mut first).now_or_never().is_none());
+        tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
+        drop(first);
+
+        let name = web();
+        let mut second = Box::pin(looks.take(&name, || "taken"));
+        assert!((&mut second).now_or_never().is_none());
+        assert_eq!(looks.take(&AllocationId::new("api").unwrap(), || "at once").await, Ok("at once"));
+        assert!((&mut second).now_or_never().is_none(), "the first one is under way");
+        release.send(()).unwrap();
+        assert_eq!(second.await, Ok("taken"));
+    }
+
+    #[tokio::test]
+    async fn looks_that_hang_cost_a_bounded_number_of_threads_and_others_are_told() {
+        let looks = Looks {
+            all: Arc::new(Semaphore::new(1)),
+            patience: Duration::from_millis(20),
+            ..Looks::default()
+        };
+        let (release, released) = channel::<()>();
+        let name = web();
+        let mut hung = Box::pin(looks.take(&name, move || released.recv().unwrap()));
+        assert!((&mut hung).now_or_never().is_none());
+        let told = looks.take(&AllocationId::new("api").unwrap(), || ()).await.unwrap_err();
+        assert!(told.contains("earlier looks have not ended within 20ms"), "{told}");
+        release.send(()).unwrap();
+        hung.await.unwrap();
+    }
+}
