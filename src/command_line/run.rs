@@ -9,9 +9,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
 use callboard_actors::catalog;
+use callboard_actors::leftovers::BootClock;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
-use callboard_actors::process::boot_id;
-use callboard_actors::shell::{Address, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
+use callboard_actors::process::{boot_id, since_boot};
+use callboard_actors::shell::{Address, Clock, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
 use callboard_actors::vocabulary::Timestamp;
@@ -292,6 +293,12 @@ fn settings(host: &Host) -> Settings {
     Settings { notices: host.notices().clone(), journal: Some(host.gates().journal()), ..Settings::default() }
 }
 
+/// How such a clock is tied to the present boot.
+fn boot_clock(clock: &Clock) -> Option<BootClock> {
+    let (boot, since_boot) = (boot_id().ok()?, since_boot());
+    Some(BootClock { boot, since_boot, now: clock.now() })
+}
+
 /// The file of this program, which is a plugin too.
 fn own_program() -> PathBuf {
     // Should the file have been moved, this path leads nowhere, and starting the plugin says so.
@@ -325,15 +332,16 @@ impl Driven {
             (tasks::task_node(config, Arc::clone(topology), &identities), CoreLedger::default());
         let preparer = Preparer::new(config, identities.clone(), node, (cores.clone(), ground, logs.clone()));
         let runners = HostRunners::new(host.drivers().clone(), plugins, preparer, &identities);
+        let settings = settings(host);
         let options = TasksOptions {
             tasks: config.tasks.iter().cloned().map(Arc::new).collect(),
             drivers: config.drivers.iter().map(|driver| (driver.name.clone(), driver.into())).collect(),
             restart: config.restart,
             identities,
-            boot: boot_id().ok(),
+            boot: boot_clock(&settings.clock),
         };
         let store = TasksStore::new(host.database(), cores);
-        let running = tasks::start(&tasks, options, runners, store, settings(host));
+        let running = tasks::start(&tasks, options, runners, store, settings);
         // Tasks that have ended already use nothing.
         let usage = UsageCollector::start(&tasks, host.drivers().clone(), usage).ok();
         Self { tasks, running, catalog: catalog_running, logs, usage }

@@ -60,7 +60,7 @@ pub(super) struct RunLayout {
     pub(super) driver: String,
     pub(super) id: String,
     pub(super) state: RunStateLayout,
-    /// The boot in which it was begun, and when.
+    /// The boot in which it was begun, and how many microseconds after that.
     pub(super) begun: Option<(String, u64)>,
     pub(super) traces: Option<TracesLayout>,
 }
@@ -112,7 +112,11 @@ struct LogLayout {
 }
 
 fn micros(timestamp: Timestamp) -> u64 {
-    u64::try_from(timestamp.since_epoch().as_micros()).unwrap_or(u64::MAX)
+    span_micros(timestamp.since_epoch())
+}
+
+fn span_micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
 const fn timestamp(micros: u64) -> Timestamp {
@@ -156,7 +160,7 @@ impl From<&Run> for RunLayout {
             driver: run.driver.to_string(),
             id: run.id.to_string(),
             state,
-            begun: begun.as_ref().map(|begun| (begun.boot.clone(), micros(begun.at))),
+            begun: begun.as_ref().map(|begun| (begun.boot.clone(), span_micros(begun.since_boot))),
             traces: (!traces.is_empty()).then(|| traces.into()),
         }
     }
@@ -205,7 +209,7 @@ fn run(layout: RunLayout) -> Result<Run, String> {
     let driver = DriverName::new(&layout.driver).map_err(|error| error.to_string())?;
     let id = TaskId::new(&layout.id).map_err(|error| error.to_string())?;
     let evidence = RunEvidence {
-        begun: layout.begun.map(|(boot, at)| Begun { boot, at: timestamp(at) }),
+        begun: layout.begun.map(|(boot, micros)| Begun { boot, since_boot: Duration::from_micros(micros) }),
         traces: layout.traces.map(Traces::from).unwrap_or_default(),
     };
     Ok(Run { driver, id, state, evidence })
@@ -310,7 +314,7 @@ mod tests {
     }
 
     fn course(state: RunState) -> Course {
-        let begun = Begun { boot: "boot".to_owned(), at: at(7) };
+        let begun = Begun { boot: "boot".to_owned(), since_boot: Duration::from_micros(7) };
         let trace = Trace { started_ticks: 9, session: Some(3), group: None };
         let traces = Traces {
             boot: "boot".to_owned(),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use callboard_actors::leftovers::Begun;
 use callboard_actors::shell::{CallKey, CallLost, Effects};
 use callboard_actors::vocabulary::{Backoff, Moment};
 
@@ -147,7 +146,7 @@ impl Task {
         let identity = scene.options.identities.of(&self.config.name);
         let id = identity.run(self.course.attempt, moment.random);
         let driver = self.config.driver.clone();
-        let begun = scene.options.boot.clone().map(|boot| Begun { boot, at: moment.now });
+        let begun = scene.options.boot.as_ref().map(|boot| boot.begun(moment.now));
         let evidence = RunEvidence { begun, ..RunEvidence::default() };
         self.course.run = Some(Run { driver, id, state: RunState::Intended, evidence });
         self.steps.clear();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskEvent, TaskEventItem};
-use callboard_actors::leftovers::{Trace, Traces};
+use callboard_actors::leftovers::{BootClock, Trace, Traces};
 use callboard_actors::shell::{CallLost, Effect, Input, Machine, StopMode};
 use callboard_actors::vocabulary::*;
 use goldenscript::{Command, Context, Runner};
@@ -88,7 +88,11 @@ fn options() -> TasksOptions {
         drivers: BTreeMap::new(),
         restart,
         identities: identities(),
-        boot: Some("boot".to_owned()),
+        boot: Some(BootClock {
+            boot: "boot".to_owned(),
+            since_boot: Duration::from_secs(1_000),
+            now: Timestamp::default(),
+        }),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_actors::driver::client::{TaskExit, TaskHandle, TaskId};
-use callboard_actors::leftovers::{Begun, Traces};
+use callboard_actors::leftovers::{Begun, BootClock, Traces};
 use callboard_actors::shell::{AskId, StopMode};
 use callboard_actors::vocabulary::{Attempt, BackoffState, DriverName, Timestamp};
 
@@ -26,8 +26,8 @@ pub struct TasksOptions {
     pub restart: RestartPolicy,
     /// By which ids drivers know them.
     pub identities: TaskIdentities,
-    /// The present boot of the machine; `None` if the system does not tell.
-    pub boot: Option<String>,
+    /// How the clock of the machine that runs the tasks is tied to the present boot; `None` if the system does not tell its boot.
+    pub boot: Option<BootClock>,
 }
 
 /// The machine that runs the tasks of a configuration through their drivers.

@@ -1,43 +1,72 @@
 //! When a run was begun, on the clock that start times of processes are told in.
+//!
+//! That clock counts since the boot, and nobody sets it. The wall clock has no part in this: it may be set back by hours while a
+//! run lives, and a run that seems to be younger than it is would have processes that seem to be older than the run.
 
 use std::time::Duration;
 
 use crate::vocabulary::Timestamp;
 
-/// How much later a process may seem to have been begun than it was: by clocks that are set, and by rounding.
-const MARGIN: Duration = Duration::from_secs(60);
+/// How much later a run may seem to have been begun than it was: by rounding.
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// When a run was begun: no process of it was started before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
     /// The boot of the machine in which it was.
     pub boot: String,
-    /// By the clock of the host then.
-    pub at: Timestamp,
+    /// How long after that boot, by the clock of [`since_boot`](crate::process::since_boot).
+    pub since_boot: Duration,
 }
 
-/// The clocks at one moment.
+/// What ties the clock of a host to the boot of its machine: both clocks, read at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootClock {
+    /// The present boot of the machine.
+    pub boot: String,
+    /// How long ago the boot was. It has to be read before `now`, so that a pause between the two makes runs seem older, not
+    /// younger.
+    pub since_boot: Duration,
+    /// What the clock of the host showed.
+    pub now: Timestamp,
+}
+
+impl BootClock {
+    /// That a run is begun at a moment on the clock of the host. That clock may stand still while the machine is suspended, and
+    /// the one of the boot does not: then the run seems to have been begun earlier than it was. More processes may be of it
+    /// then, and none is left out.
+    #[must_use]
+    pub fn begun(&self, at: Timestamp) -> Begun {
+        let since_boot = (self.since_boot + at.since(self.now)).saturating_sub(self.now.since(at));
+        Begun { boot: self.boot.clone(), since_boot }
+    }
+}
+
+/// What the machine says of its boot at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clocks {
-    /// The clock of the host.
-    pub(super) now: Timestamp,
-    /// How long ago the machine was booted.
-    pub(super) uptime: Duration,
+pub(super) struct BootTime<'b> {
+    /// Which boot it is.
+    pub(super) boot: &'b str,
+    /// How long ago it was.
+    pub(super) elapsed: Duration,
     /// Ticks in a second.
     pub(super) ticks_per_second: u64,
 }
 
 impl Begun {
-    /// A time before which no process of the run was started, in ticks since the boot. Where the clock was set back since, that is
-    /// the boot.
-    pub(super) fn ticks(&self, clocks: &Clocks) -> u64 {
-        if clocks.now < self.at {
-            return 0;
+    /// A time before which no process of the run was started, in ticks since the present boot. `None` if what is known of the
+    /// beginning cannot be true, since it lies ahead.
+    pub(super) fn ticks(&self, present: &BootTime<'_>) -> Option<u64> {
+        if self.boot != present.boot {
+            // All processes of this boot are younger.
+            return Some(0);
         }
-        let ago = clocks.now.since(self.at) + MARGIN;
-        let since_boot = clocks.uptime.saturating_sub(ago);
-        let parts = u64::from(since_boot.subsec_millis()) * clocks.ticks_per_second / 1_000;
-        since_boot.as_secs().saturating_mul(clocks.ticks_per_second).saturating_add(parts)
+        if self.since_boot > present.elapsed {
+            return None;
+        }
+        let earliest = self.since_boot.saturating_sub(MARGIN);
+        let parts = u64::from(earliest.subsec_millis()) * present.ticks_per_second / 1_000;
+        Some(earliest.as_secs().saturating_mul(present.ticks_per_second).saturating_add(parts))
     }
 }
 
@@ -45,20 +74,31 @@ impl Begun {
 mod tests {
     use super::*;
 
-    fn at(seconds: u64) -> Timestamp {
-        Timestamp::from_epoch(Duration::from_secs(seconds))
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_epoch(Duration::from_millis(millis))
+    }
+
+    fn clock() -> BootClock {
+        BootClock { boot: "boot".to_owned(), since_boot: Duration::from_secs(500), now: at(70_000) }
+    }
+
+    fn ticks(begun: &Begun, boot: &str, elapsed: u64) -> Option<u64> {
+        begun.ticks(&BootTime { boot, elapsed: Duration::from_secs(elapsed), ticks_per_second: 100 })
     }
 
     #[test]
-    fn when_a_run_was_begun_is_told_in_ticks_with_a_minute_to_spare() {
-        let begun = Begun { boot: "boot".to_owned(), at: at(10_000) };
-        let ticks = |now, uptime| {
-            let uptime = Duration::from_millis(uptime);
-            begun.ticks(&Clocks { now: at(now), uptime, ticks_per_second: 100 })
-        };
-        assert_eq!(ticks(10_100, 1_000_500), (1_000 - 100 - 60) * 100 + 50);
-        assert_eq!(ticks(10_100, 160_000), 0, "it was begun with the boot");
-        assert_eq!(ticks(10_100, 1_000), 0, "the clock was set on since");
-        assert_eq!(ticks(9_999, 1_000_000), 0, "the clock was set back since");
+    fn when_a_run_was_begun_is_told_in_ticks_since_the_boot_with_a_second_to_spare() {
+        assert_eq!(ticks(&clock().begun(at(73_250)), "boot", 600), Some((503 - 1) * 100 + 25));
+        assert_eq!(ticks(&clock().begun(at(69_000)), "boot", 600), Some((499 - 1) * 100));
+        let with_the_boot = Begun { since_boot: Duration::from_millis(300), ..clock().begun(at(0)) };
+        assert_eq!(ticks(&with_the_boot, "boot", 600), Some(0));
+    }
+
+    #[test]
+    fn every_process_of_a_later_boot_is_younger_than_the_run_and_a_beginning_that_lies_ahead_says_nothing() {
+        let begun = clock().begun(at(70_000));
+        assert_eq!(ticks(&begun, "another", 1), Some(0));
+        assert_eq!(ticks(&begun, "boot", 499), None);
+        assert_eq!(ticks(&begun, "boot", 500), Some(499 * 100));
     }
 }

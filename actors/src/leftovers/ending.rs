@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::begun::Begun;
+use super::begun::{Begun, BootTime};
 use super::hidden::Suspicion;
 use super::judging::{Case, Helpers, Named, Proven};
 use super::mark::TaskMark;
@@ -17,6 +17,7 @@ use super::seen::{Environment, Processes};
 use super::table::{ProcessTable, members};
 use super::text::names_path;
 use super::traces::Traces;
+use crate::process::since_boot;
 
 /// How soon to look again at what was killed, or at what is unknown.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
@@ -213,7 +214,6 @@ impl Search {
             in_groups.extend(members(group)?);
         }
         let (spared, boot) = (self.spared(processes), table.boot());
-        let clocks = self.begun.as_ref().map(|_| table.clocks()).transpose()?;
         let case = Case {
             mark: &self.mark,
             processes,
@@ -224,7 +224,7 @@ impl Search {
             known: &self.known,
             others: &self.others,
             named: self.named,
-            begun_ticks: self.begun.as_ref().zip(clocks).map(|(begun, clocks)| begun.ticks(&clocks)),
+            begun_ticks: boot.as_deref().and_then(|boot| self.begun_ticks(boot)),
         };
         let mut proven = case.proven();
         let candidates = self.may_be_executors(table, processes, &proven)?;
@@ -237,6 +237,12 @@ impl Search {
         let suspects = self.suspects(table, &case, &proven)?;
         let traces = case.traces(&proven);
         Ok(Findings { proven, unknown, suspects, traces })
+    }
+
+    /// When the run was begun, in ticks since the present boot; `None` if that is not known.
+    fn begun_ticks(&self, boot: &str) -> Option<u64> {
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        self.begun.as_ref()?.ticks(&BootTime { boot, elapsed: since_boot(), ticks_per_second })
     }
 
     /// The hidden processes that may be of the run, if there is any doubt.
@@ -327,6 +333,8 @@ mod tests {
 
     use super::super::mark::{ALLOCATION_VARIABLE, TASK_VARIABLE};
     use super::*;
+    use crate::leftovers::BootClock;
+    use crate::vocabulary::Timestamp;
 
     /// A mark that no other process has.
     fn mark() -> TaskMark {
@@ -478,8 +486,7 @@ mod tests {
         let (ours, table) = (mark(), ProcessTable::new());
         let mut search = Search { is_in_doubt: true, ..Search::of(ours.clone()) };
         let boot = table.boot().expect("the system tells");
-        let now = table.clocks().expect("the system tells").now;
-        search.begun = Some(Begun { boot: boot.clone(), at: now });
+        search.begun = Some(Begun { boot: boot.clone(), since_boot: since_boot() });
         let mut closed = Command::new(std::env::current_exe().expect("this program"));
         closed.args([
             "--exact",
@@ -506,7 +513,7 @@ mod tests {
         assert!(told.contains(&format!("process {pid} (user ")) && told.contains("CAP_SYS_PTRACE"), "{told}");
         // Its driver has seen its end, or it was begun before the machine was started anew.
         Search { is_in_doubt: false, ..search.clone() }.end(&table, PATIENCE).expect("there is no doubt");
-        let of_another_boot = Some(Begun { boot: "another".to_owned(), at: now });
+        let of_another_boot = Some(Begun { boot: "another".to_owned(), since_boot: since_boot() });
         Search { begun: of_another_boot, ..search.clone() }.end(&table, PATIENCE).expect("nothing lives");
         // What is remembered of it is enough.
         let started_ticks = table.started(pid).expect("it lives");
@@ -515,6 +522,27 @@ mod tests {
         search.is_in_doubt = false;
         let ended = search.end(&table, PATIENCE).expect("it ends");
         assert_eq!(ended.killed.keys().copied().collect::<Vec<_>>(), [pid]);
+    }
+
+    #[test]
+    fn the_processes_of_a_run_are_younger_than_the_run_whatever_is_done_to_the_wall_clock_th041() {
+        let boot = ProcessTable::new().boot().expect("the system tells");
+        let minute = 60 * rustix::param::clock_ticks_per_second();
+        // The wall clock is right when the host starts, or far behind, or hours ahead; later somebody sets it.
+        let present = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+        let present = present.expect("the clock is set");
+        for now in [present, Duration::ZERO, present + Duration::from_secs(7_200)].map(Timestamp::from_epoch)
+        {
+            let clock = BootClock { boot: boot.clone(), since_boot: since_boot(), now };
+            let search = Search { begun: Some(clock.begun(now)), ..Search::of(mark()) };
+            let begun = search.begun_ticks(&boot).expect("it is known");
+            let mut process = begin(&mark(), "exec sleep 600");
+            let started = ProcessTable::new().started(process.id());
+            process.kill().expect("it can be ended");
+            process.wait().expect("it has ended");
+            let started = started.expect("it lived");
+            assert!(begun <= started && started < begun + minute, "{now}: {begun} {started}");
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod table;
 #[cfg(test)]
 mod stage;
 
-pub use begun::Begun;
+pub use begun::{Begun, BootClock};
 pub use ending::{Ended, Search, Unsettled};
 pub use judging::Named;
 pub use mark::{ALLOCATION_VARIABLE, TASK_VARIABLE, TaskMark};

@@ -5,13 +5,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
-use super::begun::Clocks;
 use super::seen::{Environment, Holder, Process, Processes};
 use super::text;
 use crate::process::{ProcessStatus, users_in};
-use crate::vocabulary::Timestamp;
 
 /// Longest environment that is read of a process. The system allows more; a process whose names come behind that is not found
 /// by them.
@@ -150,16 +148,6 @@ impl ProcessTable {
     pub(super) fn boot(&self) -> Option<String> {
         let id = fs::read_to_string(self.root.join("sys/kernel/random/boot_id")).ok()?;
         Some(id.trim().to_owned())
-    }
-
-    /// The clocks of this machine.
-    pub(super) fn clocks(&self) -> io::Result<Clocks> {
-        let unreadable = || io::Error::other("what /proc/uptime says is no time");
-        let text = fs::read_to_string(self.root.join("uptime"))?;
-        let uptime = text::uptime(&text).ok_or_else(unreadable)?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let ticks_per_second = rustix::param::clock_ticks_per_second();
-        Ok(Clocks { now: Timestamp::from_epoch(now), uptime, ticks_per_second })
     }
 
     /// The users that what this host starts can have; `None` if it may become any. Asked of the thread that looks.

@@ -1,7 +1,5 @@
 //! The texts of `/proc` that are read here.
 
-use std::time::Duration;
-
 use super::mark::{ALLOCATION_VARIABLE, TASK_VARIABLE, TaskMark};
 use super::seen::Environment;
 use crate::goplugin::SOCKET_DIR_VARIABLE;
@@ -43,13 +41,6 @@ pub(super) fn may_change_user(status: &str) -> bool {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let rights = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
     rights.is_none_or(|rights| rights & SET_USER != 0)
-}
-
-/// The first number in a text such as `/proc/uptime`: how long ago the machine was booted.
-pub(super) fn uptime(text: &str) -> Option<Duration> {
-    let (seconds, hundredths) = text.split_ascii_whitespace().next()?.split_once('.')?;
-    let hundredths = hundredths.parse::<u64>().ok().filter(|hundredths| *hundredths < 100)?;
-    Some(Duration::from_secs(seconds.parse().ok()?) + Duration::from_millis(hundredths * 10))
 }
 
 /// The paths in a text such as `/proc/<pid>/cgroup`, one for each hierarchy.
@@ -107,14 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn rights_and_uptime_are_read() {
+    fn the_right_to_become_another_user_is_read() {
         let status = "Name:\ta\nCapEff:\t0000000000000000\n";
         assert!(!may_change_user(status) && may_change_user("Name:\ta\n"));
         assert!(
             may_change_user("CapEff:\t0000000000000080\n") && !may_change_user("CapEff:\t00000000ffffff7f\n")
         );
-        assert_eq!(uptime("12.34 5.6\n"), Some(Duration::from_millis(12_340)));
-        assert!(["", "12", "x.10 1", "1.100 2"].into_iter().all(|text| uptime(text).is_none()));
     }
 
     #[test]

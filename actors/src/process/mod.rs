@@ -108,5 +108,5 @@ pub use state::{
     ProcessOutcome, ProcessTimer, Why,
 };
 pub use sweep::sweep;
-pub use system::{ProcessStatus, boot_id, random_bytes, users_in};
+pub use system::{ProcessStatus, boot_id, random_bytes, since_boot, users_in};
 pub use watcher::Watcher;

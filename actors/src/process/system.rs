@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
+use std::time::Duration;
 
 /// Which start of the machine this is: process ids of different boots have nothing to do with each other.
 ///
@@ -10,6 +11,15 @@ use std::io::{self, Read};
 /// When the system does not tell.
 pub fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// How long ago the machine was booted, with the time in which it was suspended. Start times of processes are counted on this
+/// clock; nobody sets it.
+#[must_use]
+pub fn since_boot() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
 }
 
 /// So many random bytes of the system's.
