@@ -338,7 +338,7 @@ impl Runners for HostRunners {
         evidence: Box<RunEvidence>,
     ) -> Asking<Result<Traces, Trouble>> {
         let (client, reports) = (self.reach(&run), self.drivers.ask(ListDrivers));
-        let remains = self.remains.clone();
+        let (remains, locating) = (self.remains.clone(), self.remains.begin_locating(&run));
         Box::pin(async move {
             // Most drivers name the process of a task; one that does not is no trouble.
             let named = match client.await {
@@ -346,7 +346,7 @@ impl Runners for HostRunners {
                 Err(_) => None,
             };
             let reports = reports.await.map_err(|error| Trouble::passing(error.to_string()))?;
-            remains.locate(&run, handle, *evidence, named.as_ref(), &reports).await
+            remains.locate(locating, handle, *evidence, named.as_ref(), &reports).await
         })
     }
 

@@ -24,8 +24,47 @@ pub(super) struct Remains {
     looks: Looks,
     /// The mark of this host, which executors of its drivers carry.
     owner: Arc<str>,
-    /// Where runs were found, and are not known to be over: what is found to be of one of them is of no other.
-    located: Arc<Mutex<BTreeMap<TaskId, Traces>>>,
+    located: Arc<Mutex<Located>>,
+}
+
+/// Where runs were found.
+#[derive(Debug, Default)]
+struct Located {
+    /// Those that are not known to be over: what is found to be of one of them is of no other task.
+    found: BTreeMap<TaskId, Traces>,
+    /// Which runs are being located, by the numbers of the searches. One that was ended meanwhile is not here any more.
+    under_way: BTreeMap<u64, TaskId>,
+    searches: u64,
+}
+
+/// That a run is being located, from before its driver is asked about it.
+#[derive(Debug)]
+pub(super) struct Locating {
+    run: RunKey,
+    number: u64,
+    located: Arc<Mutex<Located>>,
+}
+
+impl Locating {
+    /// Notes where the run is; `false` if it was ended meanwhile. Then what was found may be of a later run of its task.
+    fn note(&self, traces: &Traces) -> bool {
+        let mut located = lock(&self.located);
+        let is_present = located.under_way.contains_key(&self.number);
+        if is_present && !traces.is_empty() {
+            located.found.insert(self.run.id.clone(), traces.clone());
+        }
+        is_present
+    }
+}
+
+impl Drop for Locating {
+    fn drop(&mut self) {
+        lock(&self.located).under_way.remove(&self.number);
+    }
+}
+
+fn lock(located: &Mutex<Located>) -> MutexGuard<'_, Located> {
+    located.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Remains {
@@ -51,14 +90,17 @@ impl Remains {
         {
             return Err(Trouble::passing(reason));
         }
-        let search = self.search(mark, run, handle, evidence, reports);
+        let search = self.search(mark, handle, evidence, reports);
         // What a driver has seen the end of is over, whatever it may have left that cannot be looked into.
         let search = Search { is_in_doubt: heard != Heard::End, ..search };
         let table = Arc::clone(&self.table);
         let ended = self.looks.take(&run.name, move || search.end(&table, KILL_PATIENCE)).await;
         let ended = ended.map_err(Trouble::passing)?;
         let ended = ended.map_err(|error| Trouble::passing(error.to_string()))?;
-        self.located().remove(&run.id);
+        let mut located = lock(&self.located);
+        located.found.remove(&run.id);
+        located.under_way.retain(|_, id| *id != run.id);
+        drop(located);
         let has_killed = !ended.killed.is_empty();
         if has_killed {
             let RunKey { name, driver, id } = run;
@@ -67,32 +109,41 @@ impl Remains {
         Ok(Swept { has_killed, words: ended.to_string() })
     }
 
+    /// Says that a run is to be located. What is found counts only if nothing ends the run meanwhile; so this comes before its
+    /// driver is asked, which may take long.
+    pub(super) fn begin_locating(&self, run: &RunKey) -> Locating {
+        let mut located = lock(&self.located);
+        located.searches += 1;
+        let number = located.searches;
+        located.under_way.insert(number, run.id.clone());
+        Locating { run: run.clone(), number, located: Arc::clone(&self.located) }
+    }
+
     /// Finds out where the processes of a run are. `status` is what its driver says of it now.
     pub(super) async fn locate(
         &self,
-        run: &RunKey,
+        locating: Locating,
         handle: Option<Box<TaskHandle>>,
         evidence: RunEvidence,
         status: Option<&TaskStatus>,
         reports: &[DriverReport],
     ) -> Result<Traces, Trouble> {
+        let run = &locating.run;
         let nameless =
             || Trouble::lasting(format!("{} was begun by an older version and names no task", run.id));
         let mark = TaskMark::of_task_id(run.id.as_str()).ok_or_else(nameless)?;
         let pid = status.and_then(|status| status.attributes.get(PROCESS_ATTRIBUTE)?.parse().ok());
         let driver = reports.iter().find(|report| report.name == run.driver).and_then(|report| report.pid);
         let named = pid.zip(driver).map(|(pid, driver)| Named { pid, driver });
-        let search = Search { named, ..self.search(mark, run, handle, evidence, reports) };
+        let search = Search { named, ..self.search(mark, handle, evidence, reports) };
         let table = Arc::clone(&self.table);
         let found = self.looks.take(&run.name, move || search.locate(&table)).await;
         match found.and_then(|found| found.map_err(|error| error.to_string())) {
             Ok(traces) => {
                 let count = traces.processes.len();
                 tracing::debug!(task = %run.name, run = %run.id, count, "the processes of a task are located");
-                if !traces.is_empty() {
-                    self.located().insert(run.id.clone(), traces.clone());
-                }
-                Ok(traces)
+                let is_over = || Trouble::lasting(format!("{} was ended while it was located", run.id));
+                locating.note(&traces).then_some(traces).ok_or_else(is_over)
             }
             Err(error) => {
                 tracing::debug!(task = %run.name, run = %run.id, %error, "the processes of a task are not located");
@@ -104,17 +155,16 @@ impl Remains {
     fn search(
         &self,
         mark: TaskMark,
-        run: &RunKey,
         handle: Option<Box<TaskHandle>>,
         evidence: RunEvidence,
         reports: &[DriverReport],
     ) -> Search {
-        let others = self
-            .located()
-            .iter()
-            .filter(|(id, _)| **id != run.id)
-            .map(|(_, traces)| traces.clone())
-            .collect();
+        // What was found of an earlier run of the same task is this task's.
+        let is_of_another = |id: &TaskId| TaskMark::of_task_id(id.as_str()).as_ref() != Some(&mark);
+        let located = lock(&self.located);
+        let others = located.found.iter().filter(|(id, _)| is_of_another(id));
+        let others = others.map(|(_, traces)| traces.clone()).collect();
+        drop(located);
         Search {
             state: handle.map(|handle| handle.to_bytes()).unwrap_or_default(),
             owner: self.owner.to_string(),
@@ -124,10 +174,6 @@ impl Remains {
             begun: evidence.begun,
             ..Search::of(mark)
         }
-    }
-
-    fn located(&self) -> MutexGuard<'_, BTreeMap<TaskId, Traces>> {
-        self.located.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -156,5 +202,95 @@ fn unmarked(run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
             Ok(Swept { has_killed: false, words: format!("{reason}; its driver is believed") })
         }
         Heard::Nothing | Heard::NothingOfStart => Err(Trouble::lasting(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::path::Path;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Instant;
+
+    use callboard_actors::leftovers::{ALLOCATION_VARIABLE, TASK_VARIABLE};
+    use callboard_actors::vocabulary::{AllocationId, DriverName};
+
+    use super::*;
+
+    fn run_of(allocation: &str, number: u32) -> RunKey {
+        RunKey {
+            name: AllocationId::new("web").unwrap(),
+            driver: DriverName::new("exec").unwrap(),
+            id: TaskId::new(format!("{allocation}/web/{number:08x}")).unwrap(),
+        }
+    }
+
+    /// A run of a task, with a child that has left its session and thrown its environment away.
+    fn begin(allocation: &str, directory: &Path) -> (Child, u32) {
+        let said = directory.join("child");
+        let script =
+            r#"env -i setsid sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 600' "$0" & wait"#;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).arg(&said).env(ALLOCATION_VARIABLE, allocation);
+        command.env(TASK_VARIABLE, "web").stdin(Stdio::null()).process_group(0);
+        let process = command.spawn().expect("it starts");
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            match std::fs::read_to_string(&said) {
+                Ok(pid) => return (process, pid.trim().parse().expect("a number")),
+                Err(error) => assert!(Instant::now() < until, "it says nothing: {error}"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    async fn locate(remains: &Remains, locating: Locating) -> Result<Traces, Trouble> {
+        remains.locate(locating, None, RunEvidence::default(), None, &[]).await
+    }
+
+    /// The second run of a task is located and then left by its driver, while the first one is located late.
+    async fn what_is_left_of_the_second_run_is_found(remains: &Remains, allocation: &str, late: Locating) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (mut process, child) = begin(allocation, directory.path());
+        locate(remains, late).await.expect_err("that run is over");
+        assert!(lock(&remains.located).found.is_empty(), "nothing is noted of it");
+        let second = run_of(allocation, 2);
+        let traces = locate(remains, remains.begin_locating(&second)).await.expect("it is located");
+        assert!(traces.processes.contains_key(&child), "{traces:?}");
+        process.kill().expect("it can be ended");
+        process.wait().expect("it has ended");
+        let evidence = RunEvidence { begun: None, traces };
+        let swept = remains.end(&second, None, evidence, Heard::End, &[]).await.expect("nothing is left");
+        assert!(swept.words.contains(&format!("{child} (")), "{}", swept.words);
+    }
+
+    fn allocation() -> String {
+        let random = callboard_actors::process::random_bytes::<16>().expect("the system gives them");
+        let hex = callboard_actors::vocabulary::hex(&random);
+        [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    }
+
+    #[tokio::test]
+    async fn a_run_that_was_ended_while_it_was_located_does_not_take_the_processes_of_the_next_one_th052() {
+        let (remains, allocation) = (Remains::new("us".into()), allocation());
+        let first = run_of(&allocation, 1);
+        let late = remains.begin_locating(&first);
+        remains.end(&first, None, RunEvidence::default(), Heard::End, &[]).await.expect("nothing is there");
+        what_is_left_of_the_second_run_is_found(&remains, &allocation, late).await;
+        assert!(lock(&remains.located).under_way.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_was_found_of_an_earlier_run_of_a_task_is_no_other_tasks_th052() {
+        let (remains, allocation) = (Remains::new("us".into()), allocation());
+        let directory = tempfile::tempdir().expect("a directory");
+        let (mut process, child) = begin(&allocation, directory.path());
+        let [first, second] = [1, 2].map(|number| run_of(&allocation, number));
+        let traces = locate(&remains, remains.begin_locating(&first)).await.expect("it is located");
+        process.kill().expect("it can be ended");
+        process.wait().expect("it has ended");
+        let evidence = RunEvidence { begun: None, traces };
+        let swept = remains.end(&second, None, evidence, Heard::End, &[]).await.expect("nothing is left");
+        assert!(swept.words.contains(&format!("{child} (")), "{}", swept.words);
     }
 }
