@@ -90,7 +90,7 @@ impl Case<'_> {
         } else if self.is_in_remembered_group(process) {
             Some(BY_GROUP)
         } else {
-            self.is_named(process).then_some(BY_DRIVER)
+            (self.is_named(process) && !self.serves_another_task(process.pid)).then_some(BY_DRIVER)
         }
     }
 
@@ -120,6 +120,7 @@ impl Case<'_> {
         self.strangers().filter(is_unknown).map(|process| process.pid).collect()
     }
 
+    /// Every process that is not spared: whether it is of the run is judged by what else is known of it.
     pub(super) fn strangers(&self) -> impl Iterator<Item = &Process> {
         self.processes.values().filter(|process| !self.spared.contains(&process.pid))
     }
@@ -337,6 +338,11 @@ mod tests {
         );
         let other = Process { started_ticks: 5, ..process(10, 2, Some("job")) };
         assert!(named(other).is_empty(), "that names another task");
+        let shared =
+            [young(10, 2), process_2(), Process { started_ticks: 6, ..process(11, 10, Some("job")) }];
+        let mut machine = Machine::of(shared);
+        machine.named = Some(Named { pid: 10, driver: 2 });
+        assert!(machine.proven(&[], b"").is_empty(), "that is a helper which another task has as well");
         let in_a_circle = [young(10, 11), young(11, 10)];
         let mut machine = Machine::of(in_a_circle);
         machine.named = Some(Named { pid: 10, driver: 2 });
