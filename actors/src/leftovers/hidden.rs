@@ -6,8 +6,8 @@
 //! that a host without rights cannot read, and those must not keep a task down for ever. So a hidden process may be of a run
 //! unless one of these shows that it is not:
 //!
-//! - *Time.* It was started before the run was begun, or the run was begun in another boot. What is known is the time of the wall
-//!   clock, so a minute is allowed for. Of a run of which not even that is known nothing is excluded.
+//! - *Time.* It was started before the run was begun, or the run was begun in another boot. Both times are counted since
+//!   the boot, on a clock that nobody sets. Of a run of which not even that is known nothing is excluded.
 //! - *User.* This host cannot become another user (it has no `CAP_SETUID`), and the process has none of the host's. What raises its
 //!   rights itself, by a program with the set-user-id bit, while what made it is gone, is not found; a daemon that runs tasks as
 //!   another user for such a host has to be believed. A host that may become anybody may have started it as anybody: which user
@@ -58,12 +58,10 @@ impl Case<'_> {
         let spared = self.spared.iter().filter_map(|pid| self.processes.get(pid));
         let hosts: BTreeSet<&str> =
             spared.flat_map(|process| &process.groups).filter_map(|path| unit(path)).collect();
-        let mentions =
-            |path: &&String| path.contains(&self.mark.allocation) || path.contains(&self.mark.task);
         process.groups.iter().any(is_of_another)
             || (!units.is_empty()
                 && units.is_disjoint(&hosts)
-                && !process.groups.iter().any(|path| mentions(&path)))
+                && !process.groups.iter().any(|path| self.mark.is_mentioned_in(path)))
     }
 
     /// Whether it descends from what is not of the run.
@@ -105,7 +103,8 @@ fn unit(path: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{Machine, process};
+    use super::super::mark::TaskMark;
+    use super::super::stage::{Machine, mark, process};
     use super::super::traces::{Trace, Traces};
     use super::*;
 
@@ -190,6 +189,23 @@ mod tests {
             within("/machine.slice/container.scope", hidden(16, 1, 33)),
         ]);
         assert_eq!(suspects(&machine, None), [13, 14, 15, 16]);
+    }
+
+    #[test]
+    fn a_task_with_a_common_name_is_not_suspected_in_every_service() {
+        let machine = Machine::of([
+            within("/system.slice/other.service", hidden(10, 1, 33)),
+            within("/user.slice/user-1000.slice/session-3.scope", hidden(11, 1, 33)),
+            within("/system.slice/system.service", hidden(12, 1, 33)),
+        ]);
+        for (task, expected) in [("system", vec![12]), ("s", vec![]), ("other", vec![10]), ("user", vec![])] {
+            let mark = TaskMark { task: task.to_owned(), ..mark("") };
+            let found = machine.with(|case| {
+                let case = Case { mark: &mark, ..*case };
+                case.suspects(&Suspicion { since: 10, users: None }, &case.proven())
+            });
+            assert_eq!(found.into_iter().collect::<Vec<_>>(), expected, "{task}");
+        }
     }
 
     #[test]

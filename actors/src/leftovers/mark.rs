@@ -42,6 +42,13 @@ impl TaskMark {
         })
     }
 
+    /// Whether a path of a control group may be named after the task: it holds the id of the allocation, or the name of the task as
+    /// a whole word. What the manager of the system gives to everybody, such as `system.slice`, names no task.
+    pub(super) fn is_mentioned_in(&self, path: &str) -> bool {
+        let mut parts = path.split('/').filter(|part| !is_of_everybody(part));
+        path.contains(&self.allocation) || parts.any(|part| has_word(unit_name(part), &self.task))
+    }
+
     /// Whether a path of a control group has such a part for another task, of whatever host.
     pub(super) fn is_of_another(&self, path: &str) -> bool {
         let names_task = |part: &str| {
@@ -53,6 +60,46 @@ impl TaskMark {
         };
         path.split('/').any(names_task) && !self.names_group(path)
     }
+}
+
+/// Whether a part of the path of a control group is one that the manager of the system makes on each machine or for each login.
+fn is_of_everybody(part: &str) -> bool {
+    const COMMON: [&str; 7] = [
+        "init.scope",
+        "system.slice",
+        "user.slice",
+        "machine.slice",
+        "app.slice",
+        "session.slice",
+        "background.slice",
+    ];
+    const NUMBERED: [(&str, &str); 3] = [("user-", ".slice"), ("user@", ".service"), ("session-", ".scope")];
+    let is_number = |text: &str| {
+        let digits = text.strip_prefix('c').unwrap_or(text);
+        !digits.is_empty() && digits.bytes().all(|letter| letter.is_ascii_digit())
+    };
+    let is_numbered = |(before, behind): &(&str, &str)| {
+        let number = part.strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
+        number.is_some_and(is_number)
+    };
+    COMMON.contains(&part) || NUMBERED.iter().any(is_numbered)
+}
+
+/// The name of a unit without its kind.
+fn unit_name(part: &str) -> &str {
+    let kinds = [".service", ".scope", ".slice"];
+    kinds.iter().find_map(|kind| part.strip_suffix(kind)).unwrap_or(part)
+}
+
+/// Whether a text holds a word with no letter or digit beside it.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_edge = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
+    text.char_indices().any(|(start, _)| {
+        let behind = text[start..].strip_prefix(word);
+        behind.is_some_and(|behind| {
+            is_edge(text[..start].chars().next_back()) && is_edge(behind.chars().next())
+        })
+    })
 }
 
 impl fmt::Display for TaskMark {
@@ -92,6 +139,37 @@ mod tests {
         }
         for path in ["/".to_owned(), format!("/{ID}"), format!("/{ID}.web2.scope"), format!("/x{ID}.web")] {
             assert!(!mark.names_group(&path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_control_group_mentions_a_task_if_its_name_stands_there_as_a_whole_word() {
+        let mentions = |task: &str, path: &str| {
+            TaskMark { allocation: ID.to_owned(), task: task.to_owned() }.is_mentioned_in(path)
+        };
+        for (task, path) in [
+            ("web", format!("/nomad.slice/{ID}.web.scope")),
+            ("web", format!("/machine.slice/web-{ID}.scope")),
+            ("web", format!("/docker/{ID}")),
+            ("web", "/system.slice/task-web.service".to_owned()),
+            ("web", "/system.slice/my_web.service/inner".to_owned()),
+            ("my-web", "/system.slice/task-my-web.scope".to_owned()),
+            ("system", "/system.slice/system.service".to_owned()),
+            ("app", "/user.slice/user-1000.slice/user@1000.service/app.slice/app-web.scope".to_owned()),
+        ] {
+            assert!(mentions(task, &path), "{task} {path}");
+        }
+        for (task, path) in [
+            ("s", "/system.slice/other.service"),
+            ("system", "/system.slice/other.service"),
+            ("service", "/system.slice/other.service"),
+            ("slice", "/user.slice/user-1000.slice/session-3.scope"),
+            ("user", "/user.slice/user-1000.slice/user@1000.service/init.scope"),
+            ("1000", "/user.slice/user-1000.slice/session-c3.scope"),
+            ("web", "/system.slice/webmail.service"),
+            ("web", "/system.slice/cobweb.service"),
+        ] {
+            assert!(!mentions(task, path), "{task} {path}");
         }
     }
 
