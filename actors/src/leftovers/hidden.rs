@@ -46,9 +46,9 @@ impl Case<'_> {
                 && matches!(process.environment, Environment::Hidden { .. })
                 && !self.is_of_another_task(process)
                 && !self.is_elsewhere(process)
-                && !self.is_of_strangers(process, suspicion)
+                && !self.descends_from_something_else(process, suspicion)
         };
-        self.strangers().filter(is_suspect).map(|process| process.pid).collect()
+        self.candidates().filter(is_suspect).map(|process| process.pid).collect()
     }
 
     /// Whether its control group says that it is of something else.
@@ -65,7 +65,7 @@ impl Case<'_> {
     }
 
     /// Whether it descends from what is not of the run.
-    fn is_of_strangers(&self, process: &Process, suspicion: &Suspicion<'_>) -> bool {
+    fn descends_from_something_else(&self, process: &Process, suspicion: &Suspicion<'_>) -> bool {
         let until_spared = self.ancestors(process).take_while(|pid| !self.spared.contains(pid));
         let mut ancestors = until_spared.filter_map(|pid| self.processes.get(&pid));
         ancestors.any(|ancestor| {

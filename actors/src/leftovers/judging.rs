@@ -68,7 +68,7 @@ impl Case<'_> {
     /// What is proven by what is the process's own, and what descends from that.
     pub(super) fn proven(&self) -> Proven {
         let mut proven = Proven::new();
-        for process in self.strangers() {
+        for process in self.candidates() {
             if let Some(proof) = self.proof(process) {
                 proven.insert(process.pid, proof);
             }
@@ -117,11 +117,11 @@ impl Case<'_> {
         let is_unknown = |process: &&Process| {
             process.environment == Environment::Unknown && !proven.contains_key(&process.pid)
         };
-        self.strangers().filter(is_unknown).map(|process| process.pid).collect()
+        self.candidates().filter(is_unknown).map(|process| process.pid).collect()
     }
 
     /// Every process that is not spared: whether it is of the run is judged by what else is known of it.
-    pub(super) fn strangers(&self) -> impl Iterator<Item = &Process> {
+    pub(super) fn candidates(&self) -> impl Iterator<Item = &Process> {
         self.processes.values().filter(|process| !self.spared.contains(&process.pid))
     }
 
@@ -163,7 +163,7 @@ impl Case<'_> {
                     None
                 }
             };
-            let found: Vec<_> = self.strangers().filter(is_new).filter_map(reason).collect();
+            let found: Vec<_> = self.candidates().filter(is_new).filter_map(reason).collect();
             if found.is_empty() {
                 return;
             }
