@@ -6,7 +6,7 @@ use std::time::Instant;
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, StreamHandler, WrapFuture,
 };
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 use tracing::error;
 
@@ -35,6 +35,19 @@ pub(super) struct Committer {
     since: Instant,
     store: Arc<Mutex<Store>>,
     desk: Option<Arc<Desk>>,
+}
+
+/// What is heard of a thread: the end comes behind all that it has done.
+enum Told {
+    Done(Done),
+    /// The thread that was put to work at this desk has gone.
+    Gone(Arc<Desk>),
+}
+
+/// Whether a thread that has gone is the one that has the task. An earlier one may be heard to have gone when the present one has
+/// gone too, and what that has done is not heard yet.
+fn is_present(present: Option<&Arc<Desk>>, gone: &Arc<Desk>) -> bool {
+    present.is_some_and(|present| Arc::ptr_eq(present, gone))
 }
 
 /// What the actor is at.
@@ -86,11 +99,25 @@ impl Committer {
         };
         if let Some(task) = refused {
             let (done, mut finished) = mpsc::unbounded_channel();
-            self.desk = Some(Desk::attended(&self.store, &self.inbox, task, done));
-            context.add_stream(stream::poll_fn(move |task| finished.poll_recv(task)));
+            let desk = Desk::attended(&self.store, &self.inbox, task, done);
+            self.desk = Some(Arc::clone(&desk));
+            let tasks = stream::poll_fn(move |task| finished.poll_recv(task)).map(Told::Done);
+            context.add_stream(tasks.chain(stream::iter([Told::Gone(desk)])));
         }
         self.since = Instant::now();
         Work::Underway
+    }
+
+    /// A thread has gone. That is all right, unless it had a task: then the whole runtime is about to end.
+    fn gone(&mut self, desk: &Arc<Desk>, context: &mut Context<Self>) {
+        if !is_present(self.desk.as_ref(), desk) {
+            return;
+        }
+        self.desk = None;
+        if self.work == Work::Underway {
+            error!(error = "the thread of the database has ended", "cannot write any more");
+            context.stop();
+        }
     }
 
     /// Tells each ledger how its writes ended.
@@ -124,8 +151,12 @@ impl Handler<Called> for Committer {
     }
 }
 
-impl StreamHandler<Done> for Committer {
-    fn handle(&mut self, done: Done, context: &mut Context<Self>) {
+impl StreamHandler<Told> for Committer {
+    fn handle(&mut self, told: Told, context: &mut Context<Self>) {
+        let done = match told {
+            Told::Done(done) => done,
+            Told::Gone(desk) => return self.gone(&desk, context),
+        };
         self.since = Instant::now();
         let goes_on = match done {
             Done::Committed { batch, outcome, took, goes_on } => {
@@ -143,17 +174,8 @@ impl StreamHandler<Done> for Committer {
         }
     }
 
-    /// A thread has gone. That is all right, unless it had a task: then the whole runtime is about to end.
-    fn finished(&mut self, context: &mut Context<Self>) {
-        let is_deserted = self.desk.as_ref().is_none_or(|desk| desk.is_deserted());
-        if is_deserted {
-            self.desk = None;
-        }
-        if is_deserted && self.work == Work::Underway {
-            error!(error = "the thread of the database has ended", "cannot write any more");
-            context.stop();
-        }
-    }
+    /// That a thread has gone was told already.
+    fn finished(&mut self, _: &mut Context<Self>) {}
 }
 
 /// Waits as long as others hand over more writes, a few rounds at most, so that a burst shares one commit.
@@ -168,5 +190,18 @@ async fn let_others_hand_over(inbox: Arc<Inbox>) {
             break;
         }
         before = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_earlier_thread_says_nothing_of_the_present_one_p1() {
+        let (earlier, present) = (Desk::deserted(), Desk::deserted());
+        assert!(!is_present(Some(&present), &earlier), "what the present one has done may not be heard yet");
+        assert!(is_present(Some(&present), &present));
+        assert!(!is_present(None, &earlier));
     }
 }

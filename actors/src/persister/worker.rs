@@ -84,9 +84,10 @@ impl Desk {
         }
     }
 
-    /// Whether the thread has gone.
-    pub(super) fn is_deserted(&self) -> bool {
-        matches!(*self.place(), Place::Deserted)
+    /// One whose thread has gone.
+    #[cfg(test)]
+    pub(super) fn deserted() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Place::Deserted)))
     }
 
     /// The next task, unless none comes for a while.
