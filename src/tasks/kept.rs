@@ -138,6 +138,36 @@ mod tests {
         }
     }
 
+    /// What this version writes. It stays readable: a change of these bytes, by us or by whatever library writes them, needs a new
+    /// schema and a migration.
+    #[test]
+    fn p2_drivers_have_these_bytes_whatever_library_writes_them() {
+        let digest = format!("name = 'exec'\nsha256 = '{}'", "07".repeat(32));
+        let rows: [(&str, &[u8]); 3] = [
+            (
+                &digest,
+                b"\x01\x00\x01\x04exec\x00\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\
+                \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x01\
+                \xfc@KL\x00\xfc\x00\x87\x93\x03\x00",
+            ),
+            (
+                "name = 'raw'\nplugin = 'raw'\nsurvives = false",
+                b"\x01\x00\x00\x03raw\x00\x00\x00\xfc@KL\
+                \x00\xfc\x00\x87\x93\x03\x00",
+            ),
+            (
+                "name = 'sh'\ncommand = ['/bin/sh', '-c']",
+                b"\x01\x00\x02\x07/bin/sh\x01\x02-c\x00\x01\
+                \xfc@KL\x00\xfc\x00\x87\x93\x03\x00",
+            ),
+        ];
+        for (text, bytes) in rows {
+            let row = KeptRow(kept(text));
+            assert_eq!(encode(&row).escape_ascii().to_string(), bytes.escape_ascii().to_string());
+            assert_eq!(decode::<KeptRow>(bytes).unwrap(), row);
+        }
+    }
+
     #[test]
     fn neither_environment_nor_configuration_of_a_driver_is_kept_p6() {
         let with = kept("name = 'raw'\nenv = { TOKEN = 'canary-7' }\nconfig = { token = 'canary-8' }");

@@ -202,8 +202,8 @@ fn aged(number: u64) -> AgedPlayer {
     AgedPlayer { name, age: None, parts }
 }
 
-/// The file was written by [`write_the_fixture`], when players had schema 1 and the file schema was 1.
-const FIXTURE: &[u8] = include_bytes!("players-of-schema-1.redb");
+/// The file was written by [`write_the_fixture`] with redb 4.4.0, when players had schema 1 and the file schema was 1.
+pub(crate) const FIXTURE: &[u8] = include_bytes!("players-of-schema-1.redb");
 
 /// Writes the fixture anew where `CALLBOARD_TEST_FIXTURE` says. To be run only to make a fixture of a newer schema, beside the
 /// old ones, which stay: `CALLBOARD_TEST_FIXTURE=... cargo test -p callboard-actors --test persister write_the_fixture`.

@@ -4,6 +4,7 @@ mod company;
 mod damage;
 mod disk;
 mod faults;
+mod format;
 mod opening;
 mod power_cuts;
 mod sharing;
