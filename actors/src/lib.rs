@@ -2,6 +2,8 @@
 //!
 //! Read in this order: `vocabulary` for the words, `shell` for how a pure machine becomes an actor, then the actors.
 
+mod unwinding;
+
 pub mod vocabulary;
 
 pub mod shell;
