@@ -1,10 +1,110 @@
-//! What those who embed the packages find in them.
+//! What those who embed the packages find in them: who they are, what is in them, what they ask for.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The packages that are published, each after those that it needs, with the folder of each.
+const PACKAGES: &[(&str, &str)] =
+    &[("callboard-proto", "proto"), ("callboard-actors", "actors"), ("callboard", "")];
+
+/// What every package holds.
+const FILES: &[&str] =
+    &["CHANGELOG.md", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/lib.rs"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs cargo without a network, and without the build directory of the build that runs this test.
+fn cargo(arguments: &[&str]) -> String {
+    let Output { status, stdout, stderr } =
+        Command::new(env!("CARGO")).args(arguments).arg("--offline").current_dir(root()).output().unwrap();
+    assert!(status.success(), "cargo {arguments:?}: {}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
+}
+
+/// What the manifests of the workspace say.
+fn manifests() -> Vec<Value> {
+    let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+fn manifest(package: &str) -> Value {
+    manifests().into_iter().find(|manifest| manifest["name"] == package).unwrap()
+}
+
+fn files(package: &str) -> Vec<String> {
+    let list = cargo(&["package", "--list", "--allow-dirty", "--package", package]);
+    list.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_package_of_the_workspace_is_one_that_is_published() {
+    let mut names: Vec<String> =
+        manifests().iter().map(|manifest| manifest["name"].as_str().unwrap().to_owned()).collect();
+    names.sort();
+    let mut published: Vec<&str> = PACKAGES.iter().map(|(name, _)| *name).collect();
+    published.sort_unstable();
+    assert_eq!(names, published);
+}
+
+#[test]
+fn every_package_says_what_it_is() {
+    for (package, _) in PACKAGES {
+        let manifest = manifest(package);
+        for field in ["description", "license", "readme", "rust_version"] {
+            assert!(
+                manifest[field].as_str().is_some_and(|text| !text.is_empty()),
+                "{package} has no {field}"
+            );
+        }
+        assert_eq!(manifest["rust_version"], "1.90", "{package}");
+        for (field, most) in [("keywords", 5), ("categories", 5), ("authors", 1)] {
+            let count = manifest[field].as_array().unwrap().len();
+            assert!((1..=most).contains(&count), "{package} has {count} {field}");
+        }
+        assert!(manifest["metadata"]["docs"]["rs"]["targets"].is_array(), "{package}");
+    }
+}
+
+#[test]
+fn every_package_holds_its_licences_and_its_readme_and_nothing_of_the_workspace() {
+    for (package, folder) in PACKAGES {
+        let files = files(package);
+        for file in FILES.iter().filter(|file| **file != "CHANGELOG.md" || folder.is_empty()) {
+            assert!(files.iter().any(|found| found == file), "{package} has no {file}");
+        }
+        let strange = |file: &&String| {
+            let first = Path::new(file.as_str()).components().next().unwrap();
+            let is_hidden = first.as_os_str().to_string_lossy().starts_with('.');
+            let is_known = file.as_str() == ".cargo_vcs_info.json";
+            let is_ours =
+                ["target", "tests", "benches", "fuzz", "actors"].iter().any(|own| first.as_os_str() == *own);
+            is_ours || is_hidden && !is_known
+        };
+        let strange: Vec<_> = files.iter().filter(strange).collect();
+        assert!(strange.is_empty(), "{package} holds {strange:?}");
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let text = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+            assert_eq!(text(root().join(folder).join(licence)), text(root().join(licence)), "{package}");
+        }
+    }
+}
+
+/// One version and no other would clash with whatever else in a program needs the same package.
+#[test]
+fn no_package_asks_for_one_version_of_another_and_no_other() {
+    for manifest in manifests() {
+        let needed = manifest["dependencies"].as_array().unwrap();
+        for needed in needed.iter().filter(|needed| needed["kind"] != "dev") {
+            let version = needed["req"].as_str().unwrap();
+            let is_open = version.starts_with('^') && !version.contains(',');
+            assert!(is_open, "{} asks for {} {version}", manifest["name"], needed["name"]);
+        }
+    }
 }
 
 /// That a panic costs one message (rule 4 of the shell) rests on panics that unwind.
