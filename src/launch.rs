@@ -4,6 +4,8 @@
 //! which they need each other, and stopped in reverse: allocations say goodbye while registry and instances still hear it,
 //! and the database is closed when nobody writes any more (S2).
 
+mod database;
+
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,19 +18,16 @@ use callboard_actors::drivers::{self, Drivers, DriversMemory, DriversOptions};
 use callboard_actors::instances::{self, Instances, InstancesOptions};
 use callboard_actors::inventory::{self, Inventory, InventoryOptions};
 use callboard_actors::ownership::{self, HeldMark, default_marks_dir};
-use callboard_actors::persister::{self, MemoryDisk, OpenError, Persister};
+use callboard_actors::persister::{MemoryDisk, Persister};
 use callboard_actors::process::{Binder, Surroundings, random_bytes};
 use callboard_actors::processes::{self, DurableRecords, ListProcesses, Processes, ProcessesOptions};
 use callboard_actors::registry::{self, DurableStore, List, Registry, RegistryOptions, SocketCheck};
 use callboard_actors::shell::{
-    Address, Clock, Database, Drills, Ending, IN_FLIGHT_MAX, Journal, Notices, Running, Settings, StopMode,
-    Vitals,
+    Address, Clock, Database, Drills, Ending, IN_FLIGHT_MAX, Journal, Notices, Running, Settings,
 };
-use callboard_actors::supervisor::{
-    self, AwaitStarted, Child, ChildDescription, ChildSpec, Strategy, SupervisorSpec,
-};
+use callboard_actors::supervisor::{self, AwaitStarted, Child, ChildSpec, Strategy, SupervisorSpec};
 use callboard_actors::vocabulary::{RestartBudget, RunNumber};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::host::{
     Gates, Host, Parts, StartError, describe_allocations, describe_drivers, describe_instances,
@@ -36,8 +35,6 @@ use crate::host::{
 
 /// How much longer a child may take to end than what it waits for itself.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
-/// How long the database may take to bring to disk what was handed over.
-const PERSISTER_STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a start may take: a large database is read in this time.
 const START_DEADLINE: Duration = Duration::from_secs(60);
 /// How long all drivers together may take to end, each with a grace of its own; then they are ended by force.
@@ -126,12 +123,12 @@ struct Cast {
 pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     let runtime_dir = options.runtime_dir.clone().unwrap_or_else(allocations::default_runtime_dir);
     let layout = Layout::new(options.data_dir.clone(), runtime_dir)?;
-    let database = open(&options).await?;
+    let database = database::open(&options).await?;
     // Behind the lock of the database: only who holds the directory says whose it is.
     let (owner, held) = match settle(&options, database.run().get() == 1).await {
         Ok(settled) => settled,
         Err(error) => {
-            close(database).await;
+            database::close(database).await;
             return Err(error);
         }
     };
@@ -178,14 +175,6 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
     }))
 }
 
-async fn open(options: &Options) -> Result<Persister, OpenError> {
-    let place = match &options.disk {
-        Some(disk) => disk.hold(options.data_dir.clone()),
-        None => persister::Options::new(options.data_dir.clone()),
-    };
-    Persister::open(place).await
-}
-
 /// Finds out whose the data directory is, and holds its mark as long as the host runs. A database in memory is no host of this
 /// machine.
 async fn settle(options: &Options, is_new: bool) -> Result<(Arc<str>, Option<HeldMark>), StartError> {
@@ -197,12 +186,6 @@ async fn settle(options: &Options, is_new: bool) -> Result<(Arc<str>, Option<Hel
     // Another host that is just ending is waited for.
     let settled = actix_rt::task::spawn_blocking(look).await;
     Ok(settled.map_err(|error| StartError::Ended(error.to_string()))??)
-}
-
-async fn close(database: Persister) {
-    if let Err(error) = database.close().await {
-        tracing::warn!(%error, "the database of a host that does not start is not closed in order");
-    }
 }
 
 /// Passes the ending of the root on to whoever asks, from any thread. Until then the mark of the host is held.
@@ -228,7 +211,7 @@ fn children(
     let (records, run) = (DurableRecords::new(store), store.run());
     let store = DurableStore::new(store);
     vec![
-        persister_child(options, database, tell),
+        database::child(options, database, tell),
         processes_child(options, owner, cast, records, settings),
         registry_child(options, &cast.registry, store, settings),
         instances_child(options, cast, settings),
@@ -240,49 +223,6 @@ fn children(
 
 fn spec(name: &str, stop_deadline: Duration) -> ChildSpec {
     ChildSpec { start_deadline: START_DEADLINE, stop_deadline, ..ChildSpec::new(name, name) }
-}
-
-/// The database is open already when the supervisor starts, so that what is wrong with it is the host's own error. It is
-/// opened anew if it has to be started again, and `tell` says to the registry which one is open at present.
-fn persister_child(options: &Options, database: Persister, tell: watch::Sender<Option<Persister>>) -> Child {
-    let seen = tell.subscribe();
-    let options = options.clone();
-    let mut opened = Some(database);
-    let child = Child::new(spec("persister", PERSISTER_STOP_DEADLINE), move || {
-        let (opened, tell, options) = (opened.take(), tell.clone(), options.clone());
-        async move {
-            let database = match opened {
-                Some(database) => database,
-                None => open(&options).await.map_err(|error| error.to_string())?,
-            };
-            Ok(hold_open(database, tell))
-        }
-    });
-    child.described_by(move || {
-        let mailbox_depth = seen.borrow().as_ref().map_or(0, Persister::depth);
-        let vitals = Vitals { mailbox_depth, ..Vitals::default() };
-        std::future::ready(Some(ChildDescription { vitals, children: Vec::new() }))
-    })
-}
-
-/// Keeps the database open until it is asked to stop, then closes it behind everything that was handed over.
-fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> Running {
-    let stop = Rc::new(Notify::new());
-    let stopped = Rc::clone(&stop);
-    let (tell, ended) = watch::channel(None);
-    present.send_replace(Some(database.clone()));
-    let task = actix_rt::spawn(async move {
-        stopped.notified().await;
-        // Whoever wants to read from now on waits for the next one.
-        present.send_replace(None);
-        let ending = match database.close().await {
-            Ok(()) => Ending::Normal,
-            Err(error) => Ending::Failed(error.to_string()),
-        };
-        tell.send_replace(Some(ending));
-    });
-    let request_stop = move |_: StopMode| stop.notify_one();
-    Running::new(request_stop, task.abort_handle(), ended)
 }
 
 fn registry_child(

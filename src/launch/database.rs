@@ -1,0 +1,73 @@
+//! The database of a host, as a child of its root: opened before the others start, closed when nobody writes any more.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::persister::{self, OpenError, Persister};
+use callboard_actors::shell::{Ending, Running, StopMode, Vitals};
+use callboard_actors::supervisor::{Child, ChildDescription};
+use tokio::sync::{Notify, watch};
+
+use super::{Options, spec};
+
+/// How long the database may take to bring to disk what was handed over.
+const STOP_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Opens it where the options say.
+pub(super) async fn open(options: &Options) -> Result<Persister, OpenError> {
+    let place = match &options.disk {
+        Some(disk) => disk.hold(options.data_dir.clone()),
+        None => persister::Options::new(options.data_dir.clone()),
+    };
+    Persister::open(place).await
+}
+
+/// Closes that of a host which does not start after all.
+pub(super) async fn close(database: Persister) {
+    if let Err(error) = database.close().await {
+        tracing::warn!(%error, "the database of a host that does not start is not closed in order");
+    }
+}
+
+/// The database is open already when the supervisor starts, so that what is wrong with it is the host's own error. It is
+/// opened anew if it has to be started again, and `tell` says to the registry which one is open at present.
+pub(super) fn child(options: &Options, database: Persister, tell: watch::Sender<Option<Persister>>) -> Child {
+    let seen = tell.subscribe();
+    let options = options.clone();
+    let mut opened = Some(database);
+    let child = Child::new(spec("persister", STOP_DEADLINE), move || {
+        let (opened, tell, options) = (opened.take(), tell.clone(), options.clone());
+        async move {
+            let database = match opened {
+                Some(database) => database,
+                None => open(&options).await.map_err(|error| error.to_string())?,
+            };
+            Ok(hold_open(database, tell))
+        }
+    });
+    child.described_by(move || {
+        let mailbox_depth = seen.borrow().as_ref().map_or(0, Persister::depth);
+        let vitals = Vitals { mailbox_depth, ..Vitals::default() };
+        std::future::ready(Some(ChildDescription { vitals, children: Vec::new() }))
+    })
+}
+
+/// Keeps the database open until it is asked to stop, then closes it behind everything that was handed over.
+fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> Running {
+    let stop = Rc::new(Notify::new());
+    let stopped = Rc::clone(&stop);
+    let (tell, ended) = watch::channel(None);
+    present.send_replace(Some(database.clone()));
+    let task = actix_rt::spawn(async move {
+        stopped.notified().await;
+        // Whoever wants to read from now on waits for the next one.
+        present.send_replace(None);
+        let ending = match database.close().await {
+            Ok(()) => Ending::Normal,
+            Err(error) => Ending::Failed(error.to_string()),
+        };
+        tell.send_replace(Some(ending));
+    });
+    let request_stop = move |_: StopMode| stop.notify_one();
+    Running::new(request_stop, task.abort_handle(), ended)
+}
