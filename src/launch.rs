@@ -37,8 +37,9 @@ use crate::host::{
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 /// How long a start may take: a large database is read in this time.
 const START_DEADLINE: Duration = Duration::from_secs(60);
-/// How long all drivers together may take to end, each with a grace of its own; then they are ended by force.
-const DRIVERS_STOP_DEADLINE: Duration = Duration::from_secs(120);
+/// How long the owners of drivers and of processes may take to end at least. They say themselves how long it takes with the
+/// graces of what they own.
+const OWNER_STOP_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Everything that may be chosen.
 #[derive(Debug, Clone)]
@@ -225,6 +226,11 @@ fn spec(name: &str, stop_deadline: Duration) -> ChildSpec {
     ChildSpec { start_deadline: START_DEADLINE, stop_deadline, ..ChildSpec::new(name, name) }
 }
 
+/// One whose end takes as long as the graces of what it owns.
+fn owner_spec(name: &str) -> ChildSpec {
+    ChildSpec { stop_longest: Duration::MAX, ..spec(name, OWNER_STOP_DEADLINE) }
+}
+
 fn registry_child(
     options: &Options,
     address: &Address<Registry>,
@@ -260,8 +266,7 @@ fn processes_child(
     let owner = Arc::clone(owner);
     let runtime_dir = options.runtime_dir.clone().unwrap_or_else(allocations::default_runtime_dir);
     // Drivers end their own before this; what is left has its own grace.
-    let stop_deadline = DRIVERS_STOP_DEADLINE + STOP_MARGIN;
-    let child = Child::new(spec("processes", stop_deadline), move || {
+    let child = Child::new(owner_spec("processes"), move || {
         let surroundings = Surroundings::new(&data_dir, Arc::clone(&owner), binder.clone(), true);
         let surroundings =
             surroundings.map(|surroundings| surroundings.with_short_directory(runtime_dir.clone()));
@@ -287,7 +292,7 @@ fn drivers_child(options: &Options, cast: &Cast, run: RunNumber, settings: &Sett
     let (options, settings) = (options.drivers.clone(), settings.clone());
     let address = cast.drivers.clone();
     let memory = DriversMemory::of_run(run);
-    let child = Child::new(spec("drivers", DRIVERS_STOP_DEADLINE), move || {
+    let child = Child::new(owner_spec("drivers"), move || {
         let (options, memory) = (options.clone(), memory.clone());
         let running = drivers::start(&address, options, owner.clone(), memory, settings.clone());
         std::future::ready(Ok(running))

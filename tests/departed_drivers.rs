@@ -4,7 +4,7 @@
 mod program;
 
 use program::driven::{driver_pid, find, kill, starts, task, until_running};
-use program::{CALLBOARD, PATIENCE, Program, Stage, lives, until_true};
+use program::{CALLBOARD, PATIENCE, Program, Stage, lives, refusal, until_true};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ fn a_driver_that_was_removed_and_has_no_task_left_is_proven_and_then_ended() {
 }
 
 #[test]
-fn a_driver_that_was_removed_and_is_blocked_is_ended_and_its_task_told_with_what_to_do() {
+fn a_driver_that_was_removed_and_is_blocked_is_ended_and_its_task_told_with_what_to_do_s3() {
     let (stage, driver, own) = left_behind("[[driver]]\nname = \"exec\"");
     stage.configure("block_plugins = [\"exec\"]\n");
     let program = stage.run();
@@ -106,7 +106,14 @@ fn a_driver_that_was_removed_and_is_blocked_is_ended_and_its_task_told_with_what
         log.contains("what it ran may still run") && log.contains("tasks=\"web\"") && log.contains(advice),
         "{log}"
     );
-    end(program);
+
+    // Who stops the host is told what is left, and that this is no success.
+    let (code, said) = refusal(&program.ask(&["shutdown"]));
+    let left = "callboard: not everything has ended in order: task/web: left as it is, it may still run: ";
+    assert!(code == 1 && said.starts_with(left), "{code}: {said}");
+    let (ended, printed) = program.ended();
+    assert!(ended.code() == Some(1) && printed.contains("left as it is, it may still run"), "{printed}");
+    assert!(lives(own));
 
     // What was told to do helps.
     stage.configure("[[driver]]\nname = \"exec\"");

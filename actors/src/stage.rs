@@ -128,11 +128,18 @@ where
     }
 
     pub(crate) fn stop(&mut self) {
-        self.step(&Input::StopRequested(StopMode::Stop));
+        self.stop_in(StopMode::Stop);
     }
 
     pub(crate) fn detach(&mut self) {
-        self.step(&Input::StopRequested(StopMode::Detach));
+        self.stop_in(StopMode::Detach);
+    }
+
+    fn stop_in(&mut self, mode: StopMode) {
+        self.step(&Input::StopRequested(mode));
+        if let Some(within) = self.machine.stops_within() {
+            self.tell(&format!("ends within {within:?}"));
+        }
     }
 
     /// Keeps to itself what was told by this verb so far.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use callboard_actors::conversation;
 use callboard_actors::shell::{
-    Address, AskError, Doing, Effects, Ending, FeedItem, Input, Machine, Never, NoStore, Running, Settings,
-    StopMode, Subscription, start,
+    Address, AskError, Doing, Effects, Ending, FeedItem, Input, Machine, Never, NoDoing, NoStore, Running,
+    Settings, StopMode, Subscription, start,
 };
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildSpec, DescribeTree, Restart, RestartChild, RestartError, Shutdown,
@@ -139,6 +139,63 @@ impl Part {
     fn held(&self) -> usize {
         Rc::strong_count(&self.lives)
     }
+}
+
+// === An owner: a child whose end takes as long as that of what it owns ===
+
+/// How long an owner says that its end takes at most, and how long it takes.
+#[derive(Debug, Clone, Copy)]
+struct Estate {
+    said: Option<Duration>,
+    takes: Duration,
+}
+
+#[derive(Debug)]
+struct Owner(Estate);
+
+impl Machine for Owner {
+    const KIND: &'static str = "owner";
+    type Config = Estate;
+    type Image = ();
+    type Ask = Never;
+    type Answer = Never;
+    type Call = Never;
+    type Outcome = Never;
+    type Timer = ();
+    type Change = Never;
+    type News = Never;
+    type View = ();
+
+    fn restore(estate: &Estate, (): (), _: Moment) -> Self {
+        Self(*estate)
+    }
+
+    fn step(&mut self, moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::StopRequested(_) => effects.start_timer((), moment.now + self.0.takes),
+            Input::Elapsed(()) => effects.stop(),
+            Input::Resumed | Input::Asked { .. } | Input::Returned { .. } => {}
+        }
+    }
+
+    fn view(&self) {}
+
+    fn stops_within(&self) -> Option<Duration> {
+        self.0.said
+    }
+}
+
+/// How a supervisor reports the end of an owner that may take five seconds, or as long as it says up to `longest`.
+async fn end_of_owner(longest: Duration, estate: Estate) -> (String, Duration) {
+    let spec = ChildSpec { stop_longest: longest, ..spec("owner") };
+    let address = Address::<Owner>::vacant("owner", 16);
+    let child = Child::new(spec, move || {
+        std::future::ready(Ok(start(&address, estate, NoDoing, NoStore, Settings::default())))
+    });
+    let (root, _running) = supervise(SupervisorSpec::default(), vec![child]);
+    assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));
+    let report = shut_down(&root).await;
+    (endings(&report).join(", "), report.took)
 }
 
 fn brief() -> Backoff {
@@ -515,6 +572,35 @@ fn a_shutdown_stops_in_reverse_and_kills_at_the_deadline_s2_s3() {
         assert_eq!(deaf.living(), 0);
         settle_down().await;
         assert_eq!(alive_tasks(), before, "S4: no task is left");
+    });
+}
+
+#[test]
+fn a_child_has_the_time_to_stop_that_it_needs_for_what_is_below_it_s3() {
+    const SECONDS: fn(u64) -> Duration = Duration::from_secs;
+    story(|| async {
+        let slow = Estate { said: Some(SECONDS(200)), takes: SECONDS(199) };
+        let (told, took) = end_of_owner(Duration::MAX, slow).await;
+        assert_eq!((told.as_str(), took.as_secs()), ("owner: stopped in time", 199));
+
+        // No longer than it has said, with a margin.
+        for (said, waited) in [(200, 205), (1, 6)] {
+            let deaf = Estate { said: Some(SECONDS(said)), takes: Duration::MAX };
+            let (told, took) = end_of_owner(Duration::MAX, deaf).await;
+            let killed = format!("owner: killed, since it had not ended within {waited}s");
+            assert_eq!((told, took.as_secs()), (killed, waited));
+        }
+
+        // Nor longer than it may.
+        for (longest, waited) in [(0, 5), (60, 60)] {
+            let (told, took) = end_of_owner(SECONDS(longest), slow).await;
+            let killed = format!("owner: killed, since it had not ended within {waited}s");
+            assert_eq!((told, took.as_secs()), (killed, waited));
+        }
+
+        let silent = Estate { said: None, takes: SECONDS(7) };
+        let (told, _) = end_of_owner(Duration::MAX, silent).await;
+        assert_eq!(told, "owner: killed, since it had not ended within 5s");
     });
 }
 

@@ -22,8 +22,6 @@ use super::error::AdminError;
 const AUTHORITY: &str = "http://localhost";
 /// How long an answer may take that needs nobody's end.
 const QUICK: Duration = Duration::from_secs(10);
-/// How long an end may be waited for. Every end is bounded by the host itself, well within this.
-const PATIENT: Duration = Duration::from_secs(600);
 /// Largest status that is read: ten thousand allocations fit with room to spare.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -87,7 +85,7 @@ impl AdminClient {
     /// [`AdminError::Refused`] when there is none of that name or it does not run.
     pub async fn stop(&mut self, name: &str) -> Result<Vec<wire::ChildEnding>, AdminError> {
         let answer = self.client.stop_allocation(wire::StopAllocationRequest { name: name.to_owned() });
-        let answer = within(PATIENT, answer).await;
+        let answer = as_long_as_it_takes(answer).await;
         self.answered(answer).map(|answer| answer.report)
     }
 
@@ -98,7 +96,7 @@ impl AdminClient {
     /// As all that is asked of a host.
     pub async fn shutdown(&mut self, detach: bool) -> Result<Vec<wire::ChildEnding>, AdminError> {
         let answer = self.client.shutdown(wire::ShutdownRequest { detach });
-        let answer = within(PATIENT, answer).await;
+        let answer = as_long_as_it_takes(answer).await;
         self.answered(answer).map(|answer| answer.report)
     }
 
@@ -166,6 +164,12 @@ async fn within<T>(span: Duration, answer: impl Future<Output = Result<T, Status
         Ok(answer) => answer.map_err(|status| Unanswered::Status(Box::new(status))),
         Err(_elapsed) => Err(Unanswered::TimedOut(span)),
     }
+}
+
+/// Waits for an end. It is bounded by the host itself, with the graces of its configuration, and the connection ends with the
+/// host.
+async fn as_long_as_it_takes<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T, Unanswered> {
+    answer.await.map_err(|status| Unanswered::Status(Box::new(status)))
 }
 
 fn not_connected(socket: &SocketPath, source: io::Error) -> AdminError {

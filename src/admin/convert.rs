@@ -41,6 +41,7 @@ pub(super) fn step(step: &StopStep) -> wire::ChildEnding {
         child: step.what.clone(),
         ending: step.ending.clone(),
         took_ms: milliseconds(step.took),
+        left: step.is_left,
     }
 }
 
@@ -50,6 +51,7 @@ pub(super) fn ending(child: &ChildEnding) -> wire::ChildEnding {
         child: format!("host/{}", child.name),
         ending: child.ending.to_string(),
         took_ms: milliseconds(child.took),
+        left: !child.ending.is_in_order(),
     }
 }
 

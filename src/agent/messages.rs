@@ -142,6 +142,8 @@ pub struct StopStep {
     pub ending: String,
     /// How long that took.
     pub took: Duration,
+    /// Whether it was to end and may still be there.
+    pub is_left: bool,
 }
 
 /// A task has stopped.

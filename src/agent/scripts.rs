@@ -182,7 +182,10 @@ fn tell_task(task: &TaskReport) -> String {
 }
 
 fn tell_steps(steps: &[StopStep]) -> String {
-    let step = |step: &StopStep| format!("[{}: {} ({:?})]", step.what, step.ending, step.took);
+    let step = |step: &StopStep| {
+        let left = if step.is_left { ", and it is left" } else { "" };
+        format!("[{}: {} ({:?}){left}]", step.what, step.ending, step.took)
+    };
     steps.iter().map(step).collect::<Vec<_>>().join(" ")
 }
 

@@ -91,7 +91,7 @@ impl Task {
             Ok(Err(error)) => format!("left in the books: {error}"),
             Err(lost) => format!("left in the books: {lost}"),
         };
-        self.finish_step(moment, "allocation", ending);
+        self.finish_step(moment, "allocation", ending, false);
         match pid {
             Some(pid) => self.end(moment, pid, then, effects),
             None => self.arrive(moment, then, effects),
@@ -123,24 +123,30 @@ impl Task {
         match self.phase.clone() {
             Phase::Running { .. } | Phase::Launching => self.report_exit(moment, how.to_owned(), effects),
             Phase::Withdrawing { then, .. } => {
-                self.finish_step(moment, "process", how.to_owned());
+                self.finish_step(moment, "process", how.to_owned(), false);
                 self.phase = Phase::Withdrawing { pid: None, then };
                 self.note(&format!("deregistering; process ended: {how}"), effects);
             }
             Phase::Ending { then, .. } => {
                 effects.cancel_timer(AgentTimer::GiveUp(self.config.name.clone()));
-                self.ended_as_asked(moment, how, then, effects);
+                self.ended_as_asked(moment, (how, false), then, effects);
             }
             // It was given up before, or was reported already.
             Phase::Stopped | Phase::Failed | Phase::Waiting | Phase::Preparing | Phase::Reporting { .. } => {}
         }
     }
 
-    fn ended_as_asked(&mut self, moment: Moment, how: &str, then: Goal, effects: &mut Effects<Agent>) {
+    fn ended_as_asked(
+        &mut self,
+        moment: Moment,
+        (how, is_left): (&str, bool),
+        then: Goal,
+        effects: &mut Effects<Agent>,
+    ) {
         match then {
             Goal::Restart(reason) => self.report_exit(moment, format!("{how} ({reason})"), effects),
             Goal::Stop | Goal::Fail(_) => {
-                self.finish_step(moment, "process", how.to_owned());
+                self.finish_step(moment, "process", how.to_owned(), is_left);
                 self.arrive(moment, then, effects);
             }
         }
@@ -150,7 +156,7 @@ impl Task {
     pub(super) fn give_up(&mut self, moment: Moment, effects: &mut Effects<Agent>) {
         if let Phase::Ending { pid, then } = self.phase.clone() {
             let how = format!("process {pid} does not end, not even by SIGKILL");
-            self.ended_as_asked(moment, &how, then, effects);
+            self.ended_as_asked(moment, (&how, true), then, effects);
         }
     }
 
@@ -174,9 +180,9 @@ impl Task {
         }
     }
 
-    fn finish_step(&mut self, moment: Moment, what: &str, ending: String) {
+    fn finish_step(&mut self, moment: Moment, what: &str, ending: String, is_left: bool) {
         let what = format!("{what}/{}", self.config.name);
-        self.steps.push(StopStep { what, ending, took: moment.now.since(self.step_began) });
+        self.steps.push(StopStep { what, ending, took: moment.now.since(self.step_began), is_left });
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::drawing::{Drawing, drawing};
+use super::left::Left;
 use super::target::{TargetArgs, TargetError};
 use super::{json, show, told};
 use crate::admin::{AdminClient, AdminError};
@@ -82,6 +83,8 @@ enum AskError {
     Output(#[from] io::Error),
     #[error("cannot write the picture: {0}")]
     Drawing(io::Error),
+    #[error(transparent)]
+    Left(#[from] Left),
 }
 
 impl From<AdminError> for AskError {
@@ -94,7 +97,7 @@ impl AskError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Target(error) => error.exit_code(),
-            Self::Output(_) | Self::Drawing(_) => 1,
+            Self::Output(_) | Self::Drawing(_) | Self::Left(_) => 1,
         }
     }
 }
@@ -260,7 +263,7 @@ pub(super) fn stop(args: &NameArgs) -> ExitCode {
     ask(&args.plain, async |mut client: AdminClient| {
         let report = client.stop(&args.name).await?;
         print(&ended(&report, args.plain.json))?;
-        Ok(())
+        Ok(Left::check(&report)?)
     })
 }
 
@@ -269,7 +272,7 @@ pub(super) fn shutdown(args: &ShutdownArgs) -> ExitCode {
     ask(&args.plain, async |mut client: AdminClient| {
         let report = client.shutdown(args.detach).await?;
         print(&ended(&report, args.plain.json))?;
-        Ok(())
+        Ok(Left::check(&report)?)
     })
 }
 

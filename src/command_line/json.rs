@@ -176,7 +176,7 @@ pub(super) fn tree(node: &wire::TreeNode) -> Value {
 
 /// `stop --json` and `shutdown --json`
 pub(super) fn report(report: &[wire::ChildEnding]) -> Value {
-    let ending = |child: &wire::ChildEnding| json!({ "child": child.child, "ending": child.ending, "took_ms": child.took_ms });
+    let ending = |child: &wire::ChildEnding| json!({ "child": child.child, "ending": child.ending, "took_ms": child.took_ms, "left": child.left });
     json!({ "report": report.iter().map(ending).collect::<Vec<_>>() })
 }
 

@@ -30,6 +30,7 @@ mod driven;
 mod script;
 
 mod json;
+mod left;
 mod show;
 mod signals;
 mod table;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
@@ -12,13 +12,14 @@ use callboard_actors::catalog;
 use callboard_actors::leftovers::BootClock;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
 use callboard_actors::process::{boot_id, since_boot};
-use callboard_actors::shell::{Address, Clock, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
+use callboard_actors::shell::{Address, AskError, Clock, Ending, IN_FLIGHT_MAX, Running, Settings, StopMode};
 use callboard_actors::topology::Topology;
 use callboard_actors::users::MACHINE_USERS;
 use callboard_actors::vocabulary::Timestamp;
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 
+use super::left::Left;
 use super::signals::Signals;
 use super::{show, told};
 use crate::admin::{AdminServer, ShutdownOrder, SocketError, Sources, Stopped, socket_path};
@@ -71,6 +72,8 @@ enum RunError {
     AgentEnded(String),
     #[error("the tasks gave up and the host was stopped: {0}")]
     TasksEnded(String),
+    #[error(transparent)]
+    Left(#[from] Left),
 }
 
 /// Runs until told to stop.
@@ -120,8 +123,8 @@ async fn host(config: Config) -> Result<(), RunError> {
         Cause::AgentEnded(ending) => (StopMode::Stop, vec![], Some(RunError::AgentEnded(in_words(&ending)))),
         Cause::TasksEnded(ending) => (StopMode::Stop, vec![], Some(RunError::TasksEnded(in_words(&ending)))),
     };
-    program.stop(mode, replies).await;
-    error.map_or(Ok(()), Err)
+    let left = program.stop(mode, replies).await;
+    error.map_or(Ok(()), Err).and(left.map_err(RunError::from))
 }
 
 fn in_words(ending: &Ending) -> String {
@@ -211,7 +214,8 @@ impl Program {
     }
 
     /// Ends everything: tasks, then actors, then the admin socket; and says how. Being told again meanwhile changes nothing.
-    async fn stop(self, mode: StopMode, mut replies: Vec<ShutdownOrder>) {
+    /// It is an error if something is left.
+    async fn stop(self, mode: StopMode, mut replies: Vec<ShutdownOrder>) -> Result<(), Left> {
         let Self { host, agent, agent_running, driven, server, mut signals, keeper, mut orders } = self;
         let stopping = stop_all(mode, &host, (&agent, &agent_running), &driven);
         let mut stopping = std::pin::pin!(stopping);
@@ -232,6 +236,7 @@ impl Program {
         if let Err(error) = print(&show::report(&report, Palette::of_stdout())) {
             tracing::warn!(error = %error, "the report of the shutdown cannot be printed");
         }
+        Left::check(&report)
     }
 }
 
@@ -350,10 +355,10 @@ impl Driven {
     /// Stops tasks, or leaves them; then there is nobody who would look for a plugin.
     async fn stop(&self, mode: StopMode) -> Vec<StopStep> {
         self.usage.iter().for_each(UsageCollector::stop);
-        // Nobody there means that they gave up: what runs is found again by the next run of the host.
+        // What nobody stops is found again by the next run of the host.
         let steps = match mode {
-            StopMode::Stop => self.tasks.ask(StopAllTasks).await,
-            StopMode::Detach => self.tasks.ask(LeaveTasks).await,
+            StopMode::Stop => self.tasks.ask(StopAllTasks).await.unwrap_or_else(not_stopped),
+            StopMode::Detach => self.tasks.ask(LeaveTasks).await.unwrap_or_default(),
         };
         for running in [&self.running, &self.catalog] {
             running.request_stop(mode);
@@ -361,8 +366,14 @@ impl Driven {
         }
         // Where tasks are left, so is the log writer, which reads their pipes.
         self.logs.stop().await;
-        steps.unwrap_or_default()
+        steps
     }
+}
+
+/// Nobody knows what became of the tasks: they gave up, or could not write down what is to be done.
+fn not_stopped(error: AskError) -> Vec<StopStep> {
+    let ending = format!("left as they are, they may still run: {error}");
+    vec![StopStep { what: "tasks".to_owned(), ending, took: Duration::ZERO, is_left: true }]
 }
 
 /// Ends all: tasks through their drivers, then plugin workloads, then actors, drivers among them (S2).

@@ -122,7 +122,9 @@ pub(super) fn report(report: &[wire::ChildEnding], palette: Palette) -> String {
     let mut table = Table::new(&["STOPPED", "TOOK", "HOW"]);
     for child in report {
         let took = format!("{:.3} s", Duration::from_millis(child.took_ms).as_secs_f64());
-        table.row(vec![Cell::plain(&child.child), Cell::plain(took), Cell::plain(&child.ending)], vec![]);
+        let tone = if child.left { Tone::Bad } else { Tone::Plain };
+        let ending = Cell::toned(tone, &child.ending);
+        table.row(vec![Cell::plain(&child.child), Cell::plain(took), ending], vec![]);
     }
     table.lines(palette)
 }

@@ -78,6 +78,8 @@ pub(super) struct Book {
     pub(super) events: Option<Says<wire::DriverTaskEvent>>,
     /// The version of the protocol that its next process speaks.
     pub(super) protocol: u32,
+    /// Whether only SIGKILL ends its process.
+    pub(super) ignores_sigterm: bool,
     /// Whether its events have positions, and can be repeated.
     pub(super) keeps_positions: bool,
     pub(super) journal: Vec<wire::DriverTaskEvent>,
@@ -103,6 +105,7 @@ impl DriverPlugin {
             fingerprints: None,
             events: None,
             protocol: VERSION,
+            ignores_sigterm: false,
             keeps_positions: true,
             journal: Vec::new(),
             tasks: Tasks::default(),
@@ -143,6 +146,10 @@ impl DriverPlugin {
 
     pub(super) fn set_protocol(&self, version: u32) {
         self.book().protocol = version;
+    }
+
+    pub(super) fn set_ignores_sigterm(&self, ignores: bool) {
+        self.book().ignores_sigterm = ignores;
     }
 
     pub(super) fn set_keeps_positions(&self, keeps: bool) {

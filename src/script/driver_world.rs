@@ -137,6 +137,11 @@ impl Drivers {
         Ok(launched)
     }
 
+    fn ignores_sigterm(&self, name: &ProcessName) -> bool {
+        let driver = name.as_str().strip_prefix(PREFIX).and_then(|driver| self.known.get(driver));
+        driver.is_some_and(|driver| driver.book().ignores_sigterm)
+    }
+
     /// The process of this name, if it is that launch.
     fn process(&self, name: &ProcessName, tag: Option<ProcessTag>) -> Option<&Process> {
         let process = self.running.get(name.as_str())?;
@@ -174,7 +179,18 @@ impl ProcessOwner for DriverWorld {
             return Box::pin(std::future::ready(Ok(Reached::Done)));
         };
         let end_told = process.end.subscribe();
-        end(process, "signal 15");
+        if drivers.ignores_sigterm(&order.name) {
+            let (world, StopProcess { name, tag, grace }) = (self.clone(), order);
+            // It is killed at its time, whether or not whoever asked for it still waits.
+            actix_rt::spawn(async move {
+                tokio::time::sleep(grace).await;
+                if let Some(process) = world.drivers().process(&name, tag) {
+                    end(process, "signal 9");
+                }
+            });
+        } else {
+            end(process, "signal 15");
+        }
         Box::pin(ended(end_told))
     }
 

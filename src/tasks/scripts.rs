@@ -278,7 +278,10 @@ fn tell_news(news: &TasksNews) -> String {
 
 fn tell_answer(answer: TasksAnswer) -> String {
     let told = |steps: Vec<crate::agent::StopStep>| {
-        let told = steps.iter().map(|step| format!("[{}: {} ({:?})]", step.what, step.ending, step.took));
+        let told = steps.iter().map(|step| {
+            let left = if step.is_left { ", and it is left" } else { "" };
+            format!("[{}: {} ({:?}){left}]", step.what, step.ending, step.took)
+        });
         told.collect::<Vec<_>>().join(" ")
     };
     match answer {

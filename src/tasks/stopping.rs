@@ -163,7 +163,7 @@ impl Task {
         effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
         effects.cancel_timer(TasksTimer::GiveUp(self.config.name.clone()));
         let ending = format!("left as it is, it may still run: {reason}");
-        self.finish_step(moment, ending);
+        self.finish_step(moment, ending, true);
         let name = self.config.name.clone();
         for asker in std::mem::take(&mut self.askers) {
             let refused = TaskError::OutOfReach { name: name.clone(), reason: reason.clone() };
@@ -183,7 +183,7 @@ impl Task {
         self.remember(effects);
         let note = note.into();
         if self.course.wanted == Some(Wanted::Stopped) {
-            self.finish_step(moment, note.clone());
+            self.finish_step(moment, note.clone(), false);
         }
         self.enter(moment, phase, note, effects);
         for asker in std::mem::take(&mut self.askers) {
@@ -199,13 +199,14 @@ impl Task {
                 what: format!("task/{}", self.config.name),
                 ending: format!("left {} with driver {}", self.phase.told(), run.driver),
                 took: Duration::ZERO,
+                is_left: false,
             }],
             Some(_) | None => self.steps.clone(),
         }
     }
 
-    fn finish_step(&mut self, moment: Moment, ending: String) {
+    fn finish_step(&mut self, moment: Moment, ending: String, is_left: bool) {
         let what = format!("task/{}", self.config.name);
-        self.steps = vec![StopStep { what, ending, took: moment.now.since(self.stop_began) }];
+        self.steps = vec![StopStep { what, ending, took: moment.now.since(self.stop_began), is_left }];
     }
 }

@@ -8,7 +8,7 @@ use super::state::{
     Drivers, DriversCall, DriversChange, DriversImage, DriversOptions, DriversOutcome, DriversTimer,
     HAND_OVER_DEADLINE,
 };
-use crate::driver::Folded;
+use crate::driver::{Folded, ending_deadline};
 use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine};
 use crate::vocabulary::{Attempt, DriverName, Moment, Timestamp};
 
@@ -55,6 +55,10 @@ impl Machine for Drivers {
 
     fn view(&self) -> DriversView {
         DriversView { reports: self.reports() }
+    }
+
+    fn stops_within(&self) -> Option<Duration> {
+        self.posts.values().map(|post| ending_deadline(&post.config)).max()
     }
 }
 

@@ -4,6 +4,7 @@
 //! does. Lives of children are numbered as they are started.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use goldenscript::ArgumentConsumer;
 
@@ -122,6 +123,9 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Resu
             let process = ProcessSpec::new(Executable::at("/bin/driver"));
             let mut spec = DriverSpec::new(driver(args)?, process);
             spec.api_version = args.next_pos().unwrap_or("one").to_owned();
+            if let Some(seconds) = args.take_key("grace-seconds") {
+                spec.stop_grace = Duration::from_secs(seconds.parse()?);
+            }
             DriversAsk::AddDriver(AddDriver { spec })
         }
         "remove" => DriversAsk::RemoveDriver(RemoveDriver { name: driver(args)? }),

@@ -20,6 +20,8 @@ const SHORT: Duration = Duration::from_secs(10);
 const SWEEP_DEADLINE: Duration = Duration::from_secs(60);
 /// How long to wait before a look that failed is tried again.
 const SWEEP_PAUSE: Duration = Duration::from_secs(2);
+/// How many processes that could not be ended are named.
+const LEFT_TOLD_MAX: usize = 16;
 /// How long one wait for endings lasts before it is asked for again.
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -68,6 +70,10 @@ impl Machine for Processes {
             reports: self.entries.values().map(Entry::report).collect(),
             settled: self.sweeping == Sweeping::Settled,
         }
+    }
+
+    fn stops_within(&self) -> Option<Duration> {
+        Some(self.stop_patience())
     }
 }
 
@@ -277,7 +283,10 @@ impl Processes {
             ProcessesTimer::Patience => {
                 // What has not ended keeps its record, and the next run of the host goes on with it.
                 self.save(effects);
-                effects.stop();
+                match self.left_behind() {
+                    Some(left) => effects.fail(left),
+                    None => effects.stop(),
+                }
             }
         }
     }
@@ -302,13 +311,29 @@ impl Processes {
         for (id, name, _) in std::mem::take(&mut self.early) {
             self.refuse_stopping(id, &name, effects);
         }
-        let graces = self.entries.values().map(|entry| entry.record.stop_grace);
-        let longest = graces.max().unwrap_or(Duration::ZERO);
         for entry in self.entries.values() {
             make(SHORT, ProcessesCall::Stop { life: entry.life, mode }, effects);
         }
-        effects.start_timer(ProcessesTimer::Patience, moment.now + longest + self.options.stop_margin);
+        effects.start_timer(ProcessesTimer::Patience, moment.now + self.stop_patience());
         self.end_if_empty(effects);
+    }
+
+    /// How long the processes that there are may take to end.
+    fn stop_patience(&self) -> Duration {
+        let graces = self.entries.values().map(|entry| entry.record.stop_grace);
+        graces.max().unwrap_or(Duration::ZERO).saturating_add(self.options.stop_margin)
+    }
+
+    /// Which processes could not be ended, by name and process id. A start that is under way ends with its actor (PRC-02).
+    fn left_behind(&self) -> Option<String> {
+        let left = self.entries.values().filter(|entry| entry.phase != ProcessPhase::Intended);
+        let left: Vec<String> = left.map(Entry::name_and_pid).collect();
+        let told = left.iter().take(LEFT_TOLD_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+        match left.len().saturating_sub(LEFT_TOLD_MAX) {
+            0 if left.is_empty() => None,
+            0 => Some(format!("processes could not be ended: {told}")),
+            more => Some(format!("processes could not be ended: {told} and {more} more")),
+        }
     }
 
     pub(super) fn end_if_empty(&self, effects: &mut Effects<Self>) {

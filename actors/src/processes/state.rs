@@ -185,6 +185,14 @@ impl Entry {
         self.record.identity.as_ref().map(|identity| identity.pid)
     }
 
+    /// Both in words.
+    pub(super) fn name_and_pid(&self) -> String {
+        match self.pid() {
+            Some(pid) => format!("{} (pid {pid})", self.record.name),
+            None => format!("{} (pid unknown)", self.record.name),
+        }
+    }
+
     pub(super) fn report(&self) -> ProcessReport {
         ProcessReport {
             name: self.record.name.clone(),

@@ -164,6 +164,16 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
         self.unfinished.retain(|_, other| !matches!(other, Unfinished::Stop(other) if *other == mode));
         self.unfinished.insert(id, Unfinished::Stop(mode));
         self.step(Input::StopRequested(mode), None, context);
+        self.tell_stop_bound();
+    }
+
+    /// Tells the parent how long the end takes at most.
+    fn tell_stop_bound(&self) {
+        let Phase::Running(machine) = &self.phase else { return };
+        // A panic here leaves the parent with its own deadline.
+        if let Ok(Some(within)) = std::panic::catch_unwind(AssertUnwindSafe(|| machine.stops_within())) {
+            self.ending.set_bound(within);
+        }
     }
 
     pub(super) fn attach(&mut self, reader: FeedSender<M::News, M::View>, context: &mut Context<Self>) {

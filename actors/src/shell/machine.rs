@@ -41,6 +41,12 @@ pub trait Machine: Sized + Debug + 'static {
 
     /// The whole of what subscribers may know, as of the last step.
     fn view(&self) -> Self::View;
+
+    /// How long it takes at most to end, all its own limits included. Asked right after the step that took a request to stop;
+    /// a supervisor that permits it waits that long. `None` for a machine whose end takes no longer than its parent knows.
+    fn stops_within(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Marks the place of a type that a machine has no use for: no value of it exists.

@@ -1,7 +1,7 @@
 //! Starting an actor, watching it end, and ending it by force.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix::{AsyncContext, Context};
@@ -83,17 +83,35 @@ pub enum Ending {
     Killed,
 }
 
-/// Where a shell leaves word of how it ended.
+/// Where a shell leaves word of how it ended, and before that of how long its end takes at most.
 #[derive(Clone, Default)]
-pub(crate) struct EndingCell(Arc<Mutex<Option<Ending>>>);
+pub(crate) struct EndingCell(Arc<Mutex<Word>>);
+
+#[derive(Default)]
+struct Word {
+    ending: Option<Ending>,
+    bound: Option<Duration>,
+}
 
 impl EndingCell {
     pub(crate) fn set(&self, ending: Ending) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ending);
+        self.lock().ending.get_or_insert(ending);
+    }
+
+    pub(crate) fn set_bound(&self, within: Duration) {
+        self.lock().bound = Some(within);
     }
 
     fn take(&self) -> Option<Ending> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.lock().ending.take()
+    }
+
+    fn bound(&self) -> Option<Duration> {
+        self.lock().bound
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Word> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,6 +120,7 @@ pub struct Running {
     request_stop: Box<dyn Fn(StopMode)>,
     task: AbortHandle,
     ended: watch::Receiver<Option<Ending>>,
+    word: EndingCell,
 }
 
 impl std::fmt::Debug for Running {
@@ -119,12 +138,18 @@ impl Running {
         task: AbortHandle,
         ended: watch::Receiver<Option<Ending>>,
     ) -> Self {
-        Self { request_stop: Box::new(request_stop), task, ended }
+        Self { request_stop: Box::new(request_stop), task, ended, word: EndingCell::default() }
     }
 
     /// Asks the actor to end in its own time.
     pub fn request_stop(&self, mode: StopMode) {
         (self.request_stop)(mode);
+    }
+
+    /// How long the end takes at most, once the actor has been asked for it and has said so ([`Machine::stops_within`]).
+    #[must_use]
+    pub fn stop_bound(&self) -> Option<Duration> {
+        self.word.bound()
     }
 
     /// Ends the actor at once, whatever it is at.
@@ -167,6 +192,7 @@ where
     // The guard gives the seat back also when this task is aborted, even before it began.
     let seat = Seat { address: address.clone(), sitting, _place: place };
     let (tell, ended) = watch::channel(None);
+    let word = cell.clone();
     let task = actix_rt::spawn(async move {
         let ending = match AssertUnwindSafe(context.into_future(shell)).catch_unwind().await {
             Ok(()) => cell.take().unwrap_or(Ending::Normal),
@@ -177,7 +203,9 @@ where
         tell.send_replace(Some(ending));
     });
     let address = address.clone();
-    Running::new(move |mode| address.request_stop_of(sitting, mode), task.abort_handle(), ended)
+    let running =
+        Running::new(move |mode| address.request_stop_of(sitting, mode), task.abort_handle(), ended);
+    Running { word, ..running }
 }
 
 struct Seat<M: Machine> {

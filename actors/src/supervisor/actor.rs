@@ -18,6 +18,9 @@ use crate::shell::{self, Address, Doing, Ending, NoStore, Running, Settings, Sto
 /// How long a killed child may take to be gone. It holds the thread until then only if it blocks it.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How much longer a child may take than it says that it takes at most.
+const SAID_MARGIN: Duration = Duration::from_secs(5);
+
 /// Calls that each child may have under way at once: a start, a watch and a stop that overlap.
 const CALLS_PER_CHILD: usize = 4;
 
@@ -56,6 +59,7 @@ struct Slot {
     ready: Rc<Option<Ready>>,
     describe: Option<Describe>,
     held: Rc<RefCell<Held>>,
+    stop_longest: Duration,
 }
 
 /// What there is of a child now, and what a supervisor has to know of it that crashed.
@@ -125,8 +129,8 @@ impl Doing<Supervisor> for Hands {
 
 impl Slot {
     fn new(child: Child) -> Self {
-        let Child { spec: _, start, ready, describe } = child;
-        Self { start, ready: Rc::new(ready), describe, held: Rc::default() }
+        let Child { spec, start, ready, describe } = child;
+        Self { start, ready: Rc::new(ready), describe, held: Rc::default(), stop_longest: spec.stop_longest }
     }
 
     fn standing(&self) -> Standing {
@@ -179,7 +183,7 @@ impl Slot {
     }
 
     fn stop(&self, mode: StopMode, deadline: Duration) -> LocalBoxFuture<'static, StopOutcome> {
-        let held = Rc::clone(&self.held);
+        let (held, longest) = (Rc::clone(&self.held), self.stop_longest);
         let (running, has_run) = {
             let mut held = held.borrow_mut();
             held.is_up = false;
@@ -193,7 +197,7 @@ impl Slot {
             return Box::pin(std::future::ready(if has_run { before() } else { StopOutcome::NotStarted }));
         };
         Box::pin(async move {
-            let outcome = end(&running, mode, deadline).await;
+            let outcome = end(&running, mode, deadline, longest).await;
             if !matches!(outcome, StopOutcome::Stuck { .. }) {
                 held.borrow_mut().running = None;
             }
@@ -213,24 +217,36 @@ impl Slot {
 }
 
 /// Asks a child to end, waits, and kills it if it does not.
-async fn end(running: &Running, mode: StopMode, deadline: Duration) -> StopOutcome {
+async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Duration) -> StopOutcome {
     if let Some(ending) = running.ended().now_or_never() {
         return StopOutcome::EndedBefore { reason: ending_in_words(&ending) };
     }
     running.request_stop(mode);
-    match tokio::time::timeout(deadline, running.ended()).await {
+    let mut waited = deadline;
+    let mut ended = tokio::time::timeout(deadline, running.ended()).await;
+    if ended.is_err() {
+        // What is below it may need longer, which it has said by now.
+        waited = longest_wait(deadline, longest, running.stop_bound());
+        ended = tokio::time::timeout(waited.saturating_sub(deadline), running.ended()).await;
+    }
+    match ended {
         Ok(Ending::Normal) => StopOutcome::Stopped,
         Ok(ending) => StopOutcome::Crashed { reason: ending_in_words(&ending) },
         Err(_elapsed) => {
             running.kill();
             match tokio::time::timeout(KILL_PATIENCE, running.ended()).await {
-                Ok(_) => StopOutcome::Killed { deadline },
+                Ok(_) => StopOutcome::Killed { deadline: waited },
                 Err(_elapsed) => {
                     StopOutcome::Stuck { reason: "it lives on although it was killed".to_owned() }
                 }
             }
         }
     }
+}
+
+/// How long a child may take in all: its deadline, or as long as it says that it takes, but no longer than it may.
+fn longest_wait(deadline: Duration, longest: Duration, said: Option<Duration>) -> Duration {
+    said.map_or(deadline, |said| said.saturating_add(SAID_MARGIN).min(longest).max(deadline))
 }
 
 impl Drop for Hands {

@@ -23,7 +23,7 @@ use super::state::{
 use crate::shell::{Effects, StopMode};
 use crate::vocabulary::{Generation, Moment};
 
-/// How much longer than the child's own deadline the call that stops it may take: a kill takes a moment too.
+/// How much longer than the child may take the call that stops it may take: a kill takes a moment too.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 impl Supervisor {
@@ -215,7 +215,8 @@ impl Supervisor {
         let life: Generation = self.children[child].life;
         let key = self.next_key(life);
         self.children[child].phase = ChildPhase::Stopping { key, mode, begun: moment.now };
-        let deadline = self.spec_of(child).stop_deadline;
-        effects.call(key, deadline + STOP_MARGIN, Call::StopChild { child, mode, deadline });
+        let (deadline, longest) = (self.spec_of(child).stop_deadline, self.spec_of(child).stop_longest);
+        let within = deadline.max(longest).saturating_add(STOP_MARGIN);
+        effects.call(key, within, Call::StopChild { child, mode, deadline });
     }
 }

@@ -139,6 +139,13 @@ pub struct ShutdownReport {
     pub took: Duration,
 }
 
+impl ShutdownReport {
+    /// The children that did not end in order. Something that was to end may be left of them; each says what it knows.
+    pub fn not_in_order(&self) -> impl Iterator<Item = &ChildEnding> {
+        self.children.iter().filter(|child| !child.ending.is_in_order())
+    }
+}
+
 /// How one child ended (S3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildEnding {
@@ -179,12 +186,23 @@ pub enum StopOutcome {
     },
 }
 
+impl StopOutcome {
+    /// Whether nothing of the child can be left that was to end: it stopped in order, or there was nothing to stop.
+    #[must_use]
+    pub const fn is_in_order(&self) -> bool {
+        match self {
+            Self::Stopped | Self::EndedBefore { .. } | Self::NotStarted => true,
+            Self::Killed { .. } | Self::Crashed { .. } | Self::Stuck { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for StopOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped => f.write_str("stopped in time"),
             Self::Killed { deadline } => write!(f, "killed, since it had not ended within {deadline:?}"),
-            Self::Crashed { reason } => write!(f, "crashed while it stopped: {reason}"),
+            Self::Crashed { reason } => write!(f, "did not stop in order: {reason}"),
             Self::EndedBefore { reason } => write!(f, "had ended before: {reason}"),
             Self::NotStarted => f.write_str("had not been started"),
             Self::Stuck { reason } => write!(f, "could not be ended: {reason}"),

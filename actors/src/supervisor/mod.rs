@@ -26,7 +26,8 @@
 //!   charged to the budget, a restart that fails too; when it is spent, everything is stopped and the supervisor ends as
 //!   [`Ending::Failed`](crate::shell::Ending::Failed), which its own parent takes for the fall of a child.
 //! - S2 Start in order, stop in reverse. When a child cannot be started in the first place, those before it are stopped again.
-//! - S3 Stopping is bounded by the sum of the children's deadlines and ends with a [`ShutdownReport`].
+//! - S3 Stopping is bounded by the sum of the children's deadlines and ends with a [`ShutdownReport`]. The deadline of a child
+//!   is that of its [`ChildSpec`], or what the child itself says that it needs for what is below it, where the spec permits that.
 //! - Once it stops, nothing is started any more, whichever comes first; a start that is under way is called back.
 //! - A panic in a child's step is the business of its shell, and only the end of that budget comes here; a panic outside of a
 //!   step, a kill and a child that gives up do so at once.

@@ -54,6 +54,9 @@ pub struct ChildSpec {
     /// How long it may take to end in its own time; then it is killed. For a child that is a supervisor this must cover
     /// the deadlines of all its children.
     pub stop_deadline: Duration,
+    /// How long it may take at most when it says that it needs longer than `stop_deadline`
+    /// ([`Machine::stops_within`](crate::shell::Machine::stops_within)). Zero by default: it may not.
+    pub stop_longest: Duration,
     /// How long to wait before it is started again.
     pub backoff: Backoff,
 }
@@ -68,6 +71,7 @@ impl ChildSpec {
             restart: Restart::Permanent,
             start_deadline: Duration::from_secs(10),
             stop_deadline: Duration::from_secs(5),
+            stop_longest: Duration::ZERO,
             backoff: Backoff::default(),
         }
     }

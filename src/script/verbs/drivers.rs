@@ -20,13 +20,13 @@ use crate::picture::{Arrow, Mark};
 
 pub(super) const VERBS: &[Entry] = &[
     (
-        "driver NAME [health=healthy|unhealthy|undetected] [reason=TEXT] [version=TEXT] [positions=yes|no] [speaks=NUMBER] [failed-launches=NUMBER]",
+        "driver NAME [health=healthy|unhealthy|undetected] [reason=TEXT] [version=TEXT] [positions=yes|no] [speaks=NUMBER] [ignores-sigterm=yes|no] [failed-launches=NUMBER]",
         driver,
     ),
     ("event NAME ALLOCATION TASK TEXT", event),
     ("break NAME fingerprint|events [code=CODE]", break_stream),
     ("garble NAME fingerprint|events", garble),
-    ("add-driver NAME [speaks=NUMBER] [environment.NAME=TEXT]...", add),
+    ("add-driver NAME [speaks=NUMBER] [stop-grace=DURATION] [environment.NAME=TEXT]...", add),
     ("remove-driver NAME", remove),
     ("restart-driver NAME", restart),
     ("dispense-driver NAME [wanted=healthy|reachable] [within=DURATION]", dispense),
@@ -65,6 +65,9 @@ fn driver(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     }
     if let Some(version) = words.number("speaks")? {
         plugin.set_protocol(version);
+    }
+    if let Some(ignores) = words.yes_or_no("ignores-sigterm")? {
+        plugin.set_ignores_sigterm(ignores);
     }
     if let Some(failures) = words.number("failed-launches")? {
         stage.drivers.fail_launches(name.as_str(), failures);
@@ -130,7 +133,8 @@ fn add(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     process.handshake = Some(HandshakeTerms { versions, ..HandshakeTerms::nomad(None) });
     let environment = words.keys_below("environment.").into_iter();
     process.environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let spec = DriverSpec::new(name, process);
+    let mut spec = DriverSpec::new(name, process);
+    spec.stop_grace = words.duration("stop-grace")?.unwrap_or(spec.stop_grace);
     let drivers = stage.host()?.drivers().clone();
     stage.ask("drivers", drivers.ask(AddDriver { spec }), |answer| match answer {
         Ok(Added::New) => "new".to_owned(),

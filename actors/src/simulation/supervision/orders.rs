@@ -57,7 +57,8 @@ impl SupervisionLaws {
 
     fn stops(&mut self, now: Timestamp, child: usize, mode: StopMode, deadline: Duration, within: Duration) {
         let spec = &self.plan.children[child];
-        if deadline != spec.stop_deadline || within < deadline || within > deadline + STOP_MARGIN_MAX {
+        let longest = deadline.max(spec.stop_longest);
+        if deadline != spec.stop_deadline || within < longest || within > longest + STOP_MARGIN_MAX {
             self.verdict.cry(Law::S3, || format!("c{child} may take {deadline:?} to end, or {within:?}"));
         }
         let state = self.children[child].state;
