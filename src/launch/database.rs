@@ -52,19 +52,28 @@ pub(super) fn child(options: &Options, database: Persister, tell: watch::Sender<
     })
 }
 
-/// Keeps the database open until it is asked to stop, then closes it behind everything that was handed over.
+/// Keeps the database open until it is asked to stop, then closes it behind everything that was handed over. The end of the
+/// persister itself is that of this child.
 fn hold_open(database: Persister, present: watch::Sender<Option<Persister>>) -> Running {
     let stop = Rc::new(Notify::new());
     let stopped = Rc::clone(&stop);
     let (tell, ended) = watch::channel(None);
     present.send_replace(Some(database.clone()));
     let task = actix_rt::spawn(async move {
-        stopped.notified().await;
+        let has_ended = tokio::select! {
+            biased;
+            () = stopped.notified() => false,
+            () = database.ended() => true,
+        };
         // Whoever wants to read from now on waits for the next one.
         present.send_replace(None);
-        let ending = match database.close().await {
-            Ok(()) => Ending::Normal,
-            Err(error) => Ending::Failed(error.to_string()),
+        let ending = if has_ended {
+            Ending::Failed("whoever writes the database has ended unexpectedly".to_owned())
+        } else {
+            match database.close().await {
+                Ok(()) => Ending::Normal,
+                Err(error) => Ending::Failed(error.to_string()),
+            }
         };
         tell.send_replace(Some(ending));
     });

@@ -108,7 +108,8 @@ impl Committer {
         Work::Underway
     }
 
-    /// A thread has gone. That is all right, unless it had a task: then the whole runtime is about to end.
+    /// A thread has gone. That is all right, unless it had a task: then it panicked, or the whole runtime is about to end. Nothing
+    /// is known of the database then, so it is left to whoever opens it anew.
     fn gone(&mut self, desk: &Arc<Desk>, context: &mut Context<Self>) {
         if !is_present(self.desk.as_ref(), desk) {
             return;

@@ -104,7 +104,7 @@ impl Cause {
     }
 }
 
-fn text_of(panic: &(dyn Any + Send)) -> String {
+pub(super) fn text_of(panic: &(dyn Any + Send)) -> String {
     let text =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("reading it failed an assertion: {}", text.unwrap_or("no text"))

@@ -66,6 +66,12 @@ pub enum WriteError {
         /// The database file.
         path: PathBuf,
     },
+    /// The persister has ended by itself before this write was on disk.
+    #[error("cannot write {path}: whoever writes it has ended unexpectedly; it is opened again")]
+    Ended {
+        /// The database file.
+        path: PathBuf,
+    },
 }
 
 impl WriteError {
@@ -73,7 +79,11 @@ impl WriteError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::NoSpace { .. } | Self::ReadOnly { .. } | Self::Io { .. } | Self::Overloaded { .. } => true,
+            Self::NoSpace { .. }
+            | Self::ReadOnly { .. }
+            | Self::Io { .. }
+            | Self::Overloaded { .. }
+            | Self::Ended { .. } => true,
             Self::Damaged { .. } | Self::TooLarge { .. } | Self::Closed { .. } => false,
         }
     }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use actix::{Actor, Addr};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::actor::{Called, Committer};
+use super::cause::text_of;
 use super::errors::{CloseError, LoadError, OpenError};
 use super::inbox::Inbox;
 use super::messages::{Loaded, OpenLedger, Write};
@@ -23,6 +24,7 @@ pub struct Persister {
     inbox: Arc<Inbox>,
     run: RunNumber,
     path: Arc<Path>,
+    gone: watch::Receiver<()>,
 }
 
 impl Persister {
@@ -38,13 +40,16 @@ impl Persister {
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let path: Arc<Path> = open::database_path(&options.data_dir).into();
         let opened = actix_rt::task::spawn_blocking(move || open::open(&options)).await;
-        let (store, run) = opened.unwrap_or_else(|error| {
-            let (path, reason) = (path.to_path_buf(), format!("closing it failed an assertion: {error}"));
-            Err(OpenError::Damaged { path, reason })
+        let (mut store, run) = opened.unwrap_or_else(|error| {
+            let panicked = error.try_into_panic().map(|panic| text_of(&*panic));
+            let reason = panicked.unwrap_or_else(|error| error.to_string());
+            Err(OpenError::Damaged { path: path.to_path_buf(), reason })
         })?;
-        let inbox = Arc::new(Inbox::new());
+        let (open, gone) = watch::channel(());
+        store.note_when_gone(open);
+        let inbox = Arc::new(Inbox::new(Arc::clone(&path)));
         let committer = Committer::new(store, Arc::clone(&inbox)).start();
-        Ok(Self { committer, inbox, run, path })
+        Ok(Self { committer, inbox, run, path, gone })
     }
 
     /// Says who is told of an owner's writes from now on.
@@ -105,6 +110,19 @@ impl Persister {
     /// Only if the persister's thread has ended already.
     pub async fn close(&self) -> Result<(), CloseError> {
         self.ask(Store::close).await.map_err(|_| CloseError { path: PathBuf::from(&*self.path) })
+    }
+
+    /// Whether it has ended by itself. Nothing that is handed over is done any more then.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.inbox.is_closed()
+    }
+
+    /// Waits until the persister has ended by itself, as after a panic of its thread, and the database may be opened anew. After
+    /// [`close`](Self::close) that is not before all handles are gone.
+    pub fn ended(&self) -> impl Future<Output = ()> + use<> {
+        let mut gone = self.gone.clone();
+        // Nothing is ever sent; the sender goes with the database.
+        async move { while gone.changed().await.is_ok() {} }
     }
 
     fn ask<T: Send + 'static>(

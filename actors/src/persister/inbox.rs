@@ -3,11 +3,13 @@
 //! It is the persister's mailbox. An actor's own would take a piece of memory and a wakeup for each write; here a write is laid
 //! straight to those it shares its commit with, and the actor is called once for as many as come while it is at work.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use actix::Recipient;
 
+use super::errors::WriteError;
 use super::messages::{OpenLedger, Settled, Write};
 use super::operations::Operations;
 use super::pacing::is_crowd;
@@ -18,6 +20,8 @@ type Waiting = Queue<Recipient<Settled>, Job>;
 
 /// What waits for the persister.
 pub(super) struct Inbox {
+    /// The database file.
+    path: Arc<Path>,
     content: Mutex<Content>,
     /// Writes that were laid here and are not settled.
     depth: AtomicUsize,
@@ -34,9 +38,10 @@ struct Content {
 }
 
 impl Inbox {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(path: Arc<Path>) -> Self {
         let content = Content { queue: Queue::new(), is_attended: false, is_closed: false };
-        Self { content: Mutex::new(content), depth: AtomicUsize::new(0), commits: AtomicU64::new(0) }
+        let (depth, commits) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self { path, content: Mutex::new(content), depth, commits }
     }
 
     /// How many writes were laid here and are not settled yet.
@@ -54,18 +59,31 @@ impl Inbox {
         self.commits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lays a write here. True: the actor must be called.
+    /// Lays a write here. True: the actor must be called. If it has gone for good, the write has failed, and its owner is told.
     pub(super) fn lay_write(&self, write: &Write) -> bool {
-        self.lay(|queue| {
-            if queue.push(write) {
-                self.depth.fetch_add(1, Ordering::Relaxed);
-            }
-        })
+        let mut content = self.lock();
+        if content.is_closed {
+            let refused = content.queue.refuse(write);
+            let told = refused.map(|refused| (refused, content.queue.listener(&refused).cloned()));
+            drop(content);
+            self.tell_failed(told);
+            return false;
+        }
+        if content.queue.push(write) {
+            self.depth.fetch_add(1, Ordering::Relaxed);
+        }
+        !std::mem::replace(&mut content.is_attended, true)
     }
 
-    /// Lays work with the database here, behind every write that was laid before. True: the actor must be called.
+    /// Lays work with the database here, behind every write that was laid before. True: the actor must be called. If it has gone
+    /// for good, the work is dropped.
     pub(super) fn lay_job(&self, job: Job) -> bool {
-        self.lay(|queue| queue.push_job(job))
+        let mut content = self.lock();
+        if content.is_closed {
+            return false;
+        }
+        content.queue.push_job(job);
+        !std::mem::replace(&mut content.is_attended, true)
     }
 
     /// Says who is told of an owner's writes from now on.
@@ -73,13 +91,9 @@ impl Inbox {
         self.lock().queue.open_ledger(open.owner, open.settled);
     }
 
-    fn lay(&self, lay: impl FnOnce(&mut Waiting)) -> bool {
-        let mut content = self.lock();
-        if content.is_closed {
-            return false;
-        }
-        lay(&mut content.queue);
-        !std::mem::replace(&mut content.is_attended, true)
+    /// Whether the actor has gone for good.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
     }
 
     /// How many writes wait.
@@ -110,7 +124,12 @@ impl Inbox {
         is_failed: bool,
     ) -> (Vec<(Progress, Recipient<Settled>)>, usize) {
         let mut content = self.lock();
-        let dropped = if is_failed { content.queue.fail(progress) } else { 0 };
+        let dropped = if is_failed {
+            content.queue.fail(progress)
+        } else {
+            content.queue.settle(progress);
+            0
+        };
         self.depth.fetch_sub(writes + dropped, Ordering::Relaxed);
         let listeners = progress.iter().filter_map(|one| Some((*one, content.queue.listener(one)?.clone())));
         (listeners.collect(), dropped)
@@ -121,13 +140,27 @@ impl Inbox {
         self.lock().queue.take_back(operations);
     }
 
-    /// Lets go of everything, and takes nothing any more: whoever waits for work of theirs learns that nobody does it.
+    /// Lets go of everything, and takes nothing any more: whoever waits for a write or for other work learns that nobody does it.
     pub(super) fn close(&self) {
         let mut content = self.lock();
         content.is_closed = true;
-        let waiting = std::mem::replace(&mut content.queue, Queue::new());
+        let (failed, jobs) = content.queue.close();
+        let listener = |one: &Progress| content.queue.listener(one).cloned();
+        let told: Vec<_> = failed.into_iter().map(|one| (one, listener(&one))).collect();
+        self.depth.store(0, Ordering::Relaxed);
         drop(content);
-        drop(waiting);
+        drop(jobs);
+        self.tell_failed(told);
+    }
+
+    /// Tells each of these that their writes have failed, since nobody does them.
+    fn tell_failed(&self, told: impl IntoIterator<Item = (Progress, Option<Recipient<Settled>>)>) {
+        for (Progress { epoch, through, .. }, listener) in told {
+            if let Some(listener) = listener {
+                let outcome = Err(WriteError::Ended { path: PathBuf::from(&*self.path) });
+                listener.do_send(Settled { epoch, through, outcome });
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Content> {
@@ -151,8 +184,12 @@ mod tests {
         Write { owner: Owner("registry"), epoch: 1, sequence, operations }
     }
 
+    fn empty() -> Inbox {
+        Inbox::new(Path::new("/data/callboard.redb").into())
+    }
+
     fn holding(writes: u64) -> Inbox {
-        let inbox = Inbox::new();
+        let inbox = empty();
         lay_writes(&inbox, writes);
         inbox
     }
@@ -165,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_actor_is_called_once_for_all_that_comes_until_it_has_found_nothing() {
-        let inbox = Inbox::new();
+        let inbox = empty();
         assert!(inbox.lay_write(&write(1)), "nobody looks");
         assert!(!inbox.lay_write(&write(2)), "it was called already");
         assert!(matches!(inbox.next(1), Some(Next::Commit(_))));
@@ -181,7 +218,7 @@ mod tests {
         assert_eq!(batch.writes, 256);
         assert!(holding(255).next_of_crowd(512).is_none(), "most of them are on their way");
         assert!(holding(10).next_of_crowd(8).is_none(), "few share what they can");
-        let inbox = Inbox::new();
+        let inbox = empty();
         inbox.lay_job(Box::new(|_| ()));
         lay_writes(&inbox, 256);
         assert!(inbox.next_of_crowd(256).is_none(), "a job came before them");

@@ -27,6 +27,8 @@ pub enum DiskFault {
     Broken,
     /// Every sync is an I/O error, and forgets what was to be synced, as Linux does.
     Syncs,
+    /// Every write, read and sync is an I/O error, and whoever opens the disk anew panics.
+    Panics,
 }
 
 /// What of the pages that were written and not synced has reached the disk when the power is cut.
@@ -147,7 +149,11 @@ impl MemoryDisk {
     /// Makes a backend of this disk each time the database on it is opened.
     pub(super) fn backend(&self) -> MakeBackend {
         let disk = self.clone();
-        Arc::new(move || Ok(Box::new(disk.clone())))
+        Arc::new(move || {
+            let panics = disk.images().fault == Some(DiskFault::Panics);
+            assert!(!panics, "whoever opens this disk is to panic");
+            Ok(Box::new(disk.clone()))
+        })
     }
 
     fn images(&self) -> MutexGuard<'_, Images> {
@@ -177,7 +183,9 @@ impl Images {
         let error = match (self.fault, deed) {
             (Some(DiskFault::Full), Deed::Write) => Errno::NOSPC,
             (Some(DiskFault::ReadOnly), Deed::Write) => Errno::ROFS,
-            (Some(DiskFault::Broken), _) | (Some(DiskFault::Syncs), Deed::Sync) => Errno::IO,
+            (Some(DiskFault::Broken | DiskFault::Panics), _) | (Some(DiskFault::Syncs), Deed::Sync) => {
+                Errno::IO
+            }
             (Some(DiskFault::Full | DiskFault::ReadOnly), Deed::Read | Deed::Sync)
             | (Some(DiskFault::Syncs), Deed::Read | Deed::Write)
             | (None, _) => return Ok(()),

@@ -19,7 +19,8 @@
 //! - P2, RES-08 Each record carries a checksum and the number of its schema. Older ones are migrated when they are loaded, a
 //!   damaged one goes to quarantine and the rest load, and a newer file is refused and not touched.
 //! - P3 When a commit fails, the owners in it are told, what else they have under way is dropped, and the next write tries
-//!   again, with the database opened anew.
+//!   again, with the database opened anew. When the persister itself ends, as after a panic of its thread, every write that it has
+//!   not settled and every later one fails too, and [`ended`](Persister::ended) tells whoever supervises it.
 //! - P4 Killed at any instant, the file opens again and holds everything that was acknowledged.
 //! - P5 A second host on the same directory is refused, and told who was first.
 //! - P6 It stores what it is given, in a file for its user alone. No secret belongs into a record.

@@ -82,6 +82,10 @@ struct Ledger<L> {
     listener: Option<L>,
     /// Writes of this epoch and earlier ones are dropped.
     failed: Option<u64>,
+    /// The epoch and the sequence of the last write that was taken in.
+    taken: Option<(u64, u64)>,
+    /// How far its writes are settled, in the same way.
+    settled: Option<(u64, u64)>,
 }
 
 /// Whatever waits for the disk, in the order of its arrival. `L` is who is told, `J` is work that is no write.
@@ -115,7 +119,7 @@ impl<L, J> Queue<L, J> {
         let ledger = &mut self.ledgers[place];
         ledger.opening += 1;
         ledger.listener = Some(listener);
-        ledger.failed = None;
+        (ledger.failed, ledger.taken, ledger.settled) = (None, None, None);
     }
 
     /// Takes a write in. False means that it was dropped, since its owner was told of a failure already.
@@ -126,6 +130,7 @@ impl<L, J> Queue<L, J> {
             return false;
         }
         let id = LedgerId { place, opening: ledger.opening };
+        ledger.taken = Some((write.epoch, write.sequence));
         let bytes = write.operations.iter().map(Operation::bytes).sum();
         match refusal_of(write, bytes, self.writes, self.bytes) {
             Some(error) => {
@@ -177,6 +182,50 @@ impl<L, J> Queue<L, J> {
         Some(self.take_batch(first, BATCH_WRITES_MAX))
     }
 
+    /// Takes note of how far a commit that succeeded has brought each ledger.
+    pub(super) fn settle(&mut self, progress: &[Progress]) {
+        for Progress { ledger: LedgerId { place, opening }, epoch, through } in progress {
+            let ledger = &mut self.ledgers[*place];
+            if ledger.opening == *opening {
+                ledger.settled = ledger.settled.max(Some((*epoch, *through)));
+            }
+        }
+    }
+
+    /// Nobody does any more what waits or is under way: gives the ledgers whose writes have failed thereby, and the jobs that
+    /// nobody does.
+    pub(super) fn close(&mut self) -> (Vec<Progress>, Vec<J>) {
+        let mut failed = Vec::new();
+        for (place, ledger) in self.ledgers.iter_mut().enumerate() {
+            let Some((epoch, through)) = ledger.taken.filter(|taken| Some(*taken) > ledger.settled) else {
+                continue;
+            };
+            if ledger.failed.is_none_or(|failed| failed < epoch) {
+                ledger.failed = Some(epoch);
+                failed.push(Progress { ledger: LedgerId { place, opening: ledger.opening }, epoch, through });
+            }
+        }
+        (self.writes, self.bytes) = (0, 0);
+        (self.operations, self.unused) = (Operations::default(), Operations::default());
+        let jobs = std::mem::take(&mut self.waiting).into_iter().filter_map(|waiting| match waiting {
+            Waiting::Job(job) => Some(job),
+            Waiting::Write(_) | Waiting::Refusal(..) => None,
+        });
+        (failed, jobs.collect())
+    }
+
+    /// Refuses a write, since nobody does any more what waits. Nothing if its owner was told of that already.
+    pub(super) fn refuse(&mut self, write: &Write) -> Option<Progress> {
+        let place = self.place_of(write.owner);
+        let ledger = &mut self.ledgers[place];
+        if ledger.failed.is_some_and(|failed| write.epoch <= failed) {
+            return None;
+        }
+        ledger.failed = Some(write.epoch);
+        let ledger = LedgerId { place, opening: ledger.opening };
+        Some(Progress { ledger, epoch: write.epoch, through: write.sequence })
+    }
+
     /// Forgets what waits and depends on a commit that failed: the later writes of the same ledgers, up to the epoch that
     /// failed. Says how many that were.
     pub(crate) fn fail(&mut self, progress: &[Progress]) -> usize {
@@ -223,7 +272,9 @@ impl<L, J> Queue<L, J> {
         match self.ledgers.iter().position(|ledger| ledger.owner == owner) {
             Some(place) => place,
             None => {
-                self.ledgers.push(Ledger { owner, opening: 0, listener: None, failed: None });
+                let (opening, listener) = (0, None);
+                let (failed, taken, settled) = (None, None, None);
+                self.ledgers.push(Ledger { owner, opening, listener, failed, taken, settled });
                 self.ledgers.len() - 1
             }
         }
@@ -365,6 +416,48 @@ mod tests {
             other => panic!("a refusal is due, not {other:?}"),
         }
         assert!(queue.next(BATCH_WRITES_MAX).is_none());
+    }
+
+    #[test]
+    fn when_all_is_over_each_ledger_that_waits_for_something_is_told_once_p3() {
+        let mut queue = queue();
+        let names = |queue: &Told, failed: &[Progress]| -> Vec<_> {
+            failed.iter().map(|one| (queue.listener(one).copied(), one.epoch, one.through)).collect()
+        };
+        queue.push(&write(REGISTRY, 1, 1));
+        queue.push(&write(INSTANCES, 1, 1));
+        let settled = commit(&mut queue);
+        queue.settle(&settled.progress);
+        queue.push(&write(REGISTRY, 1, 2));
+        let underway = commit(&mut queue);
+        queue.push(&write(REGISTRY, 1, 3));
+        queue.push_job("load");
+        let (failed, jobs) = queue.close();
+        assert_eq!(names(&queue, &failed), [(Some("registry"), 1, 3)], "the instances wait for nothing");
+        assert_eq!((jobs.as_slice(), queue.writes(), queue.bytes, underway.writes), (&["load"][..], 0, 0, 1));
+        assert!(queue.next(BATCH_WRITES_MAX).is_none());
+
+        // What comes later is refused at once, and of each epoch this is told once.
+        assert_eq!(queue.refuse(&write(REGISTRY, 1, 4)), None, "it was told already");
+        let refused: Vec<_> = queue.refuse(&write(REGISTRY, 2, 5)).into_iter().collect();
+        assert_eq!(names(&queue, &refused), [(Some("registry"), 2, 5)]);
+        assert_eq!(queue.refuse(&write(REGISTRY, 2, 6)), None);
+        let refused: Vec<_> = queue.refuse(&write(INSTANCES, 1, 2)).into_iter().collect();
+        assert_eq!(names(&queue, &refused), [(Some("instances"), 1, 2)]);
+    }
+
+    #[test]
+    fn when_all_is_over_who_was_told_of_a_failure_is_not_told_again_p3() {
+        let mut queue = queue();
+        queue.push(&write(REGISTRY, 1, 1));
+        let failing = commit(&mut queue);
+        queue.fail(&failing.progress);
+        queue.push(&write(INSTANCES, 1, 1));
+        let late = commit(&mut queue);
+        queue.open_ledger(INSTANCES, "successor");
+        queue.settle(&late.progress);
+        assert_eq!(queue.close().0, [], "and a successor waits for nothing yet");
+        assert!(queue.refuse(&write(INSTANCES, 1, 2)).is_some(), "its writes are its own");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use redb::{Database, StorageBackend};
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::cause::{Cause, attempt};
@@ -36,6 +37,8 @@ pub(crate) struct Store {
     source: Source,
     state: State,
     lock: Option<Lock>,
+    /// Goes with this, behind the file and its lock.
+    open: Option<watch::Sender<()>>,
 }
 
 #[derive(Debug)]
@@ -47,7 +50,12 @@ enum State {
 
 impl Store {
     pub(super) const fn new(source: Source, database: Database, lock: Option<Lock>) -> Self {
-        Self { source, state: State::Open(database), lock }
+        Self { source, state: State::Open(database), lock, open: None }
+    }
+
+    /// Whoever listens to this learns when the database may be opened by another one.
+    pub(super) fn note_when_gone(&mut self, open: watch::Sender<()>) {
+        self.open = Some(open);
     }
 
     /// Brings these to disk, all of them or none.
@@ -158,6 +166,13 @@ impl Store {
                 warn!(error = ?cause, path = %self.source.path().display(), "closed the database in disorder");
             }
         }
+    }
+}
+
+impl Drop for Store {
+    /// Closes the file first, since redb may fail an assertion over that.
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

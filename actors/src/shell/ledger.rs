@@ -118,7 +118,8 @@ impl Ledger {
     /// When it is closed for good.
     pub async fn reopen(&self) -> Result<RunNumber, String> {
         let mut present = self.database.present.clone();
-        let persister = match present.wait_for(Option::is_some).await {
+        let is_there = |present: &Option<Persister>| present.as_ref().is_some_and(|one| !one.has_ended());
+        let persister = match present.wait_for(is_there).await {
             Ok(persister) => persister.clone(),
             Err(_) => None,
         };

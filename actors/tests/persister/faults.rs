@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use callboard_actors::persister::{LoadError, Persister, WriteError};
+use callboard_actors::persister::{DiskFault, LoadError, MemoryDisk, Persister, WriteError};
+use futures_util::FutureExt;
 use rustix::io::Errno;
 
 use crate::company::{Author, Player, open, play, players};
@@ -215,4 +216,59 @@ impl Drop for Mounted<'_> {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.0).status();
     }
+}
+
+#[test]
+fn p3_a_persister_whose_thread_panics_has_ended_and_fails_every_write() {
+    let (directory, disk) = (tempfile::tempdir().unwrap(), MemoryDisk::default());
+    let options = disk.hold(directory.path());
+    play(async {
+        let persister = Persister::open(options.clone()).await.unwrap();
+        let (mut author, mut idle) = (ten_players(&persister).await, Author::new("idle", &persister));
+        idle.put(50, &Player::numbered(50));
+        idle.all_written().await;
+        assert!(persister.ended().now_or_never().is_none(), "it lives");
+
+        disk.set_fault(Some(DiskFault::Panics));
+        author.put(100, &Player::numbered(100));
+        let error = author.settled().await.outcome.unwrap_err();
+        assert!(matches!(error, WriteError::Io { .. }), "the disk fails first: {error}");
+        author.epoch += 1;
+        // Now the database is opened anew, which is over the head of its thread.
+        author.put(101, &Player::numbered(101));
+        let loading = persister.load::<Player>();
+        let error = author.settled().await.outcome.unwrap_err();
+        assert!(matches!(error, WriteError::Ended { .. }) && error.is_transient(), "{error}");
+        assert!(matches!(loading.await, Err(LoadError::Closed { .. })));
+        persister.ended().await;
+        assert_eq!(persister.depth(), 0);
+        assert!(idle.heard().is_none(), "it waits for nothing");
+
+        // Who comes later is told at once, and each epoch once.
+        idle.put(51, &Player::numbered(51));
+        idle.put(52, &Player::numbered(52));
+        let error = idle.settled().await.outcome.unwrap_err();
+        assert!(matches!(error, WriteError::Ended { .. }), "{error}");
+        assert!(idle.heard().is_none());
+        assert!(persister.close().await.is_err(), "there is nobody who would close it");
+
+        // The next one finds the directory free, and what was acknowledged.
+        disk.set_fault(None);
+        let next = Persister::open(options).await.unwrap();
+        assert_eq!(players(&next).await.len(), 11);
+    });
+}
+
+#[test]
+fn p3_a_persister_that_is_closed_has_not_ended_by_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    play(async {
+        let persister = open(directory.path()).await;
+        let mut author = ten_players(&persister).await;
+        persister.close().await.unwrap();
+        author.put(100, &Player::numbered(100));
+        let error = author.settled().await.outcome.unwrap_err();
+        assert!(matches!(error, WriteError::Closed { .. }), "{error}");
+        assert!(persister.ended().now_or_never().is_none());
+    });
 }

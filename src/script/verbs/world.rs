@@ -13,7 +13,7 @@ pub(super) const VERBS: &[Entry] = &[
     ("pass DURATION", pass),
     ("together", together),
     ("go", go),
-    ("disk full|read-only|broken|no-sync|mended|power-cut", disk),
+    ("disk full|read-only|broken|no-sync|panics|mended|power-cut", disk),
     ("disk-holds TEXT", disk_holds),
     ("disk-damage TEXT", disk_damage),
     ("disk-syncs", disk_syncs),
@@ -59,6 +59,7 @@ fn disk(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
         ("read-only", Fate::Fault(DiskFault::ReadOnly)),
         ("broken", Fate::Fault(DiskFault::Broken)),
         ("no-sync", Fate::Fault(DiskFault::Syncs)),
+        ("panics", Fate::Fault(DiskFault::Panics)),
         ("mended", Fate::Mended),
         ("power-cut", Fate::PowerCut),
     ];
