@@ -3,6 +3,8 @@
 //! The agent is the program that `CALLBOARD_NOMAD` names, or `nomad` of the search path. Where there is none, or where this is not
 //! run by root, as which Nomad's clients run, it says on standard error what it did not show.
 
+mod program;
+
 use std::fs::{self, File, OpenOptions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -10,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use program::left::{kill_if_there, processes_of};
+use program::{CALLBOARD, Stage};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
-use tempfile::TempDir;
 
-const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// More time than anything here takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -33,7 +35,7 @@ enum Victim {
 #[test]
 fn a_task_in_a_nomad_agent_outlives_kills_of_agent_and_driver_in_one_copy_th092() {
     let Some(mut node) = Node::new() else { return };
-    let directory = node.directory.path().display().to_string();
+    let directory = node.path("").display().to_string();
     node.run(
         "web",
         &format!(
@@ -65,7 +67,7 @@ fn a_task_in_a_nomad_agent_outlives_kills_of_agent_and_driver_in_one_copy_th092(
     // It ends while neither of them is there.
     node.take_away(Agent);
     node.take_away(Driver);
-    fs::write(node.directory.path().join("web.end"), "").expect("it can be written");
+    fs::write(node.path("web.end"), "").expect("it can be written");
     node.until("the task ends", || own.iter().all(|pid| !lives(*pid)));
     node.begin_again();
     node.until("its exit code is told", || node.exit_codes("web") == [7]);
@@ -75,7 +77,7 @@ fn a_task_in_a_nomad_agent_outlives_kills_of_agent_and_driver_in_one_copy_th092(
 #[test]
 fn a_task_in_a_nomad_agent_is_stopped_and_leaves_nothing_th093() {
     let Some(node) = Node::new() else { return };
-    let directory = node.directory.path().display().to_string();
+    let directory = node.path("").display().to_string();
     node.run("web", &format!("echo $$ >> {directory}/web.pids; while :; do sleep 0.2; done"));
     let own = node.copies("web");
     let stopped = node.nomad(&["job", "stop", "-purge", "web"]);
@@ -90,7 +92,7 @@ fn a_task_in_a_nomad_agent_is_stopped_and_leaves_nothing_th093() {
 /// A machine with a Nomad agent that is server and client.
 struct Node {
     program: PathBuf,
-    directory: TempDir,
+    stage: Stage,
     http: u16,
     agent: Option<Child>,
 }
@@ -109,14 +111,15 @@ impl Node {
             );
             return None;
         };
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let plugins = directory.path().join("plugins");
+        let stage = Stage::new("");
+        let directory = stage.directory.path();
+        let plugins = directory.join("plugins");
         fs::create_dir(&plugins).expect("room");
         fs::copy(CALLBOARD, plugins.join("callboard")).expect("room");
         fs::set_permissions(plugins.join("callboard"), fs::Permissions::from_mode(0o755))
             .expect("it is ours");
         let [http, rpc, serf] = free_ports();
-        let path = |name: &str| directory.path().join(name).display().to_string();
+        let path = |name: &str| directory.join(name).display().to_string();
         let configuration = format!(
             "data_dir = {:?}\nplugin_dir = {:?}\nbind_addr = \"127.0.0.1\"\ndisable_update_check = true\n\
              ports {{\n  http = {http}\n  rpc = {rpc}\n  serf = {serf}\n}}\n\
@@ -129,14 +132,14 @@ impl Node {
             path("data"),
             path("plugins"),
         );
-        fs::write(directory.path().join("agent.hcl"), configuration).expect("room");
-        let mut node = Self { program, directory, http, agent: None };
+        fs::write(directory.join("agent.hcl"), configuration).expect("room");
+        let mut node = Self { program, stage, http, agent: None };
         node.begin_again();
         Some(node)
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.stage.directory.path().join(name)
     }
 
     /// Starts the agent if it does not run, and waits until it and the driver are ready.
@@ -173,7 +176,7 @@ impl Node {
     }
 
     /// The processes that a task has been, one for each start.
-    fn copies(&self, name: &str) -> Vec<i32> {
+    fn copies(&self, name: &str) -> Vec<u64> {
         let text = fs::read_to_string(self.path(&format!("{name}.pids"))).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
@@ -183,7 +186,7 @@ impl Node {
             Victim::Driver => {
                 let program = self.path("plugins/callboard").display().to_string();
                 let drivers = processes_of(&program);
-                drivers.iter().for_each(|driver| kill(*driver));
+                drivers.iter().copied().for_each(kill_if_there);
                 self.until("the driver is gone", || drivers.iter().all(|driver| !lives(*driver)));
             }
             Victim::Agent | Victim::AgentInOrder => {
@@ -246,17 +249,13 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Ends all that the agent started: what supervises tasks and pipes lives on without it.
+    /// Ends the agent; its stage ends what the agent started: what supervises tasks and pipes lives on without it.
     fn drop(&mut self) {
         if let Some(mut agent) = self.agent.take() {
             // One that has ended already takes no signal.
             let _ = agent.kill();
             let _ = agent.wait();
         }
-        let here = self.directory.path();
-        processes_of(&here.display().to_string()).into_iter().for_each(kill);
-        processes().filter(|pid| has_open(*pid, here)).for_each(kill);
-        unmount_below(here);
     }
 }
 
@@ -264,17 +263,6 @@ impl Drop for Node {
 fn free_ports() -> [u16; 3] {
     let held = [(); 3].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a free port"));
     held.map(|port| port.local_addr().expect("it has an address").port())
-}
-
-/// Takes away what the agent has mounted for its allocations, since their directories are removed next.
-fn unmount_below(directory: &Path) {
-    let text = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let mounted = text.lines().filter_map(|line| line.split(' ').nth(1)).map(PathBuf::from);
-    for place in mounted.filter(|place| place.starts_with(directory)) {
-        if let Err(error) = rustix::mount::unmount(&place, rustix::mount::UnmountFlags::DETACH) {
-            eprintln!("{} stays mounted: {error}", place.display());
-        }
-    }
 }
 
 /// The agent's program.
@@ -286,36 +274,8 @@ fn nomad() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|place| place.join("nomad")).find(|file| File::open(file).is_ok())
 }
 
-/// The other processes of this machine.
-fn processes() -> impl Iterator<Item = i32> {
-    let entries = fs::read_dir("/proc").expect("there is a /proc").filter_map(Result::ok);
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| *pid != std::process::id().cast_signed())
-}
-
-/// Those whose command line names this place, each of which belongs to these stories.
-fn processes_of(place: &str) -> Vec<i32> {
-    let names = |pid: &i32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains(place)
-    };
-    processes().filter(names).collect()
-}
-
-/// Whether a process has something below this directory open, as what reads the pipes of a task has.
-fn has_open(pid: i32, directory: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    let mut opened = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    opened.any(|path| path.starts_with(directory))
-}
-
-fn kill(pid: i32) {
-    // One that has ended meanwhile takes no signal.
-    let _ = kill_process(Pid::from_raw(pid).expect("a number"), Signal::KILL);
-}
-
 /// Whether such a process lives: a zombie does not.
-fn lives(pid: i32) -> bool {
+fn lives(pid: u64) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
 pub(crate) mod driven;
+pub(crate) mod left;
 mod mounts;
 
 use std::os::unix::process::ExitStatusExt;
@@ -111,8 +112,10 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// Takes away what was mounted on the stage: removing its directory would go through a bind of another place and empty that.
+    /// Kills what outlives a killed host, and takes away what was mounted on the stage: removing its directory would go through a
+    /// bind of another place and empty that.
     fn drop(&mut self) {
+        left::kill_below(self.directory.path());
         if !mounts::detach_below(self.directory.path()) {
             eprintln!("{} stays, since something is mounted there", self.directory.path().display());
             self.directory.disable_cleanup(true);

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::program::Program;
 use crate::program::driven::find;
-use crate::rig::{DOCKER, EXEC, FORGETFUL, JAVA, Kind, LONG, MOCK, RAW_EXEC, Rig, driver, kill_if_there};
+use crate::program::left::kill_if_there;
+use crate::rig::{DOCKER, EXEC, FORGETFUL, JAVA, Kind, LONG, MOCK, RAW_EXEC, Rig, driver};
 use crate::support::go::{DRIVERS, GoPrograms, NEWER_DRIVERS};
 
 /// Tasks that end by themselves, each in its own way, and what their host tells of that.

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::program::driven::{driver_pid_of, find};
+use crate::program::left::{kill_if_there, names, processes};
 use crate::program::{PATIENCE, Program, Stage};
 
 /// What the drivers' programs are started with: more than anything here takes on a machine with other work.
@@ -161,11 +162,7 @@ impl Rig {
     /// Everything that runs with this stage's path in its arguments or environment, or the token.
     fn living(&self) -> Vec<u64> {
         let place = self.path("");
-        processes(|pid| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let has = |text: &str| text.contains(&place) || text.contains(&self.token);
-            has(&String::from_utf8_lossy(&environment)) || command_line(pid).iter().any(|word| has(word))
-        })
+        processes(|pid| names(pid, &place) || names(pid, &self.token))
     }
 }
 
@@ -183,20 +180,7 @@ pub(crate) fn driver(status: &Value, kind: Kind) -> u64 {
     driver_pid_of(status, kind.driver)
 }
 
-/// Kills a process, or finds that it has ended by itself.
-pub(crate) fn kill_if_there(pid: u64) {
-    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
-    let _ = kill_process(pid, Signal::KILL);
-}
-
 fn command_line(pid: u64) -> Vec<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-}
-
-/// The processes, but this one, of which something is so.
-fn processes(is_it: impl Fn(u64) -> bool) -> Vec<u64> {
-    let all = fs::read_dir("/proc").expect("it is mounted").flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| *pid != u64::from(std::process::id()) && is_it(*pid)).collect()
 }
