@@ -11,8 +11,9 @@ use std::time::Duration;
 use callboard_actors::vocabulary::AllocationId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many there are at once.
-const LOOKS_MAX: usize = 16;
+/// How many there are at once. Those that wait for each other's result share one reading of `/proc`, so that many are cheap; the
+/// bound is for those that hang.
+const LOOKS_MAX: usize = 256;
 /// How long one waits for those before it: less than whoever asks for it waits.
 const LOOK_PATIENCE: Duration = Duration::from_secs(30);
 

@@ -163,7 +163,8 @@ impl Remains {
         let is_of_another = |id: &TaskId| TaskMark::of_task_id(id.as_str()).as_ref() != Some(&mark);
         let located = lock(&self.located);
         let others = located.found.iter().filter(|(id, _)| is_of_another(id));
-        let others = others.map(|(_, traces)| traces.clone()).collect();
+        let others = others.flat_map(|(_, traces)| &traces.processes);
+        let others = others.map(|(pid, trace)| (*pid, trace.started_ticks)).collect();
         drop(located);
         Search {
             state: handle.map(|handle| handle.to_bytes()).unwrap_or_default(),

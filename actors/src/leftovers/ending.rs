@@ -43,8 +43,9 @@ pub struct Search {
     pub drivers: BTreeSet<u32>,
     /// Where the processes of the run were when they were last located: evidence, also for what does not name the task any more.
     pub known: Traces,
-    /// Where those of other runs were: they are never this one's.
-    pub others: Vec<Traces>,
+    /// The processes of other runs, as located since the present boot: each by its id and its start in ticks since the boot. They
+    /// are never this one's.
+    pub others: BTreeSet<(u32, u64)>,
     /// Which process a driver says is the task's.
     pub named: Option<Named>,
     /// When the run was begun; `None` if that is not known.
@@ -147,7 +148,7 @@ impl Search {
             owner: String::new(),
             drivers: BTreeSet::new(),
             known: Traces::default(),
-            others: vec![],
+            others: BTreeSet::new(),
             named: None,
             begun: None,
             is_in_doubt: false,

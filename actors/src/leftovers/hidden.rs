@@ -105,7 +105,6 @@ fn unit(path: &str) -> Option<&str> {
 mod tests {
     use super::super::mark::TaskMark;
     use super::super::stage::{Machine, mark, process};
-    use super::super::traces::{Trace, Traces};
     use super::*;
 
     const OURS: u32 = 1_000;
@@ -211,10 +210,9 @@ mod tests {
     #[test]
     fn what_is_remembered_of_another_run_is_not_of_this_one() {
         let mut machine = Machine::of([hidden(10, 1, 33), hidden(11, 10, 33)]);
-        let trace = Trace { started_ticks: 50, session: None, group: None };
-        let traces =
-            Traces { boot: "boot".to_owned(), processes: [(10, trace)].into(), groups: BTreeSet::new() };
-        machine.others.push(traces);
+        machine.others = [(10, 49)].into();
+        assert_eq!(suspects(&machine, None), [10, 11], "another process had its number");
+        machine.others = [(10, 50)].into();
         assert!(suspects(&machine, None).is_empty());
     }
 

@@ -24,8 +24,8 @@ pub(super) struct Case<'c> {
     pub(super) boot: Option<&'c str>,
     /// Where the processes of the run were when they were last looked for.
     pub(super) known: &'c Traces,
-    /// Where those of other runs were.
-    pub(super) others: &'c [Traces],
+    /// The processes of other runs, by id and start.
+    pub(super) others: &'c BTreeSet<(u32, u64)>,
     /// Which process a driver says is the task's.
     pub(super) named: Option<Named>,
     /// When the run was begun, in ticks since the boot; `None` if that is not known.
@@ -173,7 +173,7 @@ impl Case<'_> {
 
     /// Whether it names another task, or was found to be of another run of this host.
     pub(super) fn is_of_another_task(&self, process: &Process) -> bool {
-        let is_remembered = || self.others.iter().any(|traces| traces.of(self.boot, process).is_some());
+        let is_remembered = || self.others.contains(&(process.pid, process.started_ticks));
         process.task().map_or_else(is_remembered, |task| task != self.mark)
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Machine {
     pub(super) before: BTreeSet<u32>,
     pub(super) boot: Option<&'static str>,
     pub(super) known: Traces,
-    pub(super) others: Vec<Traces>,
+    pub(super) others: BTreeSet<(u32, u64)>,
     pub(super) named: Option<Named>,
 }
 
@@ -39,7 +39,7 @@ impl Machine {
             before: BTreeSet::new(),
             boot: Some("boot"),
             known: Traces::default(),
-            others: vec![],
+            others: BTreeSet::new(),
             named: None,
         }
     }

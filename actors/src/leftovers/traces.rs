@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn what_another_run_of_the_host_is_remembered_by_is_never_this_ones() {
         let mut machine = Machine::of([process(10, 1, Some("web")), process(11, 10, None)]);
-        machine.others = vec![remembered([(11, since(1))])];
+        machine.others = [(11, 1)].into();
         assert_eq!(machine.proven(&[], b""), [10]);
     }
 
