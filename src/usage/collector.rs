@@ -1,11 +1,11 @@
 //! Reads the figures of tasks from their drivers, as the plan says.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use callboard_actors::drivers::{DispenseDriver, Drivers, Wanted};
-use callboard_actors::shell::{Address, AskError, FeedItem, Subscription};
-use callboard_actors::vocabulary::{AllocationId, Moment, Timestamp};
+use callboard_actors::shell::{Address, AskError, Clock, FeedItem, Subscription};
+use callboard_actors::vocabulary::{AllocationId, Moment};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
@@ -42,7 +42,9 @@ impl UsageCollector {
     ) -> Result<Self, AskError> {
         let feed = tasks.subscribe(FEED)?;
         let (tell, told) = mpsc::channel(QUEUE);
-        let collecting = Collecting { plan: Plan::new(), readers: BTreeMap::new(), drivers, tell, view };
+        let plan = Plan::new();
+        let collecting =
+            Collecting { plan, clock: Clock::system(), readers: BTreeMap::new(), drivers, tell, view };
         Ok(Self { task: actix_rt::spawn(collecting.run(feed, told)).abort_handle() })
     }
 
@@ -72,6 +74,7 @@ type Telling = (AllocationId, u64, Heard);
 
 struct Collecting {
     plan: Plan,
+    clock: Clock,
     readers: BTreeMap<AllocationId, Reading>,
     drivers: Address<Drivers>,
     tell: mpsc::Sender<Telling>,
@@ -89,10 +92,16 @@ impl Collecting {
                     Some(FeedItem::Lagged { .. }) => vec![],
                     None => return,
                 },
-                Some((name, number, heard)) = told.recv() => self.plan.hears(now(), &name, number, heard),
+                Some((name, number, heard)) = told.recv() => self.plan.hears(self.moment(), &name, number, heard),
             };
             orders.into_iter().for_each(|order| self.carry_out(order));
         }
+    }
+
+    fn moment(&self) -> Moment {
+        let now = self.clock.now();
+        // What is made of it is how pauses are spread: no two readers fail in the same nanosecond.
+        Moment { now, random: u64::from(now.since_epoch().subsec_nanos()) }
     }
 
     fn hears_news(&mut self, news: &TasksNews) -> Vec<Order> {
@@ -125,12 +134,6 @@ impl Collecting {
             }
         }
     }
-}
-
-fn now() -> Moment {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // What is made of it is how pauses are spread: no two readers fail in the same nanosecond.
-    Moment { now: Timestamp::from_epoch(since_epoch), random: u64::from(since_epoch.subsec_nanos()) }
 }
 
 /// Reads a stream to its end, and tells that end too.
