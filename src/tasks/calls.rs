@@ -137,6 +137,30 @@ pub enum TasksCall {
     },
 }
 
+impl TasksCall {
+    /// The run that it starts, asks about or ends; `None` if it does none of these.
+    #[must_use]
+    pub const fn run(&self) -> Option<&RunKey> {
+        match self {
+            Self::Start(run, _)
+            | Self::Recover(run, _)
+            | Self::Inspect(run)
+            | Self::ReplaceDriver(run)
+            | Self::Wait(run)
+            | Self::Stop { run, .. }
+            | Self::Destroy(run)
+            | Self::Sweep { run, .. } => Some(run),
+            Self::Bring(_)
+            | Self::BringBack(..)
+            | Self::Dismiss { .. }
+            | Self::Watch { .. }
+            | Self::ReadEvents { .. }
+            | Self::Forget { .. }
+            | Self::Locate { .. } => None,
+        }
+    }
+}
+
 /// What is known of a driver whose run is swept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {

@@ -26,7 +26,7 @@ impl Host {
     }
 
     fn question(&self, call: &TasksCall) -> Option<(Question, u8)> {
-        let name = &run_of(call)?.name;
+        let name = &call.run()?.name;
         let task = self.names.iter().position(|other| other == name)?;
         Some((Question::of(call)?, u8::try_from(task).unwrap_or(u8::MAX)))
     }
@@ -216,27 +216,6 @@ impl Host {
             self.verdict.cry(Law::T4, || format!("{run} is {how}, which is wanted and runs"));
         }
         self.ground.kill(run);
-    }
-}
-
-/// The run that a call is about.
-pub(super) const fn run_of(call: &TasksCall) -> Option<&RunKey> {
-    match call {
-        TasksCall::Start(run, _)
-        | TasksCall::Recover(run, _)
-        | TasksCall::Inspect(run)
-        | TasksCall::ReplaceDriver(run)
-        | TasksCall::Wait(run)
-        | TasksCall::Stop { run, .. }
-        | TasksCall::Destroy(run)
-        | TasksCall::Sweep { run, .. } => Some(run),
-        TasksCall::Bring(_)
-        | TasksCall::BringBack(..)
-        | TasksCall::Dismiss { .. }
-        | TasksCall::Watch { .. }
-        | TasksCall::ReadEvents { .. }
-        | TasksCall::Forget { .. }
-        | TasksCall::Locate { .. } => None,
     }
 }
 
