@@ -6,6 +6,8 @@ mod unwinding;
 
 pub mod vocabulary;
 
+pub mod kernel;
+
 pub mod shell;
 
 pub mod persister;

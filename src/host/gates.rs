@@ -65,8 +65,11 @@ fn turn(entry: &JournalEntry<'_>) -> Option<GateTurn> {
             Some(GateTurn::Falls)
         }
         JournalEntry::Built { .. }
+        | JournalEntry::LoadFailed { .. }
+        | JournalEntry::Stepped
         | JournalEntry::Published { .. }
         | JournalEntry::Crashed { .. }
+        | JournalEntry::Stale { .. }
         | JournalEntry::Ended { is_waiting: false, .. } => None,
     }
 }

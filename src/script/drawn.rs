@@ -100,7 +100,7 @@ impl Drawn {
     /// Draws what an actor did.
     pub(super) fn note(&mut self, actor: &str, entry: &JournalEntry<'_>) {
         match entry {
-            JournalEntry::Published { news } => {
+            JournalEntry::Published { news, .. } => {
                 let lines = self.teller.tell(*news);
                 lines.into_iter().for_each(|line| self.line(line));
             }
@@ -120,9 +120,12 @@ impl Drawn {
                 let (column, about) = place(actor);
                 self.sign(&column, format!("{about}not written: {error}"), Sign::Trouble);
             }
-            JournalEntry::Crashed { message } => self.actor_falls(actor, &format!("crashed: {message}")),
+            JournalEntry::Crashed { message, .. } => self.actor_falls(actor, &format!("crashed: {message}")),
             JournalEntry::Built { is_rebuilt } => self.actor_lives(actor, *is_rebuilt),
-            JournalEntry::Ended { ending: Ending::Normal, .. } => {}
+            JournalEntry::LoadFailed { .. }
+            | JournalEntry::Stepped
+            | JournalEntry::Stale { .. }
+            | JournalEntry::Ended { ending: Ending::Normal, .. } => {}
             JournalEntry::Ended { ending, .. } => {
                 if self.writing.remove(actor).is_some() {
                     self.put(Mark::GatesFall { actor: actor.to_owned() });
@@ -277,7 +280,7 @@ mod tests {
     }
 
     fn crashed(actor: &str) -> (&str, JournalEntry<'static>) {
-        (actor, JournalEntry::Crashed { message: "drill" })
+        (actor, JournalEntry::Crashed { input: &"drill", message: "drill" })
     }
 
     /// The signs and the ends of gates that are drawn, in short.

@@ -66,7 +66,7 @@ fn read<N: 'static, V>(subscription: &mut Subscription<N, V>, size: fn(&V) -> us
             format!("snapshot after change {number}, of {}", size(&view))
         }
         Some(FeedItem::Change { number, news }) => {
-            let told = told::entry(&JournalEntry::Published { news: &news });
+            let told = told::entry(&JournalEntry::Published { number, news: &news });
             format!("change {number}: {}", told.unwrap_or_default())
         }
         Some(FeedItem::Lagged { missed }) => format!("missed {missed} changes"),

@@ -18,13 +18,16 @@ use callboard_actors::vocabulary::Health;
 /// One thing that an actor did, as a line, unless it is nobody's business outside.
 pub(super) fn entry(entry: &JournalEntry<'_>) -> Option<String> {
     match entry {
-        JournalEntry::Published { news } => self::news(*news),
-        JournalEntry::Crashed { message } => Some(format!("crashed: {message}")),
+        JournalEntry::Published { news, .. } => self::news(*news),
+        JournalEntry::Crashed { message, .. } => Some(format!("crashed: {message}")),
         JournalEntry::WriteFailed { error } => Some(format!("could not write: {error}")),
         JournalEntry::Built { is_rebuilt: true } => Some("was rebuilt from what is on disk".to_owned()),
         JournalEntry::Ended { ending: Ending::Normal, .. } => None,
         JournalEntry::Ended { ending, .. } => Some(format!("ended: {}", self::ending(ending))),
         JournalEntry::Built { is_rebuilt: false }
+        | JournalEntry::LoadFailed { .. }
+        | JournalEntry::Stepped
+        | JournalEntry::Stale { .. }
         | JournalEntry::Writing { .. }
         | JournalEntry::OnDisk { .. } => None,
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::program::driven::find;
-use crate::program::lives;
 use crate::program::left::kill_if_there;
+use crate::program::lives;
 use crate::rig::{EXEC, FORGETFUL, Kind, RAW_EXEC, Rig, driver};
 use crate::support::go::{DRIVERS, GoPrograms, NEWER_DRIVERS};
 

@@ -33,7 +33,7 @@ use super::tail::{Known, Tail, Use};
 use super::watcher::{Watch, Watcher};
 use super::words::Words;
 use crate::goplugin::{Handshake, HandshakeError, HandshakeScan, LineReader};
-use crate::shell::panic_message;
+use crate::kernel::panic_message;
 
 /// The names of the two files, and those of the launch before.
 const STDOUT: &str = "stdout.log";

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::conversation::Message;
 use super::feed::{FeedSender, Subscription, feed};
-use super::machine::{Machine, StopMode};
+use crate::kernel::{Machine, StopMode};
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,6 +105,14 @@ pub(crate) struct Asker<M: Machine> {
 }
 
 impl<M: Machine> Asker<M> {
+    /// Says why there is no answer.
+    pub(crate) fn refuse(self, error: AskError) {
+        if let Some(reply) = self.reply {
+            // Whoever gave up waiting does not need to know.
+            let _ = reply.send(Err(error));
+        }
+    }
+
     /// Gives the place free and the answer out.
     pub(crate) fn hear(self, answer: M::Answer) {
         drop(self.permit);

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use tokio::sync::{Mutex, mpsc};
 
-use super::spawn::{Ending, Running};
+use super::spawn::Running;
+use crate::kernel::Ending;
 use crate::vocabulary::Attempt;
 
 /// One of them.

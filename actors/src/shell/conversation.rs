@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::machine::Machine;
+use crate::kernel::Machine;
 
 /// A message that machine `M` understands, with the type of its answer.
 pub trait Message<M: Machine>: Debug + Send + 'static {

@@ -2,7 +2,7 @@
 
 use futures_util::future::LocalBoxFuture;
 
-use super::machine::{Machine, Never};
+use crate::kernel::{Machine, Never};
 
 /// Makes the calls that a machine asks for. It decides nothing: what came back is told to the machine as it is.
 pub trait Doing<M: Machine>: 'static {

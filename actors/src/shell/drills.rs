@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::address::{Address, AskError, Drill};
-use super::machine::Machine;
+use crate::kernel::Machine;
 
 type Order = dyn Fn(Drill) -> Result<(), AskError> + Send + Sync;
 

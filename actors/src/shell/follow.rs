@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 
 use super::address::{Address, AskError};
 use super::feed::{FeedItem, Subscription};
-use super::machine::Machine;
+use crate::kernel::Machine;
 
 /// How many items may wait unread, and how many come back from one call at most.
 const FOLLOW_CAPACITY: usize = 1_024;

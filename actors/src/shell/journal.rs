@@ -1,10 +1,9 @@
 //! What happens to actors, in the one order in which it does: for pictures of a run, scripts and simulations.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use super::spawn::Ending;
+use crate::kernel::JournalEntry;
 
 /// A line of the journal.
 #[derive(Debug)]
@@ -15,48 +14,6 @@ pub struct JournalLine<'a> {
     pub published: u64,
     /// What happened to it.
     pub entry: JournalEntry<'a>,
-}
-
-/// One thing that happened to an actor.
-#[derive(Debug)]
-pub enum JournalEntry<'a> {
-    /// It was built from its store, for the first time or anew.
-    Built {
-        /// Whether it had lived before.
-        is_rebuilt: bool,
-    },
-    /// It handed a write over, and what follows waits behind it.
-    Writing {
-        /// The number of the write, among those of this actor.
-        write: u64,
-    },
-    /// Its writes up to this one are on disk, and what waited behind them may leave.
-    OnDisk {
-        /// The number of the last of them.
-        through: u64,
-    },
-    /// Its writes are lost, and what waited behind them is refused.
-    WriteFailed {
-        /// What the store said.
-        error: &'a str,
-    },
-    /// News leave it; their type is [`Machine::News`](super::Machine::News) of its machine.
-    Published {
-        /// The news.
-        news: &'a dyn Any,
-    },
-    /// A step of it panicked.
-    Crashed {
-        /// What the panic said.
-        message: &'a str,
-    },
-    /// It ended.
-    Ended {
-        /// In which way.
-        ending: &'a Ending,
-        /// Whether a write was still on its way, so that what waited behind it never leaves.
-        is_waiting: bool,
-    },
 }
 
 type Note = dyn Fn(JournalLine<'_>) + Send + Sync;

@@ -7,7 +7,7 @@ use actix::Recipient;
 use tokio::sync::watch;
 
 use super::notice::{Notice, Notices};
-use super::store::{Ticket, Written};
+use crate::kernel::{Ticket, Written};
 use crate::persister::{Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
 use crate::vocabulary::RunNumber;
 

@@ -11,14 +11,13 @@ use tokio::task::AbortHandle;
 
 use super::actor::Shell;
 use super::address::Address;
-use super::calls::panic_message;
 use super::clock::Clock;
 use super::doing::Doing;
 use super::drills::{Drills, Place};
 use super::journal::Journal;
-use super::machine::{Machine, StopMode};
 use super::notice::Notices;
 use super::store::Store;
+use crate::kernel::{Ending, Machine, StopMode, panic_message};
 use crate::vocabulary::{Backoff, RestartBudget};
 
 /// How many messages may be in flight to an actor unless its address says otherwise.
@@ -66,21 +65,6 @@ impl Default for Settings {
             drills: None,
         }
     }
-}
-
-/// How an actor ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
-    /// By its own decision, with its business in order.
-    Normal,
-    /// A panic outside of any step; within a step the shell catches it.
-    Panicked(String),
-    /// It crashed more often than its budget allows; this is the last panic or error.
-    BudgetSpent(String),
-    /// It gave up, and says why.
-    Failed(String),
-    /// It was ended by force.
-    Killed,
 }
 
 /// Where a shell leaves word of how it ended, and before that of how long its end takes at most.

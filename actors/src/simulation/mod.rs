@@ -7,9 +7,8 @@
 //!                                  └────────────────────────────────┘
 //! ```
 //!
-//! The machines are those of production. The [stand-in](StandIn) is the shell without its runtime: it shares the shell's
-//! outbox and timers and follows the same rules, and a test plays the same histories through both. A [`Witness`] holds every
-//! step against a plain reference model; what it finds is a [`Violation`] of a [`Law`]. A [`Tamper`] makes a machine wrong on
+//! The machines are those of production, and so are the rules around them: the [stand-in](StandIn) is a port of the
+//! [kernel](crate::kernel) without a runtime. A [`Witness`] holds every step against a plain reference model; what it finds is a [`Violation`] of a [`Law`]. A [`Tamper`] makes a machine wrong on
 //! purpose, so that one can see which law cries.
 
 mod law;

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug};
 
-use crate::shell::{Effect, Input, Machine};
+use crate::kernel::{Effect, Input, Machine};
 
 /// Makes a machine wrong. Each method passes on what it gets unless it is overridden.
 pub trait Tamper<M: Machine>: Debug {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::law::Law;
 use super::stand_in::Left;
-use crate::shell::{Effect, Input, Machine};
+use crate::kernel::{Effect, Input, Machine};
 use crate::vocabulary::Moment;
 
 /// Sees every step of one machine and everything that leaves its actor.

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::shell::{CallKey, Ending, Machine, StopMode, Ticket, Written};
-use crate::vocabulary::{Backoff, RestartBudget, Timestamp};
+use crate::kernel::{Ending, Limits, Machine, Ticket, Written};
+use crate::vocabulary::{Backoff, RestartBudget};
 
 /// Where the changes of a machine go.
 pub trait Books<M: Machine> {
-    /// Takes a change; see [`Store::write`](crate::shell::Store::write).
+    /// Takes a change; see [`Port::write`](crate::kernel::Port::write).
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
 }
 
@@ -56,57 +56,25 @@ pub enum Left<M: Machine> {
     Ended(Ending),
 }
 
-/// Something that waits to leave.
-#[derive(Debug)]
-pub(super) enum Item<M: Machine> {
-    Answer(Option<u64>, Rc<M::Answer>),
-    News(M::News),
-    Snapshot(Rc<M::View>),
-    Call(CallKey, Duration, M::Call),
-    Stop(Ending),
-}
-
-impl<M: Machine> Clone for Item<M> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Answer(asker, answer) => Self::Answer(*asker, Rc::clone(answer)),
-            Self::News(news) => Self::News(news.clone()),
-            Self::Snapshot(view) => Self::Snapshot(Rc::clone(view)),
-            Self::Call(key, deadline, call) => Self::Call(*key, *deadline, call.clone()),
-            Self::Stop(ending) => Self::Stop(ending.clone()),
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-pub(super) enum Phase<M> {
-    Loading,
-    Running(M),
-    Settling(AfterSettling),
-    Pausing(Timestamp),
-    Ended,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum AfterSettling {
-    Load,
-    Pause,
-}
-
-/// What was said and is not finished.
-#[derive(Debug, Clone)]
-pub(super) enum Said<A> {
-    Question { asker: u64, asked_at: Timestamp, ask: A },
-    Stop(StopMode),
-}
-
-/// What a shell is set up with.
+/// What a stand-in is set up with.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// How many crashes are mended.
     pub budget: RestartBudget,
     /// How long to pause after a failed write or load.
     pub pause: Backoff,
+}
+
+impl Rules {
+    /// As limits of a kernel; calls have none.
+    pub(super) const fn limits(self) -> Limits {
+        Limits {
+            budget: self.budget,
+            rebuild_backoff: self.pause,
+            calls_running_max: usize::MAX,
+            calls_waiting_max: usize::MAX,
+        }
+    }
 }
 
 impl Default for Rules {

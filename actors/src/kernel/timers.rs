@@ -6,7 +6,7 @@ use crate::vocabulary::Timestamp;
 
 /// Which timers run, and which is next. Two timers of the same instant run in the order in which they were set.
 #[derive(Debug, Clone)]
-pub(crate) struct Timers<T: Ord + Clone> {
+pub(super) struct Timers<T: Ord + Clone> {
     by_time: BTreeSet<(Timestamp, u64, T)>,
     by_name: BTreeMap<T, (Timestamp, u64)>,
     settings: u64,
@@ -19,32 +19,32 @@ impl<T: Ord + Clone> Default for Timers<T> {
 }
 
 impl<T: Ord + Clone> Timers<T> {
-    pub(crate) fn start(&mut self, timer: T, at: Timestamp) {
+    pub(super) fn start(&mut self, timer: T, at: Timestamp) {
         self.cancel(&timer);
         self.settings += 1;
         self.by_time.insert((at, self.settings, timer.clone()));
         self.by_name.insert(timer, (at, self.settings));
     }
 
-    pub(crate) fn cancel(&mut self, timer: &T) {
+    pub(super) fn cancel(&mut self, timer: &T) {
         if let Some((at, setting)) = self.by_name.remove(timer) {
             self.by_time.remove(&(at, setting, timer.clone()));
         }
     }
 
     /// When the next one is due.
-    pub(crate) fn next(&self) -> Option<Timestamp> {
+    pub(super) fn next(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(at, _, _)| *at)
     }
 
     /// How often a timer was set so far. Marks the present in [`pop_due`](Self::pop_due).
-    pub(crate) const fn settings(&self) -> u64 {
+    pub(super) const fn settings(&self) -> u64 {
         self.settings
     }
 
     /// Takes the first one that is due, if it was set before the mark: timers that set each other anew for the same instant
     /// must let others have their turn.
-    pub(crate) fn pop_due(&mut self, now: Timestamp, mark: u64) -> Option<T> {
+    pub(super) fn pop_due(&mut self, now: Timestamp, mark: u64) -> Option<T> {
         let (at, setting, _) = self.by_time.first()?;
         if *at > now || *setting > mark {
             return None;
@@ -54,7 +54,7 @@ impl<T: Ord + Clone> Timers<T> {
         Some(timer)
     }
 
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.by_time.clear();
         self.by_name.clear();
     }

@@ -1,28 +1,6 @@
 //! The ordered outbox: what a step wants done leaves in order, and nothing passes a gate before its write is on disk.
 
 use std::collections::VecDeque;
-use std::time::Duration;
-
-use super::address::Asker;
-use super::feed::FeedSender;
-use super::machine::{CallKey, Machine};
-use super::spawn::Ending;
-
-/// One thing that waits to leave.
-pub(crate) enum Item<M: Machine> {
-    /// An answer; nobody may be waiting for it.
-    Reply { answer: M::Answer, asker: Asker<M> },
-    /// News for everyone.
-    Publish(M::News),
-    /// A new subscriber, with what it is to see first.
-    Attach(FeedSender<M::News, M::View>, M::View),
-    /// A snapshot for subscribers that fell behind.
-    Refresh(Vec<(u64, M::View)>),
-    /// A call to be made.
-    Call { key: CallKey, deadline: Duration, call: M::Call },
-    /// The end.
-    Stop(Ending),
-}
 
 /// A place in the outbox.
 #[derive(Debug, Clone)]
@@ -32,10 +10,9 @@ enum Place<T> {
     Thing(T),
 }
 
-/// What waits to leave, and how far the disk has got. It does not look at what it holds, so that a simulation can use it for
-/// things of its own.
+/// What waits to leave, and how far the disk has got.
 #[derive(Debug, Clone)]
-pub(crate) struct Outbox<T> {
+pub(super) struct Outbox<T> {
     places: VecDeque<Place<T>>,
     durable_through: u64,
     gates: usize,
@@ -48,28 +25,33 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T> Outbox<T> {
-    pub(crate) fn push(&mut self, thing: T) {
+    pub(super) fn push(&mut self, thing: T) {
         self.places.push_back(Place::Thing(thing));
     }
 
     /// Closes a gate: nothing that is pushed after it leaves before this write is on disk.
-    pub(crate) fn close_gate(&mut self, sequence: u64) {
+    pub(super) fn close_gate(&mut self, sequence: u64) {
         self.gates += 1;
         self.places.push_back(Place::Gate(sequence));
     }
 
     /// Whether nothing waits to leave.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
     /// Everything up to this write is on disk.
-    pub(crate) fn settle(&mut self, through: u64) {
+    pub(super) fn settle(&mut self, through: u64) {
         self.durable_through = self.durable_through.max(through);
     }
 
+    /// How far the disk has got.
+    pub(super) const fn durable_through(&self) -> u64 {
+        self.durable_through
+    }
+
     /// Takes the next thing that may leave.
-    pub(crate) fn pop_released(&mut self) -> Option<T> {
+    pub(super) fn pop_released(&mut self) -> Option<T> {
         loop {
             match self.places.front()? {
                 Place::Gate(sequence) if *sequence > self.durable_through => return None,
@@ -83,12 +65,12 @@ impl<T> Outbox<T> {
     }
 
     /// Whether some write is still on its way.
-    pub(crate) const fn is_waiting(&self) -> bool {
+    pub(super) const fn is_waiting(&self) -> bool {
         self.gates > 0
     }
 
     /// Lets go of the things that are not to leave any more; gates stay.
-    pub(crate) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
         self.places.retain(|place| match place {
             Place::Gate(_) => true,
             Place::Thing(thing) => is_kept(thing),
@@ -96,7 +78,7 @@ impl<T> Outbox<T> {
     }
 
     /// Takes everything out that waits behind the gate of this write, and the gate.
-    pub(crate) fn take_behind(&mut self, sequence: u64) -> Vec<T> {
+    pub(super) fn take_behind(&mut self, sequence: u64) -> Vec<T> {
         let is_gate = |place: &Place<T>| matches!(place, Place::Gate(gate) if *gate == sequence);
         let place = self.places.iter().position(is_gate).unwrap_or(self.places.len());
         let behind = self.places.split_off(place);
@@ -105,7 +87,7 @@ impl<T> Outbox<T> {
     }
 
     /// Takes everything out that will never leave.
-    pub(crate) fn take_all(&mut self) -> Vec<T> {
+    pub(super) fn take_all(&mut self) -> Vec<T> {
         self.gates = 0;
         std::mem::take(&mut self.places).into_iter().filter_map(Place::into_thing).collect()
     }

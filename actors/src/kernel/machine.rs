@@ -1,9 +1,9 @@
 //! What a pure machine is: messages and time in, effects out.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::spawn::Ending;
 use crate::vocabulary::{Attempt, Generation, Moment, Timestamp};
 
 /// A machine decides and does nothing: it names no runtime, clock, socket, database or random source. The shell runs it
@@ -225,6 +225,53 @@ impl<M: Machine> Effects<M> {
     pub fn clear(&mut self) {
         self.list.clear();
     }
+}
+
+/// How an actor ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// By its own decision, with its business in order.
+    Normal,
+    /// A panic outside of any step; within a step it is caught.
+    Panicked(String),
+    /// It crashed more often than its budget allows; this is the last panic or error.
+    BudgetSpent(String),
+    /// It gave up, and says why.
+    Failed(String),
+    /// It was ended by force.
+    Killed,
+}
+
+/// Whose turn a write is: lives of the machine are numbered by `epoch`, the writes of its actor by `sequence`. When a write
+/// fails, later ones of the same epoch never happen, since they were decided on top of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    /// Grows each time the machine is rebuilt, and with each actor that is started. No two actors of a process share one, so
+    /// that what a former actor of the same owner still had on its way is never taken for a write of the present one.
+    pub epoch: u64,
+    /// Grows with each write of an actor.
+    pub sequence: u64,
+}
+
+/// What became of a write that was handed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// It is as safe as it will get.
+    Now,
+    /// The store will tell.
+    Later,
+    /// It failed at once.
+    Failed(String),
+}
+
+/// What a panic said, if it said anything.
+#[must_use]
+pub fn panic_message(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 #[cfg(test)]

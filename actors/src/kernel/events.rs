@@ -1,0 +1,129 @@
+//! What comes in.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::machine::{AskId, Ending, Input, Machine, StopMode};
+use super::phase::{Deferred, Phase, Unfinished};
+use super::port::{Event, JournalEntry, Port, Terms};
+use super::state::{Item, Kernel};
+
+impl<M: Machine, T: Terms<M>> Kernel<M, T> {
+    /// Handles what happened.
+    pub fn handle(&mut self, event: Event<M, T>, port: &mut impl Port<M, T>) {
+        match event {
+            Event::Asked { ask, asker } => {
+                self.take_in(Deferred::Question { ask, asked_at: port.now(), asker }, port);
+            }
+            Event::StopRequested(mode) => self.take_in(Deferred::Stop(mode), port),
+            Event::Subscribed(reader) => self.take_in(Deferred::Subscriber(reader), port),
+            Event::Resync => self.take_in(Deferred::Resync, port),
+            Event::Crash(why) => self.take_in(Deferred::Crash(why), port),
+            Event::GiveUp(why) => self.take_in(Deferred::GiveUp(why), port),
+            Event::Loaded(loaded) => self.loaded(loaded, port),
+            Event::Woken => self.woken(port),
+            Event::Returned { number, outcome } => match self.calls.finish(number) {
+                Some((key, call)) => self.step(Input::Returned { key, call, outcome }, None, port),
+                None if self.has_ended() => {}
+                None => port.note(JournalEntry::Stale { outcome: &outcome }),
+            },
+            Event::Settled { epoch, through, outcome } => self.settled(epoch, through, outcome, port),
+            Event::TimersDue => self.timers_due(port),
+        }
+    }
+
+    /// Handles what came in if there is a machine, and keeps it for later if there will be one.
+    fn take_in(&mut self, deferred: Deferred<M, T>, port: &mut impl Port<M, T>) {
+        match self.phase {
+            Phase::Running(_) => self.handle_deferred(deferred, port),
+            Phase::Loading | Phase::Settling(_) | Phase::Pausing(_) => self.deferred.push_back(deferred),
+            Phase::Ended => {}
+        }
+    }
+
+    fn handle_deferred(&mut self, deferred: Deferred<M, T>, port: &mut impl Port<M, T>) {
+        match deferred {
+            Deferred::Question { ask, asked_at, asker } => {
+                let id = self.next_id();
+                self.step(Input::Asked { id, asked_at, ask }, Some(asker), port);
+            }
+            Deferred::Stop(mode) => {
+                let id = self.next_id();
+                self.stop(id, mode, port);
+            }
+            Deferred::Subscriber(reader) => self.attach(reader, port),
+            Deferred::Resync => self.refresh(false, port),
+            Deferred::Crash(why) => self.crashed(&format_args!("{why}"), None, why, port),
+            Deferred::GiveUp(why) => self.end(Ending::Failed(why.to_owned()), port),
+        }
+    }
+
+    /// Tells the machine what waits: first what a former one had not finished, then what came since.
+    pub(super) fn catch_up(&mut self, port: &mut impl Port<M, T>) {
+        while matches!(self.phase, Phase::Running(_)) {
+            if let Some((id, unfinished)) = self.again.pop_first() {
+                match unfinished {
+                    Unfinished::Question { ask, asked_at, asker } => {
+                        self.step(Input::Asked { id, asked_at, ask }, Some(asker), port);
+                    }
+                    Unfinished::Stop(mode) => self.stop(id, mode, port),
+                }
+            } else if let Some(deferred) = self.deferred.pop_front() {
+                self.handle_deferred(deferred, port);
+            } else {
+                break;
+            }
+        }
+    }
+
+    fn next_id(&mut self) -> AskId {
+        self.asked += 1;
+        AskId::new(self.asked)
+    }
+
+    /// Asks the machine to end. It is asked again after a rebuild, in the same place; of several wishes of one kind the last
+    /// one counts.
+    fn stop(&mut self, id: AskId, mode: StopMode, port: &mut impl Port<M, T>) {
+        self.unfinished.retain(|_, other| !matches!(other, Unfinished::Stop(other) if *other == mode));
+        self.unfinished.insert(id, Unfinished::Stop(mode));
+        self.step(Input::StopRequested(mode), None, port);
+        let Phase::Running(machine) = &self.phase else { return };
+        // A panic here leaves the parent with its own deadline.
+        if let Ok(Some(within)) = catch_unwind(AssertUnwindSafe(|| machine.stops_within())) {
+            port.stops_within(within);
+        }
+    }
+
+    fn timers_due(&mut self, port: &mut impl Port<M, T>) {
+        let now = port.now();
+        let mark = self.timers.settings();
+        while matches!(self.phase, Phase::Running(_)) {
+            let Some(timer) = self.timers.pop_due(now, mark) else { break };
+            self.step(Input::Elapsed(timer), None, port);
+        }
+    }
+
+    // === Subscribers ===
+
+    pub(super) fn attach(&mut self, reader: T::Reader, port: &mut impl Port<M, T>) {
+        match self.view(port) {
+            Some(view) => {
+                self.push(Item::Attach(reader, view));
+                self.flush(port);
+            }
+            None => self.unattached.push(reader),
+        }
+    }
+
+    /// Gives a new snapshot to every subscriber that fell behind, or to all.
+    pub(super) fn refresh(&mut self, everyone: bool, port: &mut impl Port<M, T>) {
+        let due = port.due(everyone);
+        if due.is_empty() {
+            return;
+        }
+        for reader in due {
+            let Some(view) = self.view(port) else { return };
+            self.push(Item::Snapshot(reader, view));
+        }
+        self.flush(port);
+    }
+}

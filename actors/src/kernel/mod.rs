@@ -1,0 +1,64 @@
+//! The rules of an actor, apart from any actor: one [`Machine`] with its gates, calls, timers, crashes and rebuilds around it.
+//!
+//! The kernel takes an [`Event`] and decides; what is to be done goes out through a [`Port`]. It names no runtime, clock, store
+//! or socket. The shell is a port with a real mailbox, clock and store; the simulation is a port with none of these. So what
+//! searches and simulations prove is what runs in production.
+//!
+//! ```text
+//!   Event ──► Kernel::handle ──► Port
+//!   Asked         │                ├─ write, load, pause            the store
+//!   StopRequested │                ├─ send: answer, news, snapshot, call
+//!   Subscribed    ▼                ├─ refuse                        whoever asked
+//!   Settled    Machine::step       ├─ abandon_calls
+//!   Loaded        │                ├─ note                          the journal
+//!   Returned      ▼                └─ end
+//!   TimersDue  outbox, gates
+//!   Woken
+//! ```
+//!
+//! What holds (the rules are those of the design, section 4):
+//!
+//! 1. Effects leave in order. Behind a *gate* nothing leaves before its write is on disk; events are handled meanwhile, and
+//!    later effects queue behind.
+//! 2. When a write fails, everything behind its gate is refused as [`Refusal::NotDurable`], and the machine is rebuilt from its
+//!    store. What no step had answered yet is asked again, in the order in which it came, also if nobody waits for an answer: so a
+//!    machine answers everything that is said to it, sooner or later. A request to stop keeps its place among the questions.
+//! 3. Calls come back with their key, and calls of a former life of the machine have no effect.
+//! 4. A panic in a step is caught: its asker is refused as [`Refusal::Crashed`], what was written before settles, the machine is
+//!    rebuilt, the budget is charged. When the budget is spent the actor ends with [`Ending::BudgetSpent`]. A panic over the view
+//!    is a crash as well, and one in the store is a failed write or load.
+//! 5. Events are handled in the order in which they come, also those that came while there was no machine.
+//!
+//! A machine's life:
+//!
+//! ```text
+//!  begin ──► loading ─── image ──► running ─── stop ──► ended
+//!             ▲  ▲ │               │     │
+//!             │  │ │ cannot read   │     │
+//!             │  │ ▼         panic │     │ write failed
+//!             │  pause             ▼     ▼
+//!             │    ▲               settling: what was written before is waited for
+//!             │    └─ write failed ──┤
+//!             └────── panic ─────────┘
+//! ```
+//!
+//! A panic and a failed load charge the budget; the one that is too many ends the actor.
+
+mod calls;
+mod events;
+mod machine;
+mod outbox;
+mod phase;
+mod port;
+mod rebuild;
+mod release;
+mod state;
+mod step;
+mod timers;
+
+pub use machine::{
+    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, Ticket, Written,
+    panic_message,
+};
+pub use port::{Event, JournalEntry, Limits, Outgoing, Port, Refusal, Terms};
+pub use state::Kernel;

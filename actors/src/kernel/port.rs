@@ -1,0 +1,266 @@
+//! What goes into a kernel and what comes out of it.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use super::machine::{CallLost, Effects, Ending, Input, Machine, StopMode, Ticket, Written};
+use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
+
+/// The types that a kernel carries for its port and never looks into.
+pub trait Terms<M: Machine> {
+    /// Whoever asked, as the port finds them again.
+    type Asker;
+    /// A new subscriber.
+    type Reader;
+    /// An answer on its way. A simulation shares it, so that its state can be copied.
+    type Answer: From<M::Answer>;
+    /// A snapshot on its way.
+    type View: From<M::View>;
+}
+
+/// What can happen to a kernel.
+pub enum Event<M: Machine, T: Terms<M>> {
+    /// A question came in.
+    Asked {
+        /// What was said.
+        ask: M::Ask,
+        /// Who said it.
+        asker: T::Asker,
+    },
+    /// The actor is asked to end.
+    StopRequested(StopMode),
+    /// There is a new subscriber: a snapshot first, then all news.
+    Subscribed(T::Reader),
+    /// Subscribers that fell behind want a new snapshot.
+    Resync,
+    /// The store was read, or could not be.
+    Loaded(Result<M::Image, String>),
+    /// The pause that was asked for is over.
+    Woken,
+    /// A call came back. One that is not waited for any more has no effect.
+    Returned {
+        /// Which one.
+        number: u64,
+        /// What came of it.
+        outcome: Result<M::Outcome, CallLost>,
+    },
+    /// The store tells how far it has come. What it tells of epochs before the actor's own is of a former actor.
+    Settled {
+        /// Of which epoch the writes are.
+        epoch: u64,
+        /// The last of them.
+        through: u64,
+        /// Whether they are on disk. If not, neither are later ones of the same epoch.
+        outcome: Result<(), String>,
+    },
+    /// Time has passed: every timer that is due runs, except what is set for this instant meanwhile.
+    TimersDue,
+    /// The actor is made to crash, as over a step that panics.
+    Crash(&'static str),
+    /// The actor is made to give up.
+    GiveUp(&'static str),
+}
+
+/// Something that leaves. What it rests on is on disk.
+pub enum Outgoing<M: Machine, T: Terms<M>> {
+    /// An answer. There is no asker if the machine answers what nobody asked, or what it has answered before.
+    Answer {
+        /// Whom it is for.
+        asker: Option<T::Asker>,
+        /// The answer.
+        answer: T::Answer,
+    },
+    /// News for every subscriber.
+    News {
+        /// Their place in the order of all news; the first is 1.
+        number: u64,
+        /// The news.
+        news: M::News,
+    },
+    /// A new subscriber is served from now on.
+    Attach {
+        /// Who.
+        reader: T::Reader,
+        /// How many news were published before.
+        number: u64,
+        /// What they see first.
+        view: T::View,
+    },
+    /// A new snapshot for a subscriber that is served already.
+    Snapshot {
+        /// Which one, as [`Port::due`] named it.
+        reader: u64,
+        /// How many news were published before.
+        number: u64,
+        /// What they see.
+        view: T::View,
+    },
+    /// A call is to be made; it comes back as [`Event::Returned`] with this number.
+    Call {
+        /// Names it.
+        number: u64,
+        /// How long it may take.
+        deadline: Duration,
+        /// What to call.
+        call: M::Call,
+    },
+    /// A call is not made; it comes back as lost, in a later event.
+    Lost {
+        /// Names it.
+        number: u64,
+        /// Why.
+        lost: CallLost,
+    },
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal<'a> {
+    /// The step that took it crashed, with these words.
+    Crashed(&'a str),
+    /// The write in front of its answer failed, with this error.
+    NotDurable(&'a str),
+}
+
+/// One thing that happened to an actor.
+#[derive(Debug, Clone, Copy)]
+pub enum JournalEntry<'a> {
+    /// It was built from its store, for the first time or anew.
+    Built {
+        /// Whether it had lived before.
+        is_rebuilt: bool,
+    },
+    /// Its store could not be read.
+    LoadFailed {
+        /// What the store said.
+        error: &'a str,
+    },
+    /// Its machine took a step.
+    Stepped,
+    /// It handed a write over, and what follows waits behind it.
+    Writing {
+        /// The number of the write, among those of this actor.
+        write: u64,
+    },
+    /// Its writes up to this one are on disk, and what waited behind them may leave.
+    OnDisk {
+        /// The number of the last of them.
+        through: u64,
+    },
+    /// Its writes are lost, and what waited behind them is refused.
+    WriteFailed {
+        /// What the store said.
+        error: &'a str,
+    },
+    /// News leave it; their type is [`Machine::News`] of its machine.
+    Published {
+        /// Their place in the order of all its news.
+        number: u64,
+        /// The news.
+        news: &'a dyn Any,
+    },
+    /// A step of it panicked.
+    Crashed {
+        /// Over which input.
+        input: &'a dyn Debug,
+        /// What the panic said.
+        message: &'a str,
+    },
+    /// A call of a former life of its machine came back, which has no effect.
+    Stale {
+        /// What came of the call.
+        outcome: &'a dyn Debug,
+    },
+    /// It ended.
+    Ended {
+        /// In which way.
+        ending: &'a Ending,
+        /// Whether a write was still on its way, so that what waited behind it never leaves.
+        is_waiting: bool,
+    },
+}
+
+/// Limits of one actor.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How many crashes and failed loads are mended; one more ends the actor.
+    pub budget: RestartBudget,
+    /// How long the store is left alone after a failed write or load.
+    pub rebuild_backoff: Backoff,
+    /// How many calls run at once; further ones wait for their turn.
+    pub calls_running_max: usize,
+    /// How many calls may wait; one more is lost as busy.
+    pub calls_waiting_max: usize,
+}
+
+/// The world of one kernel.
+pub trait Port<M: Machine, T: Terms<M>> {
+    /// The present time.
+    fn now(&mut self) -> Timestamp;
+
+    /// A new random number.
+    fn random(&mut self) -> u64;
+
+    /// What the machine is to hear; `None` keeps the input from it. For faults that are put in on purpose.
+    fn hear(&mut self, input: Input<M>) -> Option<Input<M>> {
+        Some(input)
+    }
+
+    /// Has the machine take a step.
+    ///
+    /// # Errors
+    /// When the step is made to crash on purpose; it is treated as a panic with these words.
+    fn step(
+        &mut self,
+        machine: &mut M,
+        moment: Moment,
+        input: &Input<M>,
+        effects: &mut Effects<M>,
+    ) -> Result<(), String> {
+        machine.step(moment, input, effects);
+        Ok(())
+    }
+
+    /// Hears of a machine that has just been built.
+    fn built(&mut self, moment: Moment, machine: &M) {
+        let _ = (moment, machine);
+    }
+
+    /// Hands a change to the store. Order is kept.
+    fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
+
+    /// Has the store read; [`Event::Loaded`] follows.
+    fn load(&mut self);
+
+    /// Has the store left alone for so long; [`Event::Woken`] follows.
+    fn pause(&mut self, pause: Duration);
+
+    /// Lets something leave. Every write up to `behind` was handed over before it, so these are on disk.
+    fn send(&mut self, outgoing: Outgoing<M, T>, behind: u64);
+
+    /// Tells an asker that there is no answer.
+    fn refuse(&mut self, asker: T::Asker, refusal: Refusal<'_>);
+
+    /// A question was taken and has no answer yet: it does not count as in flight any more.
+    fn set_aside(&mut self, asker: &mut T::Asker) {
+        let _ = asker;
+    }
+
+    /// The subscribers for whom a new snapshot is of use: those that fell behind, or all.
+    fn due(&mut self, everyone: bool) -> Vec<u64>;
+
+    /// Gives up all calls that were made.
+    fn abandon_calls(&mut self);
+
+    /// Writes down what happens, in the order in which it does.
+    fn note(&mut self, entry: JournalEntry<'_>);
+
+    /// Hears how long the end takes at most, after a request to stop was handled.
+    fn stops_within(&mut self, within: Duration) {
+        let _ = within;
+    }
+
+    /// Ends the actor.
+    fn end(&mut self, ending: Ending);
+}

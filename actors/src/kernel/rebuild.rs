@@ -1,0 +1,192 @@
+//! Crashes, failed writes, and the way back: how a machine is given up and built again from its store.
+
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::machine::{Ending, Input, Machine, panic_message};
+use super::phase::{AfterSettling, Phase};
+use super::port::{JournalEntry, Port, Refusal, Terms};
+use super::state::{Item, Kernel};
+use crate::vocabulary::Moment;
+
+impl<M: Machine, T: Terms<M>> Kernel<M, T> {
+    pub(super) fn crashed(
+        &mut self,
+        input: &dyn Debug,
+        asker: Option<T::Asker>,
+        message: &str,
+        port: &mut impl Port<M, T>,
+    ) {
+        port.note(JournalEntry::Crashed { input, message });
+        if let Some(asker) = asker {
+            port.refuse(asker, Refusal::Crashed(message));
+        }
+        self.abandon_life(AfterSettling::Load, port);
+        if self.restarts.charge(&self.limits.budget, port.now()) {
+            self.go_on_if_settled(port);
+        } else {
+            self.end(Ending::BudgetSpent(message.to_owned()), port);
+        }
+    }
+
+    /// The store tells how far it has come.
+    pub(super) fn settled(
+        &mut self,
+        epoch: u64,
+        through: u64,
+        outcome: Result<(), String>,
+        port: &mut impl Port<M, T>,
+    ) {
+        if self.has_ended() || epoch < self.first_epoch {
+            return;
+        }
+        match outcome {
+            Ok(()) => {
+                port.note(JournalEntry::OnDisk { through });
+                self.outbox.settle(through);
+                self.flush(port);
+                self.go_on_if_settled(port);
+            }
+            // Later writes of an epoch fail with its first one, and that has been dealt with.
+            Err(_) if self.failed_epoch >= Some(epoch) => {}
+            Err(error) => self.write_failed(&error, port),
+        }
+    }
+
+    /// Writes of this epoch are lost: nothing that still waits for one will leave.
+    fn write_failed(&mut self, error: &str, port: &mut impl Port<M, T>) {
+        self.failed_epoch = Some(self.ticket.epoch);
+        self.abandon_life(AfterSettling::Pause, port);
+        let behind = self.outbox.take_all();
+        self.written_through = self.outbox.durable_through();
+        self.refuse(behind, error, port);
+        self.go_on_if_settled(port);
+    }
+
+    /// The store refused its latest write: what comes behind it is refused too, and what came before it may still leave.
+    pub(super) fn write_failed_at_once(&mut self, error: &str, port: &mut impl Port<M, T>) {
+        let behind = self.outbox.take_behind(self.ticket.sequence);
+        self.abandon_life(AfterSettling::Pause, port);
+        self.refuse(behind, error, port);
+        self.flush(port);
+        self.go_on_if_settled(port);
+    }
+
+    /// Answers everyone who waited behind a write that failed.
+    fn refuse(&mut self, behind: Vec<(u64, Item<M, T>)>, error: &str, port: &mut impl Port<M, T>) {
+        port.note(JournalEntry::WriteFailed { error });
+        for (_, item) in behind {
+            match item {
+                Item::Answer(Some(asker), _) => port.refuse(asker, Refusal::NotDurable(error)),
+                Item::Attach(reader, _) => self.unattached.push(reader),
+                // Nobody may see these; the rebuilt machine says and asks again what still holds.
+                Item::Answer(None, _)
+                | Item::News(_)
+                | Item::Snapshot(..)
+                | Item::Call(..)
+                | Item::Stop(_) => {}
+            }
+        }
+    }
+
+    /// Goes back to the store as soon as nothing is on its way there any more.
+    fn go_on_if_settled(&mut self, port: &mut impl Port<M, T>) {
+        let Phase::Settling(next) = self.phase else { return };
+        if self.outbox.is_waiting() {
+            return;
+        }
+        match next {
+            AfterSettling::Load => {
+                self.phase = Phase::Loading;
+                port.load();
+            }
+            AfterSettling::Pause => self.pause(port),
+        }
+    }
+
+    fn pause(&mut self, port: &mut impl Port<M, T>) {
+        let moment = Moment { now: port.now(), random: port.random() };
+        let pause = self.pauses.failed(&self.limits.rebuild_backoff, moment);
+        self.phase = Phase::Pausing(moment.now + pause);
+        port.pause(pause);
+    }
+
+    /// The pause is over.
+    pub(super) fn woken(&mut self, port: &mut impl Port<M, T>) {
+        if matches!(self.phase, Phase::Pausing(_)) {
+            self.phase = Phase::Loading;
+            port.load();
+        }
+    }
+
+    /// Lets go of everything that belongs to the life of one machine.
+    fn abandon_life(&mut self, next: AfterSettling, port: &mut impl Port<M, T>) {
+        self.phase = Phase::Settling(next);
+        self.effects.clear();
+        // The next machine asks again for the calls that this one wanted to make.
+        self.outbox.retain(|(_, item)| !matches!(item, Item::Call(..)));
+        self.calls.abandon();
+        port.abandon_calls();
+        self.timers.clear();
+        self.ticket.epoch += 1;
+    }
+
+    /// The store was read: the machine is built, resumes, and hears what waits.
+    pub(super) fn loaded(&mut self, loaded: Result<M::Image, String>, port: &mut impl Port<M, T>) {
+        if !self.is_loading() {
+            return;
+        }
+        match loaded {
+            Ok(image) => self.build(image, port),
+            Err(error) => {
+                port.note(JournalEntry::LoadFailed { error: &error });
+                if self.restarts.charge(&self.limits.budget, port.now()) {
+                    self.pause(port);
+                } else {
+                    self.end(Ending::BudgetSpent(error), port);
+                }
+            }
+        }
+    }
+
+    fn build(&mut self, image: M::Image, port: &mut impl Port<M, T>) {
+        let moment = Moment { now: port.now(), random: port.random() };
+        let config = &self.config;
+        match catch_unwind(AssertUnwindSafe(|| M::restore(config, image, moment))) {
+            Ok(machine) => {
+                port.built(moment, &machine);
+                self.phase = Phase::Running(machine);
+            }
+            Err(panic) => {
+                let message = panic_message(&*panic);
+                self.crashed(&format_args!("what its store holds"), None, &message, port);
+                return;
+            }
+        }
+        let is_rebuilt = std::mem::replace(&mut self.was_built, true);
+        port.note(JournalEntry::Built { is_rebuilt });
+        self.again.append(&mut self.unfinished);
+        self.step(Input::Resumed, None, port);
+        for reader in std::mem::take(&mut self.unattached) {
+            self.attach(reader, port);
+        }
+        // A commit that failed may have reached the disk all the same, so what subscribers were told may no longer hold.
+        if is_rebuilt {
+            self.refresh(true, port);
+        }
+        self.catch_up(port);
+    }
+
+    pub(super) fn end(&mut self, ending: Ending, port: &mut impl Port<M, T>) {
+        let is_waiting = self.outbox.is_waiting();
+        port.note(JournalEntry::Ended { ending: &ending, is_waiting });
+        self.abandon_life(AfterSettling::Load, port);
+        self.phase = Phase::Ended;
+        self.unfinished.clear();
+        self.again.clear();
+        self.outbox.take_all();
+        self.deferred.clear();
+        self.unattached.clear();
+        port.end(ending);
+    }
+}

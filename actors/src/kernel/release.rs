@@ -1,0 +1,82 @@
+//! What goes out: whatever the outbox lets go.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::calls::Planned;
+use super::machine::{CallLost, Machine, panic_message};
+use super::phase::Phase;
+use super::port::{JournalEntry, Outgoing, Port, Terms};
+use super::state::{Item, Kernel};
+
+impl<M: Machine, T: Terms<M>> Kernel<M, T> {
+    pub(super) fn flush(&mut self, port: &mut impl Port<M, T>) {
+        while let Some((behind, item)) = self.outbox.pop_released() {
+            self.release(item, behind, port);
+        }
+        self.make_calls(port);
+    }
+
+    pub(super) fn release(&mut self, item: Item<M, T>, behind: u64, port: &mut impl Port<M, T>) {
+        let outgoing = match item {
+            Item::Answer(asker, answer) => Outgoing::Answer { asker, answer },
+            Item::News(news) => {
+                self.published += 1;
+                let number = self.published;
+                port.note(JournalEntry::Published { number, news: &news });
+                Outgoing::News { number, news }
+            }
+            Item::Attach(reader, view) => Outgoing::Attach { reader, number: self.published, view },
+            Item::Snapshot(reader, view) => Outgoing::Snapshot { reader, number: self.published, view },
+            Item::Call(key, deadline, call) => {
+                self.plan(Planned { key, deadline, call, behind }, port);
+                return;
+            }
+            Item::Stop(ending) => {
+                self.end(ending, port);
+                return;
+            }
+        };
+        port.send(outgoing, behind);
+    }
+
+    /// Makes a call at once if there is a place, in the order of what leaves. One too many is lost.
+    fn plan(&mut self, planned: Planned<M>, port: &mut impl Port<M, T>) {
+        let waiting = self.calls.waiting();
+        if waiting > 0 || self.calls.running() >= self.limits.calls_running_max {
+            if waiting < self.limits.calls_waiting_max {
+                self.calls.push(planned);
+            } else {
+                let Planned { key, call, behind, .. } = planned;
+                let number = self.calls.start(key, call);
+                port.send(Outgoing::Lost { number, lost: CallLost::Busy(waiting) }, behind);
+            }
+            return;
+        }
+        self.make(planned, port);
+    }
+
+    /// Makes the calls that waited and have a place now.
+    fn make_calls(&mut self, port: &mut impl Port<M, T>) {
+        while let Some(planned) = self.calls.next_due(self.limits.calls_running_max) {
+            self.make(planned, port);
+        }
+    }
+
+    fn make(&mut self, planned: Planned<M>, port: &mut impl Port<M, T>) {
+        let Planned { key, deadline, call, behind } = planned;
+        let number = self.calls.start(key, call.clone());
+        port.send(Outgoing::Call { number, deadline, call }, behind);
+    }
+
+    /// What subscribers may know, if the machine lives. To panic over it is a crash like any other.
+    pub(super) fn view(&mut self, port: &mut impl Port<M, T>) -> Option<T::View> {
+        let Phase::Running(machine) = &self.phase else { return None };
+        match catch_unwind(AssertUnwindSafe(|| machine.view())) {
+            Ok(view) => Some(view.into()),
+            Err(panic) => {
+                self.crashed(&format_args!("a look at its view"), None, &panic_message(&*panic), port);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The state of a kernel, and what may be known of it from outside.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::{self, Debug};
+use std::time::Duration;
+
+use super::calls::Calls;
+use super::machine::{AskId, CallKey, Effects, Ending, Machine, Ticket};
+use super::outbox::Outbox;
+use super::phase::{Deferred, Phase, Unfinished};
+use super::port::{Limits, Port, Terms};
+use super::timers::Timers;
+use crate::vocabulary::{BackoffState, RestartHistory, Timestamp};
+
+/// A machine with the rules of an actor around it.
+pub struct Kernel<M: Machine, T: Terms<M>> {
+    pub(super) config: M::Config,
+    pub(super) limits: Limits,
+    pub(super) phase: Phase<M>,
+    pub(super) effects: Effects<M>,
+    /// What waits to leave, each with the last write that was handed over before it.
+    pub(super) outbox: Outbox<(u64, Item<M, T>)>,
+    pub(super) calls: Calls<M>,
+    pub(super) timers: Timers<M::Timer>,
+    /// Subscribers that have seen nothing yet.
+    pub(super) unattached: Vec<T::Reader>,
+    pub(super) published: u64,
+    pub(super) asked: u64,
+    /// What the present machine has not finished, in the order in which it was told.
+    pub(super) unfinished: BTreeMap<AskId, Unfinished<M, T>>,
+    /// What a former machine had not finished and the present one has not been told again.
+    pub(super) again: BTreeMap<AskId, Unfinished<M, T>>,
+    pub(super) deferred: VecDeque<Deferred<M, T>>,
+    pub(super) ticket: Ticket,
+    /// The last write that settles later.
+    pub(super) written_through: u64,
+    /// What settles of earlier epochs belongs to a former actor.
+    pub(super) first_epoch: u64,
+    pub(super) failed_epoch: Option<u64>,
+    pub(super) restarts: RestartHistory,
+    pub(super) pauses: BackoffState,
+    pub(super) was_built: bool,
+}
+
+/// One thing that waits to leave.
+#[derive(Debug, Clone)]
+pub(super) enum Item<M: Machine, T: Terms<M>> {
+    /// An answer; there may be nobody whom it is for.
+    Answer(Option<T::Asker>, T::Answer),
+    /// News for everyone.
+    News(M::News),
+    /// A new subscriber, with what they see first.
+    Attach(T::Reader, T::View),
+    /// A snapshot for a subscriber.
+    Snapshot(u64, T::View),
+    /// A call to be made.
+    Call(CallKey, Duration, M::Call),
+    /// The end.
+    Stop(Ending),
+}
+
+impl<M: Machine, T: Terms<M>> Kernel<M, T> {
+    /// A kernel whose first life has this epoch. [`begin`](Self::begin) comes next.
+    pub fn new(config: M::Config, limits: Limits, first_epoch: u64) -> Self {
+        Self {
+            config,
+            limits,
+            phase: Phase::Loading,
+            effects: Effects::default(),
+            outbox: Outbox::default(),
+            calls: Calls::default(),
+            timers: Timers::default(),
+            unattached: Vec::new(),
+            published: 0,
+            asked: 0,
+            unfinished: BTreeMap::new(),
+            again: BTreeMap::new(),
+            deferred: VecDeque::new(),
+            ticket: Ticket { epoch: first_epoch, sequence: 0 },
+            written_through: 0,
+            first_epoch,
+            failed_epoch: None,
+            restarts: RestartHistory::default(),
+            pauses: BackoffState::default(),
+            was_built: false,
+        }
+    }
+
+    /// Begins the life of the actor: its store is read.
+    pub fn begin(&mut self, port: &mut impl Port<M, T>) {
+        port.load();
+    }
+
+    /// The machine, while it lives.
+    pub const fn machine(&self) -> Option<&M> {
+        match &self.phase {
+            Phase::Running(machine) => Some(machine),
+            Phase::Loading | Phase::Settling(_) | Phase::Pausing(_) | Phase::Ended => None,
+        }
+    }
+
+    /// Whether it waits for its store to be read.
+    pub const fn is_loading(&self) -> bool {
+        matches!(self.phase, Phase::Loading)
+    }
+
+    /// Until when it leaves its store alone.
+    pub const fn pauses_until(&self) -> Option<Timestamp> {
+        match self.phase {
+            Phase::Pausing(until) => Some(until),
+            Phase::Loading | Phase::Running(_) | Phase::Settling(_) | Phase::Ended => None,
+        }
+    }
+
+    /// Whether it is over.
+    pub const fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended)
+    }
+
+    /// When its next timer is due.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.timers.next()
+    }
+
+    /// Whether a call is still waited for.
+    pub fn awaits(&self, call: u64) -> bool {
+        self.calls.awaits(call)
+    }
+
+    /// The calls that are waited for, by number.
+    pub fn calls(&self) -> impl Iterator<Item = (u64, &M::Call)> + '_ {
+        self.calls.iter()
+    }
+
+    /// Whether something waits for the disk before it leaves.
+    pub const fn is_waiting(&self) -> bool {
+        self.outbox.is_waiting()
+    }
+}
+
+// === Copies and pictures of the whole, for searches ===
+
+impl<M: Machine, T: Terms<M>> Clone for Kernel<M, T>
+where
+    M: Machine<Ask: Clone> + Clone,
+    T: Terms<M, Asker: Clone, Reader: Clone, Answer: Clone, View: Clone> + Clone,
+{
+    fn clone(&self) -> Self {
+        Self {
+            config: self.config.clone(),
+            limits: self.limits,
+            phase: self.phase.clone(),
+            effects: Effects::default(),
+            outbox: self.outbox.clone(),
+            calls: self.calls.clone(),
+            timers: self.timers.clone(),
+            unattached: self.unattached.clone(),
+            published: self.published,
+            asked: self.asked,
+            unfinished: self.unfinished.clone(),
+            again: self.again.clone(),
+            deferred: self.deferred.clone(),
+            ticket: self.ticket,
+            written_through: self.written_through,
+            first_epoch: self.first_epoch,
+            failed_epoch: self.failed_epoch,
+            restarts: self.restarts.clone(),
+            pauses: self.pauses,
+            was_built: self.was_built,
+        }
+    }
+}
+
+/// Everything that decides what the kernel does next; what never changes is left out.
+impl<M, T> Debug for Kernel<M, T>
+where
+    M: Machine,
+    T: Terms<M, Asker: Debug, Reader: Debug, Answer: Debug, View: Debug> + Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel")
+            .field("phase", &self.phase)
+            .field("outbox", &self.outbox)
+            .field("calls", &self.calls)
+            .field("timers", &self.timers)
+            .field("unattached", &self.unattached)
+            .field("published", &self.published)
+            .field("asked", &self.asked)
+            .field("unfinished", &self.unfinished)
+            .field("again", &self.again)
+            .field("deferred", &self.deferred)
+            .field("ticket", &self.ticket)
+            .field("written_through", &self.written_through)
+            .field("failed_epoch", &self.failed_epoch)
+            .field("restarts", &self.restarts)
+            .field("pauses", &self.pauses)
+            .field("was_built", &self.was_built)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,248 @@
+//! The shell's side of a kernel: a real clock, a real store, futures for calls, and whoever asked or reads.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use actix::fut::wrap_future;
+use actix::{ActorContext, ActorFutureExt, AsyncContext, Context};
+use futures_util::FutureExt;
+use tokio::task::AbortHandle;
+
+use super::actor::{Returned, Shell, ShellTerms};
+use super::address::{AskError, Asker, Door};
+use super::doing::Doing;
+use super::feed::FeedSender;
+use super::journal::JournalLine;
+use super::notice::{DeadLetterCause, Notice};
+use super::spawn::{EndingCell, Settings};
+use super::store::Store;
+use crate::kernel::{
+    CallLost, Effects, Ending, Event, Input, JournalEntry, Machine, Outgoing, Port, Refusal, Ticket, Written,
+    panic_message,
+};
+use crate::vocabulary::{Moment, Timestamp};
+
+/// The subscribers, by number.
+type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
+
+/// What an actor has beside its kernel.
+pub(super) struct Hands<M: Machine, D, S> {
+    pub(super) settings: Settings,
+    pub(super) door: Arc<Door>,
+    pub(super) doing: D,
+    pub(super) store: S,
+    pub(super) ending: EndingCell,
+    pub(super) random: fastrand::Rng,
+    /// The calls that run.
+    pub(super) calls: HashMap<u64, AbortHandle>,
+    /// Who reads, by number, in the order in which they came.
+    pub(super) readers: Readers<M>,
+    pub(super) readers_ever: u64,
+    pub(super) published: u64,
+}
+
+impl<M: Machine, D, S> Drop for Hands<M, D, S> {
+    fn drop(&mut self) {
+        self.calls.drain().for_each(|(_, task)| task.abort());
+    }
+}
+
+/// The hands of an actor, and the context in which they work.
+pub(super) struct ShellPort<'a, M: Machine, D: Doing<M>, S: Store<M>> {
+    pub(super) hands: &'a mut Hands<M, D, S>,
+    pub(super) context: &'a mut Context<Shell<M, D, S>>,
+}
+
+impl<M: Machine, D: Doing<M>, S: Store<M>> Port<M, ShellTerms> for ShellPort<'_, M, D, S> {
+    fn now(&mut self) -> Timestamp {
+        self.hands.settings.clock.now()
+    }
+
+    fn random(&mut self) -> u64 {
+        self.hands.random.u64(..)
+    }
+
+    fn step(
+        &mut self,
+        machine: &mut M,
+        moment: Moment,
+        input: &Input<M>,
+        effects: &mut Effects<M>,
+    ) -> Result<(), String> {
+        tracing::trace!(actor = %self.hands.door.name, ?input, "step");
+        machine.step(moment, input, effects);
+        Ok(())
+    }
+
+    fn write(&mut self, ticket: Ticket, change: M::Change) -> Written {
+        self.hands.store.write(ticket, change)
+    }
+
+    fn load(&mut self) {
+        let store = &mut self.hands.store;
+        let load = catch_unwind(AssertUnwindSafe(|| store.load()));
+        let load = load.unwrap_or_else(|panic| Box::pin(async move { std::panic::resume_unwind(panic) }));
+        let load = AssertUnwindSafe(load).catch_unwind().map(|loaded| {
+            let crashed = |panic: Box<_>| Err(format!("the store crashed: {}", panic_message(&*panic)));
+            loaded.unwrap_or_else(crashed)
+        });
+        self.context.spawn(wrap_future(load).map(|loaded, shell: &mut Shell<M, D, S>, context| {
+            shell.handle_event(Event::Loaded(loaded), context);
+        }));
+    }
+
+    fn pause(&mut self, pause: Duration) {
+        self.context.run_later(pause, |shell, context| shell.handle_event(Event::Woken, context));
+    }
+
+    fn send(&mut self, outgoing: Outgoing<M, ShellTerms>, _behind: u64) {
+        match outgoing {
+            Outgoing::Answer { asker: Some(asker), answer } => asker.hear(answer),
+            // Nobody waits for this answer, or no longer.
+            Outgoing::Answer { asker: None, .. } => {}
+            Outgoing::News { number, news } => self.publish(number, news),
+            Outgoing::Attach { reader, number, view } => self.attach(reader, number, view),
+            Outgoing::Snapshot { reader, number, view } => {
+                let place = self.hands.readers.binary_search_by_key(&reader, |(number, _)| *number);
+                if let Ok(place) = place {
+                    self.hands.readers[place].1.snapshot(number, view);
+                }
+            }
+            Outgoing::Call { number, deadline, call } => self.call(number, deadline, call),
+            Outgoing::Lost { number, lost } => {
+                self.context.address().do_send(Returned { number, outcome: Err(lost) });
+            }
+        }
+    }
+
+    fn refuse(&mut self, asker: Asker<M>, refusal: Refusal<'_>) {
+        let actor = self.hands.door.name.clone();
+        let error = match refusal {
+            Refusal::Crashed(message) => AskError::Crashed { actor, message: message.to_owned() },
+            Refusal::NotDurable(error) => AskError::NotDurable { actor, error: error.to_owned() },
+        };
+        asker.refuse(error);
+    }
+
+    fn set_aside(&mut self, asker: &mut Asker<M>) {
+        asker.permit = None;
+    }
+
+    fn due(&mut self, everyone: bool) -> Vec<u64> {
+        let is_due = |reader: &FeedSender<_, _>| reader.is_behind() || everyone && reader.takes_snapshots();
+        let due = self.hands.readers.iter().filter(|(_, reader)| is_due(reader));
+        due.map(|(number, _)| *number).collect()
+    }
+
+    fn abandon_calls(&mut self) {
+        self.hands.calls.drain().for_each(|(_, task)| task.abort());
+    }
+
+    fn note(&mut self, entry: JournalEntry<'_>) {
+        let hands = &mut self.hands;
+        match entry {
+            JournalEntry::Stepped => {
+                hands.door.steps.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            JournalEntry::Published { number, .. } => hands.published = number,
+            _ => {}
+        }
+        if let Some(journal) = &hands.settings.journal {
+            journal.note(JournalLine { actor: &hands.door.name, published: hands.published, entry });
+        }
+        self.tell(entry);
+    }
+
+    fn stops_within(&mut self, within: Duration) {
+        self.hands.ending.set_bound(within);
+    }
+
+    fn end(&mut self, ending: Ending) {
+        self.hands.ending.set(ending);
+        self.hands.readers.clear();
+        self.context.stop();
+    }
+}
+
+impl<M: Machine, D: Doing<M>, S: Store<M>> ShellPort<'_, M, D, S> {
+    /// Counts and posts what the host is to know.
+    fn tell(&self, entry: JournalEntry<'_>) {
+        let Hands { door, settings, .. } = &*self.hands;
+        let post = |notice| settings.notices.post(notice);
+        let actor = || door.name.clone();
+        match entry {
+            JournalEntry::Built { is_rebuilt } => {
+                door.rebuilds.fetch_add(u64::from(is_rebuilt), Ordering::Relaxed);
+            }
+            JournalEntry::Crashed { input, message } => {
+                let crashes = door.crashes.fetch_add(1, Ordering::Relaxed) + 1;
+                post(Notice::Crashed { actor: actor(), message: message.to_owned(), crashes });
+                let cause = DeadLetterCause::Crashed(message.to_owned());
+                post(Notice::DeadLetter { actor: actor(), input: format!("{input:?}"), cause });
+            }
+            JournalEntry::Stale { outcome } => {
+                let input = format!("the outcome of a call: {outcome:?}");
+                post(Notice::DeadLetter { actor: actor(), input, cause: DeadLetterCause::Stale });
+            }
+            JournalEntry::WriteFailed { error } => {
+                post(Notice::WriteFailed { actor: actor(), error: error.to_owned() });
+            }
+            JournalEntry::LoadFailed { error } => {
+                post(Notice::LoadFailed { actor: actor(), error: error.to_owned() });
+            }
+            JournalEntry::Stepped
+            | JournalEntry::Writing { .. }
+            | JournalEntry::OnDisk { .. }
+            | JournalEntry::Published { .. }
+            | JournalEntry::Ended { .. } => {}
+        }
+    }
+
+    fn publish(&mut self, number: u64, news: M::News) {
+        let Hands { doing, readers, .. } = &mut *self.hands;
+        doing.published(&news);
+        match readers.as_slice() {
+            [] => {}
+            [(_, only)] => {
+                if !only.change(number, news) {
+                    readers.clear();
+                }
+            }
+            [_, ..] => readers.retain(|(_, reader)| reader.change(number, news.clone())),
+        }
+    }
+
+    fn attach(&mut self, reader: FeedSender<M::News, M::View>, number: u64, view: M::View) {
+        let Hands { readers, readers_ever, .. } = &mut *self.hands;
+        reader.snapshot(number, view);
+        // Publishing lets go of those who left; where nothing is published, this does, now and then.
+        if readers.len().is_power_of_two() {
+            readers.retain(|(_, reader)| !reader.is_abandoned());
+        }
+        *readers_ever += 1;
+        readers.push((*readers_ever, reader));
+    }
+
+    /// Makes a call beside the mailbox, under its deadline; its outcome comes back as a message.
+    fn call(&mut self, number: u64, deadline: Duration, call: M::Call) {
+        let doing = &mut self.hands.doing;
+        let future = catch_unwind(AssertUnwindSafe(|| doing.call(call)));
+        let future = future.unwrap_or_else(|panic| Box::pin(async move { std::panic::resume_unwind(panic) }));
+        let to = self.context.address();
+        let task = actix_rt::spawn(async move {
+            // Giving a call up may panic as well as making it.
+            let bounded = async move { tokio::time::timeout(deadline, future).await };
+            let outcome = match AssertUnwindSafe(bounded).catch_unwind().await {
+                Ok(Ok(outcome)) => Ok(outcome),
+                Ok(Err(_elapsed)) => Err(CallLost::DeadlineExceeded(deadline)),
+                Err(panic) => Err(CallLost::Crashed(panic_message(&*panic))),
+            };
+            to.do_send(Returned { number, outcome });
+        });
+        self.hands.calls.insert(number, task.abort_handle());
+    }
+}
