@@ -243,7 +243,7 @@ async fn news(pace: Pace, rows: &mut Rows) {
 }
 
 fn listen(registry: &Address<Registry>, heard: Heard) {
-    let mut subscription = registry.subscribe(64).expect("the registry runs");
+    let mut subscription = registry.subscribe("bench", 64).expect("the registry runs");
     actix_rt::spawn(async move {
         while let Some(item) = subscription.next().await {
             match item {
@@ -300,7 +300,7 @@ async fn snapshots(pace: Pace, rows: &mut Rows) {
     rows.draw(curve, pace.choose(7, 1), &mut stages, async |held, (rig, bare)| {
         let times = pace.choose((400_000 / held).clamp(10, 4_000), 5);
         let ours = Stretch::of(times, async || {
-            let mut subscription = rig.registry.subscribe(64).expect("the registry runs");
+            let mut subscription = rig.registry.subscribe("bench", 64).expect("the registry runs");
             let Some(FeedItem::Snapshot { view, .. }) = subscription.next().await else {
                 panic!("a snapshot comes first")
             };

@@ -60,7 +60,7 @@ async fn measure(pace: Pace) {
 
 /// Registers further plugins, all served by the one process, and waits until each instance is healthy.
 async fn grow(stage: &Stage, socket: &SocketPath, from: usize, to: usize) {
-    let mut feed = stage.instances.subscribe(1 << 16).expect("it runs");
+    let mut feed = stage.instances.subscribe("bench", 1 << 16).expect("it runs");
     for number in from..to {
         stage.registry.ask(register(number, socket)).await.expect("it runs").expect("it is well formed");
     }

@@ -88,7 +88,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let slots = Address::vacant("slots", 100);
     let running = start(&slots, 2, NoDoing, NoStore, Settings::default());
 
-    let mut feed = slots.subscribe(16)?;
+    let mut feed = slots.subscribe("example", 16)?;
     println!("left: {}, {}", slots.ask(Take).await?, slots.ask(Take).await?);
     let third = slots.ask(Take);
     slots.ask(GiveBack).await?;

@@ -122,7 +122,7 @@ impl Stage {
         let home = ProcessHome { binder, log_dir: directory.path().join("logs") };
         let books = YesBooks::default();
         let running = agent::start(&address, options, books.clone(), home, Settings::default());
-        let feed = address.subscribe(1_024).expect("it runs");
+        let feed = address.subscribe("test", 1_024).expect("it runs");
         Self { address, running, books, feed, directory }
     }
 

@@ -111,11 +111,11 @@ async fn within<F: Future>(future: F) -> F::Output {
 
 /// Reads a feed to its clean end over a restart, and begins to read the next.
 async fn follow_through<M: Machine>(stage: &mut Stage, name: &str, address: &Address<M>) {
-    let mut feed: Subscription<M::News, M::View> = address.subscribe(64).expect("it runs");
+    let mut feed: Subscription<M::News, M::View> = address.subscribe("test", 64).expect("it runs");
     assert!(matches!(within(feed.next()).await, Some(FeedItem::Snapshot { .. })), "{name}");
     stage.restart(name).await;
     while within(feed.next()).await.is_some() {}
-    let mut feed = address.subscribe(64).expect("it runs again");
+    let mut feed = address.subscribe("test", 64).expect("it runs again");
     assert!(matches!(within(feed.next()).await, Some(FeedItem::Snapshot { .. })), "{name}");
     stage.settled("first", &[]).await;
 }

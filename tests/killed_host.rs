@@ -119,7 +119,7 @@ enum Asked {
 }
 
 async fn work_for_ever(host: &Host, mut questions: Questions) {
-    let mut news = host.registry().subscribe(100_000).unwrap();
+    let mut news = host.registry().subscribe("test", 100_000).unwrap();
     let mut asked: VecDeque<Asked> = questions.by_ref().take(IN_FLIGHT).map(|q| ask(host, q)).collect();
     for number in 0_u64.. {
         let answer = match asked.pop_front().unwrap() {

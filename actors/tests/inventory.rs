@@ -30,7 +30,7 @@ impl Books {
         let options = InventoryOptions::default();
         let running =
             inventory::start(&address, house.instances.clone(), None, options, house.settings.clone());
-        let feed = address.subscribe(64).expect("it runs");
+        let feed = address.subscribe("test", 64).expect("it runs");
         Self { address, running, feed }
     }
 

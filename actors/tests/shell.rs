@@ -256,7 +256,7 @@ fn nothing_leaves_before_the_write_in_front_of_it_is_on_disk() {
     story(|| async {
         let disk = SharedDisk::manual();
         let (words, _running, _) = word_list(&disk);
-        let mut feed = words.subscribe(8).expect("it runs");
+        let mut feed = words.subscribe("test", 8).expect("it runs");
         assert_eq!(feed.next().await, Some(FeedItem::Snapshot { number: 0, view: vec![] }));
 
         let mut added = words.ask(Add("one"));
@@ -343,7 +343,7 @@ fn subscribers_get_a_new_snapshot_after_a_failed_write_and_no_news_of_what_was_t
     story(|| async {
         let disk = SharedDisk::manual();
         let (words, _running, _) = word_list(&disk);
-        let mut feed = words.subscribe(8).expect("it runs");
+        let mut feed = words.subscribe("test", 8).expect("it runs");
         feed.next().await;
         let lost = words.ask(Add("lost"));
         settle_down().await;
@@ -398,7 +398,7 @@ fn a_panic_in_a_step_costs_one_message_and_nothing_else() {
     story(|| async {
         let disk = SharedDisk::default();
         let (words, _running, settings) = word_list(&disk);
-        let mut feed = words.subscribe(8).expect("it runs");
+        let mut feed = words.subscribe("test", 8).expect("it runs");
         feed.next().await;
         let before = words.ask(Add("before"));
         let crashed = words.ask(Stumble);
@@ -550,11 +550,15 @@ fn an_actor_with_room_for_one_message_handles_many_timers_at_once_scl_07() {
 #[test]
 fn a_slow_subscriber_delays_nobody_and_learns_exactly_what_it_missed_scl_01() {
     story(|| async {
-        let (words, _running, _) = word_list(&SharedDisk::default());
-        let mut slow = words.subscribe(4).expect("it runs");
+        let (words, _running, settings) = word_list(&SharedDisk::default());
+        let mut slow = words.subscribe("slow", 4).expect("it runs");
         for _ in 0..100 {
             assert!(words.ask(Add("word")).await.is_ok());
         }
+        let report = words.subscribers().pop().expect("it subscribes");
+        assert_eq!((report.name.as_str(), report.unread, report.lags), ("slow", 4, 1));
+        let lagged = Notice::Lagged { actor: "words".to_owned(), subscriber: "slow".to_owned(), lags: 1 };
+        assert_eq!(settings.notices.recent(), [lagged], "it is told once, by name");
         let mut seen = 0;
         let missed = loop {
             match slow.next().await.expect("the list lives") {
@@ -567,8 +571,11 @@ fn a_slow_subscriber_delays_nobody_and_learns_exactly_what_it_missed_scl_01() {
             }
         };
         assert_eq!(seen + missed, 100);
+        assert_eq!(report.missed, missed);
         let Some(FeedItem::Snapshot { number: 100, view }) = slow.next().await else { panic!("a snapshot") };
         assert_eq!(view.len(), 100);
+        drop(slow);
+        assert_eq!(words.subscribers(), []);
     });
 }
 
@@ -617,7 +624,7 @@ fn an_actor_that_is_killed_tells_its_parent_and_leaves_its_seat() {
         running.kill();
         assert_eq!(running.ended().await, Ending::Killed);
         assert!(hanging.await.is_err());
-        assert!(words.subscribe(4).is_err());
+        assert!(words.subscribe("test", 4).is_err());
     });
 }
 
@@ -625,7 +632,7 @@ fn an_actor_that_is_killed_tells_its_parent_and_leaves_its_seat() {
 fn a_follower_loses_nothing_when_its_wait_is_given_up_and_learns_when_the_other_ends() {
     story(|| async {
         let (words, running, _) = word_list(&SharedDisk::default());
-        let mut follower = Follower::new(words.clone());
+        let mut follower = Follower::new("test", words.clone());
         let first = follower.follow(true).await;
         assert_eq!(first, Ok(vec![FeedItem::Snapshot { number: 0, view: vec![] }]));
         let given_up = tokio::time::timeout(Duration::from_secs(1), follower.follow(false)).await;

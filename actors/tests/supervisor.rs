@@ -272,7 +272,7 @@ struct Programme(Subscription<SupervisorNews, TreeNode>);
 
 impl Programme {
     fn of(address: &Address<Supervisor>) -> Self {
-        Self(address.subscribe(64).expect("it runs"))
+        Self(address.subscribe("test", 64).expect("it runs"))
     }
 
     async fn next(&mut self) -> SupervisorNews {

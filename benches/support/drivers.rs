@@ -73,7 +73,7 @@ pub(crate) struct DriversFeed(Subscription<DriversNews, DriversView>);
 
 impl DriversFeed {
     pub(crate) fn of(drivers: &Address<Drivers>) -> Self {
-        Self(drivers.subscribe(UNREAD_MAX).expect("it runs"))
+        Self(drivers.subscribe("bench", UNREAD_MAX).expect("it runs"))
     }
 
     /// Waits until some driver is told to be healthy that was not, and gives the report.

@@ -156,7 +156,7 @@ pub(crate) struct Actives(Subscription<RegistryNews, RegistryView>);
 
 impl Actives {
     pub(crate) async fn of(registry: &Address<Registry>) -> Self {
-        let mut news = registry.subscribe(64).expect("the registry runs");
+        let mut news = registry.subscribe("bench", 64).expect("the registry runs");
         news.next().await.expect("a snapshot comes first");
         Self(news)
     }
@@ -207,7 +207,7 @@ pub(crate) fn held_plugin(n: u64) -> callboard_actors::vocabulary::PluginKey {
 
 /// Reads all news of the registry, as fast as they come.
 fn read(registry: &Address<Registry>) -> Reading {
-    let mut subscription = registry.subscribe(UNREAD_MAX).expect("the registry runs");
+    let mut subscription = registry.subscribe("bench", UNREAD_MAX).expect("the registry runs");
     let reading = Reading::default();
     let read = reading.clone();
     actix_rt::spawn(async move {

@@ -46,7 +46,7 @@ pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
 /// What an actor shows to its subscribers, as of now.
 async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, Status> {
     let ended = || unanswered(&AskError::NotRunning { actor: address.name().to_owned() });
-    let mut subscription = address.subscribe(2).map_err(|error| unanswered(&error))?;
+    let mut subscription = address.subscribe("status", 2).map_err(|error| unanswered(&error))?;
     match subscription.next().await {
         Some(FeedItem::Snapshot { view, .. }) => Ok(view),
         // A subscription begins with a snapshot, unless its publisher ended.

@@ -49,7 +49,7 @@ pub(super) struct Watching {
 }
 
 fn follow<M: Machine>(address: &Address<M>) -> Result<Feed<M>, Status> {
-    address.subscribe(QUEUE).map_err(|error| unanswered(&error))
+    address.subscribe("callboard watch", QUEUE).map_err(|error| unanswered(&error))
 }
 
 /// What came from one feed: whether it goes on, and how much of it was missed.

@@ -22,7 +22,7 @@ impl HostBooks {
     /// Will speak to the allocations at this address.
     #[must_use]
     pub fn new(address: Address<Allocations>) -> Self {
-        Self { follower: Follower::new(address.clone()), address }
+        Self { follower: Follower::new("agent", address.clone()), address }
     }
 }
 

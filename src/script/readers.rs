@@ -37,7 +37,7 @@ impl Readers {
         capacity: usize,
         size: fn(&M::View) -> usize,
     ) -> Result<(), AskError> {
-        let mut subscription = address.subscribe(capacity)?;
+        let mut subscription = address.subscribe(name, capacity)?;
         self.0.insert(name.to_owned(), Box::new(move || read(&mut subscription, size)));
         Ok(())
     }

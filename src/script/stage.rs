@@ -164,7 +164,8 @@ impl Stage {
         let options = Options { notices, ..self.options.clone() };
         let started: Result<_, String> = self.runtime.block_on(tasks.run_until(async move {
             let host = launch(options).await.map_err(|error| error.to_string())?;
-            let mut subscription = host.registry().subscribe(2).map_err(|error| error.to_string())?;
+            let mut subscription =
+                host.registry().subscribe("script", 2).map_err(|error| error.to_string())?;
             match subscription.next().await {
                 Some(FeedItem::Snapshot { view, .. }) => Ok((host, Some(view))),
                 Some(FeedItem::Change { .. } | FeedItem::Lagged { .. }) | None => Ok((host, None)),
@@ -342,9 +343,10 @@ impl Stage {
                 match news {
                     // The journal has told of these.
                     Notice::Crashed { .. } | Notice::WriteFailed { .. } => {}
-                    Notice::LoadFailed { .. } | Notice::DeadLetter { .. } | Notice::Quarantined { .. } => {
-                        self.record.say("notices", &news.to_string());
-                    }
+                    Notice::LoadFailed { .. }
+                    | Notice::DeadLetter { .. }
+                    | Notice::Lagged { .. }
+                    | Notice::Quarantined { .. } => self.record.say("notices", &news.to_string()),
                 }
             }
         }

@@ -209,7 +209,7 @@ where
 {
     /// Subscribes at once, so that nothing is missed from here on.
     fn new(address: &Address<M>) -> Self {
-        let subscription = address.subscribe(FEED_CAPACITY).ok();
+        let subscription = address.subscribe("timeline", FEED_CAPACITY).ok();
         Self {
             address: address.clone(),
             subscription,
@@ -238,7 +238,7 @@ where
             let again_at = *self.again_at.get_or_insert_with(|| Instant::now() + PAUSE);
             tokio::time::sleep_until(again_at).await;
             self.again_at = None;
-            self.subscription = self.address.subscribe(FEED_CAPACITY).ok();
+            self.subscription = self.address.subscribe("timeline", FEED_CAPACITY).ok();
         }
     }
 }

@@ -24,8 +24,10 @@ impl Retell for NoticesTeller {
             Notice::Crashed { actor, message, .. } => (actor, format!("crashed, and was rebuilt: {message}")),
             Notice::WriteFailed { actor, error } => (actor, format!("could not write: {error}")),
             Notice::LoadFailed { actor, error } => (actor, format!("could not read: {error}")),
-            // These are told by `status` and in the log; they are about records and not about who lives.
-            Notice::DeadLetter { .. } | Notice::Quarantined { .. } => return Vec::new(),
+            // These are told by `status` and in the log; they are about records and readers and not about who lives.
+            Notice::DeadLetter { .. } | Notice::Lagged { .. } | Notice::Quarantined { .. } => {
+                return Vec::new();
+            }
         };
         let voice = Voice::Actor(actor.clone());
         vec![(Rank::First, Line::new(voice.clone(), Voice::Everyone, message).of_fate(voice, Fate::Troubled))]

@@ -40,7 +40,7 @@ impl UsageCollector {
         drivers: Address<Drivers>,
         view: watch::Sender<UsageView>,
     ) -> Result<Self, AskError> {
-        let feed = tasks.subscribe(FEED)?;
+        let feed = tasks.subscribe("usage", FEED)?;
         let (tell, told) = mpsc::channel(QUEUE);
         let plan = Plan::new();
         let collecting =

@@ -18,7 +18,7 @@ pub(crate) struct Watch<N, V> {
 
 impl<N: Debug + Clone, V: Debug> Watch<N, V> {
     pub(crate) fn on<M: Machine<News = N, View = V>>(address: &Address<M>) -> Self {
-        Self { subscription: address.subscribe(UNREAD).unwrap(), heard: Vec::new() }
+        Self { subscription: address.subscribe("test", UNREAD).unwrap(), heard: Vec::new() }
     }
 
     /// Waits for news that are picked. Snapshots are passed over.

@@ -29,7 +29,7 @@ pub fn start(
 ) -> Running {
     let hands = Hands {
         address: address.clone(),
-        registry: Follower::new(registry),
+        registry: Follower::new("instances", registry),
         children: Children::default(),
         settings: settings.clone(),
     };

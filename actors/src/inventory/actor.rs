@@ -19,7 +19,7 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     let options = InventoryOptions { awaits_drivers: drivers.is_some(), ..options };
-    let hands = Hands { instances: Follower::new(instances), drivers };
+    let hands = Hands { instances: Follower::new("inventory", instances), drivers };
     start_machine(address, options, hands, NoStore, settings)
 }
 

@@ -5,14 +5,14 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
 use actix::Recipient;
 use tokio::sync::oneshot;
 
 use super::conversation::Message;
-use super::feed::{FeedSender, Subscription, feed};
+use super::feed::{Backlog, FeedSender, SubscriberReport, Subscription, feed};
 use crate::kernel::{Machine, StopMode};
 
 /// Why a question has no answer.
@@ -165,6 +165,8 @@ pub struct Vitals {
 struct Seat<M: Machine> {
     door: Arc<Door>,
     chair: Mutex<Chair<M>>,
+    /// The queues of those who subscribed here.
+    subscribers: Mutex<Vec<Weak<dyn Backlog>>>,
 }
 
 /// Who sits at an address.
@@ -211,6 +213,7 @@ impl<M: Machine> Address<M> {
             seat: Arc::new(Seat {
                 door: Arc::new(door),
                 chair: Mutex::new(Chair { holder: None, sitting: 0 }),
+                subscribers: Mutex::default(),
             }),
         }
     }
@@ -266,20 +269,38 @@ impl<M: Machine> Address<M> {
         self.deliver(Letter::Ask { ask: message.into_ask(), reply: None, permit })
     }
 
-    /// Subscribes to the actor's news: a snapshot first, then every change. At most `capacity` items wait unread.
+    /// Subscribes to the actor's news: a snapshot first, then every change. At most `capacity` items wait unread. By its name a
+    /// subscriber is found that does not keep up: in a [`Notice`](super::Notice), and among the
+    /// [`subscribers`](Self::subscribers).
     ///
     /// # Errors
     /// [`AskError::NotRunning`] if nobody is there.
-    pub fn subscribe(&self, capacity: usize) -> Result<Subscription<M::News, M::View>, AskError> {
+    pub fn subscribe(
+        &self,
+        subscriber: impl Into<String>,
+        capacity: usize,
+    ) -> Result<Subscription<M::News, M::View>, AskError> {
         let seat = Arc::downgrade(&self.seat);
-        let (sender, subscription) = feed(capacity, move || {
+        let (sender, subscription) = feed(subscriber.into(), capacity, move || {
             if let Some(seat) = seat.upgrade() {
                 // Nobody there means that the feed has ended, which its reader learns from the feed itself.
                 let _ = Self { seat }.deliver(Letter::Resync);
             }
         });
+        let backlog = sender.backlog();
         self.deliver(Letter::Subscribe(sender))?;
+        let mut subscribers = self.seat.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|other| other.upgrade().is_some_and(|other| other.report().is_some()));
+        subscribers.push(backlog);
+        drop(subscribers);
         Ok(subscription)
+    }
+
+    /// Who subscribes at present, and how each keeps up.
+    #[must_use]
+    pub fn subscribers(&self) -> Vec<SubscriberReport> {
+        let subscribers = self.seat.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.iter().filter_map(|backlog| backlog.upgrade()?.report()).collect()
     }
 
     /// Asks the actor to end. What was handed in before is handled before.

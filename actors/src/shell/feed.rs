@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
 
 /// What a subscriber reads.
@@ -32,11 +32,40 @@ pub enum FeedItem<N, V> {
     },
 }
 
+/// How a subscriber keeps up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriberReport {
+    /// The name that it gave itself.
+    pub name: String,
+    /// How many items wait for it to read them.
+    pub unread: usize,
+    /// How often its queue was full.
+    pub lags: u64,
+    /// How many changes it missed thereby.
+    pub missed: u64,
+}
+
+/// What came of a change that was put into a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// It is in the queue, or counted as missed by one that was told to lag before.
+    Done,
+    /// The queue was full, for the first time since its reader had caught up.
+    Lags,
+    /// Nobody reads any more.
+    Abandoned,
+}
+
 struct Queue<N, V> {
+    /// Who reads.
+    name: String,
     items: VecDeque<FeedItem<N, V>>,
     capacity: usize,
     /// Once the queue was full: how many changes were not put into it since. Nothing is, until a new snapshot comes.
     missed: Option<u64>,
+    /// How often it was full, and how many changes were not put into it, ever.
+    lags: u64,
+    missed_ever: u64,
     resync_asked: bool,
     ended: bool,
     abandoned: bool,
@@ -91,6 +120,24 @@ impl<N, V> Shared<N, V> {
     }
 }
 
+/// A queue, whatever it holds, as one looks at how its reader keeps up.
+pub(crate) trait Backlog: Send + Sync {
+    /// How its reader keeps up; `None` if nobody reads any more.
+    fn report(&self) -> Option<SubscriberReport>;
+}
+
+impl<N: Send, V: Send> Backlog for Shared<N, V> {
+    fn report(&self) -> Option<SubscriberReport> {
+        let queue = self.lock();
+        (!queue.abandoned && !queue.ended).then(|| SubscriberReport {
+            name: queue.name.clone(),
+            unread: queue.items.len(),
+            lags: queue.lags,
+            missed: queue.missed_ever,
+        })
+    }
+}
+
 /// The publishing end of one subscription.
 pub(crate) struct FeedSender<N, V> {
     shared: Arc<Shared<N, V>>,
@@ -119,13 +166,17 @@ impl<N, V> fmt::Debug for FeedSender<N, V> {
 
 /// Makes the two ends of a feed whose queue holds at most `capacity` items.
 pub(crate) fn feed<N, V>(
+    name: String,
     capacity: usize,
     resync: impl Fn() + Send + Sync + 'static,
 ) -> (FeedSender<N, V>, Subscription<N, V>) {
     let queue = Queue {
+        name,
         items: VecDeque::new(),
         capacity: capacity.max(2),
         missed: None,
+        lags: 0,
+        missed_ever: 0,
         resync_asked: false,
         ended: false,
         abandoned: false,
@@ -135,12 +186,20 @@ pub(crate) fn feed<N, V>(
     (FeedSender { shared: Arc::clone(&shared) }, Subscription { shared, resync: Box::new(resync) })
 }
 
-impl<N, V> FeedSender<N, V> {
-    /// Puts a change into the queue, or counts it as missed. False means that nobody reads any more.
-    pub(crate) fn change(&self, number: u64, news: N) -> bool {
+impl<N: Send + 'static, V: Send + 'static> FeedSender<N, V> {
+    /// The queue, for those who look at how its reader keeps up.
+    pub(crate) fn backlog(&self) -> Weak<dyn Backlog> {
+        let shared: Arc<dyn Backlog> = self.shared.clone();
+        Arc::downgrade(&shared)
+    }
+}
+
+impl<N: Send, V: Send> FeedSender<N, V> {
+    /// Puts a change into the queue, or counts it as missed.
+    pub(crate) fn change(&self, number: u64, news: N) -> Delivery {
         let mut queue = self.shared.lock();
         if queue.abandoned {
-            return false;
+            return Delivery::Abandoned;
         }
         match queue.missed {
             None if !queue.is_full() => {
@@ -148,9 +207,21 @@ impl<N, V> FeedSender<N, V> {
                 Queue::wake(queue);
             }
             // Nobody need be woken for what is not there.
-            missed => queue.missed = Some(missed.unwrap_or(0) + 1),
+            missed => {
+                queue.missed = Some(missed.unwrap_or(0) + 1);
+                queue.missed_ever += 1;
+                if missed.unwrap_or(0) == 0 {
+                    queue.lags += 1;
+                    return Delivery::Lags;
+                }
+            }
         }
-        true
+        Delivery::Done
+    }
+
+    /// How its reader keeps up; `None` if nobody reads any more.
+    pub(crate) fn report(&self) -> Option<SubscriberReport> {
+        self.shared.report()
     }
 
     /// Puts a snapshot into the queue, after word of what was missed. Where there is no room, the reader asks for a new one

@@ -21,15 +21,16 @@ type Held<M> = Rc<Mutex<Option<Subscription<<M as Machine>::News, <M as Machine>
 /// follows afresh, and so begins with a snapshot.
 #[derive(Debug)]
 pub struct Follower<M: Machine> {
+    name: &'static str,
     address: Address<M>,
     subscription: Held<M>,
 }
 
 impl<M: Machine> Follower<M> {
-    /// Will follow the actor at this address.
+    /// Will follow the actor at this address, as a subscriber of this name.
     #[must_use]
-    pub fn new(address: Address<M>) -> Self {
-        Self { address, subscription: Rc::default() }
+    pub fn new(name: &'static str, address: Address<M>) -> Self {
+        Self { name, address, subscription: Rc::default() }
     }
 
     /// Waits for what comes next, or, `afresh`, for a new snapshot and what comes after it. Giving up this future loses
@@ -38,12 +39,12 @@ impl<M: Machine> Follower<M> {
         if afresh {
             self.subscription = Rc::default();
         }
-        let address = self.address.clone();
+        let (name, address) = (self.name, self.address.clone());
         let held = Rc::clone(&self.subscription);
         Box::pin(async move {
             let mut held = held.lock().await;
             if held.is_none() {
-                *held = Some(address.subscribe(FOLLOW_CAPACITY)?);
+                *held = Some(address.subscribe(name, FOLLOW_CAPACITY)?);
             }
             let subscription = held.as_mut().expect("it was put there just now");
             let Some(first) = subscription.next().await else {

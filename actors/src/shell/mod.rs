@@ -57,7 +57,7 @@ pub use clock::Clock;
 pub use conversation::Message;
 pub use doing::{Doing, NoDoing};
 pub use drills::Drills;
-pub use feed::{FeedItem, Subscription};
+pub use feed::{FeedItem, SubscriberReport, Subscription};
 pub use follow::{Followed, Follower};
 pub use journal::{Journal, JournalLine};
 pub use ledger::{Database, Ledger};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::feed::{FeedSender, Subscription, feed};
+use super::feed::{Delivery, FeedSender, Subscription, feed};
 
 /// How many notices are kept for those who ask later.
 const NOTICES_KEPT: usize = 256;
@@ -70,6 +70,16 @@ pub enum Notice {
         /// Why it had none.
         cause: DeadLetterCause,
     },
+    /// A subscriber of an actor did not read its news in time, and misses some until it has caught up by a new snapshot. Posted
+    /// the first time that it happens to a subscriber, the second, the fourth, and so on.
+    Lagged {
+        /// Whose news it reads.
+        actor: String,
+        /// The name that the subscriber gave itself.
+        subscriber: String,
+        /// How often it has happened to it.
+        lags: u64,
+    },
     /// A stored record was damaged and has been set aside (RES-08).
     Quarantined {
         /// The table it was in.
@@ -90,6 +100,11 @@ impl fmt::Display for Notice {
             Self::WriteFailed { actor, error } => write!(f, "{actor} could not write: {error}"),
             Self::LoadFailed { actor, error } => write!(f, "{actor} could not read its records: {error}"),
             Self::DeadLetter { actor, input, cause } => write!(f, "{actor} dropped {input}: {cause}"),
+            Self::Lagged { actor, subscriber, lags } => write!(
+                f,
+                "the subscriber {subscriber} of {actor} does not read fast enough and misses changes until it gets a new \
+                 snapshot ({lags} times so far)"
+            ),
             Self::Quarantined { table, key, reason } => {
                 write!(f, "record {key} of {table} was set aside: {reason}")
             }
@@ -127,7 +142,7 @@ impl Notices {
         let mut board = self.lock();
         board.count += 1;
         let number = board.count;
-        board.readers.retain(|reader| reader.change(number, notice.clone()));
+        board.readers.retain(|reader| reader.change(number, notice.clone()) != Delivery::Abandoned);
         if board.recent.len() == NOTICES_KEPT {
             board.recent.pop_front();
         }
@@ -144,7 +159,7 @@ impl Notices {
     #[must_use]
     pub fn subscribe(&self) -> Subscription<Notice, Vec<Notice>> {
         let board = Arc::downgrade(&self.board);
-        let (sender, subscription) = feed(NOTICE_QUEUE, move || {
+        let (sender, subscription) = feed("notices".to_owned(), NOTICE_QUEUE, move || {
             let Some(board) = board.upgrade() else { return };
             let board = board.lock().unwrap_or_else(PoisonError::into_inner);
             let recent: Vec<Notice> = board.recent.iter().cloned().collect();

@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use super::actor::{Returned, Shell, ShellTerms};
 use super::address::{AskError, Asker, Door};
 use super::doing::Doing;
-use super::feed::FeedSender;
+use super::feed::{Delivery, FeedSender, SubscriberReport};
 use super::journal::JournalLine;
 use super::notice::{DeadLetterCause, Notice};
 use super::spawn::{EndingCell, Settings};
@@ -203,16 +203,28 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     }
 
     fn publish(&mut self, number: u64, news: M::News) {
-        let Hands { doing, readers, .. } = &mut *self.hands;
+        let Hands { doing, readers, door, settings, .. } = &mut *self.hands;
         doing.published(&news);
+        let deliver = |reader: &FeedSender<M::News, M::View>, news| match reader.change(number, news) {
+            Delivery::Done => true,
+            Delivery::Abandoned => false,
+            Delivery::Lags => {
+                if let Some(SubscriberReport { name: subscriber, lags, .. }) =
+                    reader.report().filter(|report| report.lags.is_power_of_two())
+                {
+                    settings.notices.post(Notice::Lagged { actor: door.name.clone(), subscriber, lags });
+                }
+                true
+            }
+        };
         match readers.as_slice() {
             [] => {}
             [(_, only)] => {
-                if !only.change(number, news) {
+                if !deliver(only, news) {
                     readers.clear();
                 }
             }
-            [_, ..] => readers.retain(|(_, reader)| reader.change(number, news.clone())),
+            [_, ..] => readers.retain(|(_, reader)| deliver(reader, news.clone())),
         }
     }
 

@@ -94,7 +94,7 @@ fn a_task_that_outlived_its_host_is_adopted_with_its_socket_s3() {
         let next = options(&stage.data_dir, &stage.runtime_dir);
         let (allocations, running) = start(next, Rc::new(minutes.clone()));
         (stage.allocations, stage.running) = (allocations, running);
-        stage.news = stage.allocations.subscribe(64).expect("it runs");
+        stage.news = stage.allocations.subscribe("test", 64).expect("it runs");
         assert!(stage.prepare(&spec).await.is_err(), "a start would be one too many");
         let adopted = stage.allocations.ask(AdoptAllocation { spec: spec.clone() }).await.expect("it runs");
         assert_eq!(adopted, Ok(context), "it has what it was started with (RES-02)");

@@ -156,7 +156,7 @@ fn an_owner_that_was_ended_by_force_knows_what_it_owned_and_leaves_no_second_pro
             |address: &_| start_again(address, options.clone(), Rc::new(minutes.clone()), memory.clone());
         stage.allocations = Address::vacant("allocations", 64);
         stage.running = start(&stage.allocations);
-        stage.news = stage.allocations.subscribe(64).expect("it runs");
+        stage.news = stage.allocations.subscribe("test", 64).expect("it runs");
         let spec = spec("a", "zfs");
         let plugin = Plugin::new("zfs.example");
         let _serving = begin(&mut stage, &spec, &plugin, &mut Vec::new()).await;
@@ -164,7 +164,7 @@ fn an_owner_that_was_ended_by_force_knows_what_it_owned_and_leaves_no_second_pro
             stage.running.kill();
             assert_eq!(stage.running.ended().await, Ending::Killed);
             stage.running = start(&stage.allocations);
-            stage.news = stage.allocations.subscribe(64).expect("it runs");
+            stage.news = stage.allocations.subscribe("test", 64).expect("it runs");
             stage.until(&spec, AllocationPhase::Registered).await;
         }
         assert!(!minutes.take().contains(&"deregister"), "it never said goodbye");

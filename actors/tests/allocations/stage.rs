@@ -49,7 +49,7 @@ impl Stage {
         }
         let options = options(&data_dir, &runtime_dir);
         let (allocations, running) = start(options, neighbours);
-        let news = allocations.subscribe(4_096).expect("it runs");
+        let news = allocations.subscribe("test", 4_096).expect("it runs");
         Self { directory, data_dir, runtime_dir, allocations, running, news }
     }
 

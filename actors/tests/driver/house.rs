@@ -192,7 +192,7 @@ impl Stage {
         let settings = Settings { seed: Some(7), drills: Some(drills.clone()), ..Settings::default() };
         let owner = Rc::new(house.clone());
         let running = drivers::start(&drivers, options, owner, DriversMemory::default(), settings);
-        let feed = drivers.subscribe(4_096).expect("it runs");
+        let feed = drivers.subscribe("test", 4_096).expect("it runs");
         Self { house, drivers, running, drills, feed }
     }
 

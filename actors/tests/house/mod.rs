@@ -320,7 +320,7 @@ impl House {
     }
 
     pub(crate) fn watch(&self) -> Watch {
-        Watch(self.instances.subscribe(1_024).expect("it runs"))
+        Watch(self.instances.subscribe("test", 1_024).expect("it runs"))
     }
 
     pub(crate) async fn stop_instances(&self) {

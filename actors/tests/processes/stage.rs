@@ -78,7 +78,7 @@ impl Stage {
             .expect("surroundings");
         let records = self.records.clone();
         let running = processes::start(&address, options, surroundings, records, Settings::default());
-        let feed = address.subscribe(4_096).expect("it runs");
+        let feed = address.subscribe("test", 4_096).expect("it runs");
         House { address, running, feed: Mutex::new(feed) }
     }
 

@@ -123,7 +123,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Subscribes. With no bound on its queue it hears everything, and remembers what is new.
     pub(crate) fn to(registry: &Address<Fragile>, capacity: usize) -> Self {
-        let feed = registry.subscribe(capacity).expect("it runs");
+        let feed = registry.subscribe("test", capacity).expect("it runs");
         Self { feed, picture: None, number: 0, missed: None, hears_all: capacity == usize::MAX }
     }
 

@@ -122,7 +122,7 @@ impl House {
 
     /// A subscriber that has read its first snapshot.
     pub(crate) async fn subscribe(&self) -> Feed {
-        let mut feed = self.registry.subscribe(1_024).expect("it runs");
+        let mut feed = self.registry.subscribe("test", 1_024).expect("it runs");
         assert!(matches!(feed.next().await, Some(FeedItem::Snapshot { .. })));
         feed
     }

@@ -126,7 +126,7 @@ async fn through_the_shell(events: &[Event]) -> Vec<Heard> {
     let registry = Address::vacant("registry", 1_000);
     let disk = Disk::new();
     let running = start(&registry, birth.clone(), Hands(Company::default()), disk.clone(), settings);
-    let mut feed = registry.subscribe(usize::MAX).expect("it runs");
+    let mut feed = registry.subscribe("test", usize::MAX).expect("it runs");
     tokio::time::sleep(Duration::from_secs(2)).await;
     let mut pendings: Vec<(u64, Pending)> = Vec::new();
     let (mut asked, mut all) = (0, Vec::new());

@@ -321,7 +321,7 @@ fn scl_01_a_dead_subscriber_and_a_hundred_thousand_updates_cost_bounded_memory_a
     const CAPACITY: usize = 16;
     story(|| async {
         let house = House::on(MemoryStore::default());
-        let mut dead = house.registry.subscribe(CAPACITY).expect("it runs");
+        let mut dead = house.registry.subscribe("test", CAPACITY).expect("it runs");
         let mut alive = house.subscribe().await;
         let mut read = 0;
         for number in 0..UPDATES {
@@ -379,7 +379,7 @@ fn scl_08_many_threads_that_register_and_deregister_at_once_leave_one_consistent
     let home = std::thread::spawn(move || {
         actix::System::new().block_on(async move {
             let house = House::on(MemoryStore::default());
-            let mut feed = house.registry.subscribe(usize::MAX).expect("it runs");
+            let mut feed = house.registry.subscribe("test", usize::MAX).expect("it runs");
             hand_out.send(house.registry.clone()).unwrap();
             finished.await.unwrap();
             let entries = house.registry.ask(List).await.unwrap();

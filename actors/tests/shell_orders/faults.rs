@@ -22,7 +22,7 @@ fn a_panic_in_the_view_is_a_crash_and_the_subscriber_gets_its_snapshot_afterward
         let stage = Stage::new(Disk::default(), 8);
         assert_eq!(stage.tally.ask(Keep(7)).await, Ok(1));
         stage.mischief.view_panics.set(2);
-        let mut feed = stage.tally.subscribe(4).expect("it runs");
+        let mut feed = stage.tally.subscribe("test", 4).expect("it runs");
         let snapshot = tokio::time::timeout(WHILE, feed.next()).await.expect("the actor lives");
         assert_eq!(snapshot, Some(FeedItem::Snapshot { number: 1, view: vec![7] }));
         assert_eq!(stage.tally.ask(All).await, Ok(vec![7]));
@@ -34,7 +34,7 @@ fn a_panic_in_the_view_is_a_crash_and_the_subscriber_gets_its_snapshot_afterward
 fn a_panic_in_the_view_for_a_reader_that_fell_behind_is_a_crash_too() {
     story(|| async {
         let stage = Stage::new(Disk::default(), 64);
-        let mut feed = stage.tally.subscribe(2).expect("it runs");
+        let mut feed = stage.tally.subscribe("test", 2).expect("it runs");
         for number in 1..=9 {
             assert!(stage.tally.ask(Keep(number)).await.is_ok());
         }
@@ -165,7 +165,7 @@ fn nothing_is_handed_to_the_store_on_top_of_a_write_that_failed_at_once() {
 fn a_write_that_fails_at_once_takes_nothing_along_that_was_written_before_it() {
     story(|| async {
         let stage = Stage::new(Disk::manual(), 8);
-        let mut feed = stage.tally.subscribe(8).expect("it runs");
+        let mut feed = stage.tally.subscribe("test", 8).expect("it runs");
         let before = stage.tally.ask(Keep(1));
         settle_down().await;
         stage.disk.next_write(NextWrite::Fails);
@@ -201,7 +201,7 @@ fn a_write_that_was_on_its_way_when_another_failed_at_once_may_still_fail() {
 fn a_commit_that_fails_although_it_took_effect_is_what_everybody_sees_afterwards() {
     story(|| async {
         let stage = Stage::new(Disk::manual(), 8);
-        let mut feed = stage.tally.subscribe(8).expect("it runs");
+        let mut feed = stage.tally.subscribe("test", 8).expect("it runs");
         assert_eq!(feed.next().await, Some(FeedItem::Snapshot { number: 0, view: vec![] }));
         let unsure = stage.tally.ask(Keep(1));
         settle_down().await;
@@ -223,7 +223,7 @@ fn drain(feed: &mut callboard_actors::shell::Subscription<u64, Vec<u64>>) -> Vec
 fn a_dead_subscriber_costs_a_bounded_amount_however_often_the_machine_is_rebuilt_scl_01() {
     story(|| async {
         let stage = Stage::new(Disk::default(), 8);
-        let mut dead = stage.tally.subscribe(4).expect("it runs");
+        let mut dead = stage.tally.subscribe("test", 4).expect("it runs");
         for number in 0..200 {
             assert!(stage.tally.ask(Stumble).await.is_err());
             assert!(stage.tally.ask(Keep(number)).await.is_ok());
@@ -240,7 +240,7 @@ fn a_dead_subscriber_costs_a_bounded_amount_however_often_the_machine_is_rebuilt
 fn a_subscriber_with_a_full_queue_gets_a_snapshot_after_a_rebuild_although_it_missed_no_change() {
     story(|| async {
         let stage = Stage::new(Disk::default(), 8);
-        let mut feed = stage.tally.subscribe(2).expect("it runs");
+        let mut feed = stage.tally.subscribe("test", 2).expect("it runs");
         assert!(stage.tally.ask(Keep(1)).await.is_ok());
         assert!(stage.tally.ask(Stumble).await.is_err());
         assert_eq!(stage.tally.ask(All).await, Ok(vec![1]));
@@ -254,7 +254,7 @@ fn a_subscriber_with_a_full_queue_gets_a_snapshot_after_a_rebuild_although_it_mi
 fn a_subscriber_that_was_behind_when_the_actor_ended_is_told_how_much_it_missed() {
     story(|| async {
         let stage = Stage::new(Disk::default(), 8);
-        let mut feed = stage.tally.subscribe(2).expect("it runs");
+        let mut feed = stage.tally.subscribe("test", 2).expect("it runs");
         for number in 1..=5 {
             assert!(stage.tally.ask(Keep(number)).await.is_ok());
         }
@@ -433,7 +433,7 @@ fn an_actor_that_is_killed_before_its_first_breath_leaves_its_seat_too() {
         stage.running.kill();
         assert_eq!(stage.running.ended().await, Ending::Killed);
         assert!(asked.await.is_err());
-        assert!(stage.tally.subscribe(4).is_err());
+        assert!(stage.tally.subscribe("test", 4).is_err());
         assert_eq!(stage.tally.vitals().mailbox_depth, 0);
         stage.start_again();
         assert_eq!(stage.tally.ask(Keep(1)).await, Ok(1));

@@ -237,7 +237,7 @@ impl Told {
     fn listen(&mut self, step: &Step) {
         match step {
             Step::Subscribe(capacity) => {
-                if let Ok(feed) = self.stage.tally.subscribe(*capacity) {
+                if let Ok(feed) = self.stage.tally.subscribe("test", *capacity) {
                     self.readers.push(Reader { feed, view: None, number: 0, missed: None });
                 }
             }
