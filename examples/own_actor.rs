@@ -5,8 +5,8 @@
 
 use callboard::actors::conversation;
 use callboard::actors::shell::{
-    Address, AskId, Effects, Ending, FeedItem, Input, Machine, Never, NoDoing, NoStore, Settings, StopMode,
-    start,
+    Address, AskId, Effects, Ending, FeedItem, Input, Machine, Never, NoEffectHandler, NoStore, Settings,
+    StopMode, start,
 };
 use callboard::actors::vocabulary::Moment;
 
@@ -86,7 +86,7 @@ impl Slots {
 #[actix::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let slots = Address::vacant("slots", 100);
-    let running = start(&slots, 2, NoDoing, NoStore, Settings::default());
+    let running = start(&slots, 2, NoEffectHandler, NoStore, Settings::default());
 
     let mut feed = slots.subscribe("example", 16)?;
     println!("left: {}, {}", slots.ask(Take).await?, slots.ask(Take).await?);

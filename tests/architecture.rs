@@ -280,7 +280,7 @@ const PURE: &[&str] = &[
     "actors/src/simulation/allocation/world.rs",
     "actors/src/simulation/allocations/ending.rs",
     "actors/src/simulation/allocations/event.rs",
-    "actors/src/simulation/allocations/hands.rs",
+    "actors/src/simulation/allocations/handler.rs",
     "actors/src/simulation/allocations/host.rs",
     "actors/src/simulation/allocations/known.rs",
     "actors/src/simulation/allocations/laws.rs",

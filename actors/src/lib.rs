@@ -68,6 +68,11 @@ pub mod supervisor;
 
 pub mod simulation;
 
+/// What threads share. Tests of every schedule compile the files that use it with other types of these names.
+mod sync {
+    pub(crate) use std::sync::*;
+}
+
 #[cfg(test)]
 mod stage;
 

@@ -12,8 +12,8 @@ use actix::Recipient;
 use callboard_actors::conversation;
 use callboard_actors::persister::{Settled, WriteError};
 use callboard_actors::shell::{
-    Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, Doing, Effects, Ending, FeedItem, Follower,
-    Input, Machine, Notice, Running, Settings, StopMode, Store, Ticket, Written, start,
+    Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, EffectHandler, Effects, Ending, FeedItem,
+    Follower, Input, Machine, Notice, Running, Settings, StopMode, Store, Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{Attempt, Generation, Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
@@ -140,9 +140,9 @@ impl WordList {
 
 // === Its surroundings ===
 
-struct Hands;
+struct Handler;
 
-impl Doing<WordList> for Hands {
+impl EffectHandler<WordList> for Handler {
     fn call(&mut self, call: Outside) -> LocalBoxFuture<'static, &'static str> {
         match call {
             Outside::Quick => Box::pin(async { "done" }),
@@ -240,7 +240,7 @@ fn word_list_with(
     settings: Settings,
 ) -> (Address<WordList>, Running, Settings) {
     let address = Address::vacant("words", limit);
-    let running = start(&address, (), Hands, disk.clone(), settings.clone());
+    let running = start(&address, (), Handler, disk.clone(), settings.clone());
     (address, running, settings)
 }
 
@@ -468,7 +468,7 @@ fn the_end_of_the_budget_ends_the_actor_and_its_parent_is_told() {
         assert!(matches!(waiting.await, Err(AskError::NotRunning { .. })));
         assert!(matches!(words.ask(Words).await, Err(AskError::NotRunning { .. })));
 
-        let _running = start(&words, (), Hands, disk, settings);
+        let _running = start(&words, (), Handler, disk, settings);
         assert_eq!(
             words.ask(Words).await,
             Ok(vec![]),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use callboard_actors::conversation;
 use callboard_actors::shell::{
-    Address, AskError, Doing, Effects, Ending, FeedItem, Input, Machine, Never, NoDoing, NoStore, Running,
-    Settings, StopMode, Subscription, start,
+    Address, AskError, EffectHandler, Effects, Ending, FeedItem, Input, Machine, Never, NoEffectHandler,
+    NoStore, Running, Settings, StopMode, Subscription, start,
 };
 use callboard_actors::supervisor::{
     self, AwaitStarted, Child, ChildSpec, DescribeTree, Restart, RestartChild, RestartError, Shutdown,
@@ -93,12 +93,12 @@ impl Machine for Player {
     fn view(&self) {}
 }
 
-/// The hands of a player. They are counted, so that a story sees whether a life has really ended.
+/// The effect handler of a player. They are counted, so that a story sees whether a life has really ended.
 struct PlayersHands {
     _counted: Rc<()>,
 }
 
-impl Doing<Player> for PlayersHands {
+impl EffectHandler<Player> for PlayersHands {
     fn call(&mut self, call: Never) -> LocalBoxFuture<'static, Never> {
         match call {}
     }
@@ -126,8 +126,8 @@ impl Part {
         let manners = Manners { life: self.lives.get(), is_deaf };
         let budget = RestartBudget { limit: 2, window: Duration::from_secs(60) };
         let settings = Settings { budget, ..Settings::default() };
-        let hands = PlayersHands { _counted: Rc::clone(&self.living) };
-        start(&self.address, manners, hands, NoStore, settings)
+        let handler = PlayersHands { _counted: Rc::clone(&self.living) };
+        start(&self.address, manners, handler, NoStore, settings)
     }
 
     /// How many lives there are at this moment.
@@ -190,7 +190,7 @@ async fn end_of_owner(longest: Duration, estate: Estate) -> (String, Duration) {
     let spec = ChildSpec { stop_longest: longest, ..spec("owner") };
     let address = Address::<Owner>::vacant("owner", 16);
     let child = Child::new(spec, move || {
-        std::future::ready(Ok(start(&address, estate, NoDoing, NoStore, Settings::default())))
+        std::future::ready(Ok(start(&address, estate, NoEffectHandler, NoStore, Settings::default())))
     });
     let (root, _running) = supervise(SupervisorSpec::default(), vec![child]);
     assert_eq!(root.ask(AwaitStarted).await, Ok(Ok(())));

@@ -2,7 +2,7 @@
 
 use callboard_actors::registry::{Deregister, Deregistered, Register, RegisterError, Registered};
 use callboard_actors::shell::{
-    Address, Effects, Input, Machine, Never, NoDoing, NoStore, Running, Settings, start,
+    Address, Effects, Input, Machine, Never, NoEffectHandler, NoStore, Running, Settings, start,
 };
 use callboard_actors::vocabulary::Moment;
 
@@ -57,7 +57,7 @@ impl Machine for Clerk {
 impl Clerk {
     pub(crate) fn begin() -> (Address<Self>, Running) {
         let address = Address::vacant("clerk", 4_096);
-        let running = start(&address, (), NoDoing, NoStore, Settings::default());
+        let running = start(&address, (), NoEffectHandler, NoStore, Settings::default());
         (address, running)
     }
 }

@@ -9,7 +9,7 @@ use callboard_actors::allocations::{
     AllocationSpec, AllocationStopped, AllocationsNews, AllocationsView, PrepareError, TaskContext,
     UnknownAllocation,
 };
-use callboard_actors::shell::{self, Address, Doing, FeedItem, Running, Settings};
+use callboard_actors::shell::{self, Address, EffectHandler, FeedItem, Running, Settings};
 use callboard_actors::vocabulary::{AllocationId, Attempt};
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Notify;
@@ -79,13 +79,13 @@ pub fn start(
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
-    let hands = Hands { books, home, processes: Rc::default(), endings: Rc::default() };
-    shell::start(address, options, hands, Remembered::default(), settings)
+    let handler = Handler { books, home, processes: Rc::default(), endings: Rc::default() };
+    shell::start(address, options, handler, Remembered::default(), settings)
 }
 
 type Processes = RefCell<BTreeMap<AllocationId, (Attempt, Process)>>;
 
-struct Hands<B> {
+struct Handler<B> {
     books: B,
     home: ProcessHome,
     processes: Rc<Processes>,
@@ -99,7 +99,7 @@ struct Endings {
     arrived: Notify,
 }
 
-impl<B: Books> Doing<Agent> for Hands<B> {
+impl<B: Books> EffectHandler<Agent> for Handler<B> {
     fn call(&mut self, call: AgentCall) -> LocalBoxFuture<'static, AgentOutcome> {
         match call {
             AgentCall::Survey => now(AgentOutcome::Surveyed(self.living())),
@@ -128,7 +128,7 @@ impl<B: Books> Doing<Agent> for Hands<B> {
     }
 }
 
-impl<B: Books> Hands<B> {
+impl<B: Books> Handler<B> {
     fn living(&self) -> Vec<Living> {
         let processes = self.processes.borrow();
         let living = processes.iter().filter(|(_, (_, process))| !process.has_ended());

@@ -10,7 +10,7 @@ use callboard_actors::driver::client::{TaskExit, TaskHandle};
 use callboard_actors::driver::{EventPosition, TaskEventItem, TaskKey};
 use callboard_actors::eventor::{JOURNAL_ITEMS_MAX, TaskEventSink, TaskEvents, task_events};
 use callboard_actors::leftovers::Traces;
-use callboard_actors::shell::{self, Address, Doing, Running, Settings, Store};
+use callboard_actors::shell::{self, Address, EffectHandler, Running, Settings, Store};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Mutex;
@@ -86,13 +86,13 @@ pub fn start(
     let calls_running_max = settings.calls_running_max.max(calls_max);
     let calls_waiting_max = settings.calls_waiting_max.max(calls_max);
     let settings = Settings { calls_running_max, calls_waiting_max, ..settings };
-    let hands = Hands { runners, identities: options.identities.clone(), readers: Rc::default() };
-    shell::start(address, options, hands, store, settings)
+    let handler = Handler { runners, identities: options.identities.clone(), readers: Rc::default() };
+    shell::start(address, options, handler, store, settings)
 }
 
 type Readers = RefCell<BTreeMap<AllocationId, Rc<Mutex<Reader>>>>;
 
-struct Hands<R> {
+struct Handler<R> {
     runners: R,
     identities: TaskIdentities,
     readers: Rc<Readers>,
@@ -108,7 +108,7 @@ struct Reader {
     has_ended: bool,
 }
 
-impl<R: Runners> Doing<Tasks> for Hands<R> {
+impl<R: Runners> EffectHandler<Tasks> for Handler<R> {
     fn call(&mut self, call: TasksCall) -> LocalBoxFuture<'static, TasksOutcome> {
         let runners = &self.runners;
         match call {
@@ -144,7 +144,7 @@ impl<R: Runners> Doing<Tasks> for Hands<R> {
     }
 }
 
-impl<R: Runners> Hands<R> {
+impl<R: Runners> Handler<R> {
     /// Has events read; what was read before and not taken is kept.
     fn watch(
         &self,

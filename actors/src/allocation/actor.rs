@@ -1,4 +1,4 @@
-//! The hands of an allocation's supervisor.
+//! The effect handler of an allocation's supervisor.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::neighbours::Neighbours;
 use super::state::{Allocation, AllocationCall, AllocationConfig, AllocationOutcome};
 use crate::csi::{Answer, CallError, Cause, Connection, Limits, Rpc, SocketFile};
 use crate::instances::AwaitRetired;
-use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_actor};
+use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_actor};
 use crate::vocabulary::{AllocationId, PluginKey, RestartBudget, SocketPath};
 
 /// Starts the supervisor of one allocation at a vacant address. It tells `told` what it has to tell, without missing a word.
@@ -24,7 +24,7 @@ pub fn start(
     told: impl FnMut(AllocationNews) + 'static,
     settings: Settings,
 ) -> Running {
-    let hands = Hands {
+    let handler = Handler {
         allocation: config.spec.allocation.clone(),
         plugins: config.spec.plugins(),
         files: Files::new(config.plan.clone()),
@@ -33,10 +33,10 @@ pub fn start(
         told: Box::new(told),
     };
     let budget = RestartBudget { limit: 0, ..settings.budget };
-    start_actor(address, config, hands, NoStore, Settings { budget, ..settings })
+    start_actor(address, config, handler, NoStore, Settings { budget, ..settings })
 }
 
-struct Hands {
+struct Handler {
     allocation: AllocationId,
     plugins: Vec<PluginKey>,
     files: Files,
@@ -45,7 +45,7 @@ struct Hands {
     told: Box<dyn FnMut(AllocationNews)>,
 }
 
-impl Doing<Allocation> for Hands {
+impl EffectHandler<Allocation> for Handler {
     fn call(&mut self, call: AllocationCall) -> LocalBoxFuture<'static, AllocationOutcome> {
         match call {
             AllocationCall::MakeDirectories(listener) => self.make_directories(listener),
@@ -83,7 +83,7 @@ impl Doing<Allocation> for Hands {
     }
 }
 
-impl Hands {
+impl Handler {
     fn make_directories(&self, listener: Listener) -> LocalBoxFuture<'static, AllocationOutcome> {
         let made = self.files.make_ready(self.allocation.clone(), listener);
         Box::pin(async move { AllocationOutcome::Made(made.await) })

@@ -19,7 +19,8 @@ use crate::allocation::{
 };
 use crate::machine::{MACHINE, make_passable};
 use crate::shell::{
-    Address, AskError, Doing, Running, Settings, StopMode, Store, Ticket, Written, start as start_actor,
+    Address, AskError, EffectHandler, Running, Settings, StopMode, Store, Ticket, Written,
+    start as start_actor,
 };
 use crate::vocabulary::{AllocationId, Attempt};
 
@@ -40,7 +41,7 @@ pub fn start(
     memory: AllocationsMemory,
     settings: Settings,
 ) -> Running {
-    let hands = Hands {
+    let handler = Handler {
         address: address.clone(),
         neighbours,
         held: Rc::default(),
@@ -48,7 +49,7 @@ pub fn start(
         endings: Rc::default(),
     };
     let settings = Settings { calls_running_max: CALLS_MAX, calls_waiting_max: CALLS_MAX, ..settings };
-    start_actor(address, options, hands, memory, settings)
+    start_actor(address, options, handler, memory, settings)
 }
 
 /// A short directory for sockets whose path would be too long below a data directory (SEC-01): `$XDG_RUNTIME_DIR`, else
@@ -75,7 +76,7 @@ struct Held {
 
 type AllHeld = Rc<RefCell<HashMap<AllocationId, Held>>>;
 
-struct Hands {
+struct Handler {
     address: Address<Allocations>,
     neighbours: Rc<dyn Neighbours>,
     held: AllHeld,
@@ -119,7 +120,7 @@ impl Endings {
     }
 }
 
-impl Doing<Allocations> for Hands {
+impl EffectHandler<Allocations> for Handler {
     fn call(&mut self, call: AllocationsCall) -> LocalBoxFuture<'static, AllocationsOutcome> {
         match call {
             AllocationsCall::Start { life, config } => self.start(life, *config),
@@ -154,7 +155,7 @@ impl Doing<Allocations> for Hands {
     }
 }
 
-impl Hands {
+impl Handler {
     fn start(&mut self, life: Attempt, config: AllocationConfig) {
         let id = config.spec.allocation.clone();
         if self.held.borrow().get(&id).is_some_and(|held| held.life == life) {
@@ -256,7 +257,7 @@ fn ready(outcome: AllocationsOutcome) -> LocalBoxFuture<'static, AllocationsOutc
     Box::pin(std::future::ready(outcome))
 }
 
-impl Drop for Hands {
+impl Drop for Handler {
     /// An owner that ended by force takes its supervisors with it: none goes on that nobody owns (A5).
     fn drop(&mut self) {
         for held in self.held.borrow().values() {
@@ -290,12 +291,12 @@ mod tests {
     use crate::allocation::{Addresses, AllocationOptions, AllocationSpec, Layout, Plan, Task};
     use crate::vocabulary::{Health, PluginName, Role, TaskName};
 
-    fn hands() -> Hands {
+    fn new_handler() -> Handler {
         let neighbours = Addresses {
             registry: Address::vacant("registry", 1),
             instances: Address::vacant("instances", 1),
         };
-        Hands {
+        Handler {
             address: Address::vacant("allocations", 1),
             neighbours: Rc::new(neighbours),
             held: Rc::default(),
@@ -317,16 +318,16 @@ mod tests {
     #[test]
     fn an_ending_that_a_rebuilt_owner_has_not_heard_of_is_not_taken_for_that_of_the_new_supervisor_a5() {
         actix::System::new().block_on(async {
-            let mut hands = hands();
+            let mut handler = new_handler();
             let (id, life) = (AllocationId::new("a").expect("a good id"), Attempt::new(1));
-            hands.start(life, config(&id));
-            hands.with(&id, life, |held| held.running.kill());
-            while hands.with(&id, life, |_| ()).is_some() {
+            handler.start(life, config(&id));
+            handler.with(&id, life, |held| held.running.kill());
+            while handler.with(&id, life, |_| ()).is_some() {
                 tokio::task::yield_now().await;
             }
-            hands.start(life, config(&id));
-            assert!(hands.with(&id, life, |_| ()).is_some(), "it lives again");
-            let told = tokio::time::timeout(Duration::from_millis(20), hands.await_endings()).await;
+            handler.start(life, config(&id));
+            assert!(handler.with(&id, life, |_| ()).is_some(), "it lives again");
+            let told = tokio::time::timeout(Duration::from_millis(20), handler.await_endings()).await;
             assert!(told.is_err(), "it lives, and is said to have ended: {told:?}");
         });
     }

@@ -13,7 +13,7 @@ use super::probe::Probes;
 use super::state::{Catalog, CatalogCall, CatalogOutcome};
 use super::through::ThroughProcesses;
 use crate::processes::Processes;
-use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
 
 /// Starts the catalog and gives it a seat at a vacant address. It scans at once, and launches its temporary instances through
 /// `processes`.
@@ -33,15 +33,15 @@ pub fn start_with(
     options: CatalogOptions,
     settings: Settings,
 ) -> Running {
-    let hands = Hands { probes: Probes::new(launcher) };
-    start_machine(address, Arc::new(options), hands, NoStore, settings)
+    let handler = Handler { probes: Probes::new(launcher) };
+    start_machine(address, Arc::new(options), handler, NoStore, settings)
 }
 
-struct Hands {
+struct Handler {
     probes: Probes,
 }
 
-impl Doing<Catalog> for Hands {
+impl EffectHandler<Catalog> for Handler {
     fn call(&mut self, call: CatalogCall) -> LocalBoxFuture<'static, CatalogOutcome> {
         match call {
             CatalogCall::Sweep => self.probes.sweep().map(|()| CatalogOutcome::Swept).boxed_local(),

@@ -17,7 +17,9 @@ use super::state::{Driver, DriverCall, DriverConfig, Reached, Rung, Trouble, Tro
 use crate::goplugin::Listener;
 use crate::process::{Launched, ProcessSpec, Reach};
 use crate::processes::StopProcess;
-use crate::shell::{Address, DEEDS, Doing, LogLimit, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{
+    Address, DEEDS, EffectHandler, LogLimit, NoStore, Running, Settings, start as start_machine,
+};
 
 type Told = Box<dyn Fn(&DriverReport, Option<DriverClient>)>;
 
@@ -33,7 +35,7 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     let limit = LogLimit::new(&config.spec.name, DEEDS);
-    let hands = Hands {
+    let handler = Handler {
         config: config.clone(),
         processes,
         generations,
@@ -42,10 +44,10 @@ pub fn start(
         logged: None,
         limit,
     };
-    start_machine(address, config, hands, NoStore, settings)
+    start_machine(address, config, handler, NoStore, settings)
 }
 
-struct Hands {
+struct Handler {
     config: DriverConfig,
     processes: Rc<dyn ProcessOwner>,
     generations: Generations,
@@ -57,7 +59,7 @@ struct Hands {
     limit: LogLimit,
 }
 
-impl Doing<Driver> for Hands {
+impl EffectHandler<Driver> for Handler {
     fn call(&mut self, call: DriverCall) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
         let name = self.config.process.clone();
         match call {
@@ -99,7 +101,7 @@ impl Doing<Driver> for Hands {
     }
 }
 
-impl Hands {
+impl Handler {
     fn dial(&mut self, launched: &Launched) -> LocalBoxFuture<'static, Result<Reached, Trouble>> {
         // Whoever still asks over the old connection sees it end before the new one comes.
         self.link.borrow_mut().take();

@@ -16,8 +16,8 @@ use crate::driver::{
 };
 use crate::eventor::{self, Attend, Eventor, EventorOptions, Forget, RecentOf, TaskEventSink, Watch};
 use crate::shell::{
-    Address, AskError, Child, Children, DEEDS, Doing, LogLimit, Running, Settings, StopMode, Store, Ticket,
-    Written, start as start_machine,
+    Address, AskError, Child, Children, DEEDS, EffectHandler, LogLimit, Running, Settings, StopMode, Store,
+    Ticket, Written, start as start_machine,
 };
 use crate::vocabulary::{Attempt, DriverName, RunNumber};
 
@@ -35,7 +35,7 @@ pub fn start(
     memory: DriversMemory,
     settings: Settings,
 ) -> Running {
-    let hands = Hands {
+    let handler = Handler {
         address: address.clone(),
         processes,
         generations: memory.generations.clone(),
@@ -45,7 +45,7 @@ pub fn start(
         limits: HashMap::new(),
     };
     let settings = Settings { calls_running_max: ORDERS_MAX, calls_waiting_max: ORDERS_MAX, ..settings };
-    start_machine(address, options, hands, memory, settings)
+    start_machine(address, options, handler, memory, settings)
 }
 
 /// What the owner of the drivers knows in spite of a crash: what the host said and does not say again. It ends with the host,
@@ -82,7 +82,7 @@ enum ChildAddress {
     Eventor(Address<Eventor>),
 }
 
-struct Hands {
+struct Handler {
     address: Address<Drivers>,
     processes: Rc<dyn ProcessOwner>,
     generations: Generations,
@@ -92,7 +92,7 @@ struct Hands {
     limits: HashMap<DriverName, LogLimit>,
 }
 
-impl Doing<Drivers> for Hands {
+impl EffectHandler<Drivers> for Handler {
     fn call(&mut self, call: DriversCall) -> LocalBoxFuture<'static, DriversOutcome> {
         match call {
             DriversCall::AwaitEndings => {
@@ -143,7 +143,7 @@ impl Doing<Drivers> for Hands {
     }
 }
 
-impl Hands {
+impl Handler {
     /// What may be logged of a driver here.
     fn limit(&mut self, driver: &DriverName) -> &LogLimit {
         self.limits.entry(driver.clone()).or_insert_with(|| LogLimit::new(driver, DEEDS))
@@ -235,7 +235,7 @@ fn told(
     })
 }
 
-impl Drop for Hands {
+impl Drop for Handler {
     /// However the owner ends, what its children hold goes on: they hear of it before they are ended.
     fn drop(&mut self) {
         let () = self.children.look(|_, child| child.running.request_stop(StopMode::Detach));

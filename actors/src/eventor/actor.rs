@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, Notify};
 use super::messages::EventorNews;
 use super::state::{Eventor, EventorCall, EventorOptions, EventorOutcome};
 use crate::driver::client::{EventBatch, EventStream};
-use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
 
 /// Starts an eventor and gives it a seat at a vacant address. What it says is handed to `told` in the instant in which it is
 /// published, in order and without exception.
@@ -19,8 +19,8 @@ pub fn start(
     told: impl Fn(&EventorNews) + 'static,
     settings: Settings,
 ) -> Running {
-    let hands = Hands { reader: Rc::default(), told: Box::new(told) };
-    start_machine(address, options, hands, NoStore, settings)
+    let handler = Handler { reader: Rc::default(), told: Box::new(told) };
+    start_machine(address, options, handler, NoStore, settings)
 }
 
 /// The stream that is open.
@@ -29,12 +29,12 @@ struct Reader {
     closed: Notify,
 }
 
-struct Hands {
+struct Handler {
     reader: Rc<RefCell<Option<Rc<Reader>>>>,
     told: Box<dyn Fn(&EventorNews)>,
 }
 
-impl Doing<Eventor> for Hands {
+impl EffectHandler<Eventor> for Handler {
     fn call(&mut self, call: EventorCall) -> LocalBoxFuture<'static, EventorOutcome> {
         match call {
             EventorCall::Open { client, after } => {
@@ -62,7 +62,7 @@ impl Doing<Eventor> for Hands {
     }
 }
 
-impl Hands {
+impl Handler {
     /// Closes the stream that is open. Whoever reads from it lets it go.
     fn close(&mut self) {
         if let Some(reader) = self.reader.borrow_mut().take() {

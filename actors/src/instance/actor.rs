@@ -9,7 +9,7 @@ use futures_util::future::LocalBoxFuture;
 use super::messages::InstanceReport;
 use super::state::{Instance, InstanceCall, InstanceConfig, Reached};
 use crate::csi::{Answer, CallError, Cause, Connection, Limits, Readiness, Rpc, Step};
-use crate::shell::{Address, Doing, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
 use crate::vocabulary::{Health, SocketPath};
 
 /// Starts an instance and gives it a seat at a vacant address. Each of its reports is handed to `told` in the instant in
@@ -39,7 +39,7 @@ struct Line {
     told: Box<dyn Fn(&InstanceReport)>,
 }
 
-impl Doing<Instance> for Line {
+impl EffectHandler<Instance> for Line {
     fn call(&mut self, call: InstanceCall) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
         match call {
             InstanceCall::Dial => self.dial(),

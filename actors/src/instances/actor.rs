@@ -8,7 +8,7 @@ use super::state::{ChildEnded, Instances, InstancesCall, InstancesOptions, Insta
 use crate::instance::{self, Half, Instance, InstanceConfig, LookNow, Retire};
 use crate::registry::{Registry, RegistryNews};
 use crate::shell::{
-    Address, AskError, Children, Doing, FeedItem, Follower, Machine, NoStore, Running, Settings,
+    Address, AskError, Children, EffectHandler, FeedItem, Follower, Machine, NoStore, Running, Settings,
     start as start_machine,
 };
 use crate::vocabulary::Attempt;
@@ -27,7 +27,7 @@ pub fn start(
     options: InstancesOptions,
     settings: Settings,
 ) -> Running {
-    let hands = Hands {
+    let handler = Handler {
         address: address.clone(),
         registry: Follower::new("instances", registry),
         children: Children::default(),
@@ -36,17 +36,17 @@ pub fn start(
     // A look that hangs may keep nobody's instance from being started.
     let calls_running_max = settings.calls_running_max.max(options.waiting_max.saturating_add(64));
     let settings = Settings { calls_running_max, calls_waiting_max: ORDERS_MAX, ..settings };
-    start_machine(address, options, hands, NoStore, settings)
+    start_machine(address, options, handler, NoStore, settings)
 }
 
-struct Hands {
+struct Handler {
     address: Address<Instances>,
     registry: Follower<Registry>,
     children: Children<Address<Instance>, ChildEnded>,
     settings: Settings,
 }
 
-impl Doing<Instances> for Hands {
+impl EffectHandler<Instances> for Handler {
     fn call(&mut self, call: InstancesCall) -> LocalBoxFuture<'static, InstancesOutcome> {
         match call {
             InstancesCall::Follow { afresh } => return self.follow(afresh),
@@ -84,7 +84,7 @@ impl Doing<Instances> for Hands {
     }
 }
 
-impl Hands {
+impl Handler {
     fn follow(&mut self, afresh: bool) -> LocalBoxFuture<'static, InstancesOutcome> {
         let followed = self.registry.follow(afresh);
         Box::pin(async move {

@@ -7,7 +7,7 @@ use super::messages::{FirstSummary, InventoryNews, Offer};
 use super::state::{Inventory, InventoryCall, InventoryOptions, InventoryOutcome};
 use crate::drivers::{AwaitDrivers, DriverSummary, Drivers};
 use crate::instances::Instances;
-use crate::shell::{Address, Doing, Follower, NoStore, Running, Settings, start as start_machine};
+use crate::shell::{Address, EffectHandler, Follower, NoStore, Running, Settings, start as start_machine};
 
 /// Starts the inventory and gives it a seat at a vacant address. It follows `instances`, whether these run already or come
 /// later; with `drivers` its first wait covers those that their owner has or expects.
@@ -19,16 +19,16 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     let options = InventoryOptions { awaits_drivers: drivers.is_some(), ..options };
-    let hands = Hands { instances: Follower::new("inventory", instances), drivers };
-    start_machine(address, options, hands, NoStore, settings)
+    let handler = Handler { instances: Follower::new("inventory", instances), drivers };
+    start_machine(address, options, handler, NoStore, settings)
 }
 
-struct Hands {
+struct Handler {
     instances: Follower<Instances>,
     drivers: Option<Address<Drivers>>,
 }
 
-impl Doing<Inventory> for Hands {
+impl EffectHandler<Inventory> for Handler {
     fn call(&mut self, call: InventoryCall) -> LocalBoxFuture<'static, InventoryOutcome> {
         match (call, &self.drivers) {
             (InventoryCall::Follow { afresh }, _) => {

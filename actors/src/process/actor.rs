@@ -24,7 +24,7 @@ use super::spec::{ProcessSpec, Reach};
 use super::state::{LastWords, Process, ProcessCall, ProcessConfig, ProcessNews, ProcessOutcome, Why};
 use super::watcher::Watcher;
 use crate::goplugin::{HandshakeScan, ScanLimits, diagnose};
-use crate::shell::{self, Address, Doing, NoStore, Running, Settings};
+use crate::shell::{self, Address, EffectHandler, NoStore, Running, Settings};
 use crate::vocabulary::{Backoff, RestartBudget};
 
 /// What all processes of a host share.
@@ -60,17 +60,17 @@ pub fn start(
     let span = settings.budget.window;
     let settings = Settings { budget: RestartBudget { limit: 0, window: span }, ..settings };
     let settings = Settings { rebuild_backoff: Backoff::default(), ..settings };
-    let hands = Hands {
+    let handler = Handler {
         record: Rc::new(config.record.clone()),
         spec: config.spec.clone(),
         surroundings: Rc::new(surroundings),
         told: Box::new(told),
         held: Rc::default(),
     };
-    shell::start(address, config, hands, NoStore, settings)
+    shell::start(address, config, handler, NoStore, settings)
 }
 
-struct Hands {
+struct Handler {
     record: Rc<ProcessRecord>,
     spec: Option<Arc<ProcessSpec>>,
     surroundings: Rc<Surroundings>,
@@ -90,7 +90,7 @@ struct Held {
     program: PathBuf,
 }
 
-impl Doing<Process> for Hands {
+impl EffectHandler<Process> for Handler {
     fn call(&mut self, call: ProcessCall) -> LocalBoxFuture<'static, ProcessOutcome> {
         let scene = self.scene();
         match call {
@@ -128,7 +128,7 @@ impl Doing<Process> for Hands {
     }
 }
 
-impl Hands {
+impl Handler {
     fn scene(&self) -> Scene {
         Scene {
             record: Rc::clone(&self.record),

@@ -33,7 +33,7 @@
 //!   SEC-07); it finds itself there again (TH033). Its standard input is empty, and it has no descriptor of the host.
 //! - Whoever listens at a plugin's endpoint is proven to be the launched process, or one that it made, before anything is said to it.
 //!
-//! A process is pure in `behaviour`, `recalling` and `stopping`; the hands are in `actor`.
+//! A process is pure in `behaviour`, `recalling` and `stopping`; the effect handler is in `actor`.
 
 mod name;
 

@@ -9,7 +9,7 @@ use crate::process::{
     self, EndProcess, EndedBy, Exit, Process, ProcessConfig, ProcessEnding, ProcessName, ProcessTag,
     Surroundings,
 };
-use crate::shell::{Address, Children, Doing, Running, Settings, Store, start as start_machine};
+use crate::shell::{Address, Children, EffectHandler, Running, Settings, Store, start as start_machine};
 use crate::vocabulary::Attempt;
 
 /// How many messages may be in flight to one process actor. Only its owner talks to it, and bounds what it says.
@@ -29,12 +29,12 @@ pub fn start(
     settings: Settings,
 ) -> Running {
     let children = Children::default();
-    let hands = Hands { address: address.clone(), surroundings, children, settings: settings.clone() };
+    let handler = Handler { address: address.clone(), surroundings, children, settings: settings.clone() };
     let settings = Settings { calls_running_max: ORDERS_MAX, calls_waiting_max: ORDERS_MAX, ..settings };
-    start_machine(address, options, hands, store, settings)
+    start_machine(address, options, handler, store, settings)
 }
 
-struct Hands {
+struct Handler {
     address: Address<Processes>,
     surroundings: Surroundings,
     /// None of them outlives this. Its process does if it is ready: its record finds it.
@@ -42,7 +42,7 @@ struct Hands {
     settings: Settings,
 }
 
-impl Doing<Processes> for Hands {
+impl EffectHandler<Processes> for Handler {
     fn call(&mut self, call: ProcessesCall) -> LocalBoxFuture<'static, ProcessesOutcome> {
         match call {
             ProcessesCall::Release => self.children.kill_all(),
@@ -113,7 +113,7 @@ fn alarm_of(ending: &ProcessEnding) -> Alarm {
     }
 }
 
-impl Hands {
+impl Handler {
     fn start(&mut self, life: Attempt, config: ProcessConfig) {
         let name = config.record.name.clone();
         let address = Address::vacant(format!("process {name}"), PROCESS_IN_FLIGHT_MAX);

@@ -7,7 +7,7 @@ use futures_util::future::LocalBoxFuture;
 
 use super::state::{CheckIdentity, CheckOutcome, Registry, RegistryOptions};
 use crate::csi::{Connection, Limits};
-use crate::shell::{self, Address, Doing, Running, Settings, Store};
+use crate::shell::{self, Address, EffectHandler, Running, Settings, Store};
 use crate::vocabulary::Registration;
 
 /// Can tell whether a restored registration still holds.
@@ -45,10 +45,10 @@ impl IdentityCheck for SocketCheck {
     }
 }
 
-/// The hands of the registry.
-struct Hands<I>(I);
+/// The effect handler of the registry.
+struct Handler<I>(I);
 
-impl<I: IdentityCheck> Doing<Registry> for Hands<I> {
+impl<I: IdentityCheck> EffectHandler<Registry> for Handler<I> {
     fn call(&mut self, call: CheckIdentity) -> LocalBoxFuture<'static, CheckOutcome> {
         let CheckIdentity { number, registration } = call;
         let span = Arc::clone(&registration);
@@ -72,5 +72,5 @@ pub fn start(
     store: impl Store<Registry>,
     settings: Settings,
 ) -> Running {
-    shell::start(address, options, Hands(check), store, settings)
+    shell::start(address, options, Handler(check), store, settings)
 }

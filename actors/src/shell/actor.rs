@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use actix::{Actor, AsyncContext, Context, Handler, SpawnHandle};
 
-use super::address::{Address, Asker, Drill, Letter};
-use super::doing::Doing;
+use super::address::{Address, Asker, Drill, Envelope};
+use super::effect_handler::EffectHandler;
 use super::feed::FeedSender;
-use super::port::{Hands, ShellPort};
+use super::port::{Environment, ShellPort};
 use super::spawn::{EndingCell, Settings};
 use super::store::{Store, first_epoch};
 use crate::kernel::{CallLost, Event, Kernel, Limits, Machine, Terms};
@@ -36,18 +36,18 @@ impl<M: Machine> actix::Message for Returned<M> {
 
 pub(super) struct Shell<M: Machine, D, S> {
     kernel: Kernel<M, ShellTerms>,
-    hands: Hands<M, D, S>,
+    environment: Environment<M, D, S>,
     armed: Option<(Timestamp, SpawnHandle)>,
 }
 
 /// The shell is never pinned structurally: actix only asks that it may be moved.
 impl<M: Machine, D, S> Unpin for Shell<M, D, S> {}
 
-impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
+impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
     pub(super) fn new(
         address: &Address<M>,
         config: M::Config,
-        doing: D,
+        handler: D,
         store: S,
         settings: Settings,
         ending: EndingCell,
@@ -58,9 +58,9 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             calls_running_max: settings.calls_running_max,
             calls_waiting_max: settings.calls_waiting_max,
         };
-        let hands = Hands {
-            door: address.door(),
-            doing,
+        let environment = Environment {
+            mailbox: address.mailbox(),
+            handler,
             store,
             ending,
             random: settings.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
@@ -70,11 +70,11 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             published: 0,
             settings,
         };
-        Self { kernel: Kernel::new(config, limits, first_epoch()), hands, armed: None }
+        Self { kernel: Kernel::new(config, limits, first_epoch()), environment, armed: None }
     }
 
     pub(super) fn handle_event(&mut self, event: Event<M, ShellTerms>, context: &mut Context<Self>) {
-        self.kernel.handle(event, &mut ShellPort { hands: &mut self.hands, context });
+        self.kernel.handle(event, &mut ShellPort { environment: &mut self.environment, context });
         self.arm(context);
     }
 
@@ -88,7 +88,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
             }
             None => {}
         }
-        let pause = next.since(self.hands.settings.clock.now());
+        let pause = next.since(self.environment.settings.clock.now());
         let handle = context.run_later(pause, |shell, context| {
             shell.armed = None;
             shell.handle_event(Event::TimersDue, context);
@@ -97,43 +97,43 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Shell<M, D, S> {
     }
 }
 
-impl<M: Machine, D: Doing<M>, S: Store<M>> Actor for Shell<M, D, S> {
+impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Actor for Shell<M, D, S> {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Context<Self>) {
-        self.hands.store.open(context.address().recipient());
-        self.kernel.begin(&mut ShellPort { hands: &mut self.hands, context });
+        self.environment.store.open(context.address().recipient());
+        self.kernel.begin(&mut ShellPort { environment: &mut self.environment, context });
     }
 }
 
-impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Letter<M>> for Shell<M, D, S> {
+impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Handler<Envelope<M>> for Shell<M, D, S> {
     type Result = ();
 
-    fn handle(&mut self, letter: Letter<M>, context: &mut Context<Self>) {
-        let event = match letter {
-            Letter::Ask { ask, reply, permit } => {
+    fn handle(&mut self, envelope: Envelope<M>, context: &mut Context<Self>) {
+        let event = match envelope {
+            Envelope::Ask { ask, reply, permit } => {
                 Event::Asked { ask, asker: Asker { reply, permit: Some(permit) } }
             }
-            Letter::Stop(mode) => Event::StopRequested(mode),
-            Letter::Subscribe(reader) => Event::Subscribed(reader),
-            Letter::Resync => Event::Resync,
-            Letter::Drill(Drill::Crash) => Event::Crash("a drill"),
-            Letter::Drill(Drill::GiveUp) => Event::GiveUp("a drill"),
+            Envelope::Stop(mode) => Event::StopRequested(mode),
+            Envelope::Subscribe(reader) => Event::Subscribed(reader),
+            Envelope::Resync => Event::Resync,
+            Envelope::Drill(Drill::Crash) => Event::Crash("a drill"),
+            Envelope::Drill(Drill::GiveUp) => Event::GiveUp("a drill"),
         };
         self.handle_event(event, context);
     }
 }
 
-impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Returned<M>> for Shell<M, D, S> {
+impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Handler<Returned<M>> for Shell<M, D, S> {
     type Result = ();
 
     fn handle(&mut self, Returned { number, outcome }: Returned<M>, context: &mut Context<Self>) {
-        self.hands.calls.remove(&number);
+        self.environment.calls.remove(&number);
         self.handle_event(Event::Returned { number, outcome }, context);
     }
 }
 
-impl<M: Machine, D: Doing<M>, S: Store<M>> Handler<Settled> for Shell<M, D, S> {
+impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Handler<Settled> for Shell<M, D, S> {
     type Result = ();
 
     fn handle(&mut self, settled: Settled, context: &mut Context<Self>) {

@@ -1,10 +1,10 @@
-//! Addresses: where messages are handed in, counted at the door, and refused there when there are too many.
+//! Addresses: where messages are sent, counted as in flight, and refused when there are too many.
 
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
@@ -13,12 +13,13 @@ use tokio::sync::oneshot;
 
 use super::conversation::Message;
 use super::feed::{Backlog, FeedSender, SubscriberReport, Subscription, feed};
+use super::mailbox::{Full, Mailbox, Permit};
 use crate::kernel::{Machine, StopMode};
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// Refused at the door; the message was not taken. Nothing that was taken is overtaken by this.
+    /// The mailbox is full; the message was not taken. Nothing that was taken is overtaken by this.
     #[error("{actor} is busy: {in_flight} messages are in flight and {limit} are allowed; try again later")]
     Busy {
         /// Whom it was for.
@@ -67,8 +68,8 @@ impl AskError {
 
 pub(crate) type ReplySender<M> = oneshot::Sender<Result<<M as Machine>::Answer, AskError>>;
 
-/// What goes through the door.
-pub(crate) enum Letter<M: Machine> {
+/// What is put into the mailbox.
+pub(crate) enum Envelope<M: Machine> {
     Ask { ask: M::Ask, reply: Option<ReplySender<M>>, permit: Permit },
     Subscribe(FeedSender<M::News, M::View>),
     Resync,
@@ -85,20 +86,11 @@ pub enum Drill {
     GiveUp,
 }
 
-impl<M: Machine> actix::Message for Letter<M> {
+impl<M: Machine> actix::Message for Envelope<M> {
     type Result = ();
 }
 
-/// Counts one message as in flight until it is dropped.
-pub(crate) struct Permit(Arc<Door>);
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Who asked, if anybody waits for the answer, and the place it takes at the door.
+/// Who asked, if anybody waits for the answer, and the place the message takes in the mailbox.
 pub(crate) struct Asker<M: Machine> {
     pub(crate) reply: Option<ReplySender<M>>,
     pub(crate) permit: Option<Permit>,
@@ -123,32 +115,6 @@ impl<M: Machine> Asker<M> {
     }
 }
 
-/// The door of an actor: its name, what is in flight, and what has happened to it so far. It outlives the lives of the actor.
-#[derive(Debug)]
-pub(crate) struct Door {
-    pub(crate) name: String,
-    limit: usize,
-    in_flight: AtomicUsize,
-    pub(crate) crashes: AtomicU64,
-    pub(crate) rebuilds: AtomicU64,
-    pub(crate) steps: AtomicU64,
-}
-
-impl Door {
-    fn admit(self: &Arc<Self>) -> Result<Permit, AskError> {
-        let in_flight = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let permit = Permit(Arc::clone(self));
-        if in_flight < self.limit {
-            return Ok(permit);
-        }
-        Err(AskError::Busy { actor: self.name.clone(), in_flight, limit: self.limit })
-    }
-
-    pub(crate) fn not_running(&self) -> AskError {
-        AskError::NotRunning { actor: self.name.clone() }
-    }
-}
-
 /// What can be seen of an actor from outside, as of now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Vitals {
@@ -162,18 +128,18 @@ pub struct Vitals {
     pub rebuilds: u64,
 }
 
-struct Seat<M: Machine> {
-    door: Arc<Door>,
-    chair: Mutex<Chair<M>>,
+struct Slot<M: Machine> {
+    mailbox: Arc<Mailbox>,
+    holder: Mutex<Holder<M>>,
     /// The queues of those who subscribed here.
     subscribers: Mutex<Vec<Weak<dyn Backlog>>>,
 }
 
-/// Who sits at an address.
-struct Chair<M: Machine> {
-    holder: Option<Recipient<Letter<M>>>,
-    /// Grows with each actor that takes the seat, so that a former one cannot give away what is not its own.
-    sitting: u64,
+/// Which actor is behind an address.
+struct Holder<M: Machine> {
+    recipient: Option<Recipient<Envelope<M>>>,
+    /// Grows with each actor that takes the slot, so that a former one cannot vacate it.
+    incarnation: u64,
 }
 
 /// The address of an actor that runs machine `M`. It stays valid when the actor crashes or is restarted by its supervisor.
@@ -181,18 +147,18 @@ struct Chair<M: Machine> {
 /// Messages of one sender arrive in the order in which [`ask`](Self::ask), [`tell`](Self::tell) and
 /// [`notify`](Self::notify) were called; whatever is taken runs to its end once, whether or not anyone waits for the answer.
 pub struct Address<M: Machine> {
-    seat: Arc<Seat<M>>,
+    slot: Arc<Slot<M>>,
 }
 
 impl<M: Machine> Clone for Address<M> {
     fn clone(&self) -> Self {
-        Self { seat: Arc::clone(&self.seat) }
+        Self { slot: Arc::clone(&self.slot) }
     }
 }
 
 impl<M: Machine> fmt::Debug for Address<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Address").field("actor", &self.seat.door.name).finish_non_exhaustive()
+        f.debug_struct("Address").field("actor", &self.slot.mailbox.name).finish_non_exhaustive()
     }
 }
 
@@ -201,18 +167,11 @@ impl<M: Machine> Address<M> {
     /// be in flight.
     #[must_use]
     pub fn vacant(name: impl Into<String>, limit: usize) -> Self {
-        let door = Door {
-            name: name.into(),
-            limit,
-            in_flight: AtomicUsize::new(0),
-            crashes: AtomicU64::new(0),
-            rebuilds: AtomicU64::new(0),
-            steps: AtomicU64::new(0),
-        };
+        let mailbox = Mailbox::new(name.into(), limit);
         Self {
-            seat: Arc::new(Seat {
-                door: Arc::new(door),
-                chair: Mutex::new(Chair { holder: None, sitting: 0 }),
+            slot: Arc::new(Slot {
+                mailbox: Arc::new(mailbox),
+                holder: Mutex::new(Holder { recipient: None, incarnation: 0 }),
                 subscribers: Mutex::default(),
             }),
         }
@@ -221,32 +180,32 @@ impl<M: Machine> Address<M> {
     /// The name of the actor.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.seat.door.name
+        &self.slot.mailbox.name
     }
 
     /// What can be seen of the actor now.
     #[must_use]
     pub fn vitals(&self) -> Vitals {
-        let door = &self.seat.door;
+        let mailbox = &self.slot.mailbox;
         Vitals {
-            mailbox_depth: door.in_flight.load(Ordering::Relaxed),
-            steps: door.steps.load(Ordering::Relaxed),
-            crashes: door.crashes.load(Ordering::Relaxed),
-            rebuilds: door.rebuilds.load(Ordering::Relaxed),
+            mailbox_depth: mailbox.in_flight(),
+            steps: mailbox.steps.load(Ordering::Relaxed),
+            crashes: mailbox.crashes.load(Ordering::Relaxed),
+            rebuilds: mailbox.rebuilds.load(Ordering::Relaxed),
         }
     }
 
     /// Hands a message in, at once, and gives a future of its answer. The message counts even if the future is dropped.
     pub fn ask<Q: Message<M>>(&self, message: Q) -> Asking<M, Q> {
         let (sender, receiver) = oneshot::channel();
-        let refused = match self.seat.door.admit() {
+        let refused = match self.admit() {
             Ok(permit) => {
-                let letter = Letter::Ask { ask: message.into_ask(), reply: Some(sender), permit };
-                self.deliver(letter).err()
+                let envelope = Envelope::Ask { ask: message.into_ask(), reply: Some(sender), permit };
+                self.deliver(envelope).err()
             }
             Err(busy) => Some(busy),
         };
-        Asking { door: Arc::clone(&self.seat.door), receiver, refused, question: PhantomData }
+        Asking { mailbox: Arc::clone(&self.slot.mailbox), receiver, refused, question: PhantomData }
     }
 
     /// Hands a message in whose answer nobody needs.
@@ -254,8 +213,8 @@ impl<M: Machine> Address<M> {
     /// # Errors
     /// [`AskError::Busy`] or [`AskError::NotRunning`]; the message was not taken.
     pub fn tell<Q: Message<M>>(&self, message: Q) -> Result<(), AskError> {
-        let permit = self.seat.door.admit()?;
-        self.deliver(Letter::Ask { ask: message.into_ask(), reply: None, permit })
+        let permit = self.admit()?;
+        self.deliver(Envelope::Ask { ask: message.into_ask(), reply: None, permit })
     }
 
     /// Hands in news that may not be lost and that its sender bounds itself, such as a child's report to its parent. It
@@ -264,9 +223,8 @@ impl<M: Machine> Address<M> {
     /// # Errors
     /// [`AskError::NotRunning`] if nobody is there to hear it.
     pub fn notify<Q: Message<M>>(&self, message: Q) -> Result<(), AskError> {
-        self.seat.door.in_flight.fetch_add(1, Ordering::Relaxed);
-        let permit = Permit(Arc::clone(&self.seat.door));
-        self.deliver(Letter::Ask { ask: message.into_ask(), reply: None, permit })
+        let permit = self.slot.mailbox.admit_whatever();
+        self.deliver(Envelope::Ask { ask: message.into_ask(), reply: None, permit })
     }
 
     /// Subscribes to the actor's news: a snapshot first, then every change. At most `capacity` items wait unread. By its name a
@@ -280,16 +238,16 @@ impl<M: Machine> Address<M> {
         subscriber: impl Into<String>,
         capacity: usize,
     ) -> Result<Subscription<M::News, M::View>, AskError> {
-        let seat = Arc::downgrade(&self.seat);
+        let slot = Arc::downgrade(&self.slot);
         let (sender, subscription) = feed(subscriber.into(), capacity, move || {
-            if let Some(seat) = seat.upgrade() {
+            if let Some(slot) = slot.upgrade() {
                 // Nobody there means that the feed has ended, which its reader learns from the feed itself.
-                let _ = Self { seat }.deliver(Letter::Resync);
+                let _ = Self { slot }.deliver(Envelope::Resync);
             }
         });
         let backlog = sender.backlog();
-        self.deliver(Letter::Subscribe(sender))?;
-        let mut subscribers = self.seat.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.deliver(Envelope::Subscribe(sender))?;
+        let mut subscribers = self.slot.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.retain(|other| other.upgrade().is_some_and(|other| other.report().is_some()));
         subscribers.push(backlog);
         drop(subscribers);
@@ -299,7 +257,7 @@ impl<M: Machine> Address<M> {
     /// Who subscribes at present, and how each keeps up.
     #[must_use]
     pub fn subscribers(&self) -> Vec<SubscriberReport> {
-        let subscribers = self.seat.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let subscribers = self.slot.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.iter().filter_map(|backlog| backlog.upgrade()?.report()).collect()
     }
 
@@ -308,7 +266,7 @@ impl<M: Machine> Address<M> {
     /// # Errors
     /// [`AskError::NotRunning`] if it has ended already.
     pub fn request_stop(&self, mode: StopMode) -> Result<(), AskError> {
-        self.deliver(Letter::Stop(mode))
+        self.deliver(Envelope::Stop(mode))
     }
 
     /// Lets something go wrong in the actor, when its mailbox has come that far: for scripts, drills and tests of what follows.
@@ -316,56 +274,66 @@ impl<M: Machine> Address<M> {
     /// # Errors
     /// [`AskError::NotRunning`] if nobody is there to drill.
     pub fn drill(&self, drill: Drill) -> Result<(), AskError> {
-        self.deliver(Letter::Drill(drill))
+        self.deliver(Envelope::Drill(drill))
     }
 
-    pub(crate) fn door(&self) -> Arc<Door> {
-        Arc::clone(&self.seat.door)
+    pub(crate) fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.slot.mailbox)
     }
 
-    /// Gives the seat to an actor. The number names this sitting.
-    pub(crate) fn take_seat(&self, holder: Recipient<Letter<M>>) -> u64 {
-        let mut chair = self.lock();
-        chair.sitting += 1;
-        chair.holder = Some(holder);
-        chair.sitting
+    /// Gives the slot to an actor. The number names this incarnation of it.
+    pub(crate) fn occupy(&self, holder: Recipient<Envelope<M>>) -> u64 {
+        let mut held = self.lock();
+        held.incarnation += 1;
+        held.recipient = Some(holder);
+        held.incarnation
     }
 
-    /// Leaves the seat, unless another actor has it by now.
-    pub(crate) fn leave_seat(&self, sitting: u64) {
-        let mut chair = self.lock();
-        if chair.sitting == sitting {
-            chair.holder = None;
+    /// Leaves the slot, unless another actor has it by now.
+    pub(crate) fn vacate(&self, incarnation: u64) {
+        let mut held = self.lock();
+        if held.incarnation == incarnation {
+            held.recipient = None;
         }
     }
 
-    /// Asks the actor of this sitting to end, and nobody who came after it.
-    pub(crate) fn request_stop_of(&self, sitting: u64, mode: StopMode) {
-        let chair = self.lock();
-        if let Some(holder) = chair.holder.as_ref().filter(|_| chair.sitting == sitting) {
-            holder.do_send(Letter::Stop(mode));
+    /// Asks the actor of this incarnation to end, and nobody who came after it.
+    pub(crate) fn request_stop_of(&self, incarnation: u64, mode: StopMode) {
+        let held = self.lock();
+        if let Some(holder) = held.recipient.as_ref().filter(|_| held.incarnation == incarnation) {
+            holder.do_send(Envelope::Stop(mode));
         }
     }
 
-    fn deliver(&self, letter: Letter<M>) -> Result<(), AskError> {
-        match &self.lock().holder {
+    fn admit(&self) -> Result<Permit, AskError> {
+        let busy =
+            |Full { in_flight, limit }| AskError::Busy { actor: self.name().to_owned(), in_flight, limit };
+        self.slot.mailbox.admit().map_err(busy)
+    }
+
+    fn deliver(&self, envelope: Envelope<M>) -> Result<(), AskError> {
+        match &self.lock().recipient {
             Some(recipient) if recipient.connected() => {
-                recipient.do_send(letter);
+                recipient.do_send(envelope);
                 Ok(())
             }
-            Some(_) | None => Err(self.seat.door.not_running()),
+            Some(_) | None => Err(not_running(&self.slot.mailbox)),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Chair<M>> {
-        self.seat.chair.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Holder<M>> {
+        self.slot.holder.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn not_running(mailbox: &Mailbox) -> AskError {
+    AskError::NotRunning { actor: mailbox.name.clone() }
 }
 
 /// The answer to come. It knows what it is for, and dropping it takes nothing back.
 #[must_use = "the message is on its way, but its outcome is lost unless this is awaited"]
 pub struct Asking<M: Machine, Q> {
-    door: Arc<Door>,
+    mailbox: Arc<Mailbox>,
     receiver: oneshot::Receiver<Result<M::Answer, AskError>>,
     refused: Option<AskError>,
     question: PhantomData<fn() -> Q>,
@@ -373,7 +341,7 @@ pub struct Asking<M: Machine, Q> {
 
 impl<M: Machine, Q> fmt::Debug for Asking<M, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking").field("actor", &self.door.name).finish_non_exhaustive()
+        f.debug_struct("Asking").field("actor", &self.mailbox.name).finish_non_exhaustive()
     }
 }
 
@@ -386,11 +354,11 @@ impl<M: Machine, Q: Message<M>> Future for Asking<M, Q> {
         }
         let answer = match ready!(Pin::new(&mut self.receiver).poll(context)) {
             Ok(answer) => answer,
-            Err(_sender_dropped) => Err(self.door.not_running()),
+            Err(_sender_dropped) => Err(not_running(&self.mailbox)),
         };
         Poll::Ready(answer.and_then(|answer| {
             Q::from_answer(answer).ok_or_else(|| AskError::Crashed {
-                actor: self.door.name.clone(),
+                actor: self.mailbox.name.clone(),
                 message: "it answered another question than was asked".to_owned(),
             })
         }))

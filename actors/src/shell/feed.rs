@@ -2,11 +2,15 @@
 //!
 //! Publishing never waits for a listener. A listener that falls behind loses changes, is told how many, and starts again
 //! from a new snapshot (R6, SCL-01).
+//!
+//! Publisher and reader may be on different threads, so `actors/tests/threads` runs this file under the schedules of a model checker.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::PoisonError;
 use std::task::{Poll, Waker};
+
+use crate::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// What a subscriber reads.
 #[derive(Debug, Clone, PartialEq, Eq)]

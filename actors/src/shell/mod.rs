@@ -4,7 +4,7 @@
 //! wants done into replies, news, calls, timers and writes. What comes back comes back as an input.
 //!
 //! ```text
-//!              door            mailbox           step             outbox
+//!              limit           mailbox           step             outbox
 //!  ask ──► count, or Busy ──► in order ──► machine decides ──► │ reply        │ ──► asker
 //!                                 ▲             │              │ publish      │ ──► every feed
 //!  calls, timers ─────────────────┘             └─ timers      │ call         │ ──► beside the mailbox
@@ -17,9 +17,9 @@
 //!
 //! 1. Calls never hold the mailbox: they are futures beside it, each under its deadline.
 //! 2. What the kernel refuses comes back as [`AskError::NotDurable`] or [`AskError::Crashed`], and a [`Notice`] says so; the input
-//!    over which a machine crashed goes to the dead letters. Mailbox and address stay valid. Only [`Doing::published`] may not
+//!    over which a machine crashed goes to the dead letters. Mailbox and address stay valid. Only [`EffectHandler::published`] may not
 //!    panic, since news would be lost.
-//! 3. Mailbox order holds under overload: one message too many is refused at the door with [`AskError::Busy`], and nothing
+//! 3. Mailbox order holds under overload: one message too many is refused with [`AskError::Busy`], and nothing
 //!    that was taken is overtaken.
 //! 4. Everything has a limit: messages in flight ([`Address::vacant`]), calls ([`Settings`]), unread news
 //!    ([`Address::subscribe`]).
@@ -33,13 +33,14 @@ mod address;
 mod children;
 mod clock;
 mod conversation;
-mod doing;
 mod drills;
+mod effect_handler;
 mod feed;
 mod follow;
 mod journal;
 mod ledger;
 mod log_limit;
+mod mailbox;
 mod notice;
 mod port;
 mod spawn;
@@ -55,8 +56,8 @@ pub use crate::kernel::{
 pub use address::{Address, AskError, Asking, Drill, Vitals};
 pub use clock::Clock;
 pub use conversation::Message;
-pub use doing::{Doing, NoDoing};
 pub use drills::Drills;
+pub use effect_handler::{EffectHandler, NoEffectHandler};
 pub use feed::{FeedItem, SubscriberReport, Subscription};
 pub use follow::{Followed, Follower};
 pub use journal::{Journal, JournalLine};

@@ -12,10 +12,11 @@ use futures_util::FutureExt;
 use tokio::task::AbortHandle;
 
 use super::actor::{Returned, Shell, ShellTerms};
-use super::address::{AskError, Asker, Door};
-use super::doing::Doing;
+use super::address::{AskError, Asker};
+use super::effect_handler::EffectHandler;
 use super::feed::{Delivery, FeedSender, SubscriberReport};
 use super::journal::JournalLine;
+use super::mailbox::Mailbox;
 use super::notice::{DeadLetterCause, Notice};
 use super::spawn::{EndingCell, Settings};
 use super::store::Store;
@@ -29,10 +30,10 @@ use crate::vocabulary::{Moment, Timestamp};
 type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
 
 /// What an actor has beside its kernel.
-pub(super) struct Hands<M: Machine, D, S> {
+pub(super) struct Environment<M: Machine, D, S> {
     pub(super) settings: Settings,
-    pub(super) door: Arc<Door>,
-    pub(super) doing: D,
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) handler: D,
     pub(super) store: S,
     pub(super) ending: EndingCell,
     pub(super) random: fastrand::Rng,
@@ -44,25 +45,25 @@ pub(super) struct Hands<M: Machine, D, S> {
     pub(super) published: u64,
 }
 
-impl<M: Machine, D, S> Drop for Hands<M, D, S> {
+impl<M: Machine, D, S> Drop for Environment<M, D, S> {
     fn drop(&mut self) {
         self.calls.drain().for_each(|(_, task)| task.abort());
     }
 }
 
-/// The hands of an actor, and the context in which they work.
-pub(super) struct ShellPort<'a, M: Machine, D: Doing<M>, S: Store<M>> {
-    pub(super) hands: &'a mut Hands<M, D, S>,
+/// The effect handler of an actor, and the context in which they work.
+pub(super) struct ShellPort<'a, M: Machine, D: EffectHandler<M>, S: Store<M>> {
+    pub(super) environment: &'a mut Environment<M, D, S>,
     pub(super) context: &'a mut Context<Shell<M, D, S>>,
 }
 
-impl<M: Machine, D: Doing<M>, S: Store<M>> Port<M, ShellTerms> for ShellPort<'_, M, D, S> {
+impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for ShellPort<'_, M, D, S> {
     fn now(&mut self) -> Timestamp {
-        self.hands.settings.clock.now()
+        self.environment.settings.clock.now()
     }
 
     fn random(&mut self) -> u64 {
-        self.hands.random.u64(..)
+        self.environment.random.u64(..)
     }
 
     fn step(
@@ -72,17 +73,17 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Port<M, ShellTerms> for ShellPort<'_,
         input: &Input<M>,
         effects: &mut Effects<M>,
     ) -> Result<(), String> {
-        tracing::trace!(actor = %self.hands.door.name, ?input, "step");
+        tracing::trace!(actor = %self.environment.mailbox.name, ?input, "step");
         machine.step(moment, input, effects);
         Ok(())
     }
 
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written {
-        self.hands.store.write(ticket, change)
+        self.environment.store.write(ticket, change)
     }
 
     fn load(&mut self) {
-        let store = &mut self.hands.store;
+        let store = &mut self.environment.store;
         let load = catch_unwind(AssertUnwindSafe(|| store.load()));
         let load = load.unwrap_or_else(|panic| Box::pin(async move { std::panic::resume_unwind(panic) }));
         let load = AssertUnwindSafe(load).catch_unwind().map(|loaded| {
@@ -106,9 +107,9 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Port<M, ShellTerms> for ShellPort<'_,
             Outgoing::News { number, news } => self.publish(number, news),
             Outgoing::Attach { reader, number, view } => self.attach(reader, number, view),
             Outgoing::Snapshot { reader, number, view } => {
-                let place = self.hands.readers.binary_search_by_key(&reader, |(number, _)| *number);
+                let place = self.environment.readers.binary_search_by_key(&reader, |(number, _)| *number);
                 if let Ok(place) = place {
-                    self.hands.readers[place].1.snapshot(number, view);
+                    self.environment.readers[place].1.snapshot(number, view);
                 }
             }
             Outgoing::Call { number, deadline, call } => self.call(number, deadline, call),
@@ -119,7 +120,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Port<M, ShellTerms> for ShellPort<'_,
     }
 
     fn refuse(&mut self, asker: Asker<M>, refusal: Refusal<'_>) {
-        let actor = self.hands.door.name.clone();
+        let actor = self.environment.mailbox.name.clone();
         let error = match refusal {
             Refusal::Crashed(message) => AskError::Crashed { actor, message: message.to_owned() },
             Refusal::NotDurable(error) => AskError::NotDurable { actor, error: error.to_owned() },
@@ -133,53 +134,57 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> Port<M, ShellTerms> for ShellPort<'_,
 
     fn due(&mut self, everyone: bool) -> Vec<u64> {
         let is_due = |reader: &FeedSender<_, _>| reader.is_behind() || everyone && reader.takes_snapshots();
-        let due = self.hands.readers.iter().filter(|(_, reader)| is_due(reader));
+        let due = self.environment.readers.iter().filter(|(_, reader)| is_due(reader));
         due.map(|(number, _)| *number).collect()
     }
 
     fn abandon_calls(&mut self) {
-        self.hands.calls.drain().for_each(|(_, task)| task.abort());
+        self.environment.calls.drain().for_each(|(_, task)| task.abort());
     }
 
     fn note(&mut self, entry: JournalEntry<'_>) {
-        let hands = &mut self.hands;
+        let environment = &mut self.environment;
         match entry {
             JournalEntry::Stepped => {
-                hands.door.steps.fetch_add(1, Ordering::Relaxed);
+                environment.mailbox.steps.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            JournalEntry::Published { number, .. } => hands.published = number,
+            JournalEntry::Published { number, .. } => environment.published = number,
             _ => {}
         }
-        if let Some(journal) = &hands.settings.journal {
-            journal.note(JournalLine { actor: &hands.door.name, published: hands.published, entry });
+        if let Some(journal) = &environment.settings.journal {
+            journal.note(JournalLine {
+                actor: &environment.mailbox.name,
+                published: environment.published,
+                entry,
+            });
         }
         self.tell(entry);
     }
 
     fn stops_within(&mut self, within: Duration) {
-        self.hands.ending.set_bound(within);
+        self.environment.ending.set_bound(within);
     }
 
     fn end(&mut self, ending: Ending) {
-        self.hands.ending.set(ending);
-        self.hands.readers.clear();
+        self.environment.ending.set(ending);
+        self.environment.readers.clear();
         self.context.stop();
     }
 }
 
-impl<M: Machine, D: Doing<M>, S: Store<M>> ShellPort<'_, M, D, S> {
+impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     /// Counts and posts what the host is to know.
     fn tell(&self, entry: JournalEntry<'_>) {
-        let Hands { door, settings, .. } = &*self.hands;
+        let Environment { mailbox, settings, .. } = &*self.environment;
         let post = |notice| settings.notices.post(notice);
-        let actor = || door.name.clone();
+        let actor = || mailbox.name.clone();
         match entry {
             JournalEntry::Built { is_rebuilt } => {
-                door.rebuilds.fetch_add(u64::from(is_rebuilt), Ordering::Relaxed);
+                mailbox.rebuilds.fetch_add(u64::from(is_rebuilt), Ordering::Relaxed);
             }
             JournalEntry::Crashed { input, message } => {
-                let crashes = door.crashes.fetch_add(1, Ordering::Relaxed) + 1;
+                let crashes = mailbox.crashes.fetch_add(1, Ordering::Relaxed) + 1;
                 post(Notice::Crashed { actor: actor(), message: message.to_owned(), crashes });
                 let cause = DeadLetterCause::Crashed(message.to_owned());
                 post(Notice::DeadLetter { actor: actor(), input: format!("{input:?}"), cause });
@@ -203,8 +208,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     }
 
     fn publish(&mut self, number: u64, news: M::News) {
-        let Hands { doing, readers, door, settings, .. } = &mut *self.hands;
-        doing.published(&news);
+        let Environment { handler, readers, mailbox, settings, .. } = &mut *self.environment;
+        handler.published(&news);
         let deliver = |reader: &FeedSender<M::News, M::View>, news| match reader.change(number, news) {
             Delivery::Done => true,
             Delivery::Abandoned => false,
@@ -212,7 +217,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> ShellPort<'_, M, D, S> {
                 if let Some(SubscriberReport { name: subscriber, lags, .. }) =
                     reader.report().filter(|report| report.lags.is_power_of_two())
                 {
-                    settings.notices.post(Notice::Lagged { actor: door.name.clone(), subscriber, lags });
+                    settings.notices.post(Notice::Lagged { actor: mailbox.name.clone(), subscriber, lags });
                 }
                 true
             }
@@ -229,7 +234,7 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     }
 
     fn attach(&mut self, reader: FeedSender<M::News, M::View>, number: u64, view: M::View) {
-        let Hands { readers, readers_ever, .. } = &mut *self.hands;
+        let Environment { readers, readers_ever, .. } = &mut *self.environment;
         reader.snapshot(number, view);
         // Publishing lets go of those who left; where nothing is published, this does, now and then.
         if readers.len().is_power_of_two() {
@@ -241,8 +246,8 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> ShellPort<'_, M, D, S> {
 
     /// Makes a call beside the mailbox, under its deadline; its outcome comes back as a message.
     fn call(&mut self, number: u64, deadline: Duration, call: M::Call) {
-        let doing = &mut self.hands.doing;
-        let future = catch_unwind(AssertUnwindSafe(|| doing.call(call)));
+        let handler = &mut self.environment.handler;
+        let future = catch_unwind(AssertUnwindSafe(|| handler.call(call)));
         let future = future.unwrap_or_else(|panic| Box::pin(async move { std::panic::resume_unwind(panic) }));
         let to = self.context.address();
         let task = actix_rt::spawn(async move {
@@ -255,6 +260,6 @@ impl<M: Machine, D: Doing<M>, S: Store<M>> ShellPort<'_, M, D, S> {
             };
             to.do_send(Returned { number, outcome });
         });
-        self.hands.calls.insert(number, task.abort_handle());
+        self.environment.calls.insert(number, task.abort_handle());
     }
 }

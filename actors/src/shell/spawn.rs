@@ -12,8 +12,8 @@ use tokio::task::AbortHandle;
 use super::actor::Shell;
 use super::address::Address;
 use super::clock::Clock;
-use super::doing::Doing;
 use super::drills::{Drills, Place};
+use super::effect_handler::EffectHandler;
 use super::journal::Journal;
 use super::notice::Notices;
 use super::store::Store;
@@ -154,27 +154,27 @@ impl Running {
     }
 }
 
-/// Starts an actor that runs machine `M` and gives it a seat at an address. The address must be vacant: a former holder has
+/// Starts an actor that runs machine `M` and gives it a slot at an address. The address must be vacant: a former holder has
 /// ended, and that was waited for.
 pub fn start<M, D, S>(
     address: &Address<M>,
     config: M::Config,
-    doing: D,
+    handler: D,
     store: S,
     settings: Settings,
 ) -> Running
 where
     M: Machine,
-    D: Doing<M>,
+    D: EffectHandler<M>,
     S: Store<M>,
 {
     let cell = EndingCell::default();
     let place = settings.drills.as_ref().map(|drills| drills.enlist(address));
-    let shell = Shell::new(address, config, doing, store, settings, cell.clone());
+    let shell = Shell::new(address, config, handler, store, settings, cell.clone());
     let context = Context::new();
-    let sitting = address.take_seat(context.address().recipient());
-    // The guard gives the seat back also when this task is aborted, even before it began.
-    let seat = Seat { address: address.clone(), sitting, _place: place };
+    let incarnation = address.occupy(context.address().recipient());
+    // The guard gives the slot back also when this task is aborted, even before it began.
+    let slot = Slot { address: address.clone(), incarnation, _place: place };
     let (tell, ended) = watch::channel(None);
     let word = cell.clone();
     let task = actix_rt::spawn(async move {
@@ -182,24 +182,24 @@ where
             Ok(()) => cell.take().unwrap_or(Ending::Normal),
             Err(panic) => Ending::Panicked(panic_message(&*panic)),
         };
-        // Whoever hears of the end finds the seat vacant.
-        drop(seat);
+        // Whoever hears of the end finds the slot vacant.
+        drop(slot);
         tell.send_replace(Some(ending));
     });
     let address = address.clone();
     let running =
-        Running::new(move |mode| address.request_stop_of(sitting, mode), task.abort_handle(), ended);
+        Running::new(move |mode| address.request_stop_of(incarnation, mode), task.abort_handle(), ended);
     Running { word, ..running }
 }
 
-struct Seat<M: Machine> {
+struct Slot<M: Machine> {
     address: Address<M>,
-    sitting: u64,
+    incarnation: u64,
     _place: Option<Place>,
 }
 
-impl<M: Machine> Drop for Seat<M> {
+impl<M: Machine> Drop for Slot<M> {
     fn drop(&mut self) {
-        self.address.leave_seat(self.sitting);
+        self.address.vacate(self.incarnation);
     }
 }

@@ -13,7 +13,7 @@ use super::child::{Child, Describe, Ready, Start};
 use super::messages::{ChildDescription, StopOutcome, SupervisorNews};
 use super::spec::{ChildSpec, Plan, SupervisorSpec};
 use super::state::{Call, Outcome, Standing, ending_in_words};
-use crate::shell::{self, Address, Doing, Ending, NoStore, Running, Settings, StopMode};
+use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode};
 
 /// How long a killed child may take to be gone. It holds the thread until then only if it blocks it.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
@@ -44,12 +44,12 @@ pub fn start(
     let settings = Settings { calls_running_max, ..settings };
     let plan = Plan { name: address.name().to_owned(), spec, children: specs.into() };
     let slots = children.into_iter().map(Slot::new).collect();
-    shell::start(address, plan, Hands { address: address.clone(), slots }, NoStore, settings)
+    shell::start(address, plan, Handler { address: address.clone(), slots }, NoStore, settings)
 }
 
-/// The hands of a supervisor. When they go, however that came about, so do the children: nothing outlives its parent
+/// The effect handler of a supervisor. When they go, however that came about, so do the children: nothing outlives its parent
 /// (SCL-06).
-struct Hands {
+struct Handler {
     address: Address<Supervisor>,
     slots: Vec<Slot>,
 }
@@ -73,7 +73,7 @@ struct Held {
     has_run: bool,
 }
 
-impl Doing<Supervisor> for Hands {
+impl EffectHandler<Supervisor> for Handler {
     fn call(&mut self, call: Call) -> LocalBoxFuture<'static, Outcome> {
         match call {
             Call::TakeStock => {
@@ -249,7 +249,7 @@ fn longest_wait(deadline: Duration, longest: Duration, said: Option<Duration>) -
     said.map_or(deadline, |said| said.saturating_add(SAID_MARGIN).min(longest).max(deadline))
 }
 
-impl Drop for Hands {
+impl Drop for Handler {
     fn drop(&mut self) {
         for slot in &self.slots {
             let mut held = slot.held.borrow_mut();

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 
 use crate::audience::{Listener, Memory};
 use crate::faulty::{Disk, Outcome};
-use crate::fragile::{Birth, Fragile, Hands};
+use crate::fragile::{Birth, Fragile, Handler};
 use crate::model::{Answer, HELD_MAX, Held, Model, Said};
 use crate::stage::{Company, allocation, deregister, plugin, register, settle_down, story};
 
@@ -129,7 +129,7 @@ struct Told {
 
 fn begin(told: &(Address<Fragile>, Birth, Company, Disk, Settings)) -> Running {
     let (registry, birth, company, disk, settings) = told;
-    start(registry, birth.clone(), Hands(company.clone()), disk.clone(), settings.clone())
+    start(registry, birth.clone(), Handler(company.clone()), disk.clone(), settings.clone())
 }
 
 impl Told {
@@ -360,7 +360,7 @@ impl Told {
         self.running.kill();
         self.running.ended().await;
         self.check();
-        assert_eq!(self.registry.vitals().mailbox_depth, 0, "a place at the door is lost");
+        assert_eq!(self.registry.vitals().mailbox_depth, 0, "a place in the mailbox is lost");
         assert!(self.waiters.is_empty(), "somebody waits for an actor that has ended");
         self.replay();
         if let Some(reached) = reached {

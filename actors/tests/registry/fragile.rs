@@ -10,7 +10,7 @@ use callboard_actors::registry::{
     Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions, RegistryTimer, RegistryView,
     StoredChange, WaitForPlugin,
 };
-use callboard_actors::shell::{Doing, Effect, Effects, Ending, Input, Machine, Message};
+use callboard_actors::shell::{Effect, EffectHandler, Effects, Ending, Input, Machine, Message};
 use callboard_actors::vocabulary::Moment;
 use futures_util::future::LocalBoxFuture;
 
@@ -115,9 +115,9 @@ macro_rules! same_messages {
 same_messages!(Register, Deregister, List, Describe, RegistrationOf, WaitForPlugin);
 
 /// Asks the company of the stage who they are.
-pub(crate) struct Hands(pub(crate) Company);
+pub(crate) struct Handler(pub(crate) Company);
 
-impl Doing<Fragile> for Hands {
+impl EffectHandler<Fragile> for Handler {
     fn call(&mut self, call: CheckIdentity) -> LocalBoxFuture<'static, CheckOutcome> {
         self.0.check(Arc::clone(&call.registration))
     }

@@ -395,7 +395,7 @@ fn a_store_that_never_answers_again_ends_the_actor_when_the_budget_is_spent() {
     });
 }
 
-// === Seats and places at the door ===
+// === Slots and places in the mailbox ===
 
 #[test]
 fn killing_an_actor_gives_back_every_place_at_the_door_wherever_its_messages_were() {

@@ -229,7 +229,7 @@ impl Told {
                 let asking = tally.ask(KeepLater(number, Duration::from_millis(*millis)));
                 self.asked(false, claiming(asking, move |place| Claim::Place(number, place)));
             }
-            // Refused at a full door or an empty seat: nothing was taken, and nothing is claimed.
+            // Refused by a full mailbox or a vacant address: nothing was taken, and nothing is claimed.
             _ => drop(tally.tell(Keep(self.number()))),
         }
     }
@@ -335,7 +335,7 @@ impl Told {
         for (place, question) in self.questions.iter().enumerate() {
             assert!(question.answer.is_some(), "question {place} was never answered");
         }
-        assert_eq!(self.stage.tally.vitals().mailbox_depth, 0, "a place at the door is lost");
+        assert_eq!(self.stage.tally.vitals().mailbox_depth, 0, "a place in the mailbox is lost");
     }
 
     async fn everyone_agrees(&mut self) {

@@ -10,8 +10,8 @@ use actix::Recipient;
 use callboard_actors::conversation;
 use callboard_actors::persister::{Settled, WriteError};
 use callboard_actors::shell::{
-    Address, AskId, CallKey, Doing, Effects, Input, Machine, Running, Settings, StopMode, Store, Ticket,
-    Written, start,
+    Address, AskId, CallKey, EffectHandler, Effects, Input, Machine, Running, Settings, StopMode, Store,
+    Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
@@ -218,9 +218,9 @@ impl Tally {
 }
 
 /// Calls take a moment.
-pub(crate) struct Hands(pub(crate) Rc<Mischief>);
+pub(crate) struct Handler(pub(crate) Rc<Mischief>);
 
-impl Doing<Tally> for Hands {
+impl EffectHandler<Tally> for Handler {
     fn call(&mut self, _: u64) -> LocalBoxFuture<'static, ()> {
         Mischief::strike(&self.0.call_panics, "calling");
         let clumsy = Rc::clone(&self.0);
@@ -484,7 +484,7 @@ impl Stage {
 }
 
 fn begin(tally: &Address<Tally>, mischief: &Rc<Mischief>, disk: &Disk, settings: &Settings) -> Running {
-    start(tally, Rc::clone(mischief), Hands(Rc::clone(mischief)), disk.clone(), settings.clone())
+    start(tally, Rc::clone(mischief), Handler(Rc::clone(mischief)), disk.clone(), settings.clone())
 }
 
 /// Lets everything that can happen now happen.

@@ -20,14 +20,14 @@ impl AllocationsWorld {
             return cry(Law::Shell4, "the owner of the allocations does not live");
         }
         let known = |place| self.owner.witness.known(&allocation(place));
-        let count = (0..self.hands.posts.len()).filter(|place| known(*place).is_some()).count();
+        let count = (0..self.handler.posts.len()).filter(|place| known(*place).is_some()).count();
         if self.owner.books.len() != count {
             return cry(
                 Law::A5,
                 format!("{} allocations are kept, and {count} are known", self.owner.books.len()),
             );
         }
-        (0..self.hands.posts.len()).try_for_each(|place| match known(place) {
+        (0..self.handler.posts.len()).try_for_each(|place| match known(place) {
             Some(known) => self.check_known(place, known),
             None => self.check_gone(place),
         })
@@ -37,17 +37,17 @@ impl AllocationsWorld {
         if !self.owner.has_ended() {
             return cry(Law::S3, "told to stop, the owner of the allocations goes on");
         }
-        if self.hands.posts.iter().any(|post| post.supervisor.is_some()) {
+        if self.handler.posts.iter().any(|post| post.supervisor.is_some()) {
             return cry(Law::S4, "the owner of the allocations has ended, and a supervisor is left");
         }
         if mode == StopMode::Detach {
             return Ok(());
         }
-        (0..self.hands.posts.len()).try_for_each(|place| self.check_gone(place))
+        (0..self.handler.posts.len()).try_for_each(|place| self.check_gone(place))
     }
 
     fn check_gone(&self, place: usize) -> Result<(), Violation> {
-        let post = &self.hands.posts[place];
+        let post = &self.handler.posts[place];
         if post.supervisor.is_some() {
             return cry(Law::A5, format!("{} is not known, and its supervisor lives", name(place)));
         }
@@ -59,7 +59,7 @@ impl AllocationsWorld {
     }
 
     fn check_known(&self, place: usize, known: &Known) -> Result<(), Violation> {
-        let post = &self.hands.posts[place];
+        let post = &self.handler.posts[place];
         if known.is_given_up && post.supervisor.is_none() {
             return Ok(());
         }

@@ -6,7 +6,7 @@ mod laws;
 mod event;
 
 mod ending;
-mod hands;
+mod handler;
 mod host;
 mod memory;
 mod supervisor;

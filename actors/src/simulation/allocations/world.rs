@@ -10,7 +10,7 @@ use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
 use super::event::{AllocationsBounds, AllocationsEvent, HostOrder, SupervisorAct, name};
-use super::hands::Hands;
+use super::handler::Handler;
 use super::laws::AllocationsLaws;
 use super::memory::Memory;
 use crate::allocation::Layout;
@@ -32,7 +32,7 @@ const NOBODY: u64 = 0;
 pub struct AllocationsWorld {
     pub(super) owner: Owner,
     tamper: Option<Rc<dyn Tamper<Allocations>>>,
-    pub(super) hands: Hands,
+    pub(super) handler: Handler,
     now: Timestamp,
     pub(super) left: AllocationsBounds,
     await_endings: Option<u64>,
@@ -49,7 +49,7 @@ impl AllocationsWorld {
         let mut world = Self {
             owner: owner(Memory::default(), AllocationsLaws::default(), tamper.clone()),
             tamper,
-            hands: Hands::new(bounds.allocations),
+            handler: Handler::new(bounds.allocations),
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
             await_endings: None,
@@ -75,7 +75,7 @@ impl AllocationsWorld {
             SupervisorAct::Tells => news > 0,
             other => faults > 0 || !other.is_fault(),
         };
-        is_allowed && self.hands.posts[place].can(act)
+        is_allowed && self.handler.posts[place].can(act)
     }
 
     fn act(&mut self, place: usize, act: SupervisorAct) {
@@ -84,24 +84,24 @@ impl AllocationsWorld {
         left.falls = left.falls.saturating_sub(u8::from(act == SupervisorAct::Crashes));
         left.news = left.news.saturating_sub(u8::from(act == SupervisorAct::Tells));
         if act == SupervisorAct::IsStuck
-            && let Some(call) = self.hands.posts[place].oldest()
+            && let Some(call) = self.handler.posts[place].oldest()
         {
             let lost = CallLost::DeadlineExceeded(Duration::from_secs(30));
             self.owner.returned(self.moment(), call, Err(lost));
             return;
         }
         self.excuse(place, act == SupervisorAct::Crashes);
-        self.hands.act(place, act);
+        self.handler.act(place, act);
     }
 
     /// Nobody takes the place of a supervisor that falls while everything ends.
     fn excuse(&mut self, place: usize, falls: bool) {
-        self.hands.posts[place].is_excused |= falls && self.stopped.is_some();
+        self.handler.posts[place].is_excused |= falls && self.stopped.is_some();
     }
 
     /// Of these the owner hears only when everything ends.
     fn excuse_the_fallen(&mut self) {
-        for (place, post) in self.hands.posts.iter_mut().enumerate() {
+        for (place, post) in self.handler.posts.iter_mut().enumerate() {
             let known = self.owner.witness.known(&allocation(place));
             let is_unheard = known.is_none_or(|known| !known.is_down);
             post.is_excused |= is_unheard && post.supervisor.is_none();
@@ -115,13 +115,13 @@ impl AllocationsWorld {
     }
 
     fn answer(&mut self, place: usize) {
-        if let Some((call, answer)) = self.hands.posts[place].answers.pop_front() {
+        if let Some((call, answer)) = self.handler.posts[place].answers.pop_front() {
             self.returned(call, AllocationsOutcome::Told(answer));
         }
     }
 
     fn news(&mut self, place: usize) {
-        if let Some((life, news)) = self.hands.posts[place].news.pop_front() {
+        if let Some((life, news)) = self.handler.posts[place].news.pop_front() {
             let reported = AllocationReported { allocation: allocation(place), life, news };
             self.owner.ask(self.moment(), NOBODY, AllocationsAsk::AllocationReported(reported));
         }
@@ -129,7 +129,7 @@ impl AllocationsWorld {
 
     fn endings(&mut self) {
         if let Some(call) = self.await_endings.take() {
-            let ended = self.hands.take_endings();
+            let ended = self.handler.take_endings();
             self.returned(call, AllocationsOutcome::Ended(ended));
         }
     }
@@ -160,7 +160,7 @@ impl AllocationsWorld {
             left.drain(..).try_for_each(|left| self.take_in(left))?;
         }
         let owner = &self.owner;
-        for post in &mut self.hands.posts {
+        for post in &mut self.handler.posts {
             post.answers.retain(|(call, _)| owner.awaits(*call));
         }
         found(self.owner.witness.verdict.broken())
@@ -194,28 +194,28 @@ impl AllocationsWorld {
                 return Ok(());
             }
             AllocationsCall::Tell { allocation, life, order, .. } => {
-                let place = self.hands.place(&allocation);
-                self.hands.posts[place].told(number, life, &order);
+                let place = self.handler.place(&allocation);
+                self.handler.posts[place].told(number, life, &order);
                 return Ok(());
             }
             AllocationsCall::Start { life, config } => {
                 let allocation = config.spec.allocation.clone();
-                if !self.hands.start(life, *config) {
+                if !self.handler.start(life, *config) {
                     return cry(Law::A5, format!("two supervisors of {allocation} live at once"));
                 }
                 AllocationsOutcome::Done
             }
             AllocationsCall::Look { allocation, life } => {
-                AllocationsOutcome::Seen(self.hands.look(self.hands.place(&allocation), life))
+                AllocationsOutcome::Seen(self.handler.look(self.handler.place(&allocation), life))
             }
             AllocationsCall::End { allocation, life, mode } => {
-                self.hands.stop(self.hands.place(&allocation), life, mode);
+                self.handler.stop(self.handler.place(&allocation), life, mode);
                 AllocationsOutcome::Done
             }
             AllocationsCall::Kill { allocation, life } => {
-                let place = self.hands.place(&allocation);
+                let place = self.handler.place(&allocation);
                 self.excuse(place, true);
-                self.hands.kill(place, life);
+                self.handler.kill(place, life);
                 AllocationsOutcome::Done
             }
             AllocationsCall::Describe(_) => AllocationsOutcome::Described(BTreeMap::new()),
@@ -226,7 +226,7 @@ impl AllocationsWorld {
 
     /// Another owner takes the place of one that ended by force or let go of everything, a moment later.
     fn succeed(&mut self) {
-        self.hands.let_go();
+        self.handler.let_go();
         self.unanswered.clear();
         self.stopped = None;
         self.now = self.now + Duration::from_millis(1);
@@ -236,7 +236,7 @@ impl AllocationsWorld {
     }
 
     fn kill(&mut self) {
-        self.hands.forget_all();
+        self.handler.forget_all();
         self.unanswered.clear();
         self.stopped = None;
         self.owner = owner(Memory::default(), AllocationsLaws::default(), self.tamper.clone());
@@ -250,10 +250,10 @@ impl AllocationsWorld {
             SupervisorAct::PutsAway,
             SupervisorAct::Registers,
         ];
-        if self.await_endings.is_some() && self.hands.has_endings() {
+        if self.await_endings.is_some() && self.handler.has_endings() {
             return Some(AllocationsEvent::Endings);
         }
-        self.hands.posts.iter().enumerate().find_map(|(place, post)| {
+        self.handler.posts.iter().enumerate().find_map(|(place, post)| {
             let duty = DUTIES.into_iter().find(|act| post.can(*act));
             if !post.answers.is_empty() {
                 Some(AllocationsEvent::Answer(place))
@@ -273,7 +273,7 @@ impl World for AllocationsWorld {
             return may_succeed.then_some(AllocationsEvent::Succeed).into_iter().collect();
         }
         let mut events = Vec::new();
-        for (place, post) in self.hands.posts.iter().enumerate() {
+        for (place, post) in self.handler.posts.iter().enumerate() {
             let orders = HostOrder::ALL.into_iter().filter(|order| self.may_say(place, *order));
             events.extend(orders.map(|order| AllocationsEvent::Say(place, order)));
             let acts = SupervisorAct::ALL.into_iter().filter(|act| self.may_act(place, *act));
@@ -281,7 +281,7 @@ impl World for AllocationsWorld {
             events.extend((!post.answers.is_empty()).then_some(AllocationsEvent::Answer(place)));
             events.extend((!post.news.is_empty()).then_some(AllocationsEvent::News(place)));
         }
-        let has_endings = self.await_endings.is_some() && self.hands.has_endings();
+        let has_endings = self.await_endings.is_some() && self.handler.has_endings();
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
         maybe(has_endings, AllocationsEvent::Endings);
         maybe(self.left.pauses > 0 && self.due().is_some(), AllocationsEvent::Pass);

@@ -1,4 +1,4 @@
-//! A plain model of the children of one supervisor, and of the hands that start, watch and stop them.
+//! A plain model of the children of one supervisor, and of the effect handler that start, watch and stop them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -140,7 +140,7 @@ impl Ground {
         }
     }
 
-    // === The hands ===
+    // === The effect handler ===
 
     pub(super) fn begin(&mut self, now: Timestamp, number: u64, within: Duration, call: Call) {
         let work = match call {
@@ -183,7 +183,7 @@ impl Ground {
         self.tidy();
     }
 
-    /// The hands are gone: whatever lives is killed.
+    /// The effect handler are gone: whatever lives is killed.
     pub(super) fn drop_all(&mut self) {
         self.work.clear();
         let alive: Vec<usize> = (0..self.slots.len()).filter(|child| self.is_alive(*child)).collect();

@@ -10,13 +10,13 @@ use crate::vocabulary::{AllocationId, Attempt};
 
 /// All that the owner has at its hands.
 #[derive(Debug, Clone)]
-pub(super) struct Hands {
+pub(super) struct Handler {
     pub(super) posts: Vec<Post>,
     /// Who has ended, and its owner has not heard so.
     endings: Vec<SupervisorEnded>,
 }
 
-impl Hands {
+impl Handler {
     pub(super) fn new(allocations: usize) -> Self {
         Self { posts: vec![Post::default(); allocations], endings: Vec::new() }
     }

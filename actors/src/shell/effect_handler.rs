@@ -1,11 +1,11 @@
-//! The hands of a machine.
+//! The effect handler of a machine.
 
 use futures_util::future::LocalBoxFuture;
 
 use crate::kernel::{Machine, Never};
 
 /// Makes the calls that a machine asks for. It decides nothing: what came back is told to the machine as it is.
-pub trait Doing<M: Machine>: 'static {
+pub trait EffectHandler<M: Machine>: 'static {
     /// Starts a call. The future runs beside the actor, under the deadline that the machine gave, and is dropped when the
     /// actor ends or is rebuilt.
     fn call(&mut self, call: M::Call) -> LocalBoxFuture<'static, M::Outcome>;
@@ -17,11 +17,11 @@ pub trait Doing<M: Machine>: 'static {
     }
 }
 
-/// The hands of a machine that makes no calls.
+/// The effect handler of a machine that makes no calls.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoDoing;
+pub struct NoEffectHandler;
 
-impl<M: Machine<Call = Never>> Doing<M> for NoDoing {
+impl<M: Machine<Call = Never>> EffectHandler<M> for NoEffectHandler {
     fn call(&mut self, call: Never) -> LocalBoxFuture<'static, M::Outcome> {
         match call {}
     }

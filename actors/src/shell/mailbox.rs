@@ -1,0 +1,73 @@
+//! What is counted of an actor's mailbox: how much is in flight, against its limit, and what has happened so far.
+//!
+//! Senders on any thread are admitted here, so `actors/tests/threads` runs this file under the schedules of a model checker.
+
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The counters of an actor. They outlive the lives of the actor.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    pub(crate) name: String,
+    limit: usize,
+    in_flight: AtomicUsize,
+    pub(crate) crashes: AtomicU64,
+    pub(crate) rebuilds: AtomicU64,
+    pub(crate) steps: AtomicU64,
+}
+
+/// A mailbox takes no message more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full {
+    /// How many messages are in flight.
+    pub(crate) in_flight: usize,
+    /// How many may be.
+    pub(crate) limit: usize,
+}
+
+/// Counts one message as in flight until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Permit(Arc<Mailbox>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Mailbox {
+    pub(crate) fn new(name: String, limit: usize) -> Self {
+        Self {
+            name,
+            limit,
+            in_flight: AtomicUsize::new(0),
+            crashes: AtomicU64::new(0),
+            rebuilds: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
+        }
+    }
+
+    /// How many messages are in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Takes a message in, unless as many as may be are in flight. One that is refused never counts, not even for a moment:
+    /// otherwise it could keep out another one for which there is room.
+    pub(crate) fn admit(self: &Arc<Self>) -> Result<Permit, Full> {
+        let limit = self.limit;
+        let admitted = self.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |in_flight| {
+            (in_flight < limit).then_some(in_flight + 1)
+        });
+        match admitted {
+            Ok(_) => Ok(Permit(Arc::clone(self))),
+            Err(in_flight) => Err(Full { in_flight, limit }),
+        }
+    }
+
+    /// Takes a message in, however many are in flight.
+    pub(crate) fn admit_whatever(self: &Arc<Self>) -> Permit {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        Permit(Arc::clone(self))
+    }
+}

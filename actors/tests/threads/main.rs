@@ -1,0 +1,37 @@
+//! Code that threads share, under schedules of a model checker.
+//!
+//! The files are those of production, compiled once more with locks and atomics that the checker schedules. A model is small, two
+//! threads with a few steps each. It is run under every order of these where they are few enough, else under many that are drawn
+//! with few changes of thread at random places, since most races need only two or three. A failure prints the schedule that leads to
+//! it. The memory model is sequentially consistent: what is counted with relaxed atomics is one number each, read and written
+//! alone, and everything else is behind a lock.
+
+/// What the files take their locks from.
+mod sync {
+    pub(crate) use shuttle::sync::*;
+}
+
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "a model does not use all of what production does, nor export it"
+)]
+#[path = "../../src/shell"]
+mod shell {
+    pub(crate) mod feed;
+    pub(crate) mod mailbox;
+}
+
+mod feeds;
+mod mailboxes;
+
+/// Runs a model under every schedule.
+fn under_every_schedule(model: impl Fn() + Send + Sync + 'static) {
+    shuttle::check_dfs(model, None);
+}
+
+/// Runs a model under many schedules, each with so few changes of thread at random places that a race of up to three of them is
+/// found.
+fn under_many_schedules(model: impl Fn() + Send + Sync + 'static) {
+    shuttle::check_pct(model, 2_000, 3);
+}
