@@ -8,10 +8,12 @@ use crate::sync::{Arc, Mutex};
 use crate::under_many_schedules;
 
 type Sender = FeedSender<u64, u64>;
+/// The publisher, and how much it has published; nobody once it has ended.
+type Publisher = Arc<Mutex<Option<(Sender, u64)>>>;
 
 /// A feed whose publisher answers a wish for a new snapshot at once, with how much was published by then.
-fn counting(capacity: usize) -> (Arc<Mutex<Option<(Sender, u64)>>>, Subscription<u64, u64>) {
-    let publisher: Arc<Mutex<Option<(Sender, u64)>>> = Arc::default();
+fn counting(capacity: usize) -> (Publisher, Subscription<u64, u64>) {
+    let publisher = Publisher::default();
     let asked = Arc::clone(&publisher);
     let (sender, subscription) = feed("reader".to_owned(), capacity, move || {
         if let Some((sender, published)) = &*asked.lock().unwrap() {
