@@ -98,7 +98,7 @@ fn a_cause_stands_before_its_consequence_from_the_start_of_a_plugin_to_its_end()
         ("allocation a", "registry", "Deregister"),
         ("registry", "everyone", "active: a → nobody"),
         ("instances", "process a", "goodbye"),
-        ("allocation a", "agent", "out of the books"),
+        ("allocation a", "agent", "deregistered"),
         ("agent", "process a", "ending process"),
         ("process a", "agent", "stopped"),
     ];

@@ -136,7 +136,7 @@ pub enum AgentNews {
 /// One thing that was stopped (S3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopStep {
-    /// What: `allocation/NAME` for its place in the books, `process/NAME` for its process.
+    /// What: `allocation/NAME` for its registration, `process/NAME` for its process.
     pub what: String,
     /// How it ended, in words.
     pub ending: String,

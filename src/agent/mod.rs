@@ -1,7 +1,7 @@
 //! The agent of `callboard run`: a host's own actor, which runs the plugin processes of its configuration as tasks.
 //!
 //! It is a machine on the shell like all others, and an example of a host that follows the rules: prepare, launch, say that it
-//! runs, say that it ended, take out of the books first and end the process then (A1 to A4, SHD-04).
+//! runs, say that it ended, deregister first and end the process then (A1 to A4, SHD-04).
 //!
 //! A task's life:
 //!

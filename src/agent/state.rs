@@ -280,7 +280,7 @@ pub enum AgentOutcome {
     Launched(Result<u32, String>),
     /// The books know that the process runs.
     Announced(Answered<Result<(), UnknownAllocation>>),
-    /// The allocation is out of the books.
+    /// The allocation is deregistered.
     Withdrawn(Answered<Result<AllocationStopped, UnknownAllocation>>),
     /// The process was asked to end.
     EndAsked,

@@ -1,4 +1,4 @@
-//! What is decided for one task on its way down: out of the books first, then the process (SHD-04).
+//! What is decided for one task on its way down: deregistered first, then the process (SHD-04).
 
 use std::time::Duration;
 
@@ -86,10 +86,10 @@ impl Task {
         let Phase::Withdrawing { pid, then } = self.phase.clone() else { return };
         let ending = match answer {
             Ok(Ok(Ok(stopped))) => told(stopped),
-            Ok(Ok(Err(_unknown))) => "was not in the books".to_owned(),
+            Ok(Ok(Err(_unknown))) => "was not registered".to_owned(),
             // Waiting longer would keep the process running without its books, which helps nobody.
-            Ok(Err(error)) => format!("left in the books: {error}"),
-            Err(lost) => format!("left in the books: {lost}"),
+            Ok(Err(error)) => format!("may still be registered: {error}"),
+            Err(lost) => format!("may still be registered: {lost}"),
         };
         self.finish_step(moment, "allocation", ending, false);
         match pid {

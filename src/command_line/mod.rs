@@ -87,9 +87,9 @@ enum Command {
     Demo(DemoArgs),
     /// Play message scripts, and compare what comes back with what they say
     Script(ScriptArgs),
-    /// Interleave many allocations by chance, and hold every step against the laws
+    /// Simulate many interleaved allocations with random faults, and check every step against the laws
     Simulate(SimulateArgs),
-    /// Be a plugin
+    /// Run a plugin that comes with callboard: the reference CSI plugin, or the task driver
     Plugin(Box<PluginArgs>),
     /// Become a command that the kernel kills when its host dies; `run` starts plugins through this
     #[command(hide = true)]

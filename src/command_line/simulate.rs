@@ -24,7 +24,7 @@ use crate::tasks::simulation::Walked;
 /// What can be said to `simulate`.
 #[derive(Debug, Args)]
 pub(super) struct SimulateArgs {
-    /// Where chance begins; the same seed gives the same run
+    /// Seed of the random numbers; the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 

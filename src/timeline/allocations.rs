@@ -30,7 +30,7 @@ impl Retell for AllocationsTeller {
             AllocationsNews::Changed(status) => self.changed(status).into_iter().collect(),
             AllocationsNews::Gone(allocation) => {
                 self.known.remove(allocation);
-                vec![(Rank::Books, to_agent(allocation, "out of the books, and its socket is removed"))]
+                vec![(Rank::Books, to_agent(allocation, "deregistered, and its socket is removed"))]
             }
             AllocationsNews::Task(event) => vec![(Rank::Books, to_agent(&event.allocation, &event.message))],
             AllocationsNews::RestartRequested { allocation, reason, .. } => {
@@ -147,7 +147,7 @@ mod tests {
             "allocation blue → agent: noted: it can be started again",
             "allocation blue → agent: healthy",
             "allocation blue → agent: restart it: not ready within 30s",
-            "allocation blue → agent: out of the books, and its socket is removed",
+            "allocation blue → agent: deregistered, and its socket is removed",
             "allocation blue → agent: prepared: this is its socket",
         ];
         assert_eq!(told, expected);

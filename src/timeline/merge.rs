@@ -26,7 +26,7 @@ pub(super) enum Rank {
     Instances,
     /// The inventory publishes.
     Inventory,
-    /// An allocation is out of the books, or has something to tell of what came before.
+    /// An allocation is deregistered, or has something to tell of what came before.
     Books,
     /// A process is ended.
     End,

@@ -148,7 +148,7 @@ impl Allocation {
             Ok(Answer::PluginInfo(identity)) => return self.ready(identity.clone(), effects),
             Ok(Answer::Probe(Readiness::NotReady)) => Setback {
                 class: Class::Unclear,
-                cause: "the plugin answers that it is not ready yet (C039)".to_owned(),
+                cause: "the plugin answers that it is not ready yet".to_owned(),
             },
             Ok(other) => {
                 Setback { class: Class::Fault, cause: format!("{} was answered unasked", other.rpc()) }

@@ -89,7 +89,7 @@ impl Allocation {
         let reason = match answer {
             Ok(Answer::Probe(Readiness::Ready)) => None,
             Ok(Answer::Probe(Readiness::NotReady)) => {
-                Some("the plugin answers that it is not ready any more (C039)".to_owned())
+                Some("the plugin answers that it is not ready any more".to_owned())
             }
             Ok(other) => Some(format!("{} was answered unasked", other.rpc())),
             Err(error) => Some(error.to_string()),

@@ -21,7 +21,7 @@ pub struct Offer {
     pub since: Timestamp,
     /// What it reported of itself.
     pub fingerprint: Option<Arc<CsiFingerprint>>,
-    /// Whether its allocation has left and a successor is awaited: it is kept in the books and nothing new may be placed on
+    /// Whether its allocation has left and a successor is awaited: it is still listed and nothing new may be placed on
     /// it (HLT-08).
     pub restarting: bool,
     /// Oddities that do not keep it from serving.

@@ -111,7 +111,7 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    /// The offer as it stands in the books.
+    /// The offer as it is listed.
     pub(super) const fn offer(&self) -> &Offer {
         match self {
             Self::Current(offer) | Self::Restarting { told: offer, .. } => offer,

@@ -31,7 +31,7 @@ pub enum AskError {
     },
     /// Nobody is at this address: not started yet, between two lives, or stopped. If the message was taken before that,
     /// its outcome is unknown and can be asked for.
-    #[error("{actor} is not running; the message was not answered")]
+    #[error("{actor} is not running: it is stopped, or about to be started; there is no answer")]
     NotRunning {
         /// Whom it was for.
         actor: String,

@@ -16,7 +16,7 @@ const RARE: u64 = 10;
 /// A walk by chance.
 #[derive(Debug, Clone, Copy)]
 pub struct Walk {
-    /// Where chance begins; the same seed gives the same walk.
+    /// Seed of the random numbers; the same seed gives the same walk.
     pub seed: u64,
     /// How many steps it takes.
     pub steps: u64,

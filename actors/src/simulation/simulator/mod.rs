@@ -46,7 +46,7 @@ use super::witness::Violation;
 /// What to simulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Simulation {
-    /// Where chance begins; the same seed gives the same run.
+    /// Seed of the random numbers; the same seed gives the same run.
     pub seed: u64,
     /// How many plugins there are; at least one. Each has a controller and a node half.
     pub plugins: u32,
