@@ -48,11 +48,12 @@ pub use allocations::{
 };
 pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};
 pub use drivers::{
-    Audience, Conduct, Depot, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversTampers,
+    Audience, Conduct, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversModel, DriversTampers,
     DriversWorld, EventorLaws, Ground, Order,
 };
 pub use instances::{
-    Behaviour, Errand, House, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesWorld,
+    Behaviour, Errand, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesModel,
+    InstancesWorld,
 };
 pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryWorld, Word};
 pub use law::Law;

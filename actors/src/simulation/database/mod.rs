@@ -8,18 +8,18 @@
 //! ```
 //!
 //! The queue, the store and all below it are those of production, with a real file of redb on a disk in memory. Only the actor
-//! and its thread are missing: the [`Archive`] takes what comes next from the queue when it is told to.
+//! and its thread are missing: the [`DatabaseModel`] takes what comes next from the queue when it is told to.
 
-mod archive;
 mod event;
 mod faults;
+mod model;
 mod plain;
 mod replayed;
 mod volume;
 mod world;
 
-pub(super) use archive::{Archive, Job, Row, Step};
 pub use event::{DatabaseBounds, DatabaseEvent, Trouble};
 pub use faults::PersisterFault;
+pub(super) use model::{DatabaseModel, Job, Row, Step};
 pub(super) use volume::{Reader, Volume, read_table};
 pub use world::DatabaseWorld;

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::witness::{Violation, cry, found};
-use super::archive::{Archive, Job, Step};
 use super::event::{DatabaseBounds, DatabaseEvent, Trouble};
 use super::faults::PersisterFault;
+use super::model::{DatabaseModel, Job, Step};
 use super::replayed::Replayed;
 use super::volume::{Reader, read_table};
 use crate::persister::{Operation, Owner, RECORD_BYTES_MAX, Reached, Record, Table, Write};
@@ -48,7 +48,7 @@ enum Phase {
 /// The world, with what may still happen.
 #[derive(Debug, Clone)]
 pub struct DatabaseWorld {
-    archive: Archive<Replayed>,
+    model: DatabaseModel<Replayed>,
     authors: Vec<Author>,
     left: DatabaseBounds,
     is_closing: bool,
@@ -68,7 +68,7 @@ impl DatabaseWorld {
             unsettled: BTreeSet::new(),
         };
         let mut world = Self {
-            archive: Archive::new(Replayed::new(READERS), fault),
+            model: DatabaseModel::new(Replayed::new(READERS), fault),
             authors: vec![author; usize::from(bounds.owners)],
             left: bounds,
             is_closing: false,
@@ -85,13 +85,13 @@ impl DatabaseWorld {
     /// A host opens the database, and all actors have read what is theirs.
     fn open(&mut self) {
         self.is_closing = false;
-        self.is_shut_out = !self.archive.open();
+        self.is_shut_out = !self.model.open();
         if !self.is_shut_out {
             for (author, owner) in self.authors.iter_mut().zip(OWNERS) {
                 author.phase = Phase::Writing;
                 author.epoch += 1;
                 author.unsettled.clear();
-                self.archive.open_ledger(owner);
+                self.model.open_ledger(owner);
             }
         }
     }
@@ -115,7 +115,7 @@ impl DatabaseWorld {
             operations.push(Operation::Put { table: Line::TABLE, key: vec![own], record });
         }
         let (owner, epoch) = (OWNERS[usize::from(who)], author.epoch);
-        self.archive.write(&Write { owner, epoch, sequence: number, operations });
+        self.model.write(&Write { owner, epoch, sequence: number, operations });
     }
 
     fn load(&mut self, who: u8) {
@@ -124,13 +124,13 @@ impl DatabaseWorld {
         author.epoch += 1;
         // Whoever was there before hears nothing more.
         author.unsettled.clear();
-        self.archive.open_ledger(OWNERS[usize::from(who)]);
-        self.archive.words.retain(|word| word.owner != OWNERS[usize::from(who)]);
-        self.archive.lay(Job::Load(OWNERS[usize::from(who)]));
+        self.model.open_ledger(OWNERS[usize::from(who)]);
+        self.model.words.retain(|word| word.owner != OWNERS[usize::from(who)]);
+        self.model.lay(Job::Load(OWNERS[usize::from(who)]));
     }
 
     fn go_on(&mut self, takes_all: bool) {
-        match self.archive.go_on(if takes_all { usize::MAX } else { 1 }) {
+        match self.model.go_on(if takes_all { usize::MAX } else { 1 }) {
             Step::Loaded(owner, rows) => {
                 let places = OWNERS.iter().zip(&mut self.authors).find(|(known, _)| **known == owner);
                 if let Some((_, author)) = places {
@@ -143,8 +143,8 @@ impl DatabaseWorld {
 
     fn hear(&mut self, who: u8) {
         let owner = OWNERS[usize::from(who)];
-        let Some(place) = self.archive.words.iter().position(|word| word.owner == owner) else { return };
-        let Some(word) = self.archive.words.remove(place) else { return };
+        let Some(place) = self.model.words.iter().position(|word| word.owner == owner) else { return };
+        let Some(word) = self.model.words.remove(place) else { return };
         let author = &mut self.authors[usize::from(who)];
         if word.is_written {
             author.unsettled.retain(|(epoch, sequence)| *epoch != word.epoch || *sequence > word.through);
@@ -157,26 +157,26 @@ impl DatabaseWorld {
     }
 
     fn has_word_for(&self, who: u8) -> bool {
-        self.archive.words.iter().any(|word| word.owner == OWNERS[usize::from(who)])
+        self.model.words.iter().any(|word| word.owner == OWNERS[usize::from(who)])
     }
 
     fn begin_trouble(&mut self, trouble: Option<Trouble>) {
         if let Some(Trouble { after, fault }) = trouble {
             self.left.troubles_max -= 1;
-            self.archive.fails_after(after, fault);
+            self.model.fails_after(after, fault);
         }
     }
 
     /// No trouble, and each that may come now.
     fn troubles(&self) -> Vec<Option<Trouble>> {
-        let may_come = self.left.troubles_max > 0 && self.archive.trouble().is_none();
+        let may_come = self.left.troubles_max > 0 && self.model.trouble().is_none();
         let more = self.left.troubles.iter().filter(|_| may_come).copied().map(Some);
         std::iter::once(None).chain(more).collect()
     }
 
     fn of_owners(&self, events: &mut Vec<DatabaseEvent>) {
         for (who, author) in self.owners() {
-            if author.phase == Phase::Writing && author.writes_left > 0 && !self.archive.is_gone() {
+            if author.phase == Phase::Writing && author.writes_left > 0 && !self.model.is_gone() {
                 events.push(DatabaseEvent::Write(who));
                 if self.left.large > 0 {
                     events.push(DatabaseEvent::WriteTooMuch(who));
@@ -185,31 +185,31 @@ impl DatabaseWorld {
             if self.has_word_for(who) {
                 events.push(DatabaseEvent::Hear(who));
             }
-            let must_load = author.phase == Phase::Failed && self.archive.trouble().is_none();
+            let must_load = author.phase == Phase::Failed && self.model.trouble().is_none();
             let may_load = author.phase != Phase::Loading && self.left.successors > 0;
-            if self.archive.is_open() && (must_load || may_load) {
+            if self.model.is_open() && (must_load || may_load) {
                 events.push(DatabaseEvent::Load(who));
             }
         }
     }
 
     fn of_the_host(&self, events: &mut Vec<DatabaseEvent>) {
-        let is_open = self.archive.is_open();
+        let is_open = self.model.is_open();
         if is_open && self.left.closes > 0 && !self.is_closing {
             events.push(DatabaseEvent::Close);
         }
-        if self.left.cuts > 0 && !self.archive.is_gone() {
+        if self.left.cuts > 0 && !self.model.is_gone() {
             let reached = [Reached::Nothing, Reached::Everything, Reached::Chosen(1), Reached::Chosen(2)];
             events.extend(reached.map(DatabaseEvent::Cut));
         }
         if !is_open && !self.is_shut_out {
             events.extend(self.troubles().into_iter().map(DatabaseEvent::Open));
         }
-        let is_shut = !is_open && !self.archive.is_gone() && self.archive.trouble().is_none();
-        if is_shut && self.left.damages > 0 && self.archive.some_row().is_some() {
+        let is_shut = !is_open && !self.model.is_gone() && self.model.trouble().is_none();
+        if is_shut && self.left.damages > 0 && self.model.some_row().is_some() {
             events.push(DatabaseEvent::Damage);
         }
-        if self.archive.trouble().is_some() {
+        if self.model.trouble().is_some() {
             events.push(DatabaseEvent::Mend);
         }
     }
@@ -219,14 +219,14 @@ impl World for DatabaseWorld {
     fn events(&self) -> Vec<DatabaseEvent> {
         let mut events = Vec::new();
         self.of_owners(&mut events);
-        if self.archive.may_go_on() {
-            let several = self.archive.waiting() > 1 && self.archive.is_write_next();
+        if self.model.may_go_on() {
+            let several = self.model.waiting() > 1 && self.model.is_write_next();
             for takes_all in if several { &[true, false][..] } else { &[true] } {
                 let go_on = |trouble| DatabaseEvent::GoOn { takes_all: *takes_all, trouble };
                 events.extend(self.troubles().into_iter().map(go_on));
             }
         }
-        if self.archive.may_tell() {
+        if self.model.may_tell() {
             events.push(DatabaseEvent::Tell);
         }
         self.of_the_host(&mut events);
@@ -253,7 +253,7 @@ impl Play for DatabaseWorld {
                 self.begin_trouble(trouble);
                 self.go_on(takes_all);
             }
-            DatabaseEvent::Tell => self.archive.tell(),
+            DatabaseEvent::Tell => self.model.tell(),
             DatabaseEvent::Hear(who) => self.hear(who),
             DatabaseEvent::Load(who) => {
                 if self.authors[usize::from(who)].phase == Phase::Writing {
@@ -263,35 +263,35 @@ impl Play for DatabaseWorld {
             }
             DatabaseEvent::Mend => {
                 self.is_shut_out = false;
-                self.archive.is_mended();
+                self.model.is_mended();
             }
             DatabaseEvent::Close => {
                 self.left.closes -= 1;
                 self.is_closing = true;
-                self.archive.lay(Job::Close);
+                self.model.lay(Job::Close);
             }
             DatabaseEvent::Damage => {
                 self.left.damages -= 1;
-                if let Some((place, record)) = self.archive.some_row() {
-                    self.archive.is_damaged(place, &record);
+                if let Some((place, record)) = self.model.some_row() {
+                    self.model.is_damaged(place, &record);
                 }
             }
             DatabaseEvent::Cut(reached) => {
                 self.left.cuts -= 1;
-                self.archive.is_cut(reached);
+                self.model.is_cut(reached);
             }
             DatabaseEvent::Open(trouble) => {
                 self.begin_trouble(trouble);
                 self.open();
             }
         }
-        found(self.archive.verdict.broken())
+        found(self.model.verdict.broken())
     }
 
     /// On a mended disk everybody hears how its writes ended, and can write again.
     fn settle(&mut self) -> Result<(), Violation> {
         self.calm_down()?;
-        if !self.archive.is_open() {
+        if !self.model.is_open() {
             self.open();
         }
         (0..self.left.owners).for_each(|who| self.write(who, false));
@@ -306,29 +306,29 @@ impl Play for DatabaseWorld {
 
 impl DatabaseWorld {
     fn calm_down(&mut self) -> Result<(), Violation> {
-        if self.archive.trouble().is_some() {
-            self.archive.is_mended();
+        if self.model.trouble().is_some() {
+            self.model.is_mended();
         }
-        if self.archive.is_gone() {
+        if self.model.is_gone() {
             self.open();
         }
         for _ in 0..64 {
             let heard = (0..self.left.owners).filter(|who| self.has_word_for(*who)).collect::<Vec<_>>();
             let failed = self.owners().find(|(_, author)| author.phase == Phase::Failed);
-            let must_load = failed.map(|(who, _)| who).filter(|_| self.archive.is_open());
-            if self.archive.may_tell() {
-                self.archive.tell();
+            let must_load = failed.map(|(who, _)| who).filter(|_| self.model.is_open());
+            if self.model.may_tell() {
+                self.model.tell();
             } else if !heard.is_empty() {
                 heard.into_iter().for_each(|who| self.hear(who));
             } else if let Some(who) = must_load {
                 self.load(who);
-            } else if self.archive.may_go_on() {
+            } else if self.model.may_go_on() {
                 self.go_on(true);
             } else {
                 break;
             }
         }
-        found(self.archive.verdict.broken())?;
+        found(self.model.verdict.broken())?;
         match self.owners().find(|(_, author)| !author.unsettled.is_empty()) {
             Some((who, author)) => {
                 cry(Law::P1, format!("{who} never heard how {:?} ended", author.unsettled))

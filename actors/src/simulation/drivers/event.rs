@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::depot::Conduct;
+use super::model::Conduct;
 use crate::shell::StopMode;
 use crate::vocabulary::Attempt;
 

@@ -1,7 +1,7 @@
-//! The drivers: their owner, each driver, each eventor; their laws, and a depot in which they live.
+//! The drivers: their owner, each driver, each eventor; their laws, and a model in which they live.
 //!
 //! ```text
-//!   world ── answers, exits, events, time ──► depot: owner ◄── mail ── driver ◄──► ground: process, plugin, its events
+//!   world ── answers, exits, events, time ──► model: owner ◄── mail ── driver ◄──► ground: process, plugin, its events
 //!                                                      ▲                               │
 //!                                                      └───── mail ── eventor ◄────────┘
 //!                                                                        └──► audience: journals and handlers
@@ -22,18 +22,18 @@ mod eventor;
 
 mod owner;
 
-mod depot;
+mod model;
 
 mod event;
 
 mod world;
 
 pub use audience::Audience;
-pub use depot::{Conduct, Depot, DriversTampers};
-pub(super) use depot::{DepotOptions, SetOff};
 pub use driver::DriverLaws;
 pub use event::{DriversBounds, DriversEvent, Order};
 pub use eventor::EventorLaws;
 pub use ground::Ground;
+pub use model::{Conduct, DriversModel, DriversTampers};
+pub(super) use model::{DriversModelOptions, SetOff};
 pub use owner::DriversLaws;
 pub use world::DriversWorld;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::witness::{Violation, cry, found};
-use super::depot::{Conduct, Depot, DepotOptions, DriversTampers};
 use super::event::{DriversBounds, DriversEvent, Order};
+use super::model::{Conduct, DriversModel, DriversModelOptions, DriversTampers};
 use crate::driver::{DriverSpec, TaskKey};
 use crate::drivers::{
     AddDriver, AnnounceTask, ChildKind, DispenseDriver, DriversOptions, ForgetTaskHandler, RemoveDriver,
@@ -20,7 +20,7 @@ use crate::vocabulary::{AllocationId, Attempt, DriverName, Moment, TaskName, Tim
 /// The world, with what may still happen.
 #[derive(Debug, Clone)]
 pub struct DriversWorld {
-    depot: Depot,
+    model: DriversModel,
     now: Timestamp,
     left: DriversBounds,
     lives: u64,
@@ -46,7 +46,7 @@ impl DriversWorld {
         drivers.limits.backoff.jitter_percent = 0;
         drivers.eventor.backoff.jitter_percent = 0;
         drivers.restart_backoff.jitter_percent = 0;
-        let options = DepotOptions {
+        let options = DriversModelOptions {
             drivers,
             specs: Arc::new([DriverSpec::new(driver(), process)]),
             tasks: Arc::new([task()]),
@@ -55,7 +55,7 @@ impl DriversWorld {
             tampers,
         };
         let mut world = Self {
-            depot: Depot::new(options),
+            model: DriversModel::new(options),
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
             lives: 1,
@@ -79,7 +79,7 @@ impl DriversWorld {
     }
 
     fn begin(&mut self) {
-        self.depot.load(self.moment());
+        self.model.load(self.moment());
         for order in self.left.begin {
             self.say(*order);
         }
@@ -93,30 +93,30 @@ impl DriversWorld {
         match order {
             Order::Add => {
                 self.is_wanted = true;
-                let spec = self.depot.spec(&driver);
-                self.depot.ask(moment, asker, AddDriver { spec });
+                let spec = self.model.spec(&driver);
+                self.model.ask(moment, asker, AddDriver { spec });
             }
             Order::Remove => {
                 (self.is_wanted, self.is_awaited) = (false, false);
-                self.depot.ask(moment, asker, RemoveDriver { name: driver });
+                self.model.ask(moment, asker, RemoveDriver { name: driver });
             }
-            Order::Restart => self.depot.ask(moment, asker, RestartDriver { name: driver }),
+            Order::Restart => self.model.ask(moment, asker, RestartDriver { name: driver }),
             Order::Dispense => {
                 let (wanted, within) = (Wanted::Healthy, Duration::from_secs(3));
-                self.depot.ask(moment, asker, DispenseDriver { name: driver, wanted, within });
+                self.model.ask(moment, asker, DispenseDriver { name: driver, wanted, within });
             }
-            Order::Announce => self.depot.ask(moment, asker, AnnounceTask { driver, task: task() }),
+            Order::Announce => self.model.ask(moment, asker, AnnounceTask { driver, task: task() }),
             Order::Handle => {
                 self.is_awaited = true;
-                self.depot.handler(moment, asker, &driver, 0);
+                self.model.handler(moment, asker, &driver, 0);
             }
-            Order::Forget => self.depot.ask(moment, asker, ForgetTaskHandler { driver, task: task() }),
+            Order::Forget => self.model.ask(moment, asker, ForgetTaskHandler { driver, task: task() }),
         }
     }
 
     fn hear_answers(&mut self) -> Option<u64> {
         let mut twice = None;
-        for (asker, answer) in std::mem::take(&mut self.depot.answered) {
+        for (asker, answer) in std::mem::take(&mut self.model.answered) {
             match self.unanswered.remove(&asker) {
                 // What was refused was never said.
                 Some(was_wanted) if answer.is_none() => self.is_wanted = was_wanted,
@@ -130,37 +130,37 @@ impl DriversWorld {
 
     fn hear(&mut self) -> Result<(), Violation> {
         while self.left.is_prompt
-            && let Some(life) = self.depot.mail().into_iter().next()
+            && let Some(life) = self.model.mail().into_iter().next()
         {
-            self.depot.deliver_mail(self.moment(), life);
+            self.model.deliver_mail(self.moment(), life);
         }
-        self.depot.set_off.clear();
+        self.model.set_off.clear();
         if let Some(asker) = self.hear_answers() {
             return cry(Law::Shell7, format!("question {asker} was answered twice"));
         }
-        if self.depot.has_ended {
+        if self.model.has_ended {
             self.unanswered.clear();
         }
         if !self.left.journal.1 {
-            self.depot.handlers_read(&driver());
+            self.model.handlers_read(&driver());
         }
-        found(self.depot.broken())
+        found(self.model.broken())
     }
 
     /// Everything that is on its way arrives, and every call comes back well. False if there was nothing.
     fn goes_well(&mut self) -> Result<bool, Violation> {
-        if let Some(life) = self.depot.mail().into_iter().next() {
+        if let Some(life) = self.model.mail().into_iter().next() {
             self.take(&DriversEvent::Mail(life))?;
-        } else if self.depot.has_endings() {
+        } else if self.model.has_endings() {
             self.take(&DriversEvent::Endings)?;
         } else {
-            let can = |(life, number): &(Attempt, u64)| self.depot.can_answer(*life, *number, Conduct::Well);
+            let can = |(life, number): &(Attempt, u64)| self.model.can_answer(*life, *number, Conduct::Well);
             let silent =
-                |(life, number): &(Attempt, u64)| self.depot.can_answer(*life, *number, Conduct::IsSilent);
-            let calls = self.depot.calls();
+                |(life, number): &(Attempt, u64)| self.model.can_answer(*life, *number, Conduct::IsSilent);
+            let calls = self.model.calls();
             if let Some((life, number)) = calls.iter().copied().find(can) {
                 self.take(&DriversEvent::Answer(life, number, Conduct::Well))?;
-            } else if !self.depot.is_process_running(&driver())
+            } else if !self.model.is_process_running(&driver())
                 && let Some((life, number)) = calls.into_iter().find(silent)
             {
                 self.answer(life, number, Conduct::IsSilent);
@@ -174,11 +174,11 @@ impl DriversWorld {
 
     fn calm_down(&mut self) -> Result<(), Violation> {
         let mut calm = 0;
-        while calm < 24 && !self.depot.has_ended {
+        while calm < 24 && !self.model.has_ended {
             if self.goes_well()? {
                 continue;
             }
-            if self.depot.next_timer().is_none() {
+            if self.model.next_timer().is_none() {
                 break;
             }
             calm += 1;
@@ -189,25 +189,25 @@ impl DriversWorld {
     }
 
     fn pass(&mut self) {
-        self.now = self.depot.next_timer().unwrap_or(self.now).max(self.now);
-        self.depot.timers_due(self.moment());
+        self.now = self.model.next_timer().unwrap_or(self.now).max(self.now);
+        self.model.timers_due(self.moment());
     }
 
     fn answer(&mut self, life: Attempt, number: u64, conduct: Conduct) {
-        self.depot.answer(self.moment(), life, number, conduct);
+        self.model.answer(self.moment(), life, number, conduct);
     }
 
     /// What every driver comes to when nothing goes wrong any more.
     fn check_end(&mut self) -> Result<(), Violation> {
-        self.depot.check_calm();
+        self.model.check_calm();
         self.hear()?;
         if !self.unanswered.is_empty() {
             let askers: Vec<_> = self.unanswered.keys().collect();
             return cry(Law::Shell7, format!("questions {askers:?} were never answered"));
         }
         if self.is_stopping {
-            let left = self.depot.children_count();
-            return match (self.depot.has_ended, left) {
+            let left = self.model.children_count();
+            return match (self.model.has_ended, left) {
                 (true, 0) => Ok(()),
                 (has_ended, left) => {
                     cry(Law::Shd6, format!("told to stop: ended {has_ended}, {left} actors left"))
@@ -215,20 +215,20 @@ impl DriversWorld {
             };
         }
         let driver = driver();
-        let is_running = self.depot.is_process_running(&driver);
-        let kinds = [ChildKind::Driver, ChildKind::Eventor].map(|kind| self.depot.life_of(&driver, kind));
+        let is_running = self.model.is_process_running(&driver);
+        let kinds = [ChildKind::Driver, ChildKind::Eventor].map(|kind| self.model.life_of(&driver, kind));
         if self.is_wanted {
-            if !self.depot.serves(&driver) || !is_running || kinds.contains(&None) {
+            if !self.model.serves(&driver) || !is_running || kinds.contains(&None) {
                 let what = format!(
                     "all is calm: it serves {}, its process runs {is_running}, its actors are {kinds:?}",
-                    self.depot.serves(&driver)
+                    self.model.serves(&driver)
                 );
                 return cry(Law::Hlt5, what);
             }
-        } else if self.depot.children_count() > 0 || is_running && !self.depot.is_excused() {
+        } else if self.model.children_count() > 0 || is_running && !self.model.is_excused() {
             let what = format!("it was removed: its process runs {is_running}, its actors are {kinds:?}");
             return cry(Law::S4, what);
-        } else if self.depot.has_handlers(&driver) && !self.is_awaited {
+        } else if self.model.has_handlers(&driver) && !self.is_awaited {
             return cry(Law::S4, "it was removed, and a handler waits for what never comes");
         }
         Ok(())
@@ -241,30 +241,30 @@ impl World for DriversWorld {
         if self.left.kills > 0 {
             events.push(DriversEvent::Kill);
         }
-        if self.depot.has_ended {
+        if self.model.has_ended {
             return events;
         }
-        events.extend(self.depot.mail().into_iter().map(DriversEvent::Mail));
-        events.extend(self.depot.has_endings().then_some(DriversEvent::Endings));
-        for (life, number) in self.depot.calls() {
+        events.extend(self.model.mail().into_iter().map(DriversEvent::Mail));
+        events.extend(self.model.has_endings().then_some(DriversEvent::Endings));
+        for (life, number) in self.model.calls() {
             let faults = self.left.faults.1.iter().filter(|_| self.left.faults.0 > 0);
             let ways = std::iter::once(&Conduct::Well).chain(faults);
-            let possible = ways.filter(|way| self.depot.can_answer(life, number, **way));
+            let possible = ways.filter(|way| self.model.can_answer(life, number, **way));
             events.extend(possible.map(|way| DriversEvent::Answer(life, number, *way)));
         }
-        let is_running = self.depot.is_process_running(&driver());
+        let is_running = self.model.is_process_running(&driver());
         events.extend((self.left.exits > 0 && is_running).then_some(DriversEvent::Exit));
         events.extend((self.left.events > 0 && is_running).then_some(DriversEvent::Happen));
-        events.extend((self.left.journal.1 && self.depot.has_unread()).then_some(DriversEvent::Read));
+        events.extend((self.left.journal.1 && self.model.has_unread()).then_some(DriversEvent::Read));
         if self.left.orders.0 > 0 && !self.is_stopping {
             events.extend(self.left.orders.1.iter().map(|order| DriversEvent::Say(*order)));
         }
-        if self.left.pauses > 0 && self.depot.next_timer().is_some() {
+        if self.left.pauses > 0 && self.model.next_timer().is_some() {
             events.push(DriversEvent::Pass);
         }
         if self.left.crashes > 0 {
             events.push(DriversEvent::CrashOwner);
-            for life in self.depot.lives() {
+            for life in self.model.lives() {
                 events.extend([DriversEvent::CrashChild(life), DriversEvent::Fall(life)]);
             }
         }
@@ -284,22 +284,22 @@ impl Play for DriversWorld {
         let moment = self.moment();
         match *event {
             DriversEvent::Mail(life) => {
-                self.depot.deliver_mail(moment, life);
+                self.model.deliver_mail(moment, life);
             }
-            DriversEvent::Endings => self.depot.deliver_endings(moment),
+            DriversEvent::Endings => self.model.deliver_endings(moment),
             DriversEvent::Answer(life, number, conduct) => {
                 self.left.faults.0 -= u8::from(conduct != Conduct::Well);
                 self.answer(life, number, conduct);
             }
             DriversEvent::Exit => {
                 self.left.exits -= 1;
-                self.depot.exits(&driver());
+                self.model.exits(&driver());
             }
             DriversEvent::Happen => {
                 self.left.events -= 1;
-                self.depot.happens(&driver(), 0);
+                self.model.happens(&driver(), 0);
             }
-            DriversEvent::Read => self.depot.handlers_read(&driver()),
+            DriversEvent::Read => self.model.handlers_read(&driver()),
             DriversEvent::Say(order) => {
                 self.left.orders.0 -= 1;
                 self.say(order);
@@ -311,27 +311,27 @@ impl Play for DriversWorld {
             DriversEvent::CrashOwner => {
                 self.left.crashes -= 1;
                 self.lives += 1;
-                self.depot.crash_owner();
+                self.model.crash_owner();
             }
             DriversEvent::CrashChild(life) => {
                 self.left.crashes -= 1;
-                self.depot.crash_child(life);
+                self.model.crash_child(life);
             }
             DriversEvent::Fall(life) => {
                 self.left.crashes -= 1;
-                self.depot.falls(moment, life);
+                self.model.falls(moment, life);
             }
             DriversEvent::Stop(mode) => {
                 self.left.stops = &[];
                 self.is_stopping = true;
-                self.depot.request_stop(moment, mode);
+                self.model.request_stop(moment, mode);
             }
             DriversEvent::Kill => {
                 self.left.kills -= 1;
                 self.lives += 1;
                 (self.is_stopping, self.is_wanted, self.is_awaited) = (false, false, false);
                 self.unanswered.clear();
-                self.depot.next_run();
+                self.model.next_run();
                 self.begin();
             }
         }

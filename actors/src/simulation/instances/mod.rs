@@ -1,14 +1,14 @@
-//! The instances and their supervisor: their laws, and a house in which they live.
+//! The instances and their supervisor: their laws, and a model in which they live.
 
 mod child;
-mod company;
-mod house;
+mod model;
 mod parent;
+mod plugins;
 mod world;
 
 pub use child::InstanceLaws;
-pub use company::Behaviour;
-pub use house::{Errand, House};
-pub(super) use house::{NoBooks, SetOut};
+pub use model::{Errand, InstancesModel};
+pub(super) use model::{NoBooks, SetOut};
 pub use parent::InstancesLaws;
+pub use plugins::Behaviour;
 pub use world::{InstancesBounds, InstancesEvent, InstancesWorld};

@@ -10,8 +10,8 @@ use super::super::law::Law;
 use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
 use super::super::witness::{Violation, cry, found};
-use super::company::Behaviour;
-use super::house::{Errand, House, Tampers};
+use super::model::{Errand, InstancesModel, Tampers};
+use super::plugins::Behaviour;
 use crate::instance::Instance;
 use crate::instances::{AwaitRetired, CheckNow, Dispense, Instances, InstancesAnswer, InstancesOptions};
 use crate::registry::{Active, RegistryNews, RegistryView};
@@ -76,7 +76,7 @@ pub enum InstancesEvent {
 /// The world, with what may still happen.
 #[derive(Debug, Clone)]
 pub struct InstancesWorld {
-    house: House,
+    model: InstancesModel,
     now: Timestamp,
     left: InstancesBounds,
     routed: Option<Active>,
@@ -96,9 +96,9 @@ impl InstancesWorld {
         parent: Option<Rc<dyn Tamper<Instances>>>,
         child: Option<Rc<dyn Tamper<Instance>>>,
     ) -> Self {
-        let house = House::tampered(InstancesOptions::default(), Tampers { parent, child });
+        let model = InstancesModel::tampered(InstancesOptions::default(), Tampers { parent, child });
         let mut world = Self {
-            house,
+            model,
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
             routed: None,
@@ -109,7 +109,7 @@ impl InstancesWorld {
             unanswered: BTreeSet::new(),
             is_stopping: false,
         };
-        world.house.load(world.moment());
+        world.model.load(world.moment());
         world.give_snapshot();
         world
     }
@@ -120,10 +120,10 @@ impl InstancesWorld {
     }
 
     fn give_snapshot(&mut self) {
-        if self.house.wants_snapshot() {
-            self.house.forget_inbox();
+        if self.model.wants_snapshot() {
+            self.model.forget_inbox();
             let view = RegistryView { entries: Vec::new(), active: self.routed.iter().cloned().collect() };
-            self.house.registry_says(FeedItem::Snapshot { number: self.published, view });
+            self.model.registry_says(FeedItem::Snapshot { number: self.published, view });
         }
     }
 
@@ -135,35 +135,35 @@ impl InstancesWorld {
         }
         self.published += 1;
         let news = RegistryNews::ActiveChanged { plugin: plugin(), from, to: self.routed.clone() };
-        self.house.registry_says(FeedItem::Change { number: self.published, news });
+        self.model.registry_says(FeedItem::Change { number: self.published, news });
     }
 
     fn ask<Q: Message<Instances>>(&mut self, message: Q) {
         self.askers += 1;
         self.unanswered.insert(self.askers);
-        self.house.ask(self.moment(), self.askers, message.into_ask());
+        self.model.ask(self.moment(), self.askers, message.into_ask());
     }
 
     fn pass(&mut self) {
-        self.now = self.house.next_timer().unwrap_or(self.now).max(self.now);
-        self.house.timers_due(self.moment());
+        self.now = self.model.next_timer().unwrap_or(self.now).max(self.now);
+        self.model.timers_due(self.moment());
     }
 
     fn hear(&mut self) -> Result<(), Violation> {
         self.give_snapshot();
-        self.house.told.clear();
-        self.house.stirred.clear();
-        self.house.set_out.clear();
-        for (asker, answer) in std::mem::take(&mut self.house.answered) {
+        self.model.told.clear();
+        self.model.stirred.clear();
+        self.model.set_out.clear();
+        for (asker, answer) in std::mem::take(&mut self.model.answered) {
             if asker > 100 && !self.unanswered.remove(&asker) {
                 return cry(Law::Shell7, format!("question {asker} was answered twice"));
             }
             let _: Option<Rc<InstancesAnswer>> = answer;
         }
-        if self.house.has_ended {
+        if self.model.has_ended {
             self.unanswered.clear();
         }
-        found(self.house.broken())
+        found(self.model.broken())
     }
 
     /// What every plugin comes to when nothing goes wrong any more.
@@ -172,15 +172,15 @@ impl InstancesWorld {
             return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
         }
         if self.is_stopping {
-            return match (self.house.has_ended, self.house.children.len()) {
+            return match (self.model.has_ended, self.model.children.len()) {
                 (true, 0) => Ok(()),
                 (has_ended, left) => {
                     cry(Law::S4, format!("told to stop: ended {has_ended}, {left} instances left"))
                 }
             };
         }
-        let lives = self.house.children.len();
-        let Some(machine) = self.house.parent.machine() else {
+        let lives = self.model.children.len();
+        let Some(machine) = self.model.parent.machine() else {
             return cry(Law::Shell4, "the supervisor of the instances does not live");
         };
         let view = crate::shell::Machine::view(machine);
@@ -206,16 +206,16 @@ impl InstancesWorld {
 
 impl World for InstancesWorld {
     fn events(&self) -> Vec<InstancesEvent> {
-        if self.house.has_ended {
+        if self.model.has_ended {
             return Vec::new();
         }
         let mut events: Vec<InstancesEvent> =
-            self.house.errands().into_iter().map(InstancesEvent::Deliver).collect();
+            self.model.errands().into_iter().map(InstancesEvent::Deliver).collect();
         if self.left.routes > 0 {
             events.push(InstancesEvent::Route(true));
             events.extend(self.routed.as_ref().map(|_| InstancesEvent::Route(false)));
         }
-        for (life, number, _) in self.house.plugin_calls() {
+        for (life, number, _) in self.model.plugin_calls() {
             events.push(InstancesEvent::Answer(life, number, Behaviour::Well));
             if self.left.faults > 0 {
                 let faulty = self.left.behaviours.iter();
@@ -225,12 +225,12 @@ impl World for InstancesWorld {
         if self.left.asks > 0 {
             events.extend([InstancesEvent::Dispense, InstancesEvent::Check, InstancesEvent::AwaitRetired]);
         }
-        if self.left.pauses > 0 && self.house.next_timer().is_some() {
+        if self.left.pauses > 0 && self.model.next_timer().is_some() {
             events.push(InstancesEvent::Pass);
         }
-        if self.left.crashes > 0 && !self.house.parent.is_fuse_lit() {
+        if self.left.crashes > 0 && !self.model.parent.is_fuse_lit() {
             events.push(InstancesEvent::CrashParent);
-            for life in self.house.children.keys() {
+            for life in self.model.children.keys() {
                 events.extend([InstancesEvent::CrashChild(*life), InstancesEvent::Fall(*life)]);
             }
         }
@@ -255,11 +255,11 @@ impl Play for InstancesWorld {
                 self.route(is_served);
             }
             InstancesEvent::Deliver(errand) => {
-                self.house.deliver(self.moment(), errand);
+                self.model.deliver(self.moment(), errand);
             }
             InstancesEvent::Answer(life, number, behaviour) => {
                 self.left.faults -= u8::from(behaviour != Behaviour::Well);
-                self.house.plugin_answers(self.moment(), life, number, behaviour);
+                self.model.plugin_answers(self.moment(), life, number, behaviour);
             }
             InstancesEvent::Dispense => {
                 self.left.asks -= 1;
@@ -280,20 +280,20 @@ impl Play for InstancesWorld {
             InstancesEvent::CrashParent => {
                 self.left.crashes -= 1;
                 self.lives += 1;
-                self.house.crash_parent();
+                self.model.crash_parent();
             }
             InstancesEvent::CrashChild(life) => {
                 self.left.crashes -= 1;
-                self.house.crash_child(life);
+                self.model.crash_child(life);
             }
             InstancesEvent::Fall(life) => {
                 self.left.crashes -= 1;
-                self.house.fell(self.moment(), life);
+                self.model.fell(self.moment(), life);
             }
             InstancesEvent::Stop => {
                 self.left.stops = false;
                 self.is_stopping = true;
-                self.house.request_stop(self.moment());
+                self.model.request_stop(self.moment());
             }
         }
         self.hear()
@@ -301,13 +301,13 @@ impl Play for InstancesWorld {
 
     fn settle(&mut self) -> Result<(), Violation> {
         let mut calm = 0;
-        while calm < 12 && !self.house.has_ended {
-            let call = self.house.plugin_calls().next();
-            if let Some(errand) = self.house.errands().into_iter().next() {
+        while calm < 12 && !self.model.has_ended {
+            let call = self.model.plugin_calls().next();
+            if let Some(errand) = self.model.errands().into_iter().next() {
                 self.take(&InstancesEvent::Deliver(errand))?;
             } else if let Some((life, number, _)) = call {
                 self.take(&InstancesEvent::Answer(life, number, Behaviour::Well))?;
-            } else if self.house.next_timer().is_some() {
+            } else if self.model.next_timer().is_some() {
                 calm += 1;
                 self.take(&InstancesEvent::Pass)?;
             } else {

@@ -1,12 +1,12 @@
 //! What the owner of the processes and its processes come to when nothing goes wrong any more.
 
 use super::super::law::Law;
-use super::estate::{Estate, options};
+use super::model::{ProcessesModel, options};
 use crate::process::{Lifetime, ProcessPhase};
 use crate::shell::{Machine, StopMode};
 use crate::vocabulary::Timestamp;
 
-impl Estate {
+impl ProcessesModel {
     /// All is calm: the host has ended in order, or everything that runs is owned and has its record.
     pub(in super::super) fn check_end(&mut self, now: Timestamp) {
         let found = match self.stopped {

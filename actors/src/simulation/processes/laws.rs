@@ -1,4 +1,4 @@
-//! The laws of the owner of the processes that need no more than itself and its disk; the [estate](super::estate::Estate) and
+//! The laws of the owner of the processes that need no more than itself and its disk; the [model](super::model::ProcessesModel) and
 //! the [ground](super::ground::Ground) see to those that need processes.
 
 use super::super::law::Law;

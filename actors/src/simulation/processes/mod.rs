@@ -5,14 +5,14 @@ mod ground;
 
 mod laws;
 
-mod estate;
+mod model;
 
 mod ending;
 
 mod event;
 mod world;
 
-pub(super) use estate::Estate;
 pub use event::{ProcessesBounds, ProcessesEvent};
 pub use laws::ProcessesLaws;
+pub(super) use model::ProcessesModel;
 pub use world::ProcessesWorld;

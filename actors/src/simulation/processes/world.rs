@@ -9,9 +9,9 @@ use super::super::tamper::Tamper;
 use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
 use super::disk::ProcessesDisk;
-use super::estate::Estate;
 use super::event::{ProcessesBounds, ProcessesEvent};
 use super::ground::{Ground, identity};
+use super::model::ProcessesModel;
 use crate::process::{Executable, Lifetime, ProcessName, ProcessRecord, ProcessSpec, ProcessTag};
 use crate::processes::{LaunchProcess, Processes, RecallProcess, StopProcess};
 use crate::vocabulary::Timestamp;
@@ -19,7 +19,7 @@ use crate::vocabulary::Timestamp;
 /// The world, with what may still happen.
 #[derive(Debug, Clone)]
 pub struct ProcessesWorld {
-    estate: Estate,
+    model: ProcessesModel,
     now: Timestamp,
     left: ProcessesBounds,
 }
@@ -35,11 +35,11 @@ impl ProcessesWorld {
             disk.leave(record);
         }
         let mut world = Self {
-            estate: Estate::new(disk, ground, tamper),
+            model: ProcessesModel::new(disk, ground, tamper),
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
         };
-        world.estate.load(world.now);
+        world.model.load(world.now);
         world
     }
 
@@ -50,14 +50,14 @@ impl ProcessesWorld {
     }
 
     fn pass(&mut self) {
-        self.now = self.estate.due().unwrap_or(self.now).max(self.now);
-        self.estate.time_passes(self.now);
+        self.now = self.model.due().unwrap_or(self.now).max(self.now);
+        self.model.time_passes(self.now);
     }
 
     fn hear(&mut self) -> Result<(), Violation> {
         // Here all that could happen is looked at each time.
-        self.estate.take_stirred();
-        found(self.estate.broken())
+        self.model.take_stirred();
+        found(self.model.broken())
     }
 
     fn orders(&self, events: &mut Vec<ProcessesEvent>) {
@@ -71,7 +71,7 @@ impl ProcessesWorld {
     }
 
     fn writes(&self, events: &mut Vec<ProcessesEvent>) {
-        let waiting = u8::try_from(self.estate.waiting()).unwrap_or(u8::MAX);
+        let waiting = u8::try_from(self.model.waiting()).unwrap_or(u8::MAX);
         if waiting > 0 {
             events.push(ProcessesEvent::Settle(waiting, Outcome::Written));
         }
@@ -100,7 +100,7 @@ impl ProcessesWorld {
 
 impl World for ProcessesWorld {
     fn events(&self) -> Vec<ProcessesEvent> {
-        let Estate { owner, ground, .. } = &self.estate;
+        let ProcessesModel { owner, ground, .. } = &self.model;
         if owner.has_ended() {
             return Vec::new();
         }
@@ -117,11 +117,11 @@ impl World for ProcessesWorld {
         }
         self.writes(&mut events);
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
-        maybe(self.estate.has_endings(), ProcessesEvent::Endings);
-        maybe(self.estate.is_sweeping(), ProcessesEvent::Sweep(true));
-        maybe(self.estate.is_sweeping() && self.left.faults > 0, ProcessesEvent::Sweep(false));
+        maybe(self.model.has_endings(), ProcessesEvent::Endings);
+        maybe(self.model.is_sweeping(), ProcessesEvent::Sweep(true));
+        maybe(self.model.is_sweeping() && self.left.faults > 0, ProcessesEvent::Sweep(false));
         maybe(owner.is_loading(), ProcessesEvent::Load);
-        maybe(self.left.pauses > 0 && self.estate.due().is_some(), ProcessesEvent::Pass);
+        maybe(self.left.pauses > 0 && self.model.due().is_some(), ProcessesEvent::Pass);
         maybe(self.left.crashes > 0 && !owner.is_fuse_lit(), ProcessesEvent::Crash);
         self.orders(&mut events);
         events.extend(self.left.stops.iter().map(|mode| ProcessesEvent::Stop(*mode)));
@@ -142,61 +142,61 @@ impl Play for ProcessesWorld {
             ProcessesEvent::Launch(number) => {
                 left.launches -= 1;
                 let spec = self.spec();
-                self.estate.ask(now, LaunchProcess { name: numbered(number), spec });
+                self.model.ask(now, LaunchProcess { name: numbered(number), spec });
             }
             ProcessesEvent::End(number) => {
                 left.orders -= 1;
                 let grace = Duration::from_secs(5);
-                self.estate.ask(now, StopProcess { name: numbered(number), tag: None, grace });
+                self.model.ask(now, StopProcess { name: numbered(number), tag: None, grace });
             }
             ProcessesEvent::Recall(number) => {
                 left.orders -= 1;
-                self.estate.ask(now, RecallProcess { name: numbered(number) });
+                self.model.ask(now, RecallProcess { name: numbered(number) });
             }
             ProcessesEvent::Act(life, fails) => {
                 left.faults -= u8::from(fails);
-                self.estate.act(life, fails);
+                self.model.act(life, fails);
             }
-            ProcessesEvent::Deliver(life) => self.estate.deliver(now, life),
-            ProcessesEvent::Endings => self.estate.deliver_endings(now),
+            ProcessesEvent::Deliver(life) => self.model.deliver(now, life),
+            ProcessesEvent::Endings => self.model.deliver_endings(now),
             ProcessesEvent::Sweep(is_done) => {
                 left.faults -= u8::from(!is_done);
-                self.estate.sweep(now, is_done);
+                self.model.sweep(now, is_done);
             }
             ProcessesEvent::Exit(place) => {
                 left.exits -= 1;
-                let tag = self.estate.ground.running().nth(place);
-                tag.into_iter().for_each(|tag| self.estate.ground.exit(tag));
+                let tag = self.model.ground.running().nth(place);
+                tag.into_iter().for_each(|tag| self.model.ground.exit(tag));
             }
             ProcessesEvent::Fall(life) => {
                 left.falls -= 1;
-                self.estate.ground.fall(life);
+                self.model.ground.fall(life);
             }
             ProcessesEvent::Settle(count, outcome) => {
                 left.failures -= u8::from(outcome != Outcome::Written);
-                self.estate.settle(now, usize::from(count), outcome);
+                self.model.settle(now, usize::from(count), outcome);
             }
             ProcessesEvent::RefuseNext => {
                 left.failures -= 1;
-                self.estate.refuse_next();
+                self.model.refuse_next();
             }
-            ProcessesEvent::Load => self.estate.load(now),
+            ProcessesEvent::Load => self.model.load(now),
             ProcessesEvent::Pass => {
                 left.pauses = left.pauses.saturating_sub(1);
                 self.pass();
             }
             ProcessesEvent::Crash => {
                 left.crashes -= 1;
-                self.estate.crash();
+                self.model.crash();
             }
             ProcessesEvent::Kill(reached) => {
                 left.kills -= 1;
-                self.estate.next_run(reached);
-                self.estate.load(now);
+                self.model.next_run(reached);
+                self.model.load(now);
             }
             ProcessesEvent::Stop(mode) => {
                 left.stops = &[];
-                self.estate.request_stop(now, mode);
+                self.model.request_stop(now, mode);
             }
         }
         self.hear()
@@ -204,17 +204,17 @@ impl Play for ProcessesWorld {
 
     fn settle(&mut self) -> Result<(), Violation> {
         for _ in 0..12 {
-            while self.estate.go_on(self.now) {
+            while self.model.go_on(self.now) {
                 self.hear()?;
             }
-            if self.estate.has_ended() || self.estate.due().is_none() {
+            if self.model.has_ended() || self.model.due().is_none() {
                 break;
             }
             self.pass();
             self.hear()?;
         }
-        self.estate.check_end(self.now);
-        found(self.estate.broken())
+        self.model.check_end(self.now);
+        found(self.model.broken())
     }
 }
 

@@ -5,12 +5,14 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::super::database::{Archive, Job, PersisterFault, Reader, Row, Step, Trouble, Volume, read_table};
+use super::super::database::{
+    DatabaseModel, Job, PersisterFault, Reader, Row, Step, Trouble, Volume, read_table,
+};
 use super::super::law::Law;
 use super::super::stand_in::Settlement;
 use super::super::writes::Outcome;
-use super::company::{Company, Signal};
 use super::event::Happening;
+use super::host_model::{HostModel, Signal};
 use crate::persister::{DecodeError, DiskFault, Reached, Record, Write, decode};
 use crate::registry::{CounterRow, Image, OWNER, RegistrationRow, image_of, operations_of};
 
@@ -65,11 +67,11 @@ impl fmt::Display for DatabaseDoing {
     }
 }
 
-/// The database of a company, once its first host has opened it.
+/// The database of a host, once its first host has opened it.
 #[derive(Debug)]
 pub(super) struct Database {
     fault: Option<PersisterFault>,
-    archive: Option<Archive<Volume>>,
+    database_model: Option<DatabaseModel<Volume>>,
     /// What the plain disk says of the commits of which the registry has not heard.
     settlements: VecDeque<Settlement>,
 }
@@ -77,23 +79,23 @@ pub(super) struct Database {
 impl Database {
     /// A database that no host has opened.
     pub(super) const fn new(fault: Option<PersisterFault>) -> Self {
-        Self { fault, archive: None, settlements: VecDeque::new() }
+        Self { fault, database_model: None, settlements: VecDeque::new() }
     }
 
-    fn archive(&mut self) -> &mut Archive<Volume> {
-        self.archive.get_or_insert_with(|| Archive::new(Volume::new(READERS), self.fault))
+    fn database_model(&mut self) -> &mut DatabaseModel<Volume> {
+        self.database_model.get_or_insert_with(|| DatabaseModel::new(Volume::new(READERS), self.fault))
     }
 }
 
-/// A run begins with a copy of a company whose first host has opened nothing yet.
+/// A run begins with a copy of a model whose first host has opened nothing yet.
 impl Clone for Database {
     fn clone(&self) -> Self {
-        assert!(self.archive.is_none(), "an open database cannot be copied");
+        assert!(self.database_model.is_none(), "an open database cannot be copied");
         Self::new(self.fault)
     }
 }
 
-impl Company {
+impl HostModel {
     /// What can happen to the database now.
     pub(super) fn database_does(&mut self, doing: DatabaseDoing) {
         match doing {
@@ -110,32 +112,32 @@ impl Company {
 
     /// The database, with everything handed over to it that the registry has written. Nothing if there is none, or if no host
     /// has opened it.
-    fn archive(&mut self) -> Option<&mut Archive<Volume>> {
+    fn database_model(&mut self) -> Option<&mut DatabaseModel<Volume>> {
         let database = self.database.as_mut()?;
-        let archive = database.archive();
+        let database_model = database.database_model();
         for (ticket, change) in self.registry.books.take_handed() {
             let operations = operations_of(change);
-            archive.write(&Write {
+            database_model.write(&Write {
                 owner: OWNER,
                 epoch: ticket.epoch,
                 sequence: ticket.sequence,
                 operations,
             });
         }
-        archive.is_open().then_some(archive)
+        database_model.is_open().then_some(database_model)
     }
 
     fn commit(&mut self, count: usize, trouble: Option<Trouble>) {
-        let Some(archive) = self.archive() else { return };
-        if count == 0 || !archive.may_go_on() || !archive.is_write_next() {
+        let Some(database_model) = self.database_model() else { return };
+        if count == 0 || !database_model.may_go_on() || !database_model.is_write_next() {
             return;
         }
         if let Some(Trouble { after, fault }) = trouble {
-            archive.fails_after(after, fault);
+            database_model.fails_after(after, fault);
         }
-        let step = archive.go_on(count);
+        let step = database_model.go_on(count);
         if trouble.is_some() {
-            archive.is_mended();
+            database_model.is_mended();
         }
         self.note_commit(count, step);
     }
@@ -156,8 +158,8 @@ impl Company {
 
     /// What was found out about commits of which nobody knew whether they took effect.
     fn resolve(&mut self) {
-        let Some(archive) = self.database.as_mut().map(Database::archive) else { return };
-        for took_effect in std::mem::take(&mut archive.took_effect) {
+        let Some(database_model) = self.database.as_mut().map(Database::database_model) else { return };
+        for took_effect in std::mem::take(&mut database_model.took_effect) {
             self.registry.books.resolve(took_effect);
         }
     }
@@ -165,9 +167,9 @@ impl Company {
     /// What is told must be what the plain disk says.
     fn tell_registry(&mut self) {
         let moment = self.moment();
-        let Some(archive) = self.archive() else { return };
-        archive.tell();
-        for word in std::mem::take(&mut archive.words) {
+        let Some(database_model) = self.database_model() else { return };
+        database_model.tell();
+        for word in std::mem::take(&mut database_model.words) {
             self.note(|| format!("database: {word:?}"));
             let due = self.database.as_mut().and_then(|database| database.settlements.pop_front());
             let Some(due) = due else {
@@ -183,8 +185,11 @@ impl Company {
 
     /// Everything that waits is committed, and the registry hears of it.
     fn finish_writes(&mut self) {
-        while self.archive().is_some_and(|archive| archive.may_tell() || archive.is_write_next()) {
-            if self.archive().is_some_and(|archive| archive.may_tell()) {
+        while self
+            .database_model()
+            .is_some_and(|database_model| database_model.may_tell() || database_model.is_write_next())
+        {
+            if self.database_model().is_some_and(|database_model| database_model.may_tell()) {
                 self.tell_registry();
             } else {
                 self.commit(usize::MAX, None);
@@ -221,15 +226,15 @@ impl Company {
 
     fn read_database(&mut self, trouble: Option<Trouble>) -> Option<Vec<Row>> {
         self.open_database();
-        let archive = self.archive()?;
-        archive.open_ledger(OWNER);
-        archive.lay(Job::Load(OWNER));
+        let database_model = self.database_model()?;
+        database_model.open_ledger(OWNER);
+        database_model.lay(Job::Load(OWNER));
         if let Some(Trouble { after, fault }) = trouble {
-            archive.fails_after(after, fault);
+            database_model.fails_after(after, fault);
         }
-        let step = archive.go_on(usize::MAX);
+        let step = database_model.go_on(usize::MAX);
         if trouble.is_some() {
-            archive.is_mended();
+            database_model.is_mended();
         }
         self.hear_database();
         match step {
@@ -241,12 +246,12 @@ impl Company {
     /// The present host opens the database, if it has not yet: the first thing that a host does.
     fn open_database(&mut self) {
         let run = self.registry.books.run();
-        let Some(archive) = self.database.as_mut().map(Database::archive) else { return };
-        if archive.is_open() {
+        let Some(database_model) = self.database.as_mut().map(Database::database_model) else { return };
+        if database_model.is_open() {
             return;
         }
-        archive.open();
-        let opened = archive.run();
+        database_model.open();
+        let opened = database_model.run();
         if opened != run {
             self.cry(Law::P4, format!("{opened:?} begins where {run:?} is due"));
         }
@@ -257,9 +262,9 @@ impl Company {
     pub(super) fn close_database(&mut self) {
         self.open_database();
         self.finish_writes();
-        if let Some(archive) = self.archive() {
-            archive.lay(Job::Close);
-            archive.go_on(usize::MAX);
+        if let Some(database_model) = self.database_model() {
+            database_model.lay(Job::Close);
+            database_model.go_on(usize::MAX);
         }
     }
 
@@ -267,18 +272,20 @@ impl Company {
         self.open_database();
         self.commit(count, Some(Trouble { after: before, fault: DiskFault::Broken }));
         if let Some(database) = &mut self.database {
-            database.archive().is_cut(reached);
+            database.database_model().is_cut(reached);
             database.settlements.clear();
         }
     }
 
     /// What is wrong with the database, and whether somebody is to be told of it.
     pub(super) fn hear_database(&mut self) {
-        let Some(archive) = self.database.as_ref().and_then(|database| database.archive.as_ref()) else {
+        let Some(database_model) =
+            self.database.as_ref().and_then(|database| database.database_model.as_ref())
+        else {
             return;
         };
-        self.verdict.heard_of(archive.verdict.broken());
-        if archive.may_tell() {
+        self.verdict.heard_of(database_model.verdict.broken());
+        if database_model.may_tell() {
             self.signals.push(Signal::Ready(Happening::Database(DatabaseDoing::Tell)));
         }
     }

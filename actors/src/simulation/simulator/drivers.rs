@@ -1,11 +1,11 @@
-//! The drivers of a simulated company.
+//! The drivers of a simulated host.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::drivers::{Conduct, Depot, DepotOptions, DriversTampers, Order, SetOff};
-use super::company::{Company, Curtain, Signal};
+use super::super::drivers::{Conduct, DriversModel, DriversModelOptions, DriversTampers, Order, SetOff};
 use super::event::{DriverDoing, Happening};
+use super::host_model::{Curtain, HostModel, Signal};
 use crate::driver::{DriverSpec, TaskKey};
 use crate::drivers::{
     AddDriver, AnnounceTask, ChildKind, DispenseDriver, DriversOptions, ForgetTaskHandler, RemoveDriver,
@@ -34,8 +34,8 @@ impl Wishes {
     }
 }
 
-/// A depot in which so many drivers can live.
-pub(super) fn depot(drivers: u32, tampers: DriversTampers) -> Depot {
+/// A model in which so many drivers can live.
+pub(super) fn drivers_model(drivers: u32, tampers: DriversTampers) -> DriversModel {
     let name = |number: u32| DriverName::new(format!("d{number}")).expect("a letter and digits are a name");
     let spec = |number: u32| {
         let mut process = ProcessSpec::new(Executable::at("/bin/driver"));
@@ -51,7 +51,7 @@ pub(super) fn depot(drivers: u32, tampers: DriversTampers) -> Depot {
     let mut options = DriversOptions::default();
     options.eventor.journal_items = JOURNAL_ITEMS;
     options.drivers_max = options.drivers_max.max(drivers as usize);
-    Depot::new(DepotOptions {
+    DriversModel::new(DriversModelOptions {
         drivers: options,
         specs: (0..drivers).map(spec).collect(),
         tasks: (0..TASKS).map(task).collect::<Arc<[_]>>(),
@@ -66,12 +66,12 @@ pub(super) const fn is_unnumbered(number: u32) -> bool {
     number % BOUND_EVERY == BOUND_EVERY - 1
 }
 
-impl Company {
+impl HostModel {
     /// The host begins: it says what it wants of its drivers.
     pub(super) fn raise_drivers(&mut self) {
         let moment = self.moment();
-        self.depot.load(moment);
-        for number in 0..self.depot.drivers() {
+        self.drivers_model.load(moment);
+        for number in 0..self.drivers_model.drivers() {
             if self.wishes.is_wanted[number as usize] {
                 self.order(number, Order::Add);
                 (0..TASKS).for_each(|task| self.task_order(number, task, Order::Handle));
@@ -80,52 +80,56 @@ impl Company {
     }
 
     pub(super) fn driver_does(&mut self, number: u32, doing: DriverDoing) {
-        if number >= self.depot.drivers() {
+        if number >= self.drivers_model.drivers() {
             return;
         }
         let moment = self.moment();
         match doing {
             DriverDoing::Order(order) => self.order(number, order),
             DriverDoing::Task(task, order) => self.task_order(number, task, order),
-            DriverDoing::Mail => self.depot.deliver_mail_of(moment, number, ChildKind::Driver),
-            DriverDoing::EventorMail => self.depot.deliver_mail_of(moment, number, ChildKind::Eventor),
-            DriverDoing::Answer(conduct) => self.depot.answer_step(moment, number, conduct),
-            DriverDoing::HearEnd => self.depot.tell_end(moment, number),
-            DriverDoing::Hear(conduct) => self.depot.answer_stream(moment, number, conduct),
+            DriverDoing::Mail => self.drivers_model.deliver_mail_of(moment, number, ChildKind::Driver),
+            DriverDoing::EventorMail => {
+                self.drivers_model.deliver_mail_of(moment, number, ChildKind::Eventor)
+            }
+            DriverDoing::Answer(conduct) => self.drivers_model.answer_step(moment, number, conduct),
+            DriverDoing::HearEnd => self.drivers_model.tell_end(moment, number),
+            DriverDoing::Hear(conduct) => self.drivers_model.answer_stream(moment, number, conduct),
             DriverDoing::Exit => {
-                let name = self.depot.name(number);
-                self.depot.exits(&name);
+                let name = self.drivers_model.name(number);
+                self.drivers_model.exits(&name);
             }
             DriverDoing::Event(task) => {
-                let name = self.depot.name(number);
-                self.depot.happens(&name, task);
+                let name = self.drivers_model.name(number);
+                self.drivers_model.happens(&name, task);
             }
             DriverDoing::Read => {
-                let name = self.depot.name(number);
-                self.depot.handlers_read(&name);
+                let name = self.drivers_model.name(number);
+                self.drivers_model.handlers_read(&name);
             }
-            DriverDoing::Timers => self.depot.timers_due_of(moment, number, ChildKind::Driver),
-            DriverDoing::EventorTimers => self.depot.timers_due_of(moment, number, ChildKind::Eventor),
-            DriverDoing::Crash => self.depot.crash_of(number, ChildKind::Driver),
-            DriverDoing::CrashEventor => self.depot.crash_of(number, ChildKind::Eventor),
-            DriverDoing::Fall => self.depot.falls_of(moment, number, ChildKind::Driver),
-            DriverDoing::FallEventor => self.depot.falls_of(moment, number, ChildKind::Eventor),
+            DriverDoing::Timers => self.drivers_model.timers_due_of(moment, number, ChildKind::Driver),
+            DriverDoing::EventorTimers => {
+                self.drivers_model.timers_due_of(moment, number, ChildKind::Eventor)
+            }
+            DriverDoing::Crash => self.drivers_model.crash_of(number, ChildKind::Driver),
+            DriverDoing::CrashEventor => self.drivers_model.crash_of(number, ChildKind::Eventor),
+            DriverDoing::Fall => self.drivers_model.falls_of(moment, number, ChildKind::Driver),
+            DriverDoing::FallEventor => self.drivers_model.falls_of(moment, number, ChildKind::Eventor),
         }
     }
 
     fn ask_drivers<Q: Message<crate::drivers::Drivers>>(&mut self, message: Q) {
         if self.curtain == Curtain::Up {
             let (moment, asker) = (self.moment(), self.next_asker());
-            self.depot.ask(moment, asker, message);
+            self.drivers_model.ask(moment, asker, message);
         }
     }
 
     fn order(&mut self, number: u32, order: Order) {
-        let name = self.depot.name(number);
+        let name = self.drivers_model.name(number);
         match order {
             Order::Add => {
                 self.wishes.is_wanted[number as usize] = true;
-                let spec = self.depot.spec(&name);
+                let spec = self.drivers_model.spec(&name);
                 self.ask_drivers(AddDriver { spec });
             }
             Order::Remove => {
@@ -141,13 +145,13 @@ impl Company {
     }
 
     fn task_order(&mut self, number: u32, task: u8, order: Order) {
-        let driver = self.depot.name(number);
-        let key = self.depot.task(task);
+        let driver = self.drivers_model.name(number);
+        let key = self.drivers_model.task(task);
         match order {
             Order::Handle => {
                 if self.curtain == Curtain::Up {
                     let (moment, asker) = (self.moment(), self.next_asker());
-                    self.depot.handler(moment, asker, &driver, task);
+                    self.drivers_model.handler(moment, asker, &driver, task);
                 }
             }
             Order::Forget => self.ask_drivers(ForgetTaskHandler { driver, task: key }),
@@ -159,23 +163,23 @@ impl Company {
 
     pub(super) fn stop_drivers(&mut self, mode: StopMode) {
         let moment = self.moment();
-        self.depot.request_stop(moment, mode);
+        self.drivers_model.request_stop(moment, mode);
     }
 
-    pub(super) fn hear_depot(&mut self) {
-        for (asker, _) in std::mem::take(&mut self.depot.answered) {
+    pub(super) fn hear_drivers(&mut self) {
+        for (asker, _) in std::mem::take(&mut self.drivers_model.answered) {
             if asker > 0 {
                 self.answered(asker);
             }
         }
-        if let (Some(told), Some(trace)) = (&mut self.depot.told, &mut self.trace) {
+        if let (Some(told), Some(trace)) = (&mut self.drivers_model.told, &mut self.trace) {
             trace.append(told);
         }
     }
 
     /// What can go on among the drivers, or is due there.
     pub(super) fn plan_drivers(&mut self) {
-        for set_off in std::mem::take(&mut self.depot.set_off) {
+        for set_off in std::mem::take(&mut self.drivers_model.set_off) {
             match set_off {
                 SetOff::Mail(number, ChildKind::Driver) => self.is_ready(number, DriverDoing::Mail),
                 SetOff::Mail(number, ChildKind::Eventor) => self.is_ready(number, DriverDoing::EventorMail),
@@ -183,7 +187,7 @@ impl Company {
                 SetOff::Stirred(number, kind) => self.plan_child(number, kind),
             }
         }
-        if let Some(at) = self.depot.owner_timer() {
+        if let Some(at) = self.drivers_model.owner_timer() {
             self.signals.push(Signal::Due(Happening::DriversTimers, at));
         }
     }
@@ -197,13 +201,13 @@ impl Company {
             ChildKind::Driver => (DriverDoing::Answer(Conduct::Well), DriverDoing::Timers),
             ChildKind::Eventor => (DriverDoing::Hear(Conduct::Well), DriverDoing::EventorTimers),
         };
-        if self.depot.is_step_due(number, kind) {
+        if self.drivers_model.is_step_due(number, kind) {
             self.is_ready(number, step);
         }
-        if kind == ChildKind::Driver && self.depot.is_end_due(number) {
+        if kind == ChildKind::Driver && self.drivers_model.is_end_due(number) {
             self.is_ready(number, DriverDoing::HearEnd);
         }
-        if let Some(at) = self.depot.timer_of(number, kind) {
+        if let Some(at) = self.drivers_model.timer_of(number, kind) {
             self.signals.push(Signal::Due(Happening::Driver(number, timers), at));
         }
     }
@@ -211,24 +215,24 @@ impl Company {
     /// A second in which all is well among the drivers.
     pub(super) fn calm_drivers(&mut self) {
         let moment = self.moment();
-        self.depot.owner_timers_due(moment);
-        for number in 0..self.depot.drivers() {
+        self.drivers_model.owner_timers_due(moment);
+        for number in 0..self.drivers_model.drivers() {
             for kind in [ChildKind::Driver, ChildKind::Eventor] {
-                self.depot.timers_due_of(moment, number, kind);
+                self.drivers_model.timers_due_of(moment, number, kind);
             }
             for _ in 0..12 {
                 self.driver_does(number, DriverDoing::Answer(Conduct::Well));
                 self.driver_does(number, DriverDoing::HearEnd);
                 self.driver_does(number, DriverDoing::Hear(Conduct::Well));
             }
-            while self.depot.has_mail_of(number, ChildKind::Driver) {
+            while self.drivers_model.has_mail_of(number, ChildKind::Driver) {
                 self.driver_does(number, DriverDoing::Mail);
             }
-            while self.depot.has_mail_of(number, ChildKind::Eventor) {
+            while self.drivers_model.has_mail_of(number, ChildKind::Eventor) {
                 self.driver_does(number, DriverDoing::EventorMail);
             }
             self.driver_does(number, DriverDoing::Read);
         }
-        self.depot.deliver_endings(moment);
+        self.drivers_model.deliver_endings(moment);
     }
 }

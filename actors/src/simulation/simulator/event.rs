@@ -1,4 +1,4 @@
-//! What can happen in a simulated company, one thing at a time.
+//! What can happen in a simulated host, one thing at a time.
 
 use std::fmt;
 

@@ -3,14 +3,14 @@
 use super::super::law::Law;
 use super::super::stand_in::Left;
 use super::super::witness::NOBODY_WAITS;
-use super::company::{Company, Signal};
 use super::event::Happening;
+use super::host_model::{HostModel, Signal};
 use crate::shell::FeedItem;
 
 /// How many news may wait for the instances; one more and they begin anew with a snapshot.
 const INBOX_MAX: usize = 1_024;
 
-impl Company {
+impl HostModel {
     pub(super) fn hear_registry(&mut self) {
         let mut left = Vec::new();
         self.registry.take_left(&mut left);
@@ -46,13 +46,13 @@ impl Company {
     fn feed(&mut self, item: crate::instances::RegistryItem) {
         self.inbox += 1;
         if self.inbox > INBOX_MAX {
-            self.house.forget_inbox();
-            self.house.registry_says(FeedItem::Lagged { missed: INBOX_MAX as u64 });
+            self.instances_model.forget_inbox();
+            self.instances_model.registry_says(FeedItem::Lagged { missed: INBOX_MAX as u64 });
             (self.inbox, self.is_owed) = (1, true);
             self.registry.subscribe();
             return;
         }
-        self.house.registry_says(item);
+        self.instances_model.registry_says(item);
     }
 
     /// The instances have taken in what waited for them.
@@ -60,21 +60,21 @@ impl Company {
         self.inbox = 0;
     }
 
-    pub(super) fn hear_house(&mut self) {
-        if self.house.wants_snapshot() {
-            self.house.forget_inbox();
+    pub(super) fn hear_instances(&mut self) {
+        if self.instances_model.wants_snapshot() {
+            self.instances_model.forget_inbox();
             (self.inbox, self.is_owed) = (0, true);
             self.registry.subscribe();
             self.hear_registry();
         }
-        for (asker, answer) in std::mem::take(&mut self.house.answered) {
+        for (asker, answer) in std::mem::take(&mut self.instances_model.answered) {
             self.note(|| format!("instances: answer {answer:?}"));
             if asker > 1 {
                 self.answered(asker);
                 self.instances_told(asker, answer.as_deref());
             }
         }
-        for item in std::mem::take(&mut self.house.told) {
+        for item in std::mem::take(&mut self.instances_model.told) {
             self.note(|| format!("instances: {item:?}"));
             let is_snapshot = matches!(item, FeedItem::Snapshot { .. });
             if self.inventory_is_owed && !is_snapshot {

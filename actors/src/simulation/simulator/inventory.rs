@@ -1,11 +1,11 @@
-//! The inventory of a simulated company: what leaves it, and what it follows.
+//! The inventory of a simulated host: what leaves it, and what it follows.
 
 use super::super::instances::NoBooks;
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
 use super::super::stand_in::{Left, Rules, StandIn};
 use super::super::witness::NOBODY_WAITS;
-use super::company::{Company, InventoryActor};
+use super::host_model::{HostModel, InventoryActor};
 use crate::inventory::{InventoryCall, InventoryOptions};
 use crate::vocabulary::Moment;
 
@@ -14,7 +14,7 @@ pub(super) fn new_inventory() -> InventoryActor {
     StandIn::begin(options, NoBooks, InventoryLaws::new(options), Rules::default())
 }
 
-impl Company {
+impl HostModel {
     pub(super) fn hear_inventory(&mut self) {
         let mut left = Vec::new();
         if self.inventory.is_loading() {
@@ -50,8 +50,8 @@ impl Company {
         if afresh {
             self.inventory_inbox.clear();
             self.inventory_is_owed = true;
-            self.house.subscribe(self.moment());
-            self.hear_house();
+            self.instances_model.subscribe(self.moment());
+            self.hear_instances();
         }
     }
 }

@@ -1,21 +1,21 @@
 //! The simulator: many allocations interleaved by chance, under virtual time, with everything that can go wrong.
 //!
 //! ```text
-//!   seed ─► plan ── event ──► company ── every step ──► laws
+//!   seed ─► plan ── event ──►  model  ── every step ──► laws
 //!            ▲                   │
 //!            └──── what is ready, called, due ◄──┘
 //! ```
 //!
-//! The plan knows chance and no machine; the company knows the machines and no chance. So a run is a list of events, and a
+//! The plan knows chance and no machine; the model of the host knows the machines and no chance. So a run is a list of events, and a
 //! list of events can be played again, shortened and read.
 
 mod chance;
-mod company;
 mod database;
 mod drivers;
 mod event;
 mod faults;
 mod hearing;
+mod host_model;
 mod inventory;
 mod plan;
 mod playing;
@@ -38,7 +38,7 @@ pub use workloads::{WorkloadDoing, WorkloadOrder, WorkloadsDoing};
 
 use std::time::Duration;
 
-use self::company::Company;
+use self::host_model::HostModel;
 use self::plan::Plan;
 use super::search::{Counterexample, Play, play, shorten};
 use super::witness::Violation;
@@ -89,13 +89,13 @@ pub struct Summary {
     pub overtaken: u64,
     /// How often each fault was done, in the order of [`Fault::ALL`].
     pub faults: [u64; Fault::ALL.len()],
-    /// How much time passed in the company.
+    /// How much time passed in the host.
     pub simulated: Duration,
 }
 
 /// How often the registry as a whole is compared with the plain list, in events.
 const COMPARED_EVERY: u64 = 16_384;
-/// How long nobody takes a step at most, in a company to which somebody says something every few seconds.
+/// How long nobody takes a step at most, in a host to which somebody says something every few seconds.
 const STANDSTILL_MAX: Duration = Duration::from_secs(3_600);
 
 /// Who watches a simulation.
@@ -139,7 +139,7 @@ pub fn simulate_tampered(
     tampers: Tampers,
     watch: &mut impl Watch,
 ) -> Result<Summary, Counterexample<Event>> {
-    let start = Company::new(simulation, tampers);
+    let start = HostModel::new(simulation, tampers);
     let (summary, violation) = run(simulation, &start, watch, &mut |_| {});
     let Some(violation) = violation else { return Ok(summary) };
     // It runs again to the same end, and what happened is noted.
@@ -152,53 +152,53 @@ pub fn simulate_tampered(
 /// Plays a history from the beginning. Gives the law that it breaks, if any.
 #[must_use]
 pub fn replay(simulation: &Simulation, tampers: Tampers, history: &[Event]) -> Option<Violation> {
-    let start = Company::new(simulation, tampers);
+    let start = HostModel::new(simulation, tampers);
     play(&start, history).map(|(_, violation)| violation)
 }
 
 fn run(
     simulation: &Simulation,
-    start: &Company,
+    start: &HostModel,
     watch: &mut impl Watch,
     note: &mut dyn FnMut(Event),
 ) -> (Summary, Option<Violation>) {
-    let mut company = start.clone();
-    company.trace = watch.wants_lines().then(Vec::new);
-    company.depot.told = watch.wants_lines().then(Vec::new);
-    company.workshop.estate.told = watch.wants_lines().then(Vec::new);
-    company.family.told = watch.wants_lines().then(Vec::new);
-    let mut plan = Plan::new(simulation.seed, simulation.faults, &company);
-    plan.heed(&mut company);
-    let begun = company.now;
+    let mut host_model = start.clone();
+    host_model.trace = watch.wants_lines().then(Vec::new);
+    host_model.drivers_model.told = watch.wants_lines().then(Vec::new);
+    host_model.owned.model.told = watch.wants_lines().then(Vec::new);
+    host_model.family.told = watch.wants_lines().then(Vec::new);
+    let mut plan = Plan::new(simulation.seed, simulation.faults, &host_model);
+    plan.heed(&mut host_model);
+    let begun = host_model.now;
     let (mut events, mut last_step) = (0, (0, begun));
-    while company.steps() < simulation.messages && company.verdict.broken().is_none() {
-        let Some(event) = plan.next(&company) else { break };
+    while host_model.steps() < simulation.messages && host_model.verdict.broken().is_none() {
+        let Some(event) = plan.next(&host_model) else { break };
         note(event);
-        company.let_happen(&event);
-        tell(&mut company, &event, watch);
-        if company.has_fallen() {
+        host_model.let_happen(&event);
+        tell(&mut host_model, &event, watch);
+        if host_model.has_fallen() {
             plan.forget_the_host();
         }
-        plan.heed(&mut company);
+        plan.heed(&mut host_model);
         events += 1;
         if events % COMPARED_EVERY == 0 {
-            company.compare();
-            watch.progress(company.steps());
-            if company.steps() != last_step.0 {
-                last_step = (company.steps(), company.now);
-            } else if company.now.since(last_step.1) > STANDSTILL_MAX {
-                company.stands_still();
+            host_model.compare();
+            watch.progress(host_model.steps());
+            if host_model.steps() != last_step.0 {
+                last_step = (host_model.steps(), host_model.now);
+            } else if host_model.now.since(last_step.1) > STANDSTILL_MAX {
+                host_model.stands_still();
             }
         }
     }
-    let (messages, simulated) = (company.steps(), company.now.since(begun));
-    let violation = company.verdict.broken().cloned().or_else(|| company.settle().err());
+    let (messages, simulated) = (host_model.steps(), host_model.now.since(begun));
+    let violation = host_model.verdict.broken().cloned().or_else(|| host_model.settle().err());
     let summary = Summary { messages, events, overtaken: plan.overtaken, faults: plan.done, simulated };
     (summary, violation)
 }
 
-fn tell(company: &mut Company, event: &Event, watch: &mut impl Watch) {
-    let Some(lines) = &mut company.trace else { return };
+fn tell(host_model: &mut HostModel, event: &Event, watch: &mut impl Watch) {
+    let Some(lines) = &mut host_model.trace else { return };
     watch.line(&event.to_string());
     for line in lines.drain(..) {
         watch.line(&format!("  {line}"));

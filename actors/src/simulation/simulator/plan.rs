@@ -1,4 +1,4 @@
-//! What happens when: chance plans the life of a company.
+//! What happens when: chance plans the life of a host.
 //!
 //! Whatever can happen of itself is planned at some later instant, and what was planned for an earlier one happens first: so
 //! messages overtake each other as they would between threads, answers come late, and hosts die at any instant.
@@ -21,10 +21,10 @@ use self::agenda::{Once, Planned, once_of};
 use self::drivers::DriverTurn;
 use super::super::writes::Outcome;
 use super::chance::Chance;
-use super::company::{Company, Signal};
 use super::database::DatabaseDoing;
 use super::event::{DriverDoing, Event, Happening};
 use super::faults::{Fault, Faults};
+use super::host_model::{HostModel, Signal};
 use crate::vocabulary::Timestamp;
 
 const fn micros(micros: u64) -> Duration {
@@ -50,7 +50,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(seed: u64, faults: Faults, company: &Company) -> Self {
+    pub(super) fn new(seed: u64, faults: Faults, host_model: &HostModel) -> Self {
         let mut plan = Self {
             chance: Chance::from_seed(seed),
             faults,
@@ -62,14 +62,14 @@ impl Plan {
             done: [0; Fault::ALL.len()],
             overtaken: 0,
         };
-        let now = company.now;
-        for who in 0..company.cast.allocations() {
+        let now = host_model.now;
+        for who in 0..host_model.cast.allocations() {
             let within = plan.chance.below(5_000_000);
             plan.add(now + micros(within), Planned::Act(who));
         }
-        plan.begin_drivers(company);
-        plan.begin_processes(company);
-        plan.begin_family(company);
+        plan.begin_drivers(host_model);
+        plan.begin_processes(host_model);
+        plan.begin_family(host_model);
         plan.add(now, Planned::Question);
         plan.add(now + Duration::from_secs(1), Planned::Break);
         plan
@@ -89,7 +89,7 @@ impl Plan {
     }
 
     /// What happens next.
-    pub(super) fn next(&mut self, company: &Company) -> Option<Event> {
+    pub(super) fn next(&mut self, host_model: &HostModel) -> Option<Event> {
         loop {
             let Reverse((at, number, what)) = self.heap.pop()?;
             if number < self.latest_taken {
@@ -101,17 +101,17 @@ impl Plan {
             {
                 self.once.remove(&once);
             }
-            if let Some(what) = self.decide(at, what, company) {
-                let what = if company.database.is_some() { self.in_database(at, what) } else { what };
+            if let Some(what) = self.decide(at, what, host_model) {
+                let what = if host_model.database.is_some() { self.in_database(at, what) } else { what };
                 return Some(Event { at, what });
             }
         }
     }
 
     /// Plans what comes of what has just happened.
-    pub(super) fn heed(&mut self, company: &mut Company) {
-        let now = company.now;
-        for signal in std::mem::take(&mut company.signals) {
+    pub(super) fn heed(&mut self, host_model: &mut HostModel) {
+        let now = host_model.now;
+        for signal in std::mem::take(&mut host_model.signals) {
             match signal {
                 Signal::Called(plugin) => self.called(now, plugin),
                 Signal::Due(what, at) => {
@@ -172,38 +172,38 @@ impl Plan {
 
     // === What it comes to ===
 
-    fn decide(&mut self, at: Timestamp, what: Planned, company: &Company) -> Option<Happening> {
+    fn decide(&mut self, at: Timestamp, what: Planned, host_model: &HostModel) -> Option<Happening> {
         match what {
             Planned::Act(who) => {
                 let pause = micros(50_000 + self.chance.below(4_000_000));
                 self.add(at + pause, Planned::Act(who));
-                self.act(at, who, company)
+                self.act(at, who, host_model)
             }
-            Planned::Hurry(who) => self.act(at, who, company),
+            Planned::Hurry(who) => self.act(at, who, host_model),
             Planned::Question => {
                 let pause =
-                    micros(self.chance.below(40_000_000) / u64::from(company.cast.allocations().max(1)));
+                    micros(self.chance.below(40_000_000) / u64::from(host_model.cast.allocations().max(1)));
                 self.add(at + pause, Planned::Question);
-                Some(self.question(company))
+                Some(self.question(host_model))
             }
             Planned::Break => {
                 let pause = micros(self.chance.below(2_000_000));
                 self.add(at + pause, Planned::Break);
-                self.breakage(at, company)
+                self.breakage(at, host_model)
             }
             Planned::Report(plugin) => Some(Happening::Report(plugin)),
             Planned::Checked => Some(Happening::Checked(!self.chance.once_in(3))),
             Planned::Answer(plugin) => Some(Happening::Answer(plugin, self.behaviour())),
             Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
             Planned::Errand(process) => Some(self.errand(at, process)),
-            Planned::Family(turn) => self.turn_of_family(at, turn, company),
-            Planned::Of(once) => self.of_itself(at, once, company),
+            Planned::Family(turn) => self.turn_of_family(at, turn, host_model),
+            Planned::Of(once) => self.of_itself(at, once, host_model),
         }
     }
 
-    fn of_itself(&mut self, at: Timestamp, once: Once, company: &Company) -> Option<Happening> {
+    fn of_itself(&mut self, at: Timestamp, once: Once, host_model: &HostModel) -> Option<Happening> {
         match once {
-            Once::Settle => self.settle(at, company),
+            Once::Settle => self.settle(at, host_model),
             Once::Load => Some(Happening::Load(!self.does(Fault::Disk, 8))),
             Once::Feed => Some(Happening::Feed),
             Once::Endings => Some(Happening::Endings),
@@ -215,20 +215,20 @@ impl Plan {
             Once::Instance(plugin) => Some(Happening::InstanceTimers(plugin)),
             Once::Driver(driver, doing) => Some(Happening::Driver(driver, self.conduct(doing))),
             Once::Workload(who, doing) => {
-                Some(Happening::Workload(who, self.workload_goes_on(who, doing, company)?))
+                Some(Happening::Workload(who, self.workload_goes_on(who, doing, host_model)?))
             }
             Once::Workloads(doing) => Some(Happening::Workloads(doing)),
             Once::DriversEndings => Some(Happening::DriversEndings),
             Once::Drivers => Some(Happening::DriversTimers),
-            Once::Processes(doing) => self.comes_of(at, doing, company),
-            Once::Family(number, doing) => self.family_goes_on(number, doing, company),
+            Once::Processes(doing) => self.comes_of(at, doing, host_model),
+            Once::Family(number, doing) => self.family_goes_on(number, doing, host_model),
             Once::Start => Some(Happening::Start),
             Once::Tell => Some(Happening::Database(DatabaseDoing::Tell)),
         }
     }
 
-    fn settle(&mut self, at: Timestamp, company: &Company) -> Option<Happening> {
-        let (count, outcome) = self.commit(at, company.registry.books.waiting())?;
+    fn settle(&mut self, at: Timestamp, host_model: &HostModel) -> Option<Happening> {
+        let (count, outcome) = self.commit(at, host_model.registry.books.waiting())?;
         Some(Happening::Settle(count, outcome))
     }
 

@@ -1,15 +1,15 @@
-//! What each event does to the company.
+//! What each event does to the host.
 
 use std::time::Duration;
 
-use super::super::instances::{Behaviour, Errand, House, SetOut};
+use super::super::instances::{Behaviour, Errand, InstancesModel, SetOut};
 use super::super::law::Law;
 use super::super::search::Play;
 use super::super::witness::{Violation, found};
 use super::super::writes::Outcome;
-use super::company::{Company, Curtain, Signal};
 use super::database::DatabaseDoing;
 use super::event::{Event, Happening};
+use super::host_model::{Curtain, HostModel, Signal};
 use crate::instances::{AwaitRetired, CheckNow, Dispense};
 use crate::inventory::{InventoryOutcome, TakeInventory};
 use crate::persister::Reached;
@@ -17,7 +17,7 @@ use crate::registry::{CheckOutcome, Describe, List, RegistrationOf, WaitForPlugi
 use crate::shell::{Machine, StopMode};
 use crate::vocabulary::{Attempt, Registration, Timestamp};
 
-impl Company {
+impl HostModel {
     /// Lets something happen. Nothing comes of what cannot happen now.
     pub(super) fn let_happen(&mut self, event: &Event) {
         self.now = self.now.max(event.at);
@@ -56,7 +56,7 @@ impl Company {
             Happening::Settle(count, outcome) => self.settle_writes(count, outcome),
             Happening::DiskFull => {
                 self.registry.books.refuse_next();
-                self.workshop.estate.refuse_next();
+                self.owned.model.refuse_next();
             }
             Happening::Load(is_read) => self.load(is_read),
             Happening::Wake => self.wake(),
@@ -64,23 +64,27 @@ impl Company {
             Happening::Feed => self.feed_instances(),
             Happening::InventoryFeed => self.feed_inventory(),
             Happening::Report(plugin) => {
-                self.house.deliver_report_of(moment, &self.cast.plugin(plugin));
+                self.instances_model.deliver_report_of(moment, &self.cast.plugin(plugin));
             }
             Happening::Endings => {
-                self.house.deliver(moment, Errand::Endings);
+                self.instances_model.deliver(moment, Errand::Endings);
             }
             Happening::Answer(plugin, behaviour) => self.answer(plugin, behaviour),
             Happening::RegistryTimers => self.registry.timers_due(moment),
-            Happening::InstancesTimers => self.house.parent_timers_due(moment),
+            Happening::InstancesTimers => self.instances_model.parent_timers_due(moment),
             Happening::InstanceTimers(plugin) => {
-                self.at_instance(plugin, |house, life| house.child_timers_due(moment, life));
+                self.at_instance(plugin, |instances_model, life| {
+                    instances_model.child_timers_due(moment, life)
+                });
             }
             Happening::InventoryTimers => self.inventory.timers_due(moment),
             Happening::CrashRegistry => self.registry.light_fuse(),
-            Happening::CrashInstances => self.house.crash_parent(),
-            Happening::CrashInstance(plugin) => self.at_instance(plugin, House::crash_child),
+            Happening::CrashInstances => self.instances_model.crash_parent(),
+            Happening::CrashInstance(plugin) => self.at_instance(plugin, InstancesModel::crash_child),
             Happening::CrashInventory => self.inventory.light_fuse(),
-            Happening::Fall(plugin) => self.at_instance(plugin, |house, life| house.fell(moment, life)),
+            Happening::Fall(plugin) => {
+                self.at_instance(plugin, |instances_model, life| instances_model.fell(moment, life))
+            }
             Happening::KillHost(_, of_processes) if self.database.is_some() => {
                 self.database_does(DatabaseDoing::Kill {
                     committing: 0,
@@ -97,9 +101,9 @@ impl Company {
             Happening::Database(doing) => self.database_does(doing),
             Happening::Workload(who, doing) => self.workload_does(who, doing),
             Happening::Workloads(doing) => self.workloads_do(doing),
-            Happening::DriversEndings => self.depot.deliver_endings(moment),
-            Happening::DriversTimers => self.depot.owner_timers_due(moment),
-            Happening::CrashDrivers => self.depot.crash_owner(),
+            Happening::DriversEndings => self.drivers_model.deliver_endings(moment),
+            Happening::DriversTimers => self.drivers_model.owner_timers_due(moment),
+            Happening::CrashDrivers => self.drivers_model.crash_owner(),
             Happening::Processes(doing) => self.processes_do(doing),
             Happening::Family(number, doing) => self.family_does(number, doing),
             Happening::Stop if self.curtain == Curtain::Up => self.request_stop(StopMode::Stop),
@@ -109,9 +113,9 @@ impl Company {
         }
     }
 
-    fn at_instance(&mut self, plugin: u32, act: impl FnOnce(&mut House, Attempt)) {
-        if let Some(life) = self.house.life_of(&self.cast.plugin(plugin)) {
-            act(&mut self.house, life);
+    fn at_instance(&mut self, plugin: u32, act: impl FnOnce(&mut InstancesModel, Attempt)) {
+        if let Some(life) = self.instances_model.life_of(&self.cast.plugin(plugin)) {
+            act(&mut self.instances_model, life);
         }
     }
 
@@ -132,7 +136,7 @@ impl Company {
 
     fn feed_instances(&mut self) {
         let moment = self.moment();
-        if self.house.deliver(moment, Errand::Feed) {
+        if self.instances_model.deliver(moment, Errand::Feed) {
             self.feed_was_taken();
         }
     }
@@ -196,9 +200,9 @@ impl Company {
     }
 
     fn answer(&mut self, plugin: u32, behaviour: Behaviour) {
-        let Some(life) = self.house.life_of(&self.cast.plugin(plugin)) else { return };
-        if let Some((call, _)) = self.house.call_of(life) {
-            self.house.plugin_answers(self.moment(), life, call, behaviour);
+        let Some(life) = self.instances_model.life_of(&self.cast.plugin(plugin)) else { return };
+        if let Some((call, _)) = self.instances_model.call_of(life) {
+            self.instances_model.plugin_answers(self.moment(), life, call, behaviour);
         }
     }
 
@@ -229,18 +233,19 @@ impl Company {
 
     /// What can go on, and what is due.
     pub(super) fn plan(&mut self) {
-        for life in std::mem::take(&mut self.house.stirred) {
-            let Some(plugin) = self.house.plugin_of(life).map(|plugin| self.cast.number_of(plugin)) else {
+        for life in std::mem::take(&mut self.instances_model.stirred) {
+            let Some(plugin) = self.instances_model.plugin_of(life).map(|plugin| self.cast.number_of(plugin))
+            else {
                 continue;
             };
-            if self.house.call_of(life).is_some() {
+            if self.instances_model.call_of(life).is_some() {
                 self.signals.push(Signal::Called(plugin));
             }
-            if let Some(at) = self.house.timer_of(life) {
+            if let Some(at) = self.instances_model.timer_of(life) {
                 self.signals.push(Signal::Due(Happening::InstanceTimers(plugin), at));
             }
         }
-        for set_out in std::mem::take(&mut self.house.set_out) {
+        for set_out in std::mem::take(&mut self.instances_model.set_out) {
             self.signals.push(Signal::Ready(match set_out {
                 SetOut::Feed => Happening::Feed,
                 SetOut::Endings => Happening::Endings,
@@ -250,7 +255,7 @@ impl Company {
         let due = [
             (self.registry.next_timer(), Happening::RegistryTimers),
             (self.registry.pauses_until(), Happening::Wake),
-            (self.house.parent_timer(), Happening::InstancesTimers),
+            (self.instances_model.parent_timer(), Happening::InstancesTimers),
             (self.inventory.next_timer(), Happening::InventoryTimers),
         ];
         let due = due.into_iter().filter_map(|(at, what)| Some(Signal::Due(what, at?)));
@@ -268,7 +273,7 @@ impl Company {
     }
 }
 
-impl Play for Company {
+impl Play for HostModel {
     type Event = Event;
 
     fn can(&self, _: &Event) -> bool {
@@ -291,8 +296,8 @@ impl Play for Company {
         }
         self.compare();
         if self.curtain == Curtain::Up {
-            self.depot.check_calm();
-            self.workshop.estate.check_end(self.now);
+            self.drivers_model.check_calm();
+            self.owned.model.check_end(self.now);
             self.family.check_calm();
             self.check_workloads();
             self.hear();
@@ -302,7 +307,7 @@ impl Play for Company {
     }
 }
 
-impl Company {
+impl HostModel {
     /// A second in which all is well.
     fn calm_down(&mut self) -> Result<(), Violation> {
         let at = self.now + Duration::from_secs(1);
@@ -318,12 +323,17 @@ impl Company {
         }
         for plugin in 0..self.cast.halves() {
             let key = self.cast.plugin(plugin);
-            let Some(life) = self.house.life_of(&key) else { continue };
-            if self.house.timer_of(life).is_some_and(|due| due <= at) {
+            let Some(life) = self.instances_model.life_of(&key) else { continue };
+            if self.instances_model.timer_of(life).is_some_and(|due| due <= at) {
                 self.take(&Event { at, what: Happening::InstanceTimers(plugin) })?;
             }
             for _ in 0..8 {
-                if self.house.life_of(&key).and_then(|life| self.house.call_of(life)).is_none() {
+                if self
+                    .instances_model
+                    .life_of(&key)
+                    .and_then(|life| self.instances_model.call_of(life))
+                    .is_none()
+                {
                     break;
                 }
                 self.take(&Event { at, what: Happening::Answer(plugin, Behaviour::Well) })?;
@@ -342,7 +352,7 @@ impl Company {
         for plugin in 0..self.cast.halves() {
             let key = self.cast.plugin(plugin);
             let moment = self.moment();
-            while self.house.deliver_report_of(moment, &key) {}
+            while self.instances_model.deliver_report_of(moment, &key) {}
         }
         self.take(&Event { at, what: Happening::Endings })
     }

@@ -1,4 +1,4 @@
-//! The processes of a simulated company, and their owner.
+//! The processes of a simulated host, and their owner.
 
 mod doing;
 
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use self::doing::name_text;
 pub use self::doing::{ProcessDoing, ProcessesDoing};
-use super::super::processes::Estate;
+use super::super::processes::ProcessesModel;
 use super::super::tamper::Tamper;
 use super::super::writes::Outcome;
-use super::company::{Company, Curtain, Signal};
 use super::event::Happening;
+use super::host_model::{Curtain, HostModel, Signal};
 use crate::process::{Executable, Lifetime, ProcessName, ProcessSpec};
 use crate::processes::{LaunchProcess, Processes, RecallProcess, StopProcess};
 use crate::shell::StopMode;
@@ -31,18 +31,18 @@ struct Program {
 
 /// What can be launched, and the owner of what was.
 #[derive(Debug, Clone)]
-pub(super) struct Workshop {
+pub(super) struct OwnedProcesses {
     programs: Rc<[Program]>,
-    pub(super) estate: Estate,
+    pub(super) model: ProcessesModel,
     /// In which way the host ends.
     mode: StopMode,
 }
 
-impl Workshop {
+impl OwnedProcesses {
     pub(super) fn new(processes: u32, tamper: Option<Rc<dyn Tamper<Processes>>>) -> Self {
         Self {
             programs: (0..processes).map(program).collect(),
-            estate: Estate::vacant(tamper),
+            model: ProcessesModel::vacant(tamper),
             mode: StopMode::Stop,
         }
     }
@@ -70,44 +70,44 @@ fn program(number: u32) -> Program {
     Program { name, specs: ["0", "1"].map(spec) }
 }
 
-impl Company {
+impl HostModel {
     pub(super) fn processes_do(&mut self, doing: ProcessesDoing) {
-        let (now, estate) = (self.now, &mut self.workshop.estate);
+        let (now, model) = (self.now, &mut self.owned.model);
         match doing {
             ProcessesDoing::Process(number, doing) => self.process_does(number, doing),
-            ProcessesDoing::Endings => estate.deliver_endings(now),
-            ProcessesDoing::Sweep(is_done) => estate.sweep(now, is_done),
-            ProcessesDoing::Settle(count, outcome) => estate.settle(now, count as usize, outcome),
-            ProcessesDoing::Load(true) => estate.load(now),
-            ProcessesDoing::Load(false) => estate.load_fails(now),
-            ProcessesDoing::Timers => estate.time_passes(now),
-            ProcessesDoing::Crash => estate.crash(),
+            ProcessesDoing::Endings => model.deliver_endings(now),
+            ProcessesDoing::Sweep(is_done) => model.sweep(now, is_done),
+            ProcessesDoing::Settle(count, outcome) => model.settle(now, count as usize, outcome),
+            ProcessesDoing::Load(true) => model.load(now),
+            ProcessesDoing::Load(false) => model.load_fails(now),
+            ProcessesDoing::Timers => model.time_passes(now),
+            ProcessesDoing::Crash => model.crash(),
         }
         self.plan_processes();
     }
 
     fn process_does(&mut self, number: u32, doing: ProcessDoing) {
-        let Workshop { programs, estate, .. } = &mut self.workshop;
+        let OwnedProcesses { programs, model, .. } = &mut self.owned;
         let Some(Program { name, specs }) = programs.get(number as usize) else { return };
         let (now, is_up) = (self.now, self.curtain == Curtain::Up);
         match doing {
             ProcessDoing::Launch(kind) if is_up => {
                 let spec = Arc::clone(&specs[usize::from(kind) % specs.len()]);
-                estate.ask(now, LaunchProcess { name: name.clone(), spec });
+                model.ask(now, LaunchProcess { name: name.clone(), spec });
             }
             ProcessDoing::End if is_up => {
                 let grace = Duration::from_secs(5);
-                estate.ask(now, StopProcess { name: name.clone(), tag: None, grace });
+                model.ask(now, StopProcess { name: name.clone(), tag: None, grace });
             }
-            ProcessDoing::Recall if is_up => estate.ask(now, RecallProcess { name: name.clone() }),
-            ProcessDoing::AwaitEnd if is_up => estate.await_end(now, name),
+            ProcessDoing::Recall if is_up => model.ask(now, RecallProcess { name: name.clone() }),
+            ProcessDoing::AwaitEnd if is_up => model.await_end(now, name),
             // Nobody asks a host that ends.
             ProcessDoing::Launch(_) | ProcessDoing::End | ProcessDoing::Recall | ProcessDoing::AwaitEnd => {}
-            ProcessDoing::Act => estate.act_of(name, false),
-            ProcessDoing::Fail => estate.act_of(name, true),
-            ProcessDoing::Mail => estate.deliver_of(now, name),
-            ProcessDoing::Exit => estate.exits(name),
-            ProcessDoing::Fall => estate.falls(name),
+            ProcessDoing::Act => model.act_of(name, false),
+            ProcessDoing::Fail => model.act_of(name, true),
+            ProcessDoing::Mail => model.deliver_of(now, name),
+            ProcessDoing::Exit => model.exits(name),
+            ProcessDoing::Fall => model.falls(name),
         }
     }
 
@@ -115,47 +115,47 @@ impl Company {
 
     /// The owner of the processes is told to stop, behind everyone who uses them. True when it has.
     pub(super) fn stop_processes(&mut self) -> bool {
-        let (now, estate) = (self.now, &mut self.workshop.estate);
-        if !estate.is_stopping() {
-            estate.request_stop(now, self.workshop.mode);
+        let (now, model) = (self.now, &mut self.owned.model);
+        if !model.is_stopping() {
+            model.request_stop(now, self.owned.mode);
             self.plan_processes();
         }
-        let has_ended = self.workshop.estate.has_ended();
+        let has_ended = self.owned.model.has_ended();
         if has_ended {
-            self.workshop.estate.check_end(now);
+            self.owned.model.check_end(now);
         }
         has_ended
     }
 
     pub(super) const fn processes_will_stop(&mut self, mode: StopMode) {
-        self.workshop.mode = mode;
+        self.owned.mode = mode;
     }
 
     pub(super) fn hear_processes(&mut self) {
-        if let (Some(told), Some(trace)) = (&mut self.workshop.estate.told, &mut self.trace) {
+        if let (Some(told), Some(trace)) = (&mut self.owned.model.told, &mut self.trace) {
             trace.append(told);
         }
     }
 
     /// What can go on among the processes, or is due there.
     pub(super) fn plan_processes(&mut self) {
-        let Workshop { estate, .. } = &mut self.workshop;
-        for (name, is_busy, is_speaking) in estate.take_stirred() {
-            let Some(number) = self.workshop.number_of(&name) else { continue };
+        let OwnedProcesses { model, .. } = &mut self.owned;
+        for (name, is_busy, is_speaking) in model.take_stirred() {
+            let Some(number) = self.owned.number_of(&name) else { continue };
             let doings = [(is_busy, ProcessDoing::Act), (is_speaking, ProcessDoing::Mail)];
             for (_, doing) in doings.into_iter().filter(|(is_ready, _)| *is_ready) {
                 let doing = ProcessesDoing::Process(number, doing);
                 self.signals.push(Signal::Ready(Happening::Processes(doing)));
             }
         }
-        let estate = &self.workshop.estate;
+        let model = &self.owned.model;
         let ready = [
-            (estate.is_loading(), ProcessesDoing::Load(true)),
-            (estate.waiting() > 0, ProcessesDoing::Settle(1, Outcome::Written)),
-            (estate.is_sweeping(), ProcessesDoing::Sweep(true)),
-            (estate.has_endings(), ProcessesDoing::Endings),
+            (model.is_loading(), ProcessesDoing::Load(true)),
+            (model.waiting() > 0, ProcessesDoing::Settle(1, Outcome::Written)),
+            (model.is_sweeping(), ProcessesDoing::Sweep(true)),
+            (model.has_endings(), ProcessesDoing::Endings),
         ];
-        let due = estate.due();
+        let due = model.due();
         for (_, doing) in ready.into_iter().filter(|(is_ready, _)| *is_ready) {
             self.signals.push(Signal::Ready(Happening::Processes(doing)));
         }
@@ -166,10 +166,10 @@ impl Company {
 
     /// A second in which all is well among the processes.
     pub(super) fn calm_processes(&mut self) {
-        let (now, estate) = (self.now, &mut self.workshop.estate);
-        estate.time_passes(now);
+        let (now, model) = (self.now, &mut self.owned.model);
+        model.time_passes(now);
         for _ in 0..CALM_MAX {
-            if !estate.go_on(now) {
+            if !model.go_on(now) {
                 break;
             }
         }

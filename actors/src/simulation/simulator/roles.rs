@@ -1,4 +1,4 @@
-//! Who is in the company: plugins and allocations by number.
+//! Who is in the host: plugins and allocations by number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

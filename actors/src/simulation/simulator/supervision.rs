@@ -1,4 +1,4 @@
-//! The supervisors of a simulated company: a tree of four levels, whose leaves start, fail, hang and end.
+//! The supervisors of a simulated host: a tree of four levels, whose leaves start, fail, hang and end.
 
 use std::fmt;
 use std::rc::Rc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::super::allocation::Reply;
 use super::super::supervision::{Branch, Family, Fate, Stir, Task};
 use super::super::tamper::Tamper;
-use super::company::{Company, Curtain, Signal};
 use super::event::Happening;
+use super::host_model::{Curtain, HostModel, Signal};
 use crate::shell::{Ending, Message, StopMode};
 use crate::supervisor::{
     AwaitStarted, ChildSpec, DescribeTree, Plan, Restart, RestartChild, Strategy, Supervisor, SupervisorSpec,
@@ -116,7 +116,7 @@ fn branch(number: usize) -> Branch {
     Branch { plan, below: below.to_vec() }
 }
 
-impl Company {
+impl HostModel {
     pub(super) fn family_does(&mut self, number: u8, doing: FamilyDoing) {
         let moment = self.moment();
         let supervisor = usize::from(number);

@@ -1,4 +1,4 @@
-//! The faults that are put into a company on purpose.
+//! The faults that are put into a host on purpose.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::registry::{Registry, RegistryAnswer, RegistryNews};
 use crate::shell::{Effect, Input};
 use crate::supervisor::{Call, Supervisor, SupervisorNews};
 
-/// The faults that are put into the machines of a company.
+/// The faults that are put into the machines of a host.
 #[derive(Debug, Clone, Default)]
 pub struct Tampers {
     /// Into the registry.

@@ -1,4 +1,4 @@
-//! The supervised allocations of a simulated company: their owner, and each with its supervisor, its task and its files.
+//! The supervised allocations of a simulated host: their owner, and each with its supervisor, its task and its files.
 //!
 //! ```text
 //!   host ── prepare, adopt, started, exited, stop ──► owner ── the same, at once ──► supervisor of a2
@@ -33,8 +33,8 @@ use super::super::allocation::{AllocationLaws, Reply, Surroundings};
 use super::super::instances::NoBooks;
 use super::super::stand_in::{Rules, StandIn};
 use super::super::tamper::Tamper;
-use super::company::{Company, Signal};
 use super::event::Happening;
+use super::host_model::{HostModel, Signal};
 use super::roles::Cast;
 use crate::allocation::{
     Allocation, AllocationCall, AllocationConfig, AllocationNews, AllocationOutcome, AllocationPhase,
@@ -309,7 +309,7 @@ impl Workload {
     }
 }
 
-impl Company {
+impl HostModel {
     pub(super) fn workload_does(&mut self, who: u32, doing: WorkloadDoing) {
         let Some(place) = place_of(who).filter(|place| *place < self.workloads.all.len()) else { return };
         self.catch_up_workload(place);

@@ -1,4 +1,4 @@
-//! A tree of supervisors: the life of a child that is a supervisor itself is a nursery of its own.
+//! A tree of supervisors: the life of a child that is a supervisor itself is a model of its own.
 
 mod returning;
 
@@ -11,7 +11,7 @@ use super::super::law::Law;
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Verdict};
 use super::ground::Task;
-use super::nursery::Nursery;
+use super::model::SupervisionModel;
 use crate::shell::{Ending, StopMode};
 use crate::supervisor::{AwaitStarted, Plan, Supervisor, SupervisorAnswer, SupervisorAsk};
 use crate::vocabulary::{Moment, Timestamp};
@@ -62,7 +62,7 @@ pub(in super::super) struct Family {
 /// A supervisor that lives.
 #[derive(Debug, Clone)]
 struct Member {
-    nursery: Nursery,
+    model: SupervisionModel,
     askers: BTreeSet<u64>,
     /// Whether all its children are up, or never will be, as its parent hears.
     is_started: Option<bool>,
@@ -97,7 +97,7 @@ impl Family {
     }
 
     pub(in super::super) fn steps(&self) -> u64 {
-        let steps = |member: &Member| member.nursery.steps();
+        let steps = |member: &Member| member.model.steps();
         self.steps_before + self.members.iter().flatten().map(steps).sum::<u64>()
     }
 
@@ -106,12 +106,12 @@ impl Family {
     }
 
     pub(in super::super) fn next_timer(&self, number: usize) -> Option<Timestamp> {
-        self.members[number].as_ref()?.nursery.next_timer()
+        self.members[number].as_ref()?.model.next_timer()
     }
 
     /// Until when a call comes back at the latest.
     pub(in super::super) fn deadline_of(&self, number: usize, task: Task) -> Option<Timestamp> {
-        self.members[number].as_ref()?.nursery.deadline_of(task)
+        self.members[number].as_ref()?.model.deadline_of(task)
     }
 
     /// The supervisor that a child is, if it is one.
@@ -130,22 +130,22 @@ impl Family {
 
     fn bring_to_life(&mut self, moment: Moment, number: usize) {
         self.is_touched = true;
-        let mut nursery = Nursery::new(self.branches[number].plan.clone(), self.tamper.clone());
-        nursery.told = self.told.is_some().then(Vec::new);
+        let mut model = SupervisionModel::new(self.branches[number].plan.clone(), self.tamper.clone());
+        model.told = self.told.is_some().then(Vec::new);
         if number > 0 {
-            nursery.ask(moment, PARENT, SupervisorAsk::AwaitStarted(AwaitStarted));
+            model.ask(moment, PARENT, SupervisorAsk::AwaitStarted(AwaitStarted));
         }
-        let member = Member { nursery, askers: BTreeSet::new(), is_started: None, told: None };
+        let member = Member { model, askers: BTreeSet::new(), is_started: None, told: None };
         self.members[number] = Some(member);
     }
 
     /// A supervisor is gone, and with it whatever it kept.
     fn drop_member(&mut self, number: usize) {
         let Some(mut member) = self.members[number].take() else { return };
-        self.steps_before += member.nursery.steps();
-        self.verdict.heard_of(member.nursery.broken());
+        self.steps_before += member.model.steps();
+        self.verdict.heard_of(member.model.broken());
         self.answered.extend(member.askers);
-        if let (Some(told), Some(lines)) = (&mut self.told, &mut member.nursery.told) {
+        if let (Some(told), Some(lines)) = (&mut self.told, &mut member.model.told) {
             told.append(lines);
         }
         for (_, below) in self.branches.clone()[number].below.iter().copied() {
@@ -170,7 +170,7 @@ impl Family {
             && member.told != Some(mode)
         {
             member.told = Some(mode);
-            member.nursery.request_stop(moment, mode);
+            member.model.request_stop(moment, mode);
         }
     }
 
@@ -180,7 +180,7 @@ impl Family {
         match &mut self.members[number] {
             Some(member) => {
                 member.askers.insert(asker);
-                member.nursery.ask(moment, asker, ask);
+                member.model.ask(moment, asker, ask);
             }
             None => self.answered.push(asker),
         }
@@ -189,23 +189,23 @@ impl Family {
     pub(in super::super) fn timers_due(&mut self, moment: Moment, number: usize) {
         self.is_touched = true;
         if let Some(member) = &mut self.members[number] {
-            member.nursery.timers_due(moment);
+            member.model.timers_due(moment);
         }
     }
 
     pub(in super::super) fn crash(&mut self, number: usize) {
         if let Some(member) = &mut self.members[number] {
-            member.nursery.light_fuse();
+            member.model.light_fuse();
         }
     }
 
     /// A child that is being started is there.
     pub(in super::super) fn make(&mut self, moment: Moment, number: usize, child: usize) {
         let Some(member) = &mut self.members[number] else { return };
-        if !member.nursery.ground.is_being_made(child) {
+        if !member.model.ground.is_being_made(child) {
             return;
         }
-        member.nursery.ground.make(child);
+        member.model.ground.make(child);
         if let Some(below) = self.below(number, child) {
             self.drop_member(below);
             self.bring_to_life(moment, below);
@@ -216,10 +216,10 @@ impl Family {
     /// A child ends of itself; a supervisor takes along what it keeps.
     pub(in super::super) fn end(&mut self, number: usize, child: usize, ending: Ending) {
         let Some(member) = &mut self.members[number] else { return };
-        if !member.nursery.ground.is_alive(child) {
+        if !member.model.ground.is_alive(child) {
             return;
         }
-        member.nursery.ground.ends(child, ending);
+        member.model.ground.ends(child, ending);
         if let Some(below) = self.below(number, child) {
             self.drop_member(below);
         }
@@ -248,19 +248,19 @@ impl Family {
 
     fn hear_member(&mut self, moment: Moment, number: usize) {
         let Some(member) = &mut self.members[number] else { return };
-        member.nursery.hear(moment);
-        if let (Some(told), Some(lines)) = (&mut self.told, &mut member.nursery.told) {
+        member.model.hear(moment);
+        if let (Some(told), Some(lines)) = (&mut self.told, &mut member.model.told) {
             told.append(lines);
         }
-        self.verdict.heard_of(member.nursery.broken());
-        let mut answers = std::mem::take(&mut member.nursery.answered);
+        self.verdict.heard_of(member.model.broken());
+        let mut answers = std::mem::take(&mut member.model.answered);
         for (asker, answer) in answers.drain(..) {
             self.answers(number, asker, answer.as_deref());
         }
         let Some(member) = &mut self.members[number] else { return };
-        member.nursery.answered = answers;
-        let set_out = std::mem::take(&mut member.nursery.set_out);
-        if member.nursery.next_timer().is_some() {
+        member.model.answered = answers;
+        let set_out = std::mem::take(&mut member.model.set_out);
+        if member.model.next_timer().is_some() {
             self.stirred.push(Stir::Due(number));
         }
         for task in set_out {
@@ -297,7 +297,7 @@ impl Family {
         match task {
             Task::Start(child) => self.stirred.push(Stir::Make(number, child)),
             Task::Stop(child) => {
-                let told = self.members[number].as_ref().and_then(|member| member.nursery.ground.told(child));
+                let told = self.members[number].as_ref().and_then(|member| member.model.ground.told(child));
                 if let (Some(mode), Some(below)) = (told, self.below(number, child)) {
                     self.tell_to_stop(moment, below, mode);
                 }
@@ -309,13 +309,13 @@ impl Family {
 
     /// A supervisor that has ended is a child that has.
     fn tell_parent(&mut self, number: usize) {
-        let ending = self.members[number].as_ref().and_then(|member| member.nursery.ending.clone());
+        let ending = self.members[number].as_ref().and_then(|member| member.model.ending.clone());
         let Some(ending) = ending else { return };
         self.drop_member(number);
         match self.parent_of(number) {
             Some((parent, child)) => {
                 if let Some(member) = &mut self.members[parent] {
-                    member.nursery.ground.ends(child, ending);
+                    member.model.ground.ends(child, ending);
                 }
                 self.has_ended(parent, child);
             }
@@ -339,7 +339,7 @@ impl Family {
                 self.make(moment, number, child);
             }
             let Some(member) = &self.members[number] else { continue };
-            for task in member.nursery.tasks() {
+            for task in member.model.tasks() {
                 self.returns(moment, number, task, Reply::Good);
                 self.hear(moment);
             }
@@ -353,8 +353,8 @@ impl Family {
             self.verdict.cry(Law::S1, || "the root of the supervisors does not live".to_owned());
         }
         for member in self.members.iter_mut().flatten() {
-            member.nursery.check_calm();
-            self.verdict.heard_of(member.nursery.broken());
+            member.model.check_calm();
+            self.verdict.heard_of(member.model.broken());
         }
     }
 }

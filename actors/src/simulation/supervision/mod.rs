@@ -7,7 +7,7 @@ mod orders;
 mod report;
 
 mod ground;
-mod nursery;
+mod model;
 
 mod family;
 

@@ -10,7 +10,7 @@ use super::super::search::{Play, World};
 use super::super::tamper::Tamper;
 use super::super::witness::{NOBODY_WAITS, Violation, cry, found};
 use super::event::{Fate, SupervisionBounds, SupervisionEvent};
-use super::nursery::Nursery;
+use super::model::SupervisionModel;
 use crate::shell::{Ending, Message};
 use crate::supervisor::{
     AwaitStarted, ChildSpec, DescribeTree, Plan, RestartChild, Shutdown, Supervisor, SupervisorSpec,
@@ -25,7 +25,7 @@ const CALM_MAX: usize = 200;
 /// The world, with what may still happen.
 #[derive(Debug, Clone)]
 pub struct SupervisionWorld {
-    nursery: Nursery,
+    model: SupervisionModel,
     now: Timestamp,
     left: SupervisionBounds,
     askers: u64,
@@ -38,7 +38,7 @@ impl SupervisionWorld {
     #[must_use]
     pub fn new(bounds: SupervisionBounds, tamper: Option<Rc<dyn Tamper<Supervisor>>>) -> Self {
         let mut world = Self {
-            nursery: Nursery::new(plan(&bounds), tamper),
+            model: SupervisionModel::new(plan(&bounds), tamper),
             now: Timestamp::from_epoch(Duration::from_secs(1_000)),
             left: bounds,
             askers: 0,
@@ -55,20 +55,20 @@ impl SupervisionWorld {
     }
 
     fn has_ended(&self) -> bool {
-        self.nursery.ending.is_some()
+        self.model.ending.is_some()
     }
 
     fn hear(&mut self) -> Result<(), Violation> {
         let moment = self.moment();
-        self.nursery.hear(moment);
-        self.nursery.set_out.clear();
-        for (asker, _) in std::mem::take(&mut self.nursery.answered) {
+        self.model.hear(moment);
+        self.model.set_out.clear();
+        for (asker, _) in std::mem::take(&mut self.model.answered) {
             let Some(asker) = asker else { return cry(Law::Shell7, NOBODY_WAITS) };
             if !self.unanswered.remove(&asker) {
                 return cry(Law::Shell7, format!("question {asker} was answered twice"));
             }
         }
-        found(self.nursery.broken())
+        found(self.model.broken())
     }
 
     // === What happens ===
@@ -76,48 +76,48 @@ impl SupervisionWorld {
     fn ask<Q: Message<Supervisor>>(&mut self, message: Q) {
         self.askers += 1;
         self.unanswered.insert(self.askers);
-        self.nursery.ask(self.moment(), self.askers, message.into_ask());
+        self.model.ask(self.moment(), self.askers, message.into_ask());
     }
 
     fn returns(&mut self, place: usize, reply: Reply) {
         if reply != Reply::Good {
             self.left.faults = self.left.faults.saturating_sub(1);
         }
-        self.now = self.nursery.returns(self.moment(), place, reply);
+        self.now = self.model.returns(self.moment(), place, reply);
     }
 
     /// When the next pause is over, unless a call comes back before.
     fn due(&self) -> Option<Timestamp> {
-        let timer = self.nursery.next_timer()?;
-        self.nursery.next_deadline().is_none_or(|call| timer <= call).then_some(timer)
+        let timer = self.model.next_timer()?;
+        self.model.next_deadline().is_none_or(|call| timer <= call).then_some(timer)
     }
 
     fn pass(&mut self) {
         self.now = self.due().unwrap_or(self.now).max(self.now);
-        self.nursery.timers_due(self.moment());
+        self.model.timers_due(self.moment());
     }
 
     /// Whether nothing is due while time passes.
     fn may_wait(&self) -> bool {
-        self.left.waits > 0 && self.nursery.next_timer().is_none() && self.nursery.next_deadline().is_none()
+        self.left.waits > 0 && self.model.next_timer().is_none() && self.model.next_deadline().is_none()
     }
 
     /// Whether a child may end of itself: whenever it likes, if it was told to and nobody waits for that.
     fn may_end(&self, child: usize) -> bool {
-        let ground = &self.nursery.ground;
+        let ground = &self.model.ground;
         let is_told = ground.told(child).is_some();
         ground.is_alive(child) && !ground.is_being_stopped(child) && (self.left.ends > 0 || is_told)
     }
 
     fn end(&mut self, child: usize, fate: Fate) {
-        if self.nursery.ground.told(child).is_none() {
+        if self.model.ground.told(child).is_none() {
             self.left.ends = self.left.ends.saturating_sub(1);
         }
         let ending = match fate {
             Fate::Finishes => Ending::Normal,
             Fate::Falls => Ending::Killed,
         };
-        self.nursery.ground.ends(child, ending);
+        self.model.ground.ends(child, ending);
     }
 
     // === When nothing goes wrong any more ===
@@ -133,11 +133,11 @@ impl SupervisionWorld {
         if self.is_stopping {
             return cry(Law::S3, "told to stop, it goes on");
         }
-        if self.nursery.machine().is_none() {
+        if self.model.machine().is_none() {
             return cry(Law::Shell4, "the supervisor does not live");
         }
-        self.nursery.check_calm();
-        found(self.nursery.broken())
+        self.model.check_calm();
+        found(self.model.broken())
     }
 }
 
@@ -148,16 +148,16 @@ impl World for SupervisionWorld {
             return events;
         }
         let children = 0..self.left.children.len();
-        for place in 0..self.nursery.calls() {
+        for place in 0..self.model.calls() {
             let replies = [Reply::Good, Reply::Bad, Reply::Odd, Reply::Late];
             let possible = replies.into_iter().filter(|reply| {
-                (*reply == Reply::Good || self.left.faults > 0) && self.nursery.can_return(place, *reply)
+                (*reply == Reply::Good || self.left.faults > 0) && self.model.can_return(place, *reply)
             });
             events.extend(possible.map(|reply| SupervisionEvent::Return(place, reply)));
         }
         let mut maybe = |is_possible: bool, event| is_possible.then(|| events.push(event));
         for child in children {
-            let is_being_made = self.left.is_slow && self.nursery.ground.is_being_made(child);
+            let is_being_made = self.left.is_slow && self.model.ground.is_being_made(child);
             maybe(is_being_made, SupervisionEvent::Make(child));
             for fate in Fate::ALL {
                 maybe(self.may_end(child), SupervisionEvent::End(child, fate));
@@ -168,7 +168,7 @@ impl World for SupervisionWorld {
         maybe(self.left.asks > 0, SupervisionEvent::Describe);
         maybe(self.due().is_some(), SupervisionEvent::Pass);
         maybe(self.may_wait(), SupervisionEvent::Wait);
-        maybe(self.left.crashes > 0 && !self.nursery.is_fuse_lit(), SupervisionEvent::Crash);
+        maybe(self.left.crashes > 0 && !self.model.is_fuse_lit(), SupervisionEvent::Crash);
         for mode in self.left.stops.iter().filter(|_| self.left.stops_max > 0) {
             maybe(true, SupervisionEvent::Shutdown(*mode));
             maybe(!self.is_stopping, SupervisionEvent::Stop(*mode));
@@ -186,7 +186,7 @@ impl Play for SupervisionWorld {
 
     fn take(&mut self, event: &SupervisionEvent) -> Result<(), Violation> {
         match *event {
-            SupervisionEvent::Make(child) => self.nursery.ground.make(child),
+            SupervisionEvent::Make(child) => self.model.ground.make(child),
             SupervisionEvent::Return(place, reply) => self.returns(place, reply),
             SupervisionEvent::End(child, fate) => self.end(child, fate),
             SupervisionEvent::Restart(child) => {
@@ -208,18 +208,18 @@ impl Play for SupervisionWorld {
             }
             SupervisionEvent::Crash => {
                 self.left.crashes -= 1;
-                self.nursery.light_fuse();
+                self.model.light_fuse();
             }
             SupervisionEvent::Shutdown(mode) => {
                 self.left.stops_max -= 1;
                 // A crash costs the message.
-                self.is_stopping |= !self.nursery.is_fuse_lit();
+                self.is_stopping |= !self.model.is_fuse_lit();
                 self.ask(Shutdown { mode });
             }
             SupervisionEvent::Stop(mode) => {
                 self.left.stops_max -= 1;
                 self.is_stopping = true;
-                self.nursery.request_stop(self.moment(), mode);
+                self.model.request_stop(self.moment(), mode);
             }
         }
         self.hear()
@@ -230,7 +230,7 @@ impl Play for SupervisionWorld {
             if self.has_ended() {
                 break;
             }
-            let next = (0..self.nursery.calls()).find(|place| self.nursery.can_return(*place, Reply::Good));
+            let next = (0..self.model.calls()).find(|place| self.model.can_return(*place, Reply::Good));
             match next {
                 Some(place) => self.take(&SupervisionEvent::Return(place, Reply::Good))?,
                 None if self.due().is_some() => self.take(&SupervisionEvent::Pass)?,

@@ -1,9 +1,9 @@
 //! What breaks, and how plugins meet their calls.
 
 use super::super::super::instances::Behaviour;
-use super::super::company::{Company, Curtain};
 use super::super::event::{DriverDoing, Happening};
 use super::super::faults::Fault;
+use super::super::host_model::{Curtain, HostModel};
 use super::super::supervision::FamilyDoing;
 use super::{Plan, micros};
 use crate::vocabulary::Timestamp;
@@ -24,25 +24,25 @@ impl Plan {
         self.meets(&ways, 12, Behaviour::Well)
     }
 
-    pub(super) fn breakage(&mut self, at: Timestamp, company: &Company) -> Option<Happening> {
-        if company.curtain != Curtain::Up {
+    pub(super) fn breakage(&mut self, at: Timestamp, host_model: &HostModel) -> Option<Happening> {
+        if host_model.curtain != Curtain::Up {
             return None;
         }
-        if let Some(end) = self.host_ends(company) {
+        if let Some(end) = self.host_ends(host_model) {
             return Some(end);
         }
-        let plugin = self.chance.place(company.cast.halves());
-        let drivers = company.depot.drivers();
+        let plugin = self.chance.place(host_model.cast.halves());
+        let drivers = host_model.drivers_model.drivers();
         let driver = self.chance.place(drivers);
         if drivers > 0
             && let Some(doing) = self.driver_breaks()
         {
             return Some(Happening::Driver(driver, doing));
         }
-        if let Some(doing) = self.processes_break(company) {
+        if let Some(doing) = self.processes_break(host_model) {
             return Some(Happening::Processes(doing));
         }
-        if let Some(death) = self.workload_dies(company) {
+        if let Some(death) = self.workload_dies(host_model) {
             return Some(death);
         }
         if self.does(Fault::FullDisk, 20) {
@@ -50,7 +50,7 @@ impl Plan {
             return Some(Happening::DiskFull);
         }
         if self.does(Fault::Crash, 3) {
-            if let Some(crash) = self.workload_crashes(3, company) {
+            if let Some(crash) = self.workload_crashes(3, host_model) {
                 return Some(crash);
             }
             return Some(match self.chance.below(6 + u64::from(drivers.min(5))) {
@@ -67,16 +67,16 @@ impl Plan {
             });
         }
         self.does(Fault::Crash, 4).then(|| {
-            let number = u8::try_from(self.chance.below(company.family.len() as u64)).unwrap_or(0);
+            let number = u8::try_from(self.chance.below(host_model.family.len() as u64)).unwrap_or(0);
             Happening::Family(number, FamilyDoing::Crash)
         })
     }
 
     /// The host is killed, or told to stop.
-    fn host_ends(&mut self, company: &Company) -> Option<Happening> {
+    fn host_ends(&mut self, host_model: &HostModel) -> Option<Happening> {
         if self.does(Fault::KillHost, 30) {
-            let waiting = u64::try_from(company.registry.books.waiting()).unwrap_or(0);
-            let of_processes = u64::try_from(company.workshop.estate.waiting()).unwrap_or(0);
+            let waiting = u64::try_from(host_model.registry.books.waiting()).unwrap_or(0);
+            let of_processes = u64::try_from(host_model.owned.model.waiting()).unwrap_or(0);
             let [reached, of_processes] = [waiting, of_processes]
                 .map(|waiting| u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0));
             return Some(Happening::KillHost(reached, of_processes));

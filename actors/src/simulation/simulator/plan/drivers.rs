@@ -1,10 +1,10 @@
 //! What happens to drivers, and when.
 
 use super::super::super::drivers::{Conduct, Order};
-use super::super::company::Company;
 use super::super::drivers::TASKS;
 use super::super::event::{DriverDoing, Happening};
 use super::super::faults::Fault;
+use super::super::host_model::HostModel;
 use super::agenda::Planned;
 use super::{Plan, micros};
 use crate::vocabulary::Timestamp;
@@ -23,11 +23,11 @@ pub(super) enum DriverTurn {
 }
 
 impl Plan {
-    pub(super) fn begin_drivers(&mut self, company: &Company) {
-        for driver in 0..company.depot.drivers() {
+    pub(super) fn begin_drivers(&mut self, host_model: &HostModel) {
+        for driver in 0..host_model.drivers_model.drivers() {
             for turn in [DriverTurn::Order, DriverTurn::Happen, DriverTurn::Read] {
                 let within = self.chance.below(1_000_000);
-                self.add(company.now + micros(within), Planned::Driver(driver, turn));
+                self.add(host_model.now + micros(within), Planned::Driver(driver, turn));
             }
         }
     }

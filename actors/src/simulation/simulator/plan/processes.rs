@@ -1,18 +1,18 @@
 //! What happens to processes and their owner, and when.
 
-use super::super::company::Company;
 use super::super::event::Happening;
 use super::super::faults::Fault;
+use super::super::host_model::HostModel;
 use super::super::processes::{ProcessDoing, ProcessesDoing};
 use super::agenda::Planned;
 use super::{Plan, micros};
 use crate::vocabulary::Timestamp;
 
 impl Plan {
-    pub(super) fn begin_processes(&mut self, company: &Company) {
-        for number in 0..company.workshop.processes() {
+    pub(super) fn begin_processes(&mut self, host_model: &HostModel) {
+        for number in 0..host_model.owned.processes() {
             let within = self.chance.below(1_000_000);
-            self.add(company.now + micros(within), Planned::Errand(number));
+            self.add(host_model.now + micros(within), Planned::Errand(number));
         }
     }
 
@@ -51,14 +51,14 @@ impl Plan {
         &mut self,
         at: Timestamp,
         doing: ProcessesDoing,
-        company: &Company,
+        host_model: &HostModel,
     ) -> Option<Happening> {
         let doing = match doing {
             ProcessesDoing::Process(number, ProcessDoing::Act) if self.does(Fault::Fail, 40) => {
                 ProcessesDoing::Process(number, ProcessDoing::Fail)
             }
             ProcessesDoing::Settle(..) => {
-                let (count, outcome) = self.commit(at, company.workshop.estate.waiting())?;
+                let (count, outcome) = self.commit(at, host_model.owned.model.waiting())?;
                 ProcessesDoing::Settle(count, outcome)
             }
             ProcessesDoing::Sweep(_) => ProcessesDoing::Sweep(!self.does(Fault::Fail, 8)),
@@ -69,8 +69,8 @@ impl Plan {
     }
 
     /// Something breaks among the processes.
-    pub(super) fn processes_break(&mut self, company: &Company) -> Option<ProcessesDoing> {
-        let processes = company.workshop.processes();
+    pub(super) fn processes_break(&mut self, host_model: &HostModel) -> Option<ProcessesDoing> {
+        let processes = host_model.owned.processes();
         if processes == 0 {
             return None;
         }

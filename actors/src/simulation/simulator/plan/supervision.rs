@@ -2,9 +2,9 @@
 
 use super::super::super::allocation::Reply;
 use super::super::super::supervision::{Fate, Task};
-use super::super::company::Company;
 use super::super::event::Happening;
 use super::super::faults::Fault;
+use super::super::host_model::HostModel;
 use super::super::supervision::FamilyDoing;
 use super::agenda::Planned;
 use super::{Plan, micros};
@@ -20,10 +20,10 @@ pub(super) enum FamilyTurn {
 }
 
 impl Plan {
-    pub(super) fn begin_family(&mut self, company: &Company) {
+    pub(super) fn begin_family(&mut self, host_model: &HostModel) {
         for turn in [FamilyTurn::End, FamilyTurn::Ask] {
             let within = self.chance.below(500_000);
-            self.add(company.now + micros(within), Planned::Family(turn));
+            self.add(host_model.now + micros(within), Planned::Family(turn));
         }
     }
 
@@ -31,16 +31,16 @@ impl Plan {
         &mut self,
         at: Timestamp,
         turn: FamilyTurn,
-        company: &Company,
+        host_model: &HostModel,
     ) -> Option<Happening> {
         let pause = match turn {
             FamilyTurn::End => self.chance.below(600_000),
             FamilyTurn::Ask => 50_000 + self.chance.below(3_000_000),
         };
         self.add(at + micros(pause), Planned::Family(turn));
-        let supervisors = company.family.len() as u64;
+        let supervisors = host_model.family.len() as u64;
         let number = usize::try_from(self.chance.below(supervisors)).unwrap_or(0);
-        let child = self.chance.below(company.family.children_of(number) as u64);
+        let child = self.chance.below(host_model.family.children_of(number) as u64);
         let child = u8::try_from(child).unwrap_or(0);
         let doing = match turn {
             FamilyTurn::End if self.does(Fault::Exit, 2) => FamilyDoing::End(child, Fate::Falls),
@@ -59,12 +59,12 @@ impl Plan {
         &mut self,
         number: u8,
         doing: FamilyDoing,
-        company: &Company,
+        host_model: &HostModel,
     ) -> Option<Happening> {
         let FamilyDoing::Return(task, Reply::Good) = doing else {
             return Some(Happening::Family(number, doing));
         };
-        let has_deadline = company.family.deadline_of(number.into(), task).is_some();
+        let has_deadline = host_model.family.deadline_of(number.into(), task).is_some();
         let reply = match task {
             Task::Start(_) if has_deadline && self.does(Fault::Hang, 40) => return None,
             Task::Start(_) if self.does(Fault::Fail, 40) => Reply::Bad,
@@ -75,7 +75,7 @@ impl Plan {
             Task::Start(_) | Task::Stop(_) | Task::Watch(_) | Task::Stock | Task::Describe => Reply::Good,
         };
         // One that has ended already, or is not there yet, has no choice.
-        let is_possible = company.family.can_return(company.moment(), number.into(), task, reply);
+        let is_possible = host_model.family.can_return(host_model.moment(), number.into(), task, reply);
         let reply = if is_possible { reply } else { Reply::Good };
         Some(Happening::Family(number, FamilyDoing::Return(task, reply)))
     }

@@ -1,9 +1,9 @@
 //! What happens to supervised allocations, and when.
 
 use super::super::super::allocation::Reply;
-use super::super::company::Company;
 use super::super::event::Happening;
 use super::super::faults::Fault;
+use super::super::host_model::HostModel;
 use super::super::workloads::{WorkloadDoing, WorkloadOrder, Workloads, WorkloadsDoing};
 use super::agenda::Planned;
 use super::{Plan, micros};
@@ -16,10 +16,10 @@ impl Plan {
         &mut self,
         at: Timestamp,
         who: u32,
-        company: &Company,
+        host_model: &HostModel,
     ) -> Option<WorkloadDoing> {
-        let next = company.workloads.next_order(who).filter(|_| !self.chance.once_in(8));
-        let order = next.or_else(|| match (company.workloads.task(who), self.chance.below(12)) {
+        let next = host_model.workloads.next_order(who).filter(|_| !self.chance.once_in(8));
+        let order = next.or_else(|| match (host_model.workloads.task(who), self.chance.below(12)) {
             (None, 0..=8) => Some(WorkloadOrder::Prepare),
             (Some(Task::NotStarted), 0..=1) | (Some(Task::Exited), 0..=4) => Some(WorkloadOrder::Prepare),
             (Some(Task::NotStarted | Task::Exited), 5..=7) => Some(WorkloadOrder::Start),
@@ -41,10 +41,10 @@ impl Plan {
         &mut self,
         who: u32,
         doing: WorkloadDoing,
-        company: &Company,
+        host_model: &HostModel,
     ) -> Option<WorkloadDoing> {
         let WorkloadDoing::Meet(..) = doing else { return Some(doing) };
-        let open = company.workloads.open_calls(who);
+        let open = host_model.workloads.open_calls(who);
         let place = u8::try_from(self.chance.below(u64::try_from(open).unwrap_or(0))).unwrap_or(0);
         (open > 0).then(|| WorkloadDoing::Meet(place, self.reply()))
     }
@@ -61,21 +61,21 @@ impl Plan {
     }
 
     /// One of the supervised allocations, if there is any.
-    fn some_workload(&mut self, company: &Company) -> Option<u32> {
-        let count = company.workloads.count();
+    fn some_workload(&mut self, host_model: &HostModel) -> Option<u32> {
+        let count = host_model.workloads.count();
         let place = self.chance.place(count);
         (count > 0).then(|| Workloads::number(place))
     }
 
     /// The process of a supervised task dies, if this fault is done.
-    pub(super) fn workload_dies(&mut self, company: &Company) -> Option<Happening> {
-        let who = self.some_workload(company)?;
+    pub(super) fn workload_dies(&mut self, host_model: &HostModel) -> Option<Happening> {
+        let who = self.some_workload(host_model)?;
         self.does(Fault::Die, 4).then_some(Happening::Workload(who, WorkloadDoing::Die))
     }
 
     /// A supervisor or its owner crashes or falls, in one of so many times.
-    pub(super) fn workload_crashes(&mut self, once_in: u64, company: &Company) -> Option<Happening> {
-        let who = self.some_workload(company)?;
+    pub(super) fn workload_crashes(&mut self, once_in: u64, host_model: &HostModel) -> Option<Happening> {
+        let who = self.some_workload(host_model)?;
         let crash = match self.chance.below(8) {
             0..=2 => Happening::Workload(who, WorkloadDoing::Crash),
             3..=5 => Happening::Workload(who, WorkloadDoing::Fall),

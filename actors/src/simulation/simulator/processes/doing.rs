@@ -1,4 +1,4 @@
-//! What can happen to the processes of a simulated company, and to their owner.
+//! What can happen to the processes of a simulated host, and to their owner.
 
 use std::fmt;
 

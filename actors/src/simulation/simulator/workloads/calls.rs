@@ -54,7 +54,7 @@ enum What {
     Retirement,
 }
 
-impl Company {
+impl HostModel {
     /// What leaves a supervisor is done, or set on its way.
     pub(super) fn carry_workload(&mut self, place: usize) {
         self.workloads.stirs(place);
@@ -152,7 +152,7 @@ impl Company {
     fn workload_asks_instances<Q: Message<Instances>>(&mut self, asked: Asked, message: Q) {
         let (asker, moment) = (self.next_asker(), self.moment());
         self.workloads.asked.insert(asker, asked);
-        self.house.ask(moment, asker, message.into_ask());
+        self.instances_model.ask(moment, asker, message.into_ask());
     }
 
     /// As the neighbours of a supervisor in production: each plugin is described, and the instances are asked.

@@ -8,7 +8,7 @@ use super::*;
 use crate::registry::{Entry, Standing};
 use crate::shell::Machine;
 
-impl Company {
+impl HostModel {
     /// A second in which all is well among the supervised allocations, and their host says what must be said.
     pub(in super::super) fn calm_workloads(&mut self) {
         self.workloads_do(WorkloadsDoing::Endings);

@@ -2,7 +2,7 @@
 
 use super::super::super::allocations::Known;
 use super::super::super::law::Law;
-use super::super::company::Curtain;
+use super::super::host_model::Curtain;
 use super::owner::NOBODY;
 use super::*;
 use crate::allocations::{
@@ -11,7 +11,7 @@ use crate::allocations::{
 };
 use crate::shell::StopMode;
 
-impl Company {
+impl HostModel {
     /// Nothing comes of what a host cannot say now.
     pub(super) fn order_workload(&mut self, place: usize, order: WorkloadOrder) {
         if !self.is_up() {

@@ -127,7 +127,7 @@ impl Workloads {
     }
 }
 
-impl Company {
+impl HostModel {
     pub(in super::super) fn workloads_do(&mut self, doing: WorkloadsDoing) {
         self.catch_up_owner();
         let (moment, is_up) = (self.moment(), self.is_up());

@@ -51,7 +51,7 @@ impl Workloads {
     }
 }
 
-impl Company {
+impl HostModel {
     pub(super) fn supervisor_answers(&mut self, place: usize, call: u64, answer: &AllocationAnswer) {
         let workload = &mut self.workloads.all[place];
         let is_awaited = workload.seat.as_mut().and_then(|held| held.told.remove(&call)).is_some();

@@ -16,13 +16,13 @@ impl Family {
     ) {
         let Some(reply) = self.possible(moment, number, task, reply) else { return };
         let Some(member) = &mut self.members[number] else { return };
-        let Some(place) = member.nursery.place_of(task, reply) else { return };
-        member.nursery.returns(moment, place, reply);
+        let Some(place) = member.model.place_of(task, reply) else { return };
+        member.model.returns(moment, place, reply);
         self.is_touched = true;
         // One that was killed takes along what it keeps.
         if let Task::Start(child) | Task::Stop(child) = task
             && let Some(below) = self.below(number, child)
-            && self.members[number].as_ref().is_some_and(|member| !member.nursery.ground.is_alive(child))
+            && self.members[number].as_ref().is_some_and(|member| !member.model.ground.is_alive(child))
         {
             self.drop_member(below);
         }
@@ -40,7 +40,7 @@ impl Family {
         else {
             return false;
         };
-        member.nursery.place_of(task, reply).is_some()
+        member.model.place_of(task, reply).is_some()
     }
 
     /// In which way a call can come back that is to do so in this one: a supervisor is up when it says so, and down when it ended.
@@ -50,7 +50,7 @@ impl Family {
         }
         let (Task::Start(child) | Task::Stop(child)) = task else { return Some(reply) };
         let Some(below) = self.below(number, child) else { return Some(reply) };
-        let ground = &self.members[number].as_ref()?.nursery.ground;
+        let ground = &self.members[number].as_ref()?.model.ground;
         match task {
             Task::Start(_) if ground.is_being_made(child) => (reply != Reply::Good).then_some(reply),
             Task::Start(_) if ground.is_alive(child) => {

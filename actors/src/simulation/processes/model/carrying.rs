@@ -3,11 +3,11 @@
 use super::super::super::law::Law;
 use super::super::super::stand_in::{Left, StandIn};
 use super::super::super::witness::NOBODY_WAITS;
-use super::{Estate, NOBODY};
+use super::{NOBODY, ProcessesModel};
 use crate::processes::{Processes, ProcessesCall, ProcessesOutcome};
 use crate::vocabulary::Timestamp;
 
-impl Estate {
+impl ProcessesModel {
     pub(super) fn returned(&mut self, now: Timestamp, call: u64, outcome: ProcessesOutcome) {
         self.owner.returned(self.moment(now), call, Ok(outcome));
     }

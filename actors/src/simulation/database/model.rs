@@ -34,7 +34,7 @@ pub(in crate::simulation) enum Job {
 pub(in crate::simulation) enum Step {
     /// Nothing waits.
     Idle,
-    /// A commit is done, or has failed; its owners are told by [`Archive::tell`].
+    /// A commit is done, or has failed; its owners are told by [`DatabaseModel::tell`].
     Committed {
         /// Whether it is on disk.
         is_written: bool,
@@ -101,7 +101,7 @@ enum Door {
 
 /// The queue and the store of production, and what must come of them.
 #[derive(Clone)]
-pub(in crate::simulation) struct Archive<D> {
+pub(in crate::simulation) struct DatabaseModel<D> {
     volume: D,
     queue: Queue<Life, Job>,
     door: Door,
@@ -123,18 +123,18 @@ pub(in crate::simulation) struct Archive<D> {
 }
 
 /// Where it is not known what lies on the disk, the whole history counts.
-impl<D: Medium> fmt::Debug for Archive<D> {
+impl<D: Medium> fmt::Debug for DatabaseModel<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { volume, queue, door, waiting, ledgers, finished, words, plain, trouble, damaged, .. } =
             self;
         let is_doubtful = trouble.is_some() || plain.is_doubtful();
         let history = is_doubtful.then(|| volume.history());
         let state = (queue, door, waiting, ledgers, finished, words, plain, trouble, damaged, history);
-        f.debug_tuple("Archive").field(&state).finish()
+        f.debug_tuple("DatabaseModel").field(&state).finish()
     }
 }
 
-impl<D: Medium> Archive<D> {
+impl<D: Medium> DatabaseModel<D> {
     /// The database on this volume, and perhaps a fault of the persister. No host runs yet.
     pub(in crate::simulation) fn new(volume: D, fault: Option<PersisterFault>) -> Self {
         Self {

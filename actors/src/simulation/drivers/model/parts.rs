@@ -1,4 +1,4 @@
-//! What a depot is made of.
+//! What a model is made of.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -134,7 +134,7 @@ pub(super) struct Late {
     pub(super) mail: VecDeque<DriversAsk>,
 }
 
-/// The faults that are put into the machines of a depot.
+/// The faults that are put into the machines of a model.
 #[derive(Debug, Clone, Default)]
 pub struct DriversTampers {
     /// Into the owner.
@@ -145,9 +145,9 @@ pub struct DriversTampers {
     pub eventor: Option<Rc<dyn Tamper<Eventor>>>,
 }
 
-/// How a depot is set up.
+/// How a model is set up.
 #[derive(Debug, Clone)]
-pub(in super::super::super) struct DepotOptions {
+pub(in super::super::super) struct DriversModelOptions {
     pub drivers: DriversOptions,
     /// The drivers there are.
     pub specs: Arc<[DriverSpec]>,
@@ -160,7 +160,7 @@ pub(in super::super::super) struct DepotOptions {
     pub tampers: DriversTampers,
 }
 
-/// Something in the depot can go on.
+/// Something in the model can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super::super) enum SetOff {
     /// Something was said to the owner by this actor of a driver.

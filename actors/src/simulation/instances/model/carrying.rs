@@ -4,7 +4,7 @@ use super::super::super::law::Law;
 use super::super::super::witness::NOBODY_WAITS;
 use super::*;
 
-impl House {
+impl InstancesModel {
     pub(super) fn carry_parent(&mut self, moment: Moment) {
         let mut left = Vec::new();
         loop {

@@ -15,7 +15,7 @@ use crate::vocabulary::{Moment, Timestamp};
 
 /// A supervisor and its children.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Nursery {
+pub(in super::super) struct SupervisionModel {
     supervisor: StandIn<Supervisor, NoBooks, SupervisionLaws>,
     pub(in super::super) ground: Ground,
     /// How it has ended, if it has.
@@ -28,7 +28,7 @@ pub(in super::super) struct Nursery {
     pub(super) told: Option<Vec<String>>,
 }
 
-impl Nursery {
+impl SupervisionModel {
     pub(in super::super) fn new(plan: Plan, tamper: Option<Rc<dyn Tamper<Supervisor>>>) -> Self {
         let ground = Ground::new(plan.children.len());
         let laws = SupervisionLaws::new(plan.clone());

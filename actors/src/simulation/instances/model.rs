@@ -1,6 +1,6 @@
 //! The supervisor of the instances with its children, and everything that is on its way between them.
 //!
-//! What leaves one of them is carried by the house, and the world says when it arrives.
+//! What leaves one of them is carried by the model, and the world says when it arrives.
 
 mod carrying;
 
@@ -11,8 +11,8 @@ use super::super::stand_in::{Books, Count, Left, Rules, StandIn};
 use super::super::tamper::Tamper;
 use super::super::witness::Violation;
 use super::child::InstanceLaws;
-use super::company::{Behaviour, answer_of};
 use super::parent::InstancesLaws;
+use super::plugins::{Behaviour, answer_of};
 use crate::instance::{
     Instance, InstanceAnswer, InstanceCall, InstanceConfig, InstanceReport, LookNow, Retire,
 };
@@ -65,7 +65,7 @@ pub(in super::super) enum SetOut {
     Endings,
 }
 
-/// The faults that are put into the machines of a house.
+/// The faults that are put into the machines of a model.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tampers {
     pub(super) parent: Option<Rc<dyn Tamper<Instances>>>,
@@ -81,7 +81,7 @@ const RETIREMENT: u64 = 1;
 
 /// The parent, the children and what is between them.
 #[derive(Debug, Clone)]
-pub struct House {
+pub struct InstancesModel {
     pub(super) parent: Parent,
     pub(super) children: BTreeMap<Attempt, Child>,
     tampers: Tampers,
@@ -106,8 +106,8 @@ pub struct House {
     afresh: bool,
 }
 
-impl House {
-    /// A house whose parent has just been started.
+impl InstancesModel {
+    /// A model whose parent has just been started.
     #[must_use]
     pub fn new(options: InstancesOptions) -> Self {
         Self::tampered(options, Tampers::default())

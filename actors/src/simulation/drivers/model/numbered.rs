@@ -1,9 +1,9 @@
-//! The depot as a simulator speaks of it: drivers by their numbers, and always to the latest actor of each.
+//! The model as a simulator speaks of it: drivers by their numbers, and always to the latest actor of each.
 
 use super::*;
 use crate::driver::DriverCall;
 
-impl Depot {
+impl DriversModel {
     /// How many drivers there are to be.
     pub(in super::super::super) fn drivers(&self) -> u32 {
         u32::try_from(self.options.specs.len()).unwrap_or(u32::MAX)

@@ -3,7 +3,7 @@
 use super::*;
 use crate::persister::{Next, Operations};
 
-impl<D: Medium> Archive<D> {
+impl<D: Medium> DatabaseModel<D> {
     /// Takes what comes next; a commit takes at most so many writes.
     pub(in crate::simulation) fn go_on(&mut self, writes_max: usize) -> Step {
         loop {

@@ -1,4 +1,4 @@
-//! The company: a registry with its disk, the instances, the inventory, and everyone who speaks with them.
+//! The model of a host: a registry with its disk, the instances, the inventory, and everyone who speaks with them.
 //!
 //! It does one thing after another as it is told, and after each looks whether a law was broken. It knows no chance: the same
 //! events come to the same.
@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::super::drivers::Depot;
-use super::super::instances::{House, NoBooks};
+use super::super::drivers::DriversModel;
+use super::super::instances::{InstancesModel, NoBooks};
 use super::super::inventory::InventoryLaws;
 use super::super::law::Law;
 use super::super::registry::{RegistryDisk, RegistryLaws};
@@ -19,10 +19,10 @@ use super::super::witness::Verdict;
 use super::Simulation;
 use super::chance::mixed;
 use super::database::Database;
-use super::drivers::{Wishes, depot};
+use super::drivers::{Wishes, drivers_model};
 use super::event::Happening;
 use super::inventory::new_inventory;
-use super::processes::Workshop;
+use super::processes::OwnedProcesses;
 use super::roles::Cast;
 use super::supervision::family;
 use super::tampers::Tampers;
@@ -61,16 +61,16 @@ pub(super) enum Signal {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Company {
+pub(super) struct HostModel {
     pub(super) cast: Cast,
     options: RegistryOptions,
     tamper: Option<Rc<dyn Tamper<Registry>>>,
     pub(super) registry: RegistryActor,
-    pub(super) house: House,
+    pub(super) instances_model: InstancesModel,
     pub(super) inventory: InventoryActor,
-    pub(super) depot: Depot,
+    pub(super) drivers_model: DriversModel,
     pub(super) wishes: Wishes,
-    pub(super) workshop: Workshop,
+    pub(super) owned: OwnedProcesses,
     pub(super) database: Option<Database>,
     pub(super) family: Family,
     pub(super) workloads: Workloads,
@@ -90,7 +90,7 @@ pub(super) struct Company {
     pub(super) verdict: Verdict,
 }
 
-impl Company {
+impl HostModel {
     pub(super) fn new(simulation: &Simulation, tampers: Tampers) -> Self {
         let Simulation { plugins, allocations, drivers, processes, has_database, .. } = *simulation;
         let (tamper, cast) = (tampers.registry, Cast::new(plugins, allocations));
@@ -103,17 +103,17 @@ impl Company {
             disk.stand_beside_a_database();
         }
         let registry = StandIn::begin(options.clone(), disk, laws, Rules::default());
-        let mut company = Self {
+        let mut host_model = Self {
             workloads: Workloads::new(&cast, (tampers.allocation, tampers.allocations)),
             cast,
             registry: registry.tampered_with(tamper.clone()),
             options,
             tamper,
-            house: House::new(InstancesOptions::default()),
+            instances_model: InstancesModel::new(InstancesOptions::default()),
             inventory: new_inventory(),
-            depot: depot(drivers, tampers.drivers),
+            drivers_model: drivers_model(drivers, tampers.drivers),
             wishes: Wishes::new(drivers),
-            workshop: Workshop::new(processes, tampers.processes),
+            owned: OwnedProcesses::new(processes, tampers.processes),
             database: has_database.then(|| Database::new(tampers.database)),
             family: family(tampers.supervisors),
             inventory_follow: None,
@@ -130,18 +130,18 @@ impl Company {
             trace: None,
             verdict: Verdict::NONE,
         };
-        company.raise();
-        company
+        host_model.raise();
+        host_model
     }
 
     /// How many steps all machines have taken so far.
     pub(super) fn steps(&self) -> u64 {
         self.steps_before
             + self.registry.steps()
-            + self.house.steps()
+            + self.instances_model.steps()
             + self.inventory.steps()
-            + self.depot.steps()
-            + self.workshop.estate.steps()
+            + self.drivers_model.steps()
+            + self.owned.model.steps()
             + self.family.steps()
             + self.workloads.steps()
     }
@@ -158,7 +158,7 @@ impl Company {
     pub(super) fn raise(&mut self) {
         self.curtain = Curtain::Up;
         let moment = self.moment();
-        self.house.load(moment);
+        self.instances_model.load(moment);
         self.inventory.loaded(moment, ());
         self.signals.push(Signal::Ready(Happening::Load(true)));
         self.raise_drivers();
@@ -171,9 +171,9 @@ impl Company {
     /// The host is gone, whatever it was at. So many writes of the registry, and of the owner of the processes, are on disk.
     pub(super) fn fall(&mut self, reached: usize, reached_of_processes: usize) {
         // All others count on.
-        self.steps_before += self.registry.steps() + self.house.steps() + self.inventory.steps();
-        self.depot.next_run();
-        self.workshop.estate.next_run(reached_of_processes);
+        self.steps_before += self.registry.steps() + self.instances_model.steps() + self.inventory.steps();
+        self.drivers_model.next_run();
+        self.owned.model.next_run(reached_of_processes);
         self.family.fall();
         self.workloads.next_run(self.curtain != Curtain::Fallen);
         let mut disk = self.registry.books.clone();
@@ -182,7 +182,7 @@ impl Company {
         laws.forget_listeners();
         let registry = StandIn::begin(self.options.clone(), disk, laws, Rules::default());
         self.registry = registry.tampered_with(self.tamper.clone());
-        self.house = House::new(InstancesOptions::default());
+        self.instances_model = InstancesModel::new(InstancesOptions::default());
         self.inventory = new_inventory();
         (self.inventory_follow, self.inventory_is_owed) = (None, false);
         self.inventory_inbox.clear();
@@ -209,25 +209,26 @@ impl Company {
             self.processes_will_stop(mode);
             self.stop_family(mode);
             self.inventory.request_stop(moment, StopMode::Stop);
-            self.house.request_stop(moment);
+            self.instances_model.request_stop(moment);
         }
         if self.curtain == Curtain::Falling
-            && self.house.has_ended
+            && self.instances_model.has_ended
             && self.inventory.has_ended()
-            && self.depot.has_ended
+            && self.drivers_model.has_ended
             && !self.family.lives()
         {
             self.curtain = Curtain::Fallen;
             self.registry.request_stop(self.moment(), StopMode::Stop);
         }
         if self.curtain == Curtain::Fallen && self.registry.has_ended() && self.stop_processes() {
-            if self.house.children_count() > 0 {
-                let what = format!("{} instances are left after the end", self.house.children_count());
+            if self.instances_model.children_count() > 0 {
+                let what =
+                    format!("{} instances are left after the end", self.instances_model.children_count());
                 self.cry(Law::S4, what);
             }
             self.close_database();
             let written = self.registry.books.waiting();
-            self.fall(written, self.workshop.estate.waiting());
+            self.fall(written, self.owned.model.waiting());
             self.signals.push(Signal::Ready(Happening::Start));
         }
     }
@@ -261,7 +262,7 @@ impl Company {
     pub(super) fn ask_instances<Q: Message<crate::instances::Instances>>(&mut self, message: Q) {
         if self.curtain == Curtain::Up {
             let asker = self.next_asker();
-            self.house.ask(self.moment(), asker, message.into_ask());
+            self.instances_model.ask(self.moment(), asker, message.into_ask());
         }
     }
 
@@ -314,9 +315,9 @@ impl Company {
     /// Carries what has left, and plans what comes of it.
     pub(super) fn hear(&mut self) {
         self.hear_registry();
-        self.hear_house();
+        self.hear_instances();
         self.hear_inventory();
-        self.hear_depot();
+        self.hear_drivers();
         self.hear_processes();
         self.hear_database();
         self.hear_family();
@@ -325,9 +326,9 @@ impl Company {
         self.plan_drivers();
         self.plan_workloads();
         self.verdict.heard_of(self.registry.witness.verdict.broken());
-        self.verdict.heard_of(self.house.broken());
-        self.verdict.heard_of(self.depot.broken());
-        self.verdict.heard_of(self.workshop.estate.broken());
+        self.verdict.heard_of(self.instances_model.broken());
+        self.verdict.heard_of(self.drivers_model.broken());
+        self.verdict.heard_of(self.owned.model.broken());
         self.verdict.heard_of(self.inventory.witness.verdict.broken());
     }
 }

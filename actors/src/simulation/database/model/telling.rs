@@ -3,7 +3,7 @@
 use super::*;
 use crate::persister::Progress;
 
-impl<D: Medium> Archive<D> {
+impl<D: Medium> DatabaseModel<D> {
     /// Tells the owners of the commit that was over first.
     pub(in crate::simulation) fn tell(&mut self) {
         let Some(Finished { batch, is_written, writes }) = self.finished.pop_front() else { return };

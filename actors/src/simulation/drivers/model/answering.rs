@@ -14,7 +14,7 @@ use crate::shell::CallLost;
 
 type Outcome = Result<Result<Reached, Trouble>, CallLost>;
 
-impl Depot {
+impl DriversModel {
     // === Calls that are made ===
 
     pub(super) fn driver_calls(&mut self, moment: Moment, life: Attempt, number: u64, call: &DriverCall) {

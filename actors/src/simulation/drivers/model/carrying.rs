@@ -3,7 +3,7 @@
 use super::super::super::witness::NOBODY_WAITS;
 use super::*;
 
-impl Depot {
+impl DriversModel {
     pub(super) fn carry(&mut self, moment: Moment) {
         let mut left = Vec::new();
         loop {

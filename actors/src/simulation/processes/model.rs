@@ -27,7 +27,7 @@ const NOBODY: u64 = 0;
 
 /// The owner, what it stands on, and what is between them.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Estate {
+pub(in super::super) struct ProcessesModel {
     pub(super) owner: Owner,
     tamper: Option<Rc<dyn Tamper<Processes>>>,
     pub(super) ground: Ground,
@@ -46,7 +46,7 @@ pub(in super::super) struct Estate {
     pub(super) verdict: Verdict,
 }
 
-impl Estate {
+impl ProcessesModel {
     /// An owner that has just been started, and nothing was ever launched.
     pub(in super::super) fn vacant(tamper: Option<Rc<dyn Tamper<Processes>>>) -> Self {
         Self::new(ProcessesDisk::default(), Ground::default(), tamper)

@@ -1,6 +1,6 @@
 //! The owner of the drivers with its children, what they stand on, and everything that is on its way between them.
 //!
-//! What leaves one of them is carried by the depot, and the world says when it arrives and what comes of it.
+//! What leaves one of them is carried by the model, and the world says when it arrives and what comes of it.
 
 mod answering;
 mod carrying;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use self::parts::{Actor, Child, DriverChild, EventorChild, Late, Link, Memory, Owner, Stream};
 pub use self::parts::{Conduct, DriversTampers};
-pub(in super::super) use self::parts::{DepotOptions, SetOff};
+pub(in super::super) use self::parts::{DriversModelOptions, SetOff};
 use super::super::instances::NoBooks;
 use super::super::law::Law;
 use super::super::stand_in::{Constant, Count, Left, Rules, StandIn};
@@ -39,8 +39,8 @@ const NOBODY: u64 = 0;
 
 /// The owner, the children, their plugins and handlers, and what is between them.
 #[derive(Debug, Clone)]
-pub struct Depot {
-    options: Constant<DepotOptions>,
+pub struct DriversModel {
+    options: Constant<DriversModelOptions>,
     owner: Owner,
     children: BTreeMap<Attempt, Child>,
     /// What children said that have ended; it arrives all the same.
@@ -65,9 +65,9 @@ pub struct Depot {
     steps_before: Count,
 }
 
-impl Depot {
-    /// A depot whose owner has just been started, and nothing runs.
-    pub(in super::super) fn new(options: DepotOptions) -> Self {
+impl DriversModel {
+    /// A model whose owner has just been started, and nothing runs.
+    pub(in super::super) fn new(options: DriversModelOptions) -> Self {
         let ground = |(number, spec): (u32, &DriverSpec)| {
             let process = process_name(&spec.name).ok()?;
             let every = options.unnumbered_every;
@@ -384,7 +384,7 @@ impl Depot {
     }
 }
 
-fn new_owner(options: &DepotOptions) -> Owner {
+fn new_owner(options: &DriversModelOptions) -> Owner {
     StandIn::begin(options.drivers.clone(), Memory::default(), DriversLaws::default(), Rules::default())
         .tampered_with(options.tampers.owner.clone())
 }
