@@ -9,7 +9,7 @@ use callboard_actors::driver::client::{DriverClient, DriverError, TaskExit, Task
 use callboard_actors::driver::{DriverCapabilities, DriverSpec, TaskKey};
 use callboard_actors::drivers::{
     AddDriver, DispenseDriver, Drivers, ForgetTaskHandler, GiveUpDriver, ListDrivers, RegisterTaskHandler,
-    RemoveDriver, Removed, RestartDriver, Wanted,
+    RemoveDriver, RestartDriver, Wanted,
 };
 use callboard_actors::eventor::TaskEventSink;
 use callboard_actors::leftovers::Traces;
@@ -158,10 +158,7 @@ impl Runners for HostRunners {
         Box::pin(async move {
             let removed = asked.await.map_err(|error| Trouble::passing(error.to_string()))?;
             let removed = removed.map_err(|error| Trouble::passing(error.to_string()))?;
-            let ended = match &removed {
-                Removed::Ended { ending } => ending.as_str(),
-                Removed::NothingRan => "no process of it ran",
-            };
+            let ended = removed.to_string();
             if left.is_empty() {
                 tracing::info!(%driver, ended, "a driver that the configuration has no more was ended");
             } else {

@@ -124,6 +124,7 @@ mod tests {
             name: DriverName::new("exec").unwrap(),
             generation: Generation::default(),
             health,
+            ending: None,
             reason: reason.to_owned(),
             since: Timestamp::default(),
             stage,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::behaviour::{CALL_GRACE, Outcome};
-use super::report::DriverHealth;
+use super::report::{DriverEnding, DriverHealth};
 use super::state::{
     Driver, DriverCall, DriverTimer, Ending, Errand, Link, Phase, Reached, Rung, Then, Trouble, TroubleKind,
 };
@@ -17,9 +17,6 @@ pub(super) const STOP_MARGIN: Duration = Duration::from_secs(10);
 
 /// Which part of its grace is for SIGTERM, when it has not ended by then although it was asked politely: a quarter.
 const SIGNAL_SHARE: u32 = 4;
-
-/// What is told of a driver of which nothing ran.
-pub(super) const NOTHING_RAN: &str = "";
 
 impl Driver {
     // === Orders ===
@@ -50,7 +47,9 @@ impl Driver {
         self.hang_up(false, "the driver is being stopped", effects);
         match self.phase {
             Phase::Gone => {}
-            _ if self.is_left_running() => self.gone(moment, "it was left running", effects),
+            _ if self.is_left_running() => {
+                self.gone(moment, DriverEnding::told("it was left running"), effects);
+            }
             Phase::Climbing(Rung::Recall) => {
                 self.phase = Phase::Ending(Ending::Recalling, Then::Leave, moment.now);
             }
@@ -79,7 +78,7 @@ impl Driver {
         effects.cancel_timer(DriverTimer::Retry);
         effects.cancel_timer(DriverTimer::ReadOn);
         match (&self.process, &self.link) {
-            (None, _) => self.process_left(moment, then, NOTHING_RAN, effects),
+            (None, _) => self.process_left(moment, then, DriverEnding::NothingRan, effects),
             (Some(_), Link::Up(..)) => {
                 self.phase = Phase::Ending(Ending::Farewell, then, moment.now);
                 // A question that is not answered may not use up the time that is for signals.
@@ -134,7 +133,9 @@ impl Driver {
                 self.await_end(effects);
                 self.end_process(moment, then, effects);
             }
-            (Ending::Recalling, Ok(Ok(_))) => self.process_left(moment, then, NOTHING_RAN, effects),
+            (Ending::Recalling, Ok(Ok(_))) => {
+                self.process_left(moment, then, DriverEnding::NothingRan, effects);
+            }
             (Ending::Recalling, Ok(Err(Trouble { what, .. }))) => self.not_recalled(moment, what, effects),
             (Ending::Recalling, Err(lost)) => self.not_recalled(moment, &lost.to_string(), effects),
             // It said that it goes, or it went while it said so (D51). It may take its time, but for the last part of it.
@@ -149,9 +150,11 @@ impl Driver {
                 | Err(CallLost::DeadlineExceeded(_) | CallLost::Crashed(_) | CallLost::Busy(_)),
             ) => self.stop_process(self.grace_left(moment, since), effects),
             (Ending::Stopping, Ok(Ok(Reached::Ended(how)))) => {
-                self.process_left(moment, then, how, effects);
+                self.process_left(moment, then, DriverEnding::told(how.as_str()), effects);
             }
-            (Ending::Stopping, Ok(Ok(_))) => self.process_left(moment, then, NOTHING_RAN, effects),
+            (Ending::Stopping, Ok(Ok(_))) => {
+                self.process_left(moment, then, DriverEnding::NothingRan, effects);
+            }
             (Ending::Stopping, Ok(Err(trouble))) => self.not_ended(moment, then, &trouble.what, effects),
             (Ending::Stopping, Err(lost)) => self.not_ended(moment, then, &lost.to_string(), effects),
             // No call is under way.
@@ -163,7 +166,9 @@ impl Driver {
     pub(super) fn process_ended(&mut self, moment: Moment, how: &str, effects: &mut Effects<Self>) {
         let what = format!("its process ended: {how}");
         match self.phase {
-            Phase::Ending(_, then, _) => self.process_left(moment, then, how, effects),
+            Phase::Ending(_, then, _) => {
+                self.process_left(moment, then, DriverEnding::told(how), effects);
+            }
             Phase::Climbing(_) | Phase::Watching | Phase::Resting => {
                 self.hang_up(true, &what, effects);
                 self.lost_process();
@@ -181,13 +186,19 @@ impl Driver {
     }
 
     /// Goes on after the end of its process.
-    fn process_left(&mut self, moment: Moment, then: Then, how: &str, effects: &mut Effects<Self>) {
+    fn process_left(
+        &mut self,
+        moment: Moment,
+        then: Then,
+        ending: DriverEnding,
+        effects: &mut Effects<Self>,
+    ) {
         effects.cancel_timer(DriverTimer::Grace);
         self.hang_up(true, "its process ended", effects);
         self.lost_process();
         match then {
             Then::Anew => self.climb(Rung::Recall, effects),
-            Then::Leave => self.gone(moment, how, effects),
+            Then::Leave => self.gone(moment, ending, effects),
         }
     }
 
@@ -203,7 +214,8 @@ impl Driver {
 
     fn gone_if_stopping(&mut self, moment: Moment, what: &str, effects: &mut Effects<Self>) {
         if self.stop.is_some() {
-            self.gone(moment, &format!("it cannot be said whether a process of it runs: {what}"), effects);
+            let how = format!("it cannot be said whether a process of it runs: {what}");
+            self.gone(moment, DriverEnding::told(how), effects);
         }
     }
 
@@ -211,16 +223,17 @@ impl Driver {
         let what = format!("its process could not be ended: {what}");
         match then {
             Then::Anew => self.failed(moment, &Trouble { kind: TroubleKind::Answered, what }, effects),
-            Then::Leave => self.gone(moment, &what, effects),
+            Then::Leave => self.gone(moment, DriverEnding::told(what), effects),
         }
     }
 
     // === The end ===
 
-    fn gone(&mut self, moment: Moment, how: &str, effects: &mut Effects<Self>) {
+    fn gone(&mut self, moment: Moment, ending: DriverEnding, effects: &mut Effects<Self>) {
         self.phase = Phase::Gone;
         effects.cancel_timer(DriverTimer::Reawait);
-        self.set_health(moment, DriverHealth::Gone, how.to_owned());
+        self.set_health(moment, DriverHealth::Gone, ending.words().to_owned());
+        self.report.ending = Some(ending);
         self.tell(effects);
         effects.stop();
     }

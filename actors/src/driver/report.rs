@@ -180,6 +180,32 @@ pub struct DriverCapabilities {
     pub dynamic_workload_users: bool,
 }
 
+/// What became of a driver that is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DriverEnding {
+    /// No process of it ran.
+    NothingRan,
+    /// A process of it ran, or may have run, and this became of it.
+    Told {
+        /// In words.
+        how: String,
+    },
+}
+
+impl DriverEnding {
+    pub(super) fn told(how: impl Into<String>) -> Self {
+        Self::Told { how: how.into() }
+    }
+
+    /// The words for it; none where there is nothing to tell.
+    pub(super) fn words(&self) -> &str {
+        match self {
+            Self::NothingRan => "",
+            Self::Told { how } => how,
+        }
+    }
+}
+
 /// What a driver is known to be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DriverReport {
@@ -190,8 +216,11 @@ pub struct DriverReport {
     pub generation: Generation,
     /// Its health.
     pub health: DriverHealth,
-    /// Why it has this health: in the driver's own words, or what was tried and what came back. May be empty when healthy.
+    /// Why it has this health: in the driver's own words, or what was tried and what came back. May be empty when healthy, and
+    /// is when it is gone and nothing of it ran.
     pub reason: String,
+    /// What became of it; `None` as long as it is there.
+    pub ending: Option<DriverEnding>,
     /// Since when it has this health.
     pub since: Timestamp,
     /// What it is at.
@@ -218,6 +247,7 @@ impl DriverReport {
             generation: Generation::default(),
             health: DriverHealth::NoAnswerYet,
             reason: String::new(),
+            ending: None,
             since: now,
             stage: DriverStage::Recalling,
             attributes: Arc::default(),
@@ -253,6 +283,7 @@ mod tests {
             generation: Generation::new(1),
             health: DriverHealth::Healthy,
             reason: String::new(),
+            ending: None,
             since: Timestamp::default(),
             stage: DriverStage::Watching,
             attributes: Arc::default(),

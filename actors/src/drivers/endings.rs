@@ -2,7 +2,7 @@
 
 use super::messages::{DriversAnswer, DriversNews, Removed};
 use super::state::{Child, ChildEnded, ChildKind, Drivers, DriversCall, DriversTimer, Post};
-use crate::driver::{DriverHealth, DriverStage, Errand, ending_deadline};
+use crate::driver::{DriverEnding, DriverHealth, DriverReport, DriverStage, Errand, ending_deadline};
 use crate::shell::{CallLost, Effects, Ending, StopMode};
 use crate::vocabulary::{Attempt, DriverName, Moment};
 
@@ -21,7 +21,8 @@ impl Drivers {
                 }
                 match (post.child, ending) {
                     (Child::Stopping(_) | Child::Running(_), Ending::Normal) => {
-                        self.left(moment, driver, effects);
+                        let removed = became_of(&post.report);
+                        self.left(moment, driver, &removed, effects);
                     }
                     (Child::Stopping(_), _) => self.fell_stopping(moment, driver, ending, effects),
                     (Child::Running(_) | Child::Pausing | Child::GivenUp, _) => {
@@ -47,12 +48,9 @@ impl Drivers {
     }
 
     /// Brings what comes after a driver that is no more: another one, or nothing.
-    fn left(&mut self, moment: Moment, driver: &DriverName, effects: &mut Effects<Self>) {
+    fn left(&mut self, moment: Moment, driver: &DriverName, removed: &Removed, effects: &mut Effects<Self>) {
         effects.cancel_timer(DriversTimer::Stop(driver.clone()));
         let Some(mut post) = self.posts.remove(driver) else { return };
-        let how = &post.report.reason;
-        let removed =
-            if how.is_empty() { Removed::NothingRan } else { Removed::Ended { ending: how.clone() } };
         for id in post.leaving.drain(..) {
             effects.reply(id, DriversAnswer::RemoveDriver(Ok(removed.clone())));
         }
@@ -89,7 +87,7 @@ impl Drivers {
         effects: &mut Effects<Self>,
     ) {
         if self.stop.is_some() {
-            return self.left(moment, driver, effects);
+            return self.left(moment, driver, &Removed::Untold, effects);
         }
         effects.cancel_timer(DriversTimer::Stop(driver.clone()));
         if let Some(post) = self.posts.get_mut(driver) {
@@ -122,7 +120,8 @@ impl Drivers {
         post.report.reason = format!("its actor ended ({}); {next}", how(ending));
         if post.child == Child::GivenUp && !post.serves() {
             // Nobody can say more about it; who waits is told that.
-            self.left(moment, driver, effects);
+            let removed = Removed::Ended { ending: post.report.reason.clone() };
+            self.left(moment, driver, &removed, effects);
             return;
         }
         if post.serves() {
@@ -150,7 +149,7 @@ impl Drivers {
                 // What is left of its process is ended by the owner of the processes.
                 Child::Pausing | Child::GivenUp => {
                     effects.cancel_timer(DriversTimer::Restart(driver.clone()));
-                    self.left(moment, &driver, effects);
+                    self.left(moment, &driver, &Removed::Untold, effects);
                 }
             }
         }
@@ -179,6 +178,15 @@ impl Drivers {
         if self.stop.is_some() && self.posts.is_empty() && self.desks.is_empty() {
             effects.stop();
         }
+    }
+}
+
+/// What became of the process of a driver whose actor ended in order.
+fn became_of(report: &DriverReport) -> Removed {
+    match &report.ending {
+        Some(DriverEnding::NothingRan) => Removed::NothingRan,
+        Some(DriverEnding::Told { how }) => Removed::Ended { ending: how.clone() },
+        None => Removed::Untold,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can be said to the owner of the drivers, and what it says.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::state::Drivers;
@@ -93,13 +94,25 @@ pub struct GiveUpDriver {
 /// What became of a [`RemoveDriver`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removed {
-    /// A process of it ran, and has ended.
+    /// A process of it ran, or may have run, and this became of it.
     Ended {
-        /// How.
+        /// How it ended, or why nobody can say.
         ending: String,
     },
     /// No process of it ran.
     NothingRan,
+    /// Its actor ended and has not told. What may still run is ended by the owner of the processes when the host stops.
+    Untold,
+}
+
+impl fmt::Display for Removed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended { ending } => ending,
+            Self::NothingRan => "no process of it ran",
+            Self::Untold => "nobody told what became of its process",
+        })
+    }
 }
 
 /// Why a driver is not removed, restarted or described.

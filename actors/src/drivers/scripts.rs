@@ -12,7 +12,9 @@ use super::messages::*;
 use super::state::*;
 use super::summary::DriverSummary;
 use crate::driver::client::DriverClient;
-use crate::driver::{DriverHealth, DriverReport, DriverSpec, DriverStage, Errand, Folded, TaskKey};
+use crate::driver::{
+    DriverEnding, DriverHealth, DriverReport, DriverSpec, DriverStage, Errand, Folded, TaskKey,
+};
 use crate::eventor::{EventorNews, TaskEventSink, task_events};
 use crate::process::{Executable, ProcessSpec};
 use crate::shell::{CallLost, Effect, Ending, Machine as _, StopMode};
@@ -190,11 +192,16 @@ fn read_report(args: &mut ArgumentConsumer<'_>, now: Timestamp) -> Result<Driver
     };
     let generation = args.take_key("client").map(str::parse).transpose()?.map(Generation::new);
     let client = generation.map(|generation| DriverClient::gone(name.clone(), generation));
+    let ending = (health == DriverHealth::Gone).then(|| match reason.as_str() {
+        "" => DriverEnding::NothingRan,
+        how => DriverEnding::Told { how: how.to_owned() },
+    });
     let report = DriverReport {
         name,
         generation: generation.unwrap_or_default(),
         health,
         reason,
+        ending,
         since: now,
         stage,
         attributes: std::sync::Arc::default(),
@@ -345,6 +352,7 @@ fn tell_answer(answer: &DriversAnswer, now: Timestamp) -> String {
         DriversAnswer::AddDriver(answer) => said(answer),
         DriversAnswer::RemoveDriver(Ok(Removed::Ended { ending })) => format!("removed, {ending}"),
         DriversAnswer::RemoveDriver(Ok(Removed::NothingRan)) => "removed, nothing ran".to_owned(),
+        DriversAnswer::RemoveDriver(Ok(Removed::Untold)) => "removed, nobody told how".to_owned(),
         DriversAnswer::RemoveDriver(Err(error)) => error.to_string(),
         DriversAnswer::RestartDriver(answer) => said(answer),
         DriversAnswer::ListDrivers(reports) => {

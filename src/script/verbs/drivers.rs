@@ -151,6 +151,7 @@ fn remove(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     stage.ask("drivers", drivers.ask(RemoveDriver { name }), |answer| match answer {
         Ok(Removed::Ended { ending }) => format!("removed; its process ended: {ending}"),
         Ok(Removed::NothingRan) => "removed; nothing ran".to_owned(),
+        Ok(Removed::Untold) => "removed; nobody told what became of its process".to_owned(),
         Err(error) => format!("no: {error}"),
     });
     Ok(())
