@@ -5,6 +5,7 @@
 //! and the database is closed when nobody writes any more (S2).
 
 mod database;
+mod process_owners;
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -32,6 +33,8 @@ use tokio::sync::watch;
 use crate::host::{
     Gates, Host, Parts, StartError, describe_allocations, describe_drivers, describe_instances,
 };
+
+pub(crate) use self::process_owners::ProcessOwners;
 
 /// How much longer a child may take to end than what it waits for itself.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
@@ -68,22 +71,6 @@ pub(crate) struct Options {
     pub(crate) drills: Option<Drills>,
     /// Who launches the processes of drivers, if it is not the host's own owner of processes.
     pub(crate) process_owners: Option<ProcessOwners>,
-}
-
-/// Makes an owner of processes for each start of a host.
-#[derive(Clone)]
-pub(crate) struct ProcessOwners(Arc<dyn Fn() -> Rc<dyn ProcessOwner> + Send + Sync>);
-
-impl ProcessOwners {
-    pub(crate) fn new(make: impl Fn() -> Rc<dyn ProcessOwner> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(make))
-    }
-}
-
-impl std::fmt::Debug for ProcessOwners {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProcessOwners").finish_non_exhaustive()
-    }
 }
 
 impl Options {
@@ -171,6 +158,7 @@ pub(crate) async fn launch(options: Options) -> Result<Host, StartError> {
         allocations: cast.allocations,
         processes: cast.processes,
         drivers: cast.drivers,
+        #[cfg(feature = "cli")]
         gates,
         ended,
     }))
@@ -286,7 +274,7 @@ fn processes_child(
 
 fn drivers_child(options: &Options, cast: &Cast, run: RunNumber, settings: &Settings) -> Child {
     let owner: Rc<dyn ProcessOwner> = match &options.process_owners {
-        Some(owners) => (owners.0)(),
+        Some(owners) => owners.make(),
         None => Rc::new(cast.processes.clone()),
     };
     let (options, settings) = (options.drivers.clone(), settings.clone());

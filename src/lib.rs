@@ -11,39 +11,54 @@ pub use callboard_proto as proto;
 pub mod host;
 mod launch;
 
+#[cfg(feature = "cli")]
 pub mod config;
 
 pub mod process;
 
+#[cfg(feature = "cli")]
 pub mod agent;
 
+#[cfg(feature = "cli")]
 pub mod tasks;
+#[cfg(feature = "cli")]
 pub mod usage;
 
+#[cfg(feature = "cli")]
 mod timeline;
 
+#[cfg(feature = "cli")]
 pub mod picture;
+#[cfg(feature = "cli")]
 pub mod script;
 
+#[cfg(feature = "cli")]
 pub mod admin;
 
+#[cfg(feature = "cli")]
 mod demo;
 
+#[cfg(feature = "cli")]
 pub mod command_line;
 pub mod duration;
+#[cfg(feature = "cli")]
 pub mod exec;
+#[cfg(feature = "cli")]
 pub mod hostpath;
+#[cfg(feature = "cli")]
 mod logging;
+#[cfg(feature = "cli")]
 mod output;
+#[cfg(feature = "plugin")]
 pub mod plugin;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 mod stage;
 
-#[cfg(any(test, fuzzing))]
+#[cfg(all(feature = "cli", any(test, fuzzing)))]
 pub mod fuzzing;
 
 /// The code of the README compiles.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../README.md")]
 mod readme {}

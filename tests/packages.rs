@@ -1,5 +1,6 @@
 //! What those who embed the packages find in them: who they are, what is in them, what they ask for.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -105,6 +106,44 @@ fn no_package_asks_for_one_version_of_another_and_no_other() {
             assert!(is_open, "{} asks for {} {version}", manifest["name"], needed["name"]);
         }
     }
+}
+
+/// The packages that a build of `callboard` with these features compiles into itself, each with its own features.
+fn compiled(features: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let fixed = ["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p} {f}"];
+    let tree = cargo(&[&fixed[..], &["--package", "callboard"], features].concat());
+    let line = |line: &str| {
+        let mut words = line.split(' ').filter(|word| !word.starts_with('('));
+        let (name, _version) = (words.next()?.to_owned(), words.next()?);
+        let features = words.flat_map(|list| list.split(',')).filter(|feature| !feature.is_empty());
+        Some((name, features.map(str::to_owned).collect()))
+    };
+    tree.lines().filter_map(line).collect()
+}
+
+#[test]
+fn a_host_program_without_the_program_compiles_nothing_that_is_there_for_its_sake() {
+    let (library, program) = (compiled(&["--no-default-features"]), compiled(&[]));
+    for package in ["axum", "clap", "goldenscript", "rmp-serde", "similar", "tempfile", "tracing-subscriber"]
+    {
+        assert!(program.contains_key(package), "{package} is not needed at all");
+        assert!(!library.contains_key(package), "{package} is compiled by whoever embeds the library");
+    }
+    println!("{} packages, and {} with the program", library.len(), program.len());
+    assert!(library.len() <= 120, "there are {}: {:?}", library.len(), library.keys());
+    let manifest = manifest("callboard");
+    let binaries = manifest["targets"].as_array().unwrap().iter().filter(|target| target["kind"][0] == "bin");
+    let needed: Vec<_> = binaries.map(|binary| binary["required-features"].clone()).collect();
+    assert_eq!(needed, [serde_json::json!(["cli"])]);
+}
+
+/// With it every look at the clock goes through a lock, and the clock of a program could be stopped.
+#[test]
+fn only_the_program_makes_tokio_have_a_clock_that_can_be_stopped() {
+    let can_be_stopped = |features: &[&str]| compiled(features)["tokio"].contains("test-util");
+    assert!(can_be_stopped(&[]), "message scripts are played on such a clock");
+    assert!(!can_be_stopped(&["--no-default-features"]));
+    assert!(!can_be_stopped(&["--no-default-features", "--features", "plugin"]));
 }
 
 /// That a panic costs one message (rule 4 of the shell) rests on panics that unwind.

@@ -40,6 +40,7 @@ impl Default for Gates {
 
 impl Gates {
     /// What becomes of all gates from now on.
+    #[cfg(feature = "cli")]
     pub(crate) fn follow(&self) -> broadcast::Receiver<Gate> {
         self.0.subscribe()
     }

@@ -40,7 +40,9 @@ use tokio::sync::watch;
 
 pub use builder::HostBuilder;
 pub use error::StartError;
-pub(crate) use gates::{Gate, GateTurn, Gates};
+pub(crate) use gates::Gates;
+#[cfg(feature = "cli")]
+pub(crate) use gates::{Gate, GateTurn};
 pub use thread::HostThread;
 pub(crate) use tree::{describe_allocations, describe_drivers, describe_instances};
 
@@ -64,6 +66,7 @@ pub(crate) struct Parts {
     pub(crate) allocations: Address<Allocations>,
     pub(crate) processes: Address<Processes>,
     pub(crate) drivers: Address<Drivers>,
+    #[cfg(feature = "cli")]
     pub(crate) gates: Gates,
     pub(crate) ended: watch::Receiver<Option<Ending>>,
 }
@@ -123,6 +126,7 @@ impl Host {
     }
 
     /// Which of its actors wait for the disk.
+    #[cfg(feature = "cli")]
     pub(crate) fn gates(&self) -> &Gates {
         &self.parts.gates
     }

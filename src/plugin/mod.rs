@@ -22,7 +22,7 @@
 //!
 //! Certificates (AutoMTLS), the broker and multiplexing are not served; a host that asks for them is told so in the line.
 //!
-//! `examples/driver.rs` is a whole driver in some sixty lines, [`exec`](crate::exec) one that runs real commands.
+//! `examples/driver.rs` is a whole driver in some sixty lines, the module `exec` one that runs real commands.
 
 mod driver;
 
@@ -63,5 +63,7 @@ pub use refusal::{Refusal, RefusalKind};
 pub use serve::{run, serve};
 pub use socket::SocketError;
 
+#[cfg(feature = "cli")]
 pub(crate) use accepted::accepted;
+#[cfg(feature = "cli")]
 pub(crate) use serve::{Conduct, Listening, print};

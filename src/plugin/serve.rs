@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_actors::vocabulary::text::escaped;
 use callboard_proto::base::base_plugin_server::BasePluginServer;
 use callboard_proto::drivers::driver_server::DriverServer;
 use callboard_proto::goplugin::grpc_controller_server::GrpcControllerServer;
@@ -47,7 +48,8 @@ pub fn run<D: Driver>(driver: D) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            crate::output::complain(&error.to_string());
+            // Should this fail, there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "{}", escaped(&error.to_string()));
             ExitCode::FAILURE
         }
     }
@@ -134,6 +136,7 @@ impl Listening {
     }
 
     /// Comes back when SIGTERM comes before the plugin serves.
+    #[cfg(feature = "cli")]
     pub(crate) async fn terminated(&mut self) {
         self.signals.terminate.recv().await;
     }
