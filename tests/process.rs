@@ -1,8 +1,10 @@
 //! Processes of plugins, by real processes: bound to their host, stopped in order, always reaped.
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use callboard::process::{
@@ -225,4 +227,72 @@ fn a_process_whose_host_died_before_it_was_bound_does_not_start_prc_04() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said.trim(), "callboard: the host process 1 has ended; \"/bin/echo\" is not started");
+}
+
+/// Is the keeper of a host that has ended already, until it has done its work.
+fn keep_for_a_dead_host(tag: &str) {
+    let mut keeper = Command::new(CALLBOARD).arg("keeper").stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut host = keeper.stdin.take().expect("a pipe");
+    host.write_all(format!("{tag}\n\n").as_bytes()).expect("it listens");
+    drop(host);
+    assert!(keeper.wait().expect("it is our child").success());
+}
+
+/// A process that ends with the story, however that goes.
+struct Left(Child);
+
+impl Left {
+    fn start(command: &mut Command) -> Self {
+        Self(command.process_group(0).spawn().expect("it starts"))
+    }
+
+    async fn ends(&mut self) -> bool {
+        // What was killed may need a moment to be gone.
+        let pid = self.0.id().to_string();
+        timeout(Duration::from_millis(500), is_gone(&pid)).await.is_ok()
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        // One that has ended already needs no signal.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_a_killed_host_leaves_ends_also_in_the_middle_of_an_exec_prc_04() {
+    story(|directory| async move {
+        let again = "exec /bin/sh -c \"$0\" \"$0\"";
+        let mut left = 0;
+        for round in 0..40 {
+            let tag = format!("{:016x}{round:016x}", std::process::id());
+            let mark = directory.path().join(format!("{round}"));
+            let script = format!("echo $$ > {}; {again}", mark.display());
+            let mut command = Command::new(CALLBOARD);
+            command.args(["bound", "--tag", &tag, "--", "/bin/sh", "-c", &script, again]);
+            let mut process = Left::start(&mut command);
+            line_of(&mark).await;
+            keep_for_a_dead_host(&tag);
+            left += u32::from(!process.ends().await);
+        }
+        assert_eq!(left, 0, "of 40");
+    });
+}
+
+#[test]
+fn what_is_not_of_a_dead_host_or_has_left_its_group_is_not_touched_by_its_keeper_prc_01_prc_03() {
+    story(|_| async move {
+        let tag = format!("{:032x}", u128::from(std::process::id()) << 64);
+        let mut command = Command::new("/bin/sleep");
+        let mut without_environment = Left::start(command.arg("600").env_clear());
+        let mut moved = Left::start(command.env("CALLBOARD_BOUND", format!("{tag}:1")));
+        let mut leashed = Left::start(command.env("CALLBOARD_BOUND", format!("{tag}:any")));
+        keep_for_a_dead_host(&tag);
+        assert!(leashed.ends().await);
+        for process in [&mut without_environment, &mut moved] {
+            assert!(process.0.try_wait().expect("it is our child").is_none());
+        }
+    });
 }

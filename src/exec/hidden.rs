@@ -132,6 +132,7 @@ mod tests {
             pid,
             is_zombie: false,
             is_stopped: false,
+            is_of_kernel: false,
             parent,
             group: 1,
             session: 1,
@@ -139,6 +140,7 @@ mod tests {
             system_ticks: 0,
             started_ticks,
             resident_pages: 0,
+            environment_bytes: None,
         };
         (pid, status)
     }

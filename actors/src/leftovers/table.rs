@@ -80,14 +80,14 @@ impl ProcessTable {
 
     /// One process; `None` if there is none with this number, or none that could do anything.
     fn process(&self, pid: u32) -> io::Result<Option<Process>> {
-        let Some((status, is_of_kernel)) = self.status(pid) else { return Ok(None) };
-        if status.is_zombie || is_of_kernel {
+        let Some(status) = self.status(pid) else { return Ok(None) };
+        if status.is_zombie || status.is_of_kernel {
             return Ok(None);
         }
         let environment = self.environment(pid)?;
         let groups = fs::read_to_string(self.place(pid, "cgroup")).unwrap_or_default();
         // Looked at again: had the number passed to another process meanwhile, this was read of two.
-        let is_same = |(again, _): &(ProcessStatus, bool)| again.started_ticks == status.started_ticks;
+        let is_same = |again: &ProcessStatus| again.started_ticks == status.started_ticks;
         if !self.status(pid).as_ref().is_some_and(is_same) {
             return Ok(None);
         }
@@ -102,9 +102,8 @@ impl ProcessTable {
         }))
     }
 
-    fn status(&self, pid: u32) -> Option<(ProcessStatus, bool)> {
-        let line = fs::read(self.place(pid, "stat")).ok()?;
-        Some((ProcessStatus::read(&line)?, text::is_of_kernel(&line)))
+    fn status(&self, pid: u32) -> Option<ProcessStatus> {
+        ProcessStatus::read(&fs::read(self.place(pid, "stat")).ok()?)
     }
 
     /// What the environment of a process says. One that may not be read says nothing, neither yes nor no.
@@ -158,7 +157,7 @@ impl ProcessTable {
 
     /// When a process was started, in ticks since the boot; `None` if it does not live.
     pub(super) fn started(&self, pid: u32) -> Option<u64> {
-        let (status, _) = self.status(pid)?;
+        let status = self.status(pid)?;
         (!status.is_zombie).then_some(status.started_ticks)
     }
 

@@ -25,16 +25,6 @@ pub(super) fn environment(bytes: &[u8]) -> Environment {
     }
 }
 
-/// Whether such a line of `/proc/<pid>/stat` is of a thread of the kernel (flag `PF_KTHREAD`).
-pub(super) fn is_of_kernel(stat: &[u8]) -> bool {
-    const KERNEL_THREAD: u64 = 0x0020_0000;
-    let Some(end) = stat.iter().rposition(|byte| *byte == b')') else { return false };
-    let Ok(rest) = std::str::from_utf8(&stat[end + 1..]) else { return false };
-    // The first of these is field 3; the flags are field 9.
-    let flags = rest.split_ascii_whitespace().nth(6).and_then(|flags| flags.parse::<u64>().ok());
-    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
-}
-
 /// Whether a process with such a status may become another user (`CAP_SETUID`). If that is not told, it may.
 pub(super) fn may_change_user(status: &str) -> bool {
     const SET_USER: u64 = 1 << 7;

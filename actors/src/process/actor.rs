@@ -99,25 +99,19 @@ impl EffectHandler<Process> for Handler {
                 Box::pin(async move {
                     let spawned = scene.spawn(spec).await;
                     if spawned.is_err() {
-                        scene.end_directory();
+                        scene.end_directory().await;
                     }
                     ProcessOutcome::Spawned(spawned)
                 })
             }
-            ProcessCall::Find => ready(ProcessOutcome::Found(scene.find())),
-            ProcessCall::Adopt => ready(ProcessOutcome::Adopted(scene.adopt())),
+            ProcessCall::Find => Box::pin(async move { ProcessOutcome::Found(scene.find().await) }),
+            ProcessCall::Adopt => Box::pin(async move { ProcessOutcome::Adopted(scene.adopt().await) }),
             ProcessCall::EndLeft(proven) => Box::pin(scene.end_left(proven)),
             ProcessCall::AwaitHandshake => Box::pin(scene.shake()),
             ProcessCall::AwaitEnd => scene.await_end(),
             ProcessCall::AwaitReading => Box::pin(scene.await_reading()),
-            ProcessCall::Terminate => {
-                scene.with(|owned| owned.signal(Signal::TERM));
-                ready(ProcessOutcome::Done)
-            }
-            ProcessCall::Kill => {
-                scene.with(Owned::kill);
-                ready(ProcessOutcome::Done)
-            }
+            ProcessCall::Terminate => scene.signal(|owned| owned.signal(Signal::TERM)),
+            ProcessCall::Kill => scene.signal(Owned::kill),
             ProcessCall::Clear => Box::pin(scene.clear()),
             ProcessCall::LetGo => Box::pin(scene.let_go()),
         }
@@ -146,10 +140,18 @@ struct Scene {
 }
 
 impl Scene {
-    fn with(&self, act: impl FnOnce(&Owned)) {
-        if let Some(owned) = &self.held.borrow().owned {
-            act(owned);
-        }
+    /// Signals the process, if it is there, now; and what is signalled with it, in the future that is given.
+    fn signal<S>(&self, signal: impl FnOnce(&Owned) -> S) -> LocalBoxFuture<'static, ProcessOutcome>
+    where
+        S: Future<Output = ()> + 'static,
+    {
+        let signalled = self.held.borrow().owned.as_ref().map(signal);
+        Box::pin(async move {
+            if let Some(signalled) = signalled {
+                signalled.await;
+            }
+            ProcessOutcome::Done
+        })
     }
 
     fn directory(&self) -> PathBuf {
@@ -157,9 +159,10 @@ impl Scene {
     }
 
     /// Leaves nothing of a process of which no output is kept.
-    fn end_directory(&self) {
+    async fn end_directory(&self) {
         if self.record.output_kept_bytes == 0 {
-            if let Err(error) = sockets::retire(&[self.sockets()]) {
+            let places = [self.sockets()];
+            if let Err(error) = look::beside(move || sockets::retire(&places)).await {
                 tracing::warn!(process = %self.record.name, %error, "the directory of its sockets stays behind");
             }
             if let Err(error) = executable::remove_copies(&self.directory()) {
@@ -289,9 +292,11 @@ impl Scene {
 
     // === What an earlier run left ===
 
-    fn find(&self) -> Result<Findings, String> {
+    async fn find(&self) -> Result<Findings, String> {
         let (tag, identity) = (self.record.tag, self.record.identity.as_ref());
-        let found = look::find(&self.surroundings.owner, tag, identity, &self.directory());
+        let (owner, directory) = (Arc::clone(&self.surroundings.owner), self.directory());
+        let recorded = identity.cloned();
+        let found = look::beside(move || look::find(&owner, tag, recorded.as_ref(), &directory)).await;
         let found = found.map_err(|error| error.to_string());
         let is_child = identity
             .and_then(|identity| Owned::candidate(identity.pid, tag, self.record.reach))
@@ -300,11 +305,11 @@ impl Scene {
     }
 
     /// Takes a descriptor first and looks again behind it: from then on the number cannot pass to another process.
-    fn adopt(&self) -> Result<bool, String> {
+    async fn adopt(&self) -> Result<bool, String> {
         let record = &self.record;
         let identity = record.identity.as_ref().ok_or("nothing is recorded of it")?;
         let mut owned = Owned::candidate(identity.pid, record.tag, record.reach).ok_or("it has ended")?;
-        let findings = self.find()?;
+        let findings = self.find().await?;
         match judge(record.tag, identity, &findings) {
             Verdict::Proven => {}
             Verdict::Ended => return Err("it has ended".to_owned()),
@@ -327,7 +332,7 @@ impl Scene {
         sockets::collect(&self.sockets());
         self.held.borrow_mut().output = self.read_on();
         let words = self.last_words().await;
-        self.end_directory();
+        self.end_directory().await;
         ProcessOutcome::Cleared(Box::new(words))
     }
 
@@ -363,7 +368,7 @@ impl Scene {
         }
         sockets::collect(&self.sockets());
         let words = self.last_words().await;
-        self.end_directory();
+        self.end_directory().await;
         ProcessOutcome::Cleared(Box::new(words))
     }
 
@@ -391,8 +396,4 @@ impl Scene {
         }
         LastWords { output, errors, panic: read.trace(), diagnosis }
     }
-}
-
-fn ready(outcome: ProcessOutcome) -> LocalBoxFuture<'static, ProcessOutcome> {
-    Box::pin(std::future::ready(outcome))
 }

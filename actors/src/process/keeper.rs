@@ -18,11 +18,12 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_signal, setsid};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setsid};
 
 use super::bound::Binder;
+use super::environment::Environment;
 use super::guard;
-use super::system::random_bytes;
+use super::system::{ProcessStatus, random_bytes};
 use crate::vocabulary::hex;
 
 /// The subcommand of our program that [`keep`] is reached by.
@@ -33,6 +34,9 @@ pub(super) const MARK: &str = "CALLBOARD_BOUND";
 const ANY_GROUP: &str = "any";
 /// How often at most the keeper looks for processes; each look finds what was forked since the one before.
 const LOOKS_MAX: usize = 250;
+/// How often at most it looks again when it finds nothing but processes of which nothing is known, since they are in the middle of an
+/// `exec`.
+const VAIN_LOOKS_MAX: usize = 25;
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -139,32 +143,54 @@ pub fn keep() -> io::Result<()> {
 }
 
 fn end_left(tag: &str) -> io::Result<()> {
+    let mut vain_looks = 0;
     for _ in 0..LOOKS_MAX {
-        let left = processes_of(tag)?;
-        if left.is_empty() {
+        let Left { ours, is_any_unknown } = look(tag)?;
+        if ours.is_empty() && (!is_any_unknown || vain_looks == VAIN_LOOKS_MAX) {
             return Ok(());
         }
-        left.into_iter().for_each(|pid| kill(pid, tag));
+        vain_looks = if ours.is_empty() { vain_looks + 1 } else { 0 };
+        ours.into_iter().for_each(|pid| kill(pid, tag));
         std::thread::sleep(PAUSE);
     }
     Err(io::Error::other("some processes of the host's groups cannot be ended"))
 }
 
-/// Every process that is marked with this tag and still in the group that its mark names, if it names one.
-fn processes_of(tag: &str) -> io::Result<Vec<Pid>> {
-    let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    Ok(numbers.filter_map(Pid::from_raw).filter(|pid| is_ours(*pid, tag)).collect())
+/// What one look has shown.
+struct Left {
+    /// Every process that is marked with the tag and still in the group that its mark names, if it names one.
+    ours: Vec<Pid>,
+    /// Whether there are processes that may be ours, which cannot be told at this moment.
+    is_any_unknown: bool,
 }
 
-fn is_ours(pid: Pid, tag: &str) -> bool {
+fn look(tag: &str) -> io::Result<Left> {
+    let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut left = Left { ours: Vec::new(), is_any_unknown: false };
+    for pid in numbers.filter_map(Pid::from_raw) {
+        match is_ours(pid, tag) {
+            Some(true) => left.ours.push(pid),
+            Some(false) => {}
+            None => left.is_any_unknown = true,
+        }
+    }
+    Ok(left)
+}
+
+/// `None` if that cannot be told at this moment.
+fn is_ours(pid: Pid, tag: &str) -> Option<bool> {
     // A process that has ended meanwhile, or is somebody else's, cannot be read and is not ours.
-    let path = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("environ");
-    let Ok(environment) = fs::read(path) else { return false };
-    let Ok(group) = getpgid(Some(pid)) else { return false };
-    let bound = format!("{MARK}={}", mark(tag, group.as_raw_nonzero().get().unsigned_abs()));
-    let leashed = format!("{MARK}={tag}:{ANY_GROUP}");
-    environment.split(|byte| *byte == 0).any(|entry| entry == bound.as_bytes() || entry == leashed.as_bytes())
+    let environment = Environment::of(pid.as_raw_nonzero().get().unsigned_abs());
+    if environment.is_unknown() {
+        return None;
+    }
+    let is_in_its_group = || {
+        let status = ProcessStatus::of(pid.as_raw_nonzero().get());
+        status.is_some_and(|status| environment.has(MARK, &mark(tag, status.group)))
+    };
+    let is_marked = environment.value(MARK).is_some();
+    Some(is_marked && (environment.has(MARK, &format!("{tag}:{ANY_GROUP}")) || is_in_its_group()))
 }
 
 /// The mark of a process in this group.
@@ -174,8 +200,9 @@ pub(super) fn mark(tag: &str, group: u32) -> String {
 
 fn kill(pid: Pid, tag: &str) {
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    // Looked at again behind the descriptor: from here on the number cannot pass to another process unnoticed.
-    if is_ours(pid, tag) {
+    // Looked at again behind the descriptor: from here on the number cannot pass to another process unnoticed. Where it cannot be
+    // told at this moment, the next look tells.
+    if is_ours(pid, tag) == Some(true) {
         // One that has ended already needs no signal.
         let _ = pidfd_send_signal(&process, Signal::KILL);
     }

@@ -10,15 +10,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::environment::{Environment, Look, look_until_known};
 use super::identity::{
     FileId, Findings, Identity, OWNER_VARIABLE, PROCESS_ID_VARIABLE, Seen, TAG_VARIABLE, Verdict, judge,
 };
 use super::name::ProcessTag;
 use super::system::{ProcessStatus, boot_id};
-
-/// Longest environment that is read of a process. The system allows more, and our marks would come late in it; a process
-/// whose marks are not found is not ours.
-const ENVIRONMENT_BYTES_MAX: u64 = 4 * 1_024 * 1_024;
 
 /// The file that a process runs.
 pub(super) fn executable_of(pid: u32) -> Option<FileId> {
@@ -27,16 +24,23 @@ pub(super) fn executable_of(pid: u32) -> Option<FileId> {
     Some(FileId { device: metadata.dev(), inode: metadata.ino() })
 }
 
-/// Looks at a process. `None` if there is none with this number.
+/// Looks at a process. `None` if there is none with this number. One that is in the middle of an `exec` is seen without marks.
 pub(super) fn look_at(pid: u32) -> Option<Seen> {
+    look(pid).map(|look| look.shown)
+}
+
+fn look(pid: u32) -> Option<Look<Seen>> {
     let status = status_of(pid)?;
-    let (tag, owner) = if status.is_zombie { (None, None) } else { marks_of(pid) };
+    let environment = if status.is_zombie { Environment::Closed } else { Environment::of(pid) };
     let executable = if status.is_zombie { None } else { executable_of(pid) };
     // Looked at again: had the number passed to another process meanwhile, its marks were read under the wrong start.
     let again = status_of(pid)?;
     let is_same = again.started_ticks == status.started_ticks;
     let ProcessStatus { started_ticks, group, session, is_zombie, .. } = again;
-    is_same.then_some(Seen { pid, started_ticks, group, session, is_zombie, executable, tag, owner })
+    let tag = environment.text(TAG_VARIABLE).and_then(|tag| tag.parse().ok());
+    let owner = environment.text(OWNER_VARIABLE).map(str::to_owned);
+    let shown = Seen { pid, started_ticks, group, session, is_zombie, executable, tag, owner };
+    is_same.then_some(Look { shown, is_unknown: environment.is_unknown() && !is_zombie })
 }
 
 /// The identity of a process of ours that lives.
@@ -46,7 +50,8 @@ pub(super) fn identify(pid: u32) -> io::Result<Identity> {
     Ok(Identity { pid, started_ticks, boot_id: boot_id()?, executable: executable_of(pid) })
 }
 
-/// Looks for what a record points at, and for everything that carries its tag.
+/// Looks for what a record points at, and for everything that carries its tag. Blocks while any of that is in the middle of an
+/// `exec`, for a bounded time, as all searches here do.
 ///
 /// The search goes through all processes of the machine, so it is left out where the process itself is proven.
 pub(super) fn find(
@@ -55,7 +60,7 @@ pub(super) fn find(
     identity: Option<&Identity>,
     output: &Path,
 ) -> io::Result<Findings> {
-    let at_pid = identity.and_then(|identity| look_at(identity.pid));
+    let at_pid = look_until_known(identity.map(|identity| identity.pid).into_iter().collect(), look).pop();
     let (owner, boot_id) = (owner.to_owned(), boot_id()?);
     let writes = |pid: &u32| writes_below(*pid, output);
     let writers = at_pid.iter().map(|seen| seen.pid).filter(writes).collect();
@@ -71,15 +76,20 @@ pub(super) fn find(
 
 /// Every process that is one of these; zombies have no marks and are never among them.
 pub(super) fn search(is_one: impl Fn(&Seen) -> bool) -> io::Result<Vec<Seen>> {
-    let seen = numbers()?.into_iter().filter(|pid| carries_a_tag(*pid)).filter_map(look_at);
-    Ok(seen.filter(is_one).collect())
+    let seen = look_until_known(numbers()?, |pid| {
+        let environment = Environment::of(pid);
+        let may_be_one = environment.is_unknown() || environment.value(TAG_VARIABLE).is_some();
+        if may_be_one { look(pid) } else { None }
+    });
+    Ok(seen.into_iter().filter(is_one).collect())
 }
 
 /// Every living process of a group.
 pub(super) fn members_of(group: u32) -> io::Result<Vec<Seen>> {
-    let is_member =
-        |pid: &u32| status_of(*pid).is_some_and(|status| status.group == group && !status.is_zombie);
-    Ok(numbers()?.into_iter().filter(is_member).filter_map(look_at).collect())
+    let is_member = |seen: &Seen| seen.group == group && !seen.is_zombie;
+    let member = |pid| look(pid).filter(|look| is_member(&look.shown));
+    let is_in_group = |pid: &u32| status_of(*pid).is_some_and(|status| status.group == group);
+    Ok(look_until_known(numbers()?.into_iter().filter(is_in_group).collect(), member))
 }
 
 /// Leaders of groups of their own that are ours by their mark, carry none of these tags and write below this directory: what
@@ -101,8 +111,11 @@ pub(super) fn is_written_below(directory: &Path) -> io::Result<bool> {
 /// Whether this may be a launched process itself: where our own program became it, it says which number it has, and whatever it
 /// made says the same and has another one (TH032).
 fn is_itself(pid: u32) -> bool {
-    let environment = environment_of(pid).unwrap_or_default();
-    value(&environment, PROCESS_ID_VARIABLE).is_none_or(|said| said == pid.to_string())
+    let says_so = |environment: &Environment| {
+        let is_read = matches!(environment, Environment::Read(_));
+        is_read && environment.text(PROCESS_ID_VARIABLE).is_none_or(|said| said == pid.to_string())
+    };
+    look_until_known(vec![pid], |pid| Environment::look(pid, says_so)) == [true]
 }
 
 fn writes_below(pid: u32, directory: &Path) -> bool {
@@ -115,9 +128,11 @@ fn writes_below(pid: u32, directory: &Path) -> bool {
 pub(super) fn signal(seen: &Seen, signal: Signal) -> bool {
     let Some(pid) = number(seen.pid) else { return false };
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-    // Looked at again behind the descriptor: from here on the number cannot pass to another process unnoticed.
-    let is_it = look_at(seen.pid).is_some_and(|now| {
-        (now.started_ticks, now.tag, &now.owner) == (seen.started_ticks, seen.tag, &seen.owner)
+    // Looked at again behind the descriptor: from here on the number cannot pass to another process unnoticed. One that is in the
+    // middle of an `exec` by now has no marks to compare, and is the one that was seen all the same.
+    let is_it = look(seen.pid).is_some_and(|Look { shown: now, is_unknown }| {
+        let has_its_marks = (now.tag, &now.owner) == (seen.tag, &seen.owner);
+        now.started_ticks == seen.started_ticks && (has_its_marks || is_unknown)
     });
     is_it && pidfd_send_signal(&process, signal).is_ok()
 }
@@ -141,37 +156,18 @@ fn status_of(pid: u32) -> Option<ProcessStatus> {
     ProcessStatus::of(i32::try_from(pid).ok()?)
 }
 
-fn environment_of(pid: u32) -> Option<Vec<u8>> {
-    let mut environment = Vec::new();
-    let file = fs::File::open(place(pid, "environ")).ok()?;
-    io::Read::read_to_end(&mut io::Read::take(file, ENVIRONMENT_BYTES_MAX), &mut environment).ok()?;
-    Some(environment)
-}
-
 /// What the environments of all processes hold under this name. Those that cannot be read, of other users, are passed over.
 pub(super) fn values_of(name: &str) -> io::Result<BTreeSet<OsString>> {
-    let environments = numbers()?.into_iter().filter_map(environment_of);
-    let values = environments.filter_map(|environment| bytes_of(&environment, name).map(<[u8]>::to_vec));
-    Ok(values.map(|value| OsStr::from_bytes(&value).to_owned()).collect())
+    let value = |found: &Environment| Some(OsStr::from_bytes(found.value(name)?).to_owned());
+    let values = look_until_known(numbers()?, |pid| Environment::look(pid, value));
+    Ok(values.into_iter().flatten().collect())
 }
 
-fn carries_a_tag(pid: u32) -> bool {
-    environment_of(pid).is_some_and(|environment| value(&environment, TAG_VARIABLE).is_some())
-}
-
-fn marks_of(pid: u32) -> (Option<ProcessTag>, Option<String>) {
-    let Some(environment) = environment_of(pid) else { return (None, None) };
-    let tag = value(&environment, TAG_VARIABLE).and_then(|tag| tag.parse().ok());
-    (tag, value(&environment, OWNER_VARIABLE).map(str::to_owned))
-}
-
-fn value<'a>(environment: &'a [u8], name: &str) -> Option<&'a str> {
-    std::str::from_utf8(bytes_of(environment, name)?).ok()
-}
-
-fn bytes_of<'a>(environment: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let mut entries = environment.split(|byte| *byte == 0);
-    entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+/// Runs a search on a thread that it may block.
+pub(super) async fn beside<T: Send + 'static>(
+    search: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    actix_rt::task::spawn_blocking(search).await.map_err(io::Error::other)?
 }
 
 #[cfg(test)]

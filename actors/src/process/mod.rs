@@ -62,6 +62,7 @@ mod birth;
 mod bound;
 mod control_group;
 mod descriptors;
+mod environment;
 mod executable;
 mod guard;
 mod keeper;
@@ -89,6 +90,7 @@ pub use bound::{Binder, BoundError, be_bound};
 pub use control_group::{ControlGroups, unified_group_of};
 pub use descriptors::close_on_exec;
 pub use ending::{EndedBy, Exit, ProcessEnding, signal_name};
+pub use environment::Environment;
 pub use guard::guard;
 pub use herald::Herald;
 pub use identity::{

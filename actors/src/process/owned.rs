@@ -106,27 +106,39 @@ impl Owned {
         }
     }
 
-    /// Sends a signal to the whole of its group.
-    pub(super) fn signal(&self, signal: Signal) {
+    /// Sends a signal to the whole of its group: to a child and what it leads at once, to what an adopted one leads in the future that
+    /// is given.
+    pub(super) fn signal(&self, signal: Signal) -> impl Future<Output = ()> + use<> {
+        let (pid, tag, is_known_to_kernel) = (self.pid(), self.tag, self.signal_itself(signal));
+        async move {
+            let members = if is_known_to_kernel { Vec::new() } else { marked_members(pid, tag).await };
+            for member in members.iter().filter(|member| member.pid != pid) {
+                look::signal(member, signal);
+            }
+        }
+    }
+
+    /// Sends a signal to it, and to the whole of its group where the kernel knows that for ours, which it says.
+    fn signal_itself(&self, signal: Signal) -> bool {
         if self.is_child && !self.is_over {
             // The group is ours as long as its leader is not reaped.
             if let Err(error) = kill_process_group(self.pid, signal) {
                 tracing::debug!(pid = self.pid(), ?signal, error = %error, "a process group took no signal");
             }
-            return;
+            return true;
         }
         // One that has ended already needs no signal.
         let _ = pidfd_send_signal(&*self.descriptor, signal);
-        for member in marked_members(self.pid(), self.tag) {
-            if member.pid != self.pid() {
-                look::signal(&member, signal);
-            }
-        }
+        false
     }
 
-    /// Kills all that is to end with it.
-    pub(super) fn kill(&self) {
-        self.signal(Signal::KILL);
+    /// Kills all that is to end with it, what an adopted one leads in the future that is given.
+    pub(super) fn kill(&self) -> impl Future<Output = ()> + use<> {
+        self.kill_contained();
+        self.signal(Signal::KILL)
+    }
+
+    fn kill_contained(&self) {
         if let (Reach::Everything, Some(group)) = (self.reach, &self.group)
             && let Err(error) = group.kill()
         {
@@ -137,10 +149,12 @@ impl Owned {
     /// Ends what is left of it, which has ended itself, reaps it, and looks until nothing is left. Gives the number of
     /// processes that do not end.
     pub(super) async fn clear(&mut self) -> usize {
-        self.kill();
+        // What it led is looked for in the rounds.
+        self.signal_itself(Signal::KILL);
+        self.kill_contained();
         self.reap();
         for _ in 0..ROUNDS_MAX {
-            let left = self.left();
+            let left = self.left().await;
             if left.is_empty() {
                 if let Some(group) = self.group.take() {
                     removed(&group).await;
@@ -149,7 +163,7 @@ impl Owned {
             }
             await_deaths(&left).await;
         }
-        self.left().len()
+        self.left().await.len()
     }
 
     fn reap(&mut self) {
@@ -167,15 +181,14 @@ impl Owned {
     }
 
     /// What is left of it, killed once more.
-    fn left(&self) -> Vec<Seen> {
+    async fn left(&self) -> Vec<Seen> {
         let mut left = if test_kill_process_group(self.pid) == Err(Errno::SRCH) {
             Vec::new()
         } else {
-            marked_members(self.pid(), self.tag)
+            marked_members(self.pid(), self.tag).await
         };
         if self.reach == Reach::Everything {
-            let tagged = look::search(|seen| seen.tag == Some(self.tag)).unwrap_or_default();
-            left.extend(tagged.into_iter().filter(|seen| seen.pid != self.pid()));
+            left.extend(tagged(self.tag).await.into_iter().filter(|seen| seen.pid != self.pid()));
             let contained = self.group.as_ref().and_then(|group| group.members().ok()).unwrap_or_default();
             left.extend(contained.into_iter().filter_map(look::look_at).filter(|seen| !seen.is_zombie));
         }
@@ -191,7 +204,9 @@ impl Drop for Owned {
         if self.is_over || !self.is_ended_on_loss {
             return;
         }
-        self.kill();
+        // It is a child, so nothing remains to be looked for.
+        self.signal_itself(Signal::KILL);
+        self.kill_contained();
         // Whoever owned it is being dropped, so nobody is left who could wait without blocking.
         if let Ok(descriptor) = self.descriptor.get_ref().try_clone() {
             let (reaper, group) =
@@ -221,9 +236,11 @@ pub(super) async fn end_left(
             tracing::debug!(error = %error, "a control group of an earlier run cannot be killed");
         }
         left = proven.iter().filter(|seen| is_alive(seen)).cloned().collect();
-        left.extend(group.into_iter().flat_map(|group| marked_members(group, tag)));
+        if let Some(group) = group {
+            left.extend(marked_members(group, tag).await);
+        }
         if reach == Reach::Everything {
-            left.extend(look::search(|seen| seen.tag == Some(tag)).unwrap_or_default());
+            left.extend(tagged(tag).await);
         }
         left.retain(|seen| seen.may_be_of(owner));
         if left.is_empty() {
@@ -263,12 +280,21 @@ fn reap_if_child(seen: &Seen) {
 }
 
 /// The living members of a group that carry a tag: the group's number alone would not prove that they are ours.
-fn marked_members(group: u32, tag: ProcessTag) -> Vec<Seen> {
-    let members = look::members_of(group).unwrap_or_else(|error| {
+async fn marked_members(group: u32, tag: ProcessTag) -> Vec<Seen> {
+    let members = look::beside(move || look::members_of(group)).await.unwrap_or_else(|error| {
         tracing::warn!(group, error = %error, "the members of a process group cannot be read");
         Vec::new()
     });
     members.into_iter().filter(|seen| seen.tag == Some(tag)).collect()
+}
+
+/// Every living process that carries a tag.
+async fn tagged(tag: ProcessTag) -> Vec<Seen> {
+    let tagged = look::beside(move || look::search(|seen| seen.tag == Some(tag))).await;
+    tagged.unwrap_or_else(|error| {
+        tracing::warn!(%tag, %error, "the processes of a launch cannot be looked for");
+        Vec::new()
+    })
 }
 
 fn is_alive(seen: &Seen) -> bool {

@@ -68,8 +68,8 @@ pub async fn sweep(
     let (owner, directory) = (Arc::clone(&surroundings.owner), surroundings.directory.clone());
     let tags = known.clone();
     let look = move || look::unrecorded(&owner, &tags, &directory);
-    let found = actix_rt::task::spawn_blocking(look).await.map_err(|error| error.to_string())?;
-    let found = found.map_err(|error| format!("processes cannot be looked at: {error}"))?;
+    let found =
+        look::beside(look).await.map_err(|error| format!("processes cannot be looked at: {error}"))?;
     let mut ended = Vec::new();
     for leader in found {
         let Some(tag) = leader.tag else { continue };

@@ -48,6 +48,8 @@ pub struct ProcessStatus {
     pub is_zombie: bool,
     /// Whether a signal has stopped it.
     pub is_stopped: bool,
+    /// Whether it is a thread of the kernel.
+    pub is_of_kernel: bool,
     /// The number of its parent.
     pub parent: i32,
     /// Its group.
@@ -62,6 +64,9 @@ pub struct ProcessStatus {
     pub started_ticks: u64,
     /// Memory in use, in pages.
     pub resident_pages: u64,
+    /// Bytes of its environment, as it was started. `None` where the kernel does not tell: of a process in the middle of an `exec`,
+    /// of one that has ended, and of one that this process may not look into.
+    pub environment_bytes: Option<u64>,
 }
 
 impl ProcessStatus {
@@ -73,6 +78,8 @@ impl ProcessStatus {
 
     /// Reads such a line. The name of the program stands in brackets and may hold anything, brackets too.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
+        /// The flag of a thread of the kernel (`PF_KTHREAD`).
+        const KERNEL_THREAD: u64 = 0x0020_0000;
         let (begin, end) =
             (text.iter().position(|byte| *byte == b'(')?, text.iter().rposition(|byte| *byte == b')')?);
         let pid = std::str::from_utf8(&text[..begin]).ok()?.trim().parse().ok()?;
@@ -82,10 +89,13 @@ impl ProcessStatus {
         let number = |position: usize| fields.get(position - 3)?.parse::<u64>().ok();
         // Field 6 of a process of another namespace may be negative or zero; such a number is nobody's here.
         let small = |position: usize| u32::try_from(number(position)?).ok();
+        // Where its environment begins and ends in its memory. In the middle of an `exec` the end is not set yet.
+        let environment = number(50).zip(number(51)).filter(|(_, end)| *end != 0);
         Some(Self {
             pid,
             is_zombie: matches!(*fields.first()?, "Z" | "X"),
             is_stopped: matches!(*fields.first()?, "T" | "t"),
+            is_of_kernel: number(9)? & KERNEL_THREAD != 0,
             parent: i32::try_from(number(4)?).ok()?,
             group: small(5)?,
             session: small(6)?,
@@ -93,6 +103,7 @@ impl ProcessStatus {
             system_ticks: number(15)?,
             started_ticks: number(22)?,
             resident_pages: number(24)?,
+            environment_bytes: environment.map(|(begin, end)| end.saturating_sub(begin)),
         })
     }
 }
@@ -108,6 +119,7 @@ mod tests {
             pid: 42,
             is_zombie: false,
             is_stopped: false,
+            is_of_kernel: false,
             parent: 7,
             group: 40,
             session: 41,
@@ -115,11 +127,40 @@ mod tests {
             system_ticks: 13,
             started_ticks: 9876,
             resident_pages: 55,
+            environment_bytes: None,
         };
         assert_eq!(ProcessStatus::read(line), Some(expected));
         for torn in ["", "42", "42 (a", "42 (a) S", "x (a) S 7 42 42 0 -1", ") 42 ("] {
             assert_eq!(ProcessStatus::read(torn.as_bytes()), None, "{torn}");
         }
+    }
+
+    #[test]
+    fn an_environment_that_is_not_there_yet_is_told_from_one_that_is_empty() {
+        let read = |begin: u64, end: u64| {
+            let before = "0 ".repeat(25);
+            let line =
+                format!("1 (a) R 7 1 1 0 -1 64 0 0 0 0 0 0 0 0 20 0 1 0 9 0 5 {before} {begin} {end} 0");
+            ProcessStatus::read(line.as_bytes()).expect("it is whole").environment_bytes
+        };
+        assert_eq!((read(4_000, 4_100), read(4_000, 4_000)), (Some(100), Some(0)));
+        assert_eq!((read(0, 0), read(4_000, 0)), (None, None), "in the middle of an `exec`");
+    }
+
+    #[test]
+    fn this_process_has_an_environment_and_is_no_thread_of_the_kernel() {
+        let us = i32::try_from(std::process::id()).expect("a process id");
+        let status = ProcessStatus::of(us).expect("it runs");
+        assert!(
+            !status.is_of_kernel && status.environment_bytes.is_some_and(|bytes| bytes > 0),
+            "{status:?}"
+        );
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_is_told_by_its_flag() {
+        let line = b"2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0";
+        assert!(ProcessStatus::read(line).expect("it is whole").is_of_kernel);
     }
 
     #[test]

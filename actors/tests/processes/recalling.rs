@@ -296,6 +296,52 @@ fn a_crash_between_the_intent_and_its_outcome_leaves_nothing_unowned_prc_09() {
     });
 }
 
+/// A script that executes a shell with the same script, for ever.
+const EXECUTING: &str = "exec /bin/sh -c \"$0\" \"$0\"";
+
+#[test]
+fn a_launch_of_a_crashed_run_is_found_and_ended_also_in_the_middle_of_an_exec_prc_09() {
+    story(|stage| async move {
+        for round in 0..20 {
+            let tag = ProcessTag::new([round; 16]);
+            let record = ProcessRecord::intent(name("a"), tag, &plugin(EXECUTING), Timestamp::default());
+            let mut child = marked(&stage, tag, &format!("exec /bin/sh -c '{EXECUTING}' '{EXECUTING}'"));
+            stage.records.put(record);
+            let house = stage.open();
+            assert!(matches!(house.recall("a").await, Recalled::Ended { .. }), "round {round}");
+            let ended = !lives(child.id());
+            house.end(StopMode::Stop).await;
+            // A child that the house has reaped is gone for us as well.
+            let _ = child.kill();
+            let _ = child.wait();
+            assert!(ended, "it was not found in round {round}");
+        }
+    });
+}
+
+#[test]
+fn what_an_adopted_process_leads_ends_with_it_also_in_the_middle_of_an_exec_prc_03_prc_04() {
+    story(|stage| async move {
+        for round in 0..20 {
+            let mark = stage.path(&format!("child-{round}"));
+            let child = format!("sh -c '{EXECUTING}' '{EXECUTING}' & echo $! > {}; wait", mark.display());
+            let pid = orphan(&stage, &child);
+            let child = crate::stage::pid_in(&mark).await;
+            let house = stage.open();
+            assert_eq!(proven(house.recall("a").await).pid, pid);
+            house.stop("a", Duration::from_secs(5)).await;
+            let ended = !lives(child);
+            house.end(StopMode::Stop).await;
+            if let Some(left) = rustix::process::Pid::from_raw(i32::try_from(child).expect("a pid"))
+                && !ended
+            {
+                rustix::process::kill_process(left, rustix::process::Signal::KILL).expect("it lives");
+            }
+            assert!(ended, "it was left in round {round}");
+        }
+    });
+}
+
 #[test]
 fn a_process_whose_record_is_lost_is_found_by_its_mark_and_ended_prc_09_res_08() {
     story(|stage| async move {
