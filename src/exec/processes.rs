@@ -1,11 +1,10 @@
 //! The processes of this machine, read from `/proc`: who is who, and what each uses.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, io};
 
-use callboard_actors::process::{ProcessStatus, boot_id};
+use callboard_actors::process::{Environment, ProcessStatus, boot_id};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -16,6 +15,8 @@ pub(super) const TAG: &str = "CALLBOARD_EXEC_TAG";
 /// The pause between two looks for what carries a tag, first and at most.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 const LOOK_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How often to look again when nothing is found but processes of which nothing is known, since they are in the middle of an `exec`.
+const VAIN_LOOKS_MAX: u32 = 40;
 
 /// The identity that a look at a process tells.
 const fn identity_of(status: &ProcessStatus) -> ProcessIdentity {
@@ -70,8 +71,28 @@ pub(super) fn descendants(ancestor: i32) -> BTreeMap<i32, ProcessStatus> {
 
 /// Every process that carries a tag in its environment, by number.
 pub(super) fn tagged(tag: &str) -> BTreeMap<i32, ProcessStatus> {
-    let is_tagged = |process: &ProcessStatus| !process.is_zombie && carries(process.pid, tag);
-    all().into_iter().filter(is_tagged).map(|process| (process.pid, process)).collect()
+    look_for(tag).tagged
+}
+
+/// What one look for a tag has shown.
+struct Look {
+    /// The processes that carry it. One that has ended does not; of one that may not be looked at nothing is said by that, and
+    /// `hidden` says which of them may be of a task.
+    tagged: BTreeMap<i32, ProcessStatus>,
+    /// Whether there are processes that may carry it, which cannot be told at this moment.
+    is_any_unknown: bool,
+}
+
+fn look_for(tag: &str) -> Look {
+    let mut look = Look { tagged: BTreeMap::new(), is_any_unknown: false };
+    for process in all().into_iter().filter(|process| !process.is_zombie) {
+        let environment = Environment::of(process.pid.cast_unsigned());
+        look.is_any_unknown |= environment.is_unknown();
+        if environment.has(TAG, tag) {
+            look.tagged.insert(process.pid, process);
+        }
+    }
+    look
 }
 
 /// The processes that are proven to be of a task whose supervisor is gone: its main process, what descends from that, and
@@ -144,37 +165,36 @@ pub(super) fn kill_session(session: u32) {
 
 /// Kills whatever is seen to carry a tag, and comes back when none is left.
 pub(super) async fn end_tagged(tag: &str) {
-    let (mut empty_looks, mut pause) = (0, LOOK_PAUSE);
-    // A process that is just becoming another program shows no environment for a moment; it does not do so twice.
-    while empty_looks < 2 {
-        empty_looks = if kill_each(tagged(tag).values()) == 0 { empty_looks + 1 } else { 0 };
+    let (mut vain_looks, mut pause) = (0, LOOK_PAUSE);
+    loop {
+        let Look { tagged, is_any_unknown } = look_for(tag);
+        kill_each(tagged.values());
+        if tagged.is_empty() && (!is_any_unknown || vain_looks == VAIN_LOOKS_MAX) {
+            return;
+        }
         tokio::time::sleep(pause).await;
-        if empty_looks == 0 {
-            pause = (pause * 2).min(LOOK_PAUSE_MAX);
+        if tagged.is_empty() {
+            vain_looks += 1;
+        } else {
+            (vain_looks, pause) = (0, (pause * 2).min(LOOK_PAUSE_MAX));
         }
     }
 }
 
-/// Whether a process is seen to carry a tag. One that has ended does not; of one that may not be looked at nothing is said by
-/// that, and `hidden` says which of them may be of a task.
-fn carries(pid: i32, tag: &str) -> bool {
-    let mark = format!("{TAG}={tag}");
-    environment(pid)
-        .is_some_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()))
-}
-
 /// The environment that a process was started with, as the kernel shows it, each entry followed by a zero; none of one that has
-/// ended, or that may not be looked at.
+/// ended, that may not be looked at, or that is in the middle of an `exec`.
 pub(super) fn environment(pid: i32) -> Option<Vec<u8>> {
-    fs::read(of(pid).join("environ")).ok()
-}
-
-fn of(pid: i32) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}"))
+    match Environment::of(pid.cast_unsigned()) {
+        Environment::Read(environment) => Some(environment),
+        Environment::Unknown | Environment::Closed => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -183,5 +203,32 @@ mod tests {
         assert!(lives(&me) && descriptor(&me).is_some());
         let other = ProcessIdentity { start_ticks: me.start_ticks + 1, ..me };
         assert!(!lives(&other) && descriptor(&other).is_none());
+    }
+
+    #[test]
+    fn what_carries_a_tag_is_ended_also_in_the_middle_of_an_exec_prc_03() {
+        let again = "exec /bin/sh -c \"$0\" \"$0\"";
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let mut left = 0;
+        for round in 0..100 {
+            let tag = format!("executing-{}-{round}", std::process::id());
+            let mut child = Command::new("/bin/sh");
+            let mut child = child.args(["-c", again, again]).env(TAG, &tag).spawn().expect("it starts");
+            while tagged(&tag).is_empty() {
+                std::thread::yield_now();
+            }
+            runtime.block_on(end_tagged(&tag));
+            // What was killed may need a moment to be gone.
+            let deadline = Instant::now() + Duration::from_millis(500);
+            while child.try_wait().expect("it is ours").is_none() && Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+            if child.try_wait().expect("it is ours").is_none() {
+                left += 1;
+                child.kill().expect("it is ours");
+            }
+            child.wait().expect("it is ours");
+        }
+        assert_eq!(left, 0, "of 100");
     }
 }
