@@ -13,6 +13,8 @@ use crate::goplugin::{PluginLine, tell};
 
 /// How many lines of all plugins may wait to be told.
 const QUEUE: usize = 4_096;
+/// After how many lines of a burst their position is made known: keeping it costs more than telling one line.
+const TOLD_EVERY: usize = 64;
 /// The thread needs little stack of its own, but subscribers may need more.
 const STACK_BYTES: usize = 512 * 1_024;
 
@@ -24,9 +26,15 @@ pub(super) struct Progress {
     /// How many lines wait.
     waiting: AtomicUsize,
     settled: Notify,
+    advanced: Arc<Notify>,
 }
 
 impl Progress {
+    /// Nothing waits. What is given is woken when lines have been told, since that moves the position although nothing is read.
+    pub(super) fn new(advanced: Arc<Notify>) -> Self {
+        Self { advanced, ..Self::default() }
+    }
+
     /// Where to read on if everything ended now: `read` if nothing waits, and else behind the last line that was told.
     pub(super) fn position(&self, read: u64) -> u64 {
         if self.waiting.load(Ordering::Acquire) == 0 { read } else { self.told.load(Ordering::Acquire) }
@@ -45,8 +53,12 @@ impl Progress {
 
     fn tell(&self, position: u64) {
         self.told.fetch_max(position, Ordering::AcqRel);
-        if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let waiting = self.waiting.fetch_sub(1, Ordering::AcqRel) - 1;
+        if waiting == 0 {
             self.settled.notify_one();
+        }
+        if waiting.is_multiple_of(TOLD_EVERY) {
+            self.advanced.notify_waiters();
         }
     }
 }

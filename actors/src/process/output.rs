@@ -98,7 +98,7 @@ pub(super) type Shaking = oneshot::Receiver<Result<Handshake, HandshakeError>>;
 pub(super) struct Output {
     output: Stream,
     errors: Stream,
-    advanced: Rc<Notify>,
+    advanced: Arc<Notify>,
     reported: RefCell<(Positions, Dropped)>,
 }
 
@@ -108,7 +108,7 @@ impl Output {
         reading: &Reading<'_>,
         scan: Option<HandshakeScan>,
     ) -> io::Result<(Self, Option<Shaking>)> {
-        let advanced = Rc::new(Notify::new());
+        let advanced = Arc::new(Notify::new());
         let (scan, shaking) = match scan {
             Some(scan) => {
                 let (tell, shaking) = oneshot::channel();
@@ -137,7 +137,7 @@ impl Output {
         Dropped { lines: output.lines + errors.lines, bytes: output.bytes + errors.bytes }
     }
 
-    /// Waits until more was read than was reported last.
+    /// Waits until more was read, and of what is logged also told, than was reported last.
     pub(super) async fn advanced(&self) -> (Positions, Dropped) {
         loop {
             let advanced = self.advanced.notified();
@@ -185,18 +185,18 @@ impl Stream {
         name: &str,
         position: u64,
         purpose: Use,
-        advanced: &Rc<Notify>,
+        advanced: &Arc<Notify>,
     ) -> io::Result<Self> {
         let path: PathBuf = reading.directory.join(name);
         let file = Arc::new(OpenOptions::new().read(true).write(true).open(&path)?);
         let watch = Rc::new(reading.watcher.watch(&path));
         let known = Known {
             read: position,
-            progress: Arc::<Progress>::default(),
+            progress: Arc::new(Progress::new(Arc::clone(advanced))),
             words: Words::default(),
             dropped: Dropped::default(),
             is_closing: false,
-            advanced: Rc::clone(advanced),
+            advanced: Arc::clone(advanced),
         };
         let known = Rc::new(RefCell::new(known));
         let tail = Tail::new(path, file, Rc::clone(&watch), Rc::clone(&known), purpose, reading.kept);

@@ -59,8 +59,8 @@ pub(super) struct Known {
     pub(super) dropped: Dropped,
     /// Whether nothing will be written any more, so that the end of the file is the end.
     pub(super) is_closing: bool,
-    /// Woken when something was read.
-    pub(super) advanced: Rc<Notify>,
+    /// Woken when something was read or told.
+    pub(super) advanced: Arc<Notify>,
 }
 
 /// The reader of one stream.

@@ -131,6 +131,46 @@ fn after_a_kill_of_the_owner_no_line_is_lost_and_at_most_the_last_ones_are_told_
 }
 
 #[test]
+fn a_burst_that_nothing_follows_is_kept_as_told_and_is_not_told_again_after_a_kill_prc_07() {
+    const LINES: usize = 50;
+    story(|stage| async move {
+        let log = Log::default();
+        let _heard = tracing::subscriber::set_default(log.clone());
+        let go = stage.path("go");
+        let go_on = format!("while [ ! -e {0} ]; do sleep 0.01; done; rm {0}", go.display());
+        let burst = format!(
+            "n=0; while [ $n -lt {LINES} ]; do echo \"[INFO] line $i\" >&2; i=$((i+1)); n=$((n+1)); done"
+        );
+        let mut house = stage.open();
+        house
+            .launch("a", shell(&format!("i=0; while :; do {go_on}; {burst}; done")))
+            .await
+            .expect("it starts");
+        for round in 1..=20 {
+            fs::write(&go, "").expect("it is written");
+            while log.count() < round * LINES {
+                sleep(Duration::from_millis(5)).await;
+            }
+            let written = fs::metadata(stage.output("a", "stderr.log")).expect("its file").len();
+            let began = Instant::now();
+            while stage.records.all()[0].positions.errors != written {
+                assert!(
+                    began.elapsed() < Duration::from_secs(10),
+                    "the position of burst {round} is not kept"
+                );
+                sleep(Duration::from_millis(5)).await;
+            }
+            house.kill().await;
+            house = stage.open();
+        }
+        house.stop("a", Duration::from_secs(5)).await;
+        house.end(StopMode::Stop).await;
+        let expected: Vec<_> = (0..20 * LINES).map(|number| format!("line {number}")).collect();
+        assert_eq!(log.messages(), expected, "every line once, in order");
+    });
+}
+
+#[test]
 fn a_line_of_fifty_mebibytes_and_a_flood_hold_up_nobody_and_take_little_room_log_02() {
     story(|stage| async move {
         let log = Log::default();

@@ -13,7 +13,7 @@ fn tail(path: &std::path::Path) -> Tail {
         words: Words::default(),
         dropped: Dropped::default(),
         is_closing: false,
-        advanced: Rc::default(),
+        advanced: Arc::default(),
     };
     let purpose = Use::Log {
         plugin: ProcessName::new("a").unwrap(),
