@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 use program::{CALLBOARD, PATIENCE, Stage, refusal, until_true};
+use rustix::process::Signal;
 
 /// A user that is neither root nor us.
 const NOBODY: u32 = 65_534;
@@ -94,6 +95,28 @@ fn the_socket_of_a_dead_process_is_replaced_sec_02() {
     stage.configure(&format!("admin_socket = {socket:?}"));
     let host = stage.run();
     assert!(host.json(&["status"])["host"]["pid"].is_u64(), "the data directory says where the socket is");
+}
+
+#[test]
+fn of_two_hosts_with_one_admin_socket_the_first_keeps_it_and_leaves_nothing_to_the_second_sec_02() {
+    let (first, second) = (Stage::new(""), Stage::new(""));
+    let socket = first.directory.path().join("shared.sock");
+    for stage in [&first, &second] {
+        stage.configure(&format!("admin_socket = {socket:?}"));
+    }
+    let host = first.run();
+    let pid = host.json(&["status"])["host"]["pid"].to_string();
+    let said = refused(&second);
+    assert!(said.contains(&format!("listens on {} already (pid {pid})", socket.display())), "{said}");
+    assert_eq!(host.json(&["status"])["host"]["pid"].to_string(), pid, "it is reached as before");
+    host.signal(Signal::TERM);
+    assert!(host.ended().0.success());
+    let names = std::fs::read_dir(first.directory.path()).expect("it is there");
+    let names: Vec<_> = names.map(|entry| entry.expect("it is there").file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("shared.sock")), "{names:?}");
+    second.run().kill();
+    assert!(socket.exists(), "nobody has removed it");
+    assert!(first.run().ask(&["status"]).status.success(), "a killed host has no claim to it");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use callboard_actors::vocabulary::{MalformedEndpoint, SocketPath};
+use callboard_actors::vocabulary::MalformedEndpoint;
 
 /// Why a host does not serve its admin socket.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum SocketError {
     #[error("a process listens on {path} already (pid {pid}); stop it, or choose another admin_socket")]
     InUse {
         /// The socket.
-        path: SocketPath,
+        path: PathBuf,
         /// The process.
         pid: String,
     },

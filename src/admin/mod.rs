@@ -9,14 +9,16 @@
 //! ```
 //!
 //! Only the user that the host runs as, and root, are answered. A dead socket is replaced, a live one is left alone, and what
-//! is not ours is not touched (SEC-02). The socket lies in the data directory; where its path would be too long there, it lies
-//! in a directory of its own below the runtime directory, and a link in the data directory tells where (SEC-01).
+//! is not ours is not touched (SEC-02); which host has a path is settled by a lock on a file beside it. The socket lies in the
+//! data directory; where its path would be too long there, it lies in a directory of its own below the runtime directory, and a
+//! link in the data directory tells where (SEC-01).
 
 mod place;
 
 mod client;
 mod error;
 
+mod claim;
 mod connections;
 mod server;
 mod service;

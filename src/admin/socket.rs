@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use callboard_actors::vocabulary::SocketPath;
@@ -9,6 +10,7 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::net::UnixListener;
 
+use super::claim::{Claim, lock_of};
 use super::error::SocketError;
 use super::place::SOCKET_FILE;
 
@@ -24,31 +26,46 @@ pub(super) struct SocketFile {
     /// Device and inode, by which it is recognised.
     file: (u64, u64),
     link: Option<PathBuf>,
+    /// On the places of both.
+    _claims: Vec<Claim>,
 }
 
 impl SocketFile {
     /// Listens on a path, in the place of a dead socket of ours if there is one.
     pub(super) fn listen(path: &SocketPath, data_dir: &Path) -> Result<(Self, UnixListener), SocketError> {
-        let directory = path.as_path().parent().unwrap_or(Path::new("/"));
-        make_directory(directory)?;
-        make_way(path)?;
-        let listener = bind(path).map_err(|source| system("listen on", path.as_path(), source))?;
-        let file = file_at(path.as_path()).map_err(|source| system("look at", path.as_path(), source))?;
-        let link = link(path, data_dir)?;
-        Ok((Self { path: path.clone(), file, link }, listener))
+        let (place, inside) = (path.as_path(), data_dir.join(SOCKET_FILE));
+        make_directory(place.parent().unwrap_or(Path::new("/")))?;
+        let mut claims = vec![claim(place)?];
+        make_way(place, &inside)?;
+        // Where the socket is elsewhere, a link in the data directory leads there.
+        let link = (inside != place).then_some(inside);
+        if let Some(link) = &link {
+            claims.push(claim(link)?);
+            make_way(link, link)?;
+        }
+        let listener = bind(path).map_err(|source| system("listen on", place, source))?;
+        let file = file_at(place).map_err(|source| system("look at", place, source))?;
+        let listening = Self { path: path.clone(), file, link: None, _claims: claims };
+        let Some(link) = link else { return Ok((listening, listener)) };
+        if let Err(source) = std::os::unix::fs::symlink(place, &link) {
+            listening.remove();
+            return Err(system("make", &link, source));
+        }
+        Ok((Self { link: Some(link), ..listening }, listener))
     }
 
-    /// Removes it, unless somebody has put another in its place.
+    /// Removes it, and the link to it. What somebody has put in the place of either stays.
     pub(super) fn remove(self) {
-        let removed = match file_at(self.path.as_path()) {
-            Ok(file) if file == self.file => std::fs::remove_file(self.path.as_path()),
+        let place = self.path.as_path();
+        let removed = match file_at(place) {
+            Ok(file) if file == self.file => std::fs::remove_file(place),
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
         if let Err(error) = removed {
             tracing::warn!(path = %self.path, error = %error, "the admin socket stays behind");
         }
-        if let Some(link) = self.link
+        if let Some(link) = self.link.filter(|link| std::fs::read_link(link).is_ok_and(|to| to == place))
             && let Err(error) = std::fs::remove_file(&link)
         {
             tracing::warn!(path = %link.display(), error = %error, "the link to the admin socket stays behind");
@@ -83,38 +100,45 @@ fn make_directory(directory: &Path) -> Result<(), SocketError> {
     Ok(())
 }
 
-/// Removes what is dead and ours. That a socket is dead shows in that it refuses a connection.
-fn make_way(path: &SocketPath) -> Result<(), SocketError> {
-    let found = match std::fs::symlink_metadata(path.as_path()) {
+/// Claims a place, so that no other host changes what lies there.
+fn claim(place: &Path) -> Result<Claim, SocketError> {
+    let claim = Claim::take(place).map_err(|source| system("lock", &lock_of(place), source))?;
+    claim.ok_or_else(|| in_use(place, UnixStream::connect(place).ok().as_ref()))
+}
+
+/// Removes what is dead and ours, at a place that is claimed. That a socket is dead shows in that it refuses a connection. The link
+/// in the data directory was left by an earlier run, wherever it leads.
+fn make_way(place: &Path, link: &Path) -> Result<(), SocketError> {
+    let found = match std::fs::symlink_metadata(place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(system("look at", path.as_path(), source)),
+        Err(source) => return Err(system("look at", place, source)),
         Ok(found) => found,
     };
     if found.uid() != ours() {
-        return Err(SocketError::NotOurs {
-            path: path.as_path().to_owned(),
-            owner: found.uid(),
-            ours: ours(),
-        });
+        return Err(SocketError::NotOurs { path: place.to_owned(), owner: found.uid(), ours: ours() });
     }
-    // A link that an earlier host left here led to its socket elsewhere.
-    if !found.file_type().is_socket() && !found.file_type().is_symlink() {
-        return Err(SocketError::NotASocket { path: path.as_path().to_owned() });
+    let is_link = found.file_type().is_symlink();
+    if !found.file_type().is_socket() && !is_link {
+        return Err(SocketError::NotASocket { path: place.to_owned() });
     }
-    match std::os::unix::net::UnixStream::connect(path.as_path()) {
-        Ok(stream) => Err(in_use(path, &stream)),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused || found.file_type().is_symlink() => {
-            tracing::info!(path = %path, "removing the socket of a dead host");
-            std::fs::remove_file(path.as_path()).map_err(|source| system("remove", path.as_path(), source))
+    let remove = || std::fs::remove_file(place).map_err(|source| system("remove", place, source));
+    if is_link && place == link {
+        return remove();
+    }
+    match UnixStream::connect(place) {
+        Ok(stream) => Err(in_use(place, Some(&stream))),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused || is_link => {
+            tracing::info!(path = %place.display(), "removing the socket of a dead host");
+            remove()
         }
-        Err(source) => Err(system("connect to", path.as_path(), source)),
+        Err(source) => Err(system("connect to", place, source)),
     }
 }
 
-fn in_use(path: &SocketPath, stream: &std::os::unix::net::UnixStream) -> SocketError {
-    let pid = rustix::net::sockopt::socket_peercred(stream)
-        .map_or_else(|_| "unknown".to_owned(), |peer| peer.pid.as_raw_nonzero().to_string());
-    SocketError::InUse { path: path.clone(), pid }
+fn in_use(place: &Path, stream: Option<&UnixStream>) -> SocketError {
+    let peer = stream.and_then(|stream| rustix::net::sockopt::socket_peercred(stream).ok());
+    let pid = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.pid.as_raw_nonzero().to_string());
+    SocketError::InUse { path: place.to_owned(), pid }
 }
 
 /// Binds with the mode set before there is a file: the kernel gives the file the mode of the socket, so that at no instant
@@ -128,19 +152,147 @@ fn bind(path: &SocketPath) -> io::Result<UnixListener> {
     UnixListener::from_std(socket.into())
 }
 
-/// Leaves a link in the data directory when the socket is elsewhere.
-fn link(path: &SocketPath, data_dir: &Path) -> Result<Option<PathBuf>, SocketError> {
-    let link = data_dir.join(SOCKET_FILE);
-    if link == path.as_path() {
-        return Ok(None);
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener as Listener;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Barrier, Mutex};
+
+    use super::*;
+
+    struct Stage {
+        directory: tempfile::TempDir,
+        runtime: tokio::runtime::Runtime,
     }
-    match std::fs::symlink_metadata(&link) {
-        Ok(found) if found.file_type().is_symlink() || found.file_type().is_socket() => {
-            std::fs::remove_file(&link).map_err(|source| system("remove", &link, source))?;
+
+    impl Stage {
+        fn new() -> Self {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+            Self {
+                directory: tempfile::tempdir().expect("a directory"),
+                runtime: runtime.expect("a runtime"),
+            }
         }
-        Ok(_) => return Err(SocketError::NotASocket { path: link }),
-        Err(_) => {}
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.directory.path().join(name)
+        }
+
+        fn data_dir(&self, name: &str) -> PathBuf {
+            let data_dir = self.path(name);
+            std::fs::create_dir(&data_dir).expect("a directory");
+            data_dir
+        }
+
+        fn listen(&self, path: &Path, data_dir: &Path) -> Result<(SocketFile, UnixListener), SocketError> {
+            let _entered = self.runtime.enter();
+            SocketFile::listen(&SocketPath::new(path.to_string_lossy()).expect("a path"), data_dir)
+        }
+
+        /// What lies in a directory.
+        fn names(&self, directory: &str) -> Vec<String> {
+            let entries = std::fs::read_dir(self.path(directory)).expect("it is there");
+            let mut names: Vec<_> = entries
+                .map(|entry| entry.expect("it is there").file_name().into_string().expect("text"))
+                .collect();
+            names.sort();
+            names
+        }
     }
-    std::os::unix::fs::symlink(path.as_path(), &link).map_err(|source| system("make", &link, source))?;
-    Ok(Some(link))
+
+    #[test]
+    fn of_hosts_that_start_at_once_one_has_the_socket_and_keeps_it_sec_02() {
+        const HOSTS: usize = 4;
+        let stage = Stage::new();
+        let (socket, begun, ended) = (stage.path("a.sock"), Barrier::new(HOSTS), Barrier::new(HOSTS));
+        let data_dirs: Vec<_> = (0..HOSTS).map(|host| stage.data_dir(&host.to_string())).collect();
+        let (listening, problems) = (AtomicU32::new(0), Mutex::new(Vec::new()));
+        let problem = |problem: String| problems.lock().expect("nobody panics").push(problem);
+        let host = |data_dir: &Path| {
+            for round in 0..200 {
+                begun.wait();
+                let listener = stage.listen(&socket, data_dir);
+                listening.fetch_add(u32::from(listener.is_ok()), Ordering::SeqCst);
+                ended.wait();
+                let count = listening.load(Ordering::SeqCst);
+                if count != 1 {
+                    problem(format!("{count} hosts listen in round {round}"));
+                }
+                if let Ok((file, _listener)) = listener {
+                    if let Err(error) = UnixStream::connect(&socket) {
+                        problem(format!("nobody is reached in round {round}: {error}"));
+                    }
+                    // In every other round it is killed, and its socket stays behind.
+                    if round % 2 == 0 {
+                        file.remove();
+                    }
+                }
+                begun.wait();
+                listening.store(0, Ordering::SeqCst);
+            }
+        };
+        std::thread::scope(|scope| {
+            for data_dir in &data_dirs {
+                scope.spawn(|| host(data_dir));
+            }
+        });
+        assert_eq!(problems.into_inner().expect("nobody panics"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_socket_and_its_link() {
+        let stage = Stage::new();
+        let data_dir = stage.data_dir("data");
+        let (file, _listener) = stage.listen(&stage.path("run/a.sock"), &data_dir).expect("it listens");
+        assert_eq!(std::fs::read_link(data_dir.join(SOCKET_FILE)).expect("a link"), stage.path("run/a.sock"));
+        file.remove();
+        assert_eq!((stage.names("data"), stage.names("run")), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_link_that_leads_elsewhere_by_now_is_not_removed_sec_02() {
+        let stage = Stage::new();
+        let data_dir = stage.data_dir("data");
+        let (file, _listener) = stage.listen(&stage.path("run/a.sock"), &data_dir).expect("it listens");
+        let link = data_dir.join(SOCKET_FILE);
+        std::fs::remove_file(&link).expect("it is there");
+        std::os::unix::fs::symlink("/run/elsewhere.sock", &link).expect("a link");
+        file.remove();
+        assert_eq!(std::fs::read_link(&link).expect("it is there"), Path::new("/run/elsewhere.sock"));
+    }
+
+    #[test]
+    fn a_living_socket_in_the_place_of_the_link_is_left_alone_sec_02() {
+        let stage = Stage::new();
+        let data_dir = stage.data_dir("data");
+        let _other = Listener::bind(data_dir.join(SOCKET_FILE)).expect("a socket");
+        let refused = stage.listen(&stage.path("run/a.sock"), &data_dir).expect_err("it is in use");
+        let pid = format!("(pid {})", std::process::id());
+        assert!(refused.to_string().contains(&pid), "{refused}");
+        UnixStream::connect(data_dir.join(SOCKET_FILE)).expect("it listens as before");
+        assert_eq!(stage.names("run"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_socket_that_is_bound_and_does_not_listen_yet_is_its_hosts_sec_02() {
+        let stage = Stage::new();
+        let (data_dir, place) = (stage.data_dir("data"), stage.path("a.sock"));
+        let _starting = claim(&place).expect("nobody has it");
+        let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        rustix::net::bind(&socket, &SocketAddrUnix::new(&place).expect("a path")).expect("it is bound");
+        let refused = stage.listen(&place, &data_dir).expect_err("it is in use");
+        assert!(refused.to_string().contains("listens on"), "{refused}");
+        assert!(place.exists());
+    }
+
+    #[test]
+    fn the_link_of_an_earlier_run_makes_way_wherever_it_leads() {
+        let stage = Stage::new();
+        let data_dir = stage.data_dir("data");
+        let (elsewhere, place) = (stage.path("other.sock"), data_dir.join(SOCKET_FILE));
+        let _other = Listener::bind(&elsewhere).expect("a socket");
+        std::os::unix::fs::symlink(&elsewhere, &place).expect("a link");
+        let _listening = stage.listen(&place, &data_dir).expect("it listens");
+        assert!(file_at(&place).is_ok_and(|file| file_at(&elsewhere).is_ok_and(|other| other != file)));
+    }
 }

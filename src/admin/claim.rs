@@ -1,0 +1,141 @@
+//! The claim of a host to the place of an admin socket: a lock on a file beside it, `<place>.lock` (SEC-02).
+//!
+//! That a socket is dead shows in that it refuses a connection. But so does one that is bound and does not listen yet, and between
+//! a look at a socket and its removal another host may have put its own there. So a host changes what lies at a place only while
+//! it has claimed it, and keeps the claim for as long as its socket is there. The kernel ends the claim of a host that is killed;
+//! the file that it leaves is taken over by the next one.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use callboard_actors::machine::Locked;
+use rustix::fs::{Mode, OFlags};
+
+/// How long to wait for a claim: a process that a killed host was just starting has a copy of the lock for an instant.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// How often the file may vanish, by hosts that end, while it is being locked.
+const ATTEMPTS: u32 = 16;
+
+/// A place that is claimed until this is dropped.
+#[derive(Debug)]
+pub(super) struct Claim {
+    path: PathBuf,
+    _locked: Locked,
+}
+
+impl Claim {
+    /// Claims a place. `None` if another host has.
+    ///
+    /// # Errors
+    /// When the file cannot be made or locked, or what is there is no lock of a host.
+    pub(super) fn take(place: &Path) -> io::Result<Option<Self>> {
+        let path = lock_of(place);
+        for _ in 0..ATTEMPTS {
+            let file = open(&path)?;
+            let opened = file.metadata()?;
+            let Some(locked) = Locked::within(file, PATIENCE)? else { return Ok(None) };
+            // A host that ended while this one waited has removed the file; a lock on it claims nothing any more.
+            let is_there = std::fs::symlink_metadata(&path)
+                .is_ok_and(|found| (found.dev(), found.ino()) == (opened.dev(), opened.ino()));
+            if is_there {
+                return Ok(Some(Self { path, _locked: locked }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Claim {
+    /// Removes the file while it is still locked.
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "the lock of the admin socket stays behind");
+        }
+    }
+}
+
+/// The file that is locked for a place.
+pub(super) fn lock_of(place: &Path) -> PathBuf {
+    let mut path = OsString::from(place);
+    path.push(".lock");
+    path.into()
+}
+
+/// Opens the file, which is made if it is not there. One that is somebody else's, or has contents, is no lock of a host and is left
+/// alone.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    let found = file.metadata()?;
+    if found.is_file() && found.len() == 0 && found.uid() == rustix::process::geteuid().as_raw() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there and is no lock of a host of this user"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_claimed_by_one_at_a_time_and_nothing_is_left_of_a_claim() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("a.sock");
+        let claim = Claim::take(&place).expect("it can be locked").expect("nobody has it");
+        assert!(Claim::take(&place).expect("it can be locked").is_none());
+        drop(claim);
+        assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 0);
+        assert!(Claim::take(&place).expect("it can be locked").is_some());
+    }
+
+    #[test]
+    fn the_lock_that_a_killed_host_has_left_is_taken_over() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("a.sock");
+        std::fs::write(lock_of(&place), "").expect("it is written");
+        assert!(Claim::take(&place).expect("it can be locked").is_some());
+    }
+
+    #[test]
+    fn a_lock_on_a_file_that_was_removed_meanwhile_claims_nothing() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("a.sock");
+        let taken = std::sync::atomic::AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let Ok(Some(claim)) = Claim::take(&place) else { continue };
+                        assert_eq!(
+                            taken.fetch_add(1, std::sync::atomic::Ordering::SeqCst),
+                            0,
+                            "one at a time"
+                        );
+                        taken.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                        drop(claim);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_no_lock_of_a_host_is_refused_and_not_touched() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("a.sock");
+        let (lock, file) = (lock_of(&place), directory.path().join("precious"));
+        std::fs::write(&lock, "data").expect("it is written");
+        let error = Claim::take(&place).expect_err("it is somebody's");
+        assert!(error.to_string().contains("no lock of a host"), "{error}");
+        assert_eq!(std::fs::read_to_string(&lock).expect("it is there"), "data");
+        std::fs::remove_file(&lock).expect("it is ours");
+        std::fs::write(&file, "").expect("it is written");
+        std::os::unix::fs::symlink(&file, &lock).expect("a link");
+        assert!(Claim::take(&place).is_err(), "a link is not followed");
+        assert!(file.exists() && lock.is_symlink());
+    }
+}
