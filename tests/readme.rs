@@ -1,0 +1,36 @@
+//! What the README shows runs when it is copied.
+
+mod program;
+
+use std::path::Path;
+
+use program::driven::find;
+use program::{CALLBOARD, Stage, plugin};
+
+/// The first block of TOML behind these words.
+fn block<'t>(text: &'t str, behind: &str) -> &'t str {
+    let (_, rest) = text.split_once(behind).expect("the README says so");
+    let (_, rest) = rest.split_once("```toml\n").expect("a block follows");
+    rest.split_once("\n```").expect("it ends").0
+}
+
+#[test]
+fn the_configuration_of_the_readme_runs_a_plugin_and_a_task() {
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let configuration = block(&readme, "This configuration runs as it is");
+    let (data_dir, rest) = configuration.split_once('\n').expect("more than one line");
+    assert_eq!(
+        data_dir, "data_dir = \"callboard-data\"",
+        "the stage has a directory of its own in its place"
+    );
+    let stage = Stage::new(rest);
+    let here = Path::new(CALLBOARD).parent().expect("it lies in a directory").display();
+    let path = format!("{here}:{}", std::env::var("PATH").unwrap_or_default());
+    let program = stage.run_as(&[], &[("PATH", &path)]);
+    program.until("the plugin and the task", |status| {
+        plugin(status, "csi-node", "hostpath")["health"] == "healthy"
+            && find(status, "tasks", "hello")["state"] == "running"
+    });
+    program.until("what the task writes", |_| program.ask(&["logs", "hello"]).stdout.starts_with(b"hello\n"));
+    assert!(program.ask(&["shutdown"]).status.success());
+}
