@@ -2,21 +2,35 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How often a search is repeated: what a killed process has started meanwhile is found in the next one.
-const ROUNDS: usize = 5;
+/// How often a search is repeated at most: what a killed process has started meanwhile is found in the next one, and so is one that
+/// was in the middle of an `exec` and named nothing.
+const ROUNDS: usize = 20;
+/// How many searches in a row must find nothing.
+const EMPTY_ROUNDS: usize = 2;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Kills every process whose arguments or environment name this directory, or that has something below it open.
 pub(crate) fn kill_below(directory: &Path) {
     let place = directory.display().to_string();
+    let mut empty = 0;
     for _ in 0..ROUNDS {
-        let found = processes(|pid| names(pid, &place) || has_open(pid, directory));
-        if found.is_empty() {
+        let found = processes(|pid| {
+            let is_of_it = names(pid, &place) || has_open(pid, directory);
+            if is_of_it {
+                kill_if_there(pid);
+            }
+            is_of_it
+        });
+        empty = if found.is_empty() { empty + 1 } else { 0 };
+        if empty == EMPTY_ROUNDS {
             return;
         }
-        found.into_iter().for_each(kill_if_there);
+        thread::sleep(PAUSE);
     }
 }
 

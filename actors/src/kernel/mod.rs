@@ -56,6 +56,9 @@ mod state;
 mod step;
 mod timers;
 
+#[cfg(test)]
+mod tests;
+
 pub use machine::{
     AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, Ticket, Written,
     panic_message,

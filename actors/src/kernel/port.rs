@@ -96,7 +96,7 @@ pub enum Outgoing<M: Machine, T: Terms<M>> {
         /// What they see.
         view: T::View,
     },
-    /// A call is to be made; it comes back as [`Event::Returned`] with this number.
+    /// A call is to be made, in the order of all that leaves; it comes back as [`Event::Returned`] with this number.
     Call {
         /// Names it.
         number: u64,
@@ -136,7 +136,7 @@ pub enum JournalEntry<'a> {
         /// What the store said.
         error: &'a str,
     },
-    /// Its machine took a step.
+    /// Its machine took a step. The shell counts it and writes no line of it.
     Stepped,
     /// It handed a write over, and what follows waits behind it.
     Writing {
@@ -230,7 +230,7 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// Hands a change to the store. Order is kept.
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
 
-    /// Has the store read; [`Event::Loaded`] follows.
+    /// Has the store read; [`Event::Loaded`] follows. A panic in a store that is read is the port's to catch, and is a load that failed.
     fn load(&mut self);
 
     /// Has the store left alone for so long; [`Event::Woken`] follows.

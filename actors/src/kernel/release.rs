@@ -41,6 +41,8 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
 
     /// Makes a call at once if there is a place, in the order of what leaves. One too many is lost.
     fn plan(&mut self, planned: Planned<M>, port: &mut impl Port<M, T>) {
+        // A place that has just become free is for who waits longest.
+        self.make_calls(port);
         let waiting = self.calls.waiting();
         if waiting > 0 || self.calls.running() >= self.limits.calls_running_max {
             if waiting < self.limits.calls_waiting_max {

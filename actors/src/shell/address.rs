@@ -97,8 +97,9 @@ pub(crate) struct Asker<M: Machine> {
 }
 
 impl<M: Machine> Asker<M> {
-    /// Says why there is no answer.
+    /// Gives the place free, and says why there is no answer.
     pub(crate) fn refuse(self, error: AskError) {
+        drop(self.permit);
         if let Some(reply) = self.reply {
             // Whoever gave up waiting does not need to know.
             let _ = reply.send(Err(error));
@@ -248,7 +249,10 @@ impl<M: Machine> Address<M> {
         let backlog = sender.backlog();
         self.deliver(Envelope::Subscribe(sender))?;
         let mut subscribers = self.slot.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        subscribers.retain(|other| other.upgrade().is_some_and(|other| other.report().is_some()));
+        // Those who left are let go of now and then, so that many subscriptions cost no more than their number.
+        if subscribers.len().is_power_of_two() {
+            subscribers.retain(|other| other.upgrade().is_some_and(|other| other.is_read()));
+        }
         subscribers.push(backlog);
         drop(subscribers);
         Ok(subscription)

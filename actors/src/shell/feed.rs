@@ -128,9 +128,17 @@ impl<N, V> Shared<N, V> {
 pub(crate) trait Backlog: Send + Sync {
     /// How its reader keeps up; `None` if nobody reads any more.
     fn report(&self) -> Option<SubscriberReport>;
+
+    /// Whether anybody reads.
+    fn is_read(&self) -> bool;
 }
 
 impl<N: Send, V: Send> Backlog for Shared<N, V> {
+    fn is_read(&self) -> bool {
+        let queue = self.lock();
+        !queue.abandoned && !queue.ended
+    }
+
     fn report(&self) -> Option<SubscriberReport> {
         let queue = self.lock();
         (!queue.abandoned && !queue.ended).then(|| SubscriberReport {

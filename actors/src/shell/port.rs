@@ -24,7 +24,11 @@ use crate::kernel::{
     CallLost, Effects, Ending, Event, Input, JournalEntry, Machine, Outgoing, Port, Refusal, Ticket, Written,
     panic_message,
 };
+use crate::vocabulary::text::bounded;
 use crate::vocabulary::{Moment, Timestamp};
+
+/// Longest outcome of a call that a dead letter shows, in bytes.
+const OUTCOME_BYTES_MAX: usize = 512;
 
 /// The subscribers, by number.
 type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
@@ -51,7 +55,7 @@ impl<M: Machine, D, S> Drop for Environment<M, D, S> {
     }
 }
 
-/// The effect handler of an actor, and the context in which they work.
+/// The environment of an actor, and the context of its mailbox.
 pub(super) struct ShellPort<'a, M: Machine, D: EffectHandler<M>, S: Store<M>> {
     pub(super) environment: &'a mut Environment<M, D, S>,
     pub(super) context: &'a mut Context<Shell<M, D, S>>,
@@ -190,7 +194,10 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
                 post(Notice::DeadLetter { actor: actor(), input: format!("{input:?}"), cause });
             }
             JournalEntry::Stale { outcome } => {
-                let input = format!("the outcome of a call: {outcome:?}");
+                let input = format!(
+                    "the outcome of a call of an earlier life: {}",
+                    bounded(&format!("{outcome:?}"), OUTCOME_BYTES_MAX)
+                );
                 post(Notice::DeadLetter { actor: actor(), input, cause: DeadLetterCause::Stale });
             }
             JournalEntry::WriteFailed { error } => {

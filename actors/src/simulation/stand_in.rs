@@ -94,6 +94,7 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
     fn drive(&mut self, moment: Moment, event: Event<M, StandInTerms>) {
         let Self { kernel, around, books, witness } = self;
         kernel.handle(event, &mut StandInPort { moment, around, books, witness });
+        assert!(!self.around.broken, "the model of the disk of {} crashed over a write", M::KIND);
         while let Some((number, lost)) = self.around.lost.pop_front() {
             self.returned(moment, number, Err(lost));
         }

@@ -30,8 +30,8 @@ fn under_every_schedule(model: impl Fn() + Send + Sync + 'static) {
     shuttle::check_dfs(model, None);
 }
 
-/// Runs a model under many schedules, each with so few changes of thread at random places that a race of up to three of them is
-/// found.
+/// Runs a model under many schedules, each with few changes of thread at random places, so that a race which needs up to three of
+/// them is likely to be found.
 fn under_many_schedules(model: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(model, 2_000, 3);
 }

@@ -40,6 +40,8 @@ pub(super) struct Around<M: Machine> {
     /// Whether the step that is being taken has crashed.
     has_crashed: bool,
     has_reader: bool,
+    /// Whether the model of the disk crashed over a write.
+    pub(super) broken: bool,
     pub(super) steps: Count,
 }
 
@@ -53,6 +55,7 @@ impl<M: Machine> Default for Around<M> {
             is_fuse_lit: false,
             has_crashed: false,
             has_reader: false,
+            broken: false,
             steps: Count::default(),
         }
     }
@@ -69,6 +72,7 @@ impl<M: Machine> Around<M> {
             is_fuse_lit: self.is_fuse_lit,
             has_crashed: self.has_crashed,
             has_reader: self.has_reader,
+            broken: self.broken,
             steps: self.steps,
         }
     }
@@ -133,7 +137,11 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPo
     }
 
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written {
-        self.books.write(ticket, change)
+        // The kernel would take a panic of the model for a failed write, which is a fault like any other.
+        let books = &mut *self.books;
+        let written = catch_unwind(AssertUnwindSafe(|| books.write(ticket, change)));
+        self.around.broken = written.is_err();
+        written.unwrap_or_else(|_| Written::Failed("the model of the disk crashed".to_owned()))
     }
 
     /// The world sees that the store is to be read.
@@ -176,6 +184,7 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPo
     /// The world asks which calls are waited for.
     fn abandon_calls(&mut self) {}
 
+    /// Only steps may crash, and only as the world lets them: a panic elsewhere is a mistake of a model.
     fn note(&mut self, entry: JournalEntry<'_>) {
         if let JournalEntry::Crashed { input, message } = entry {
             let is_of_step = std::mem::take(&mut self.around.has_crashed);
