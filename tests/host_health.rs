@@ -119,7 +119,8 @@ async fn a_plugin_is_called_healthy_only_when_everything_was_read_from_it_hlt_01
 async fn each_plugin_has_its_own_time_to_get_ready_and_one_restart_is_asked_for_hlt_02() {
     let stage = Stage::new();
     let host = stage.host().await;
-    let mut allocations = watch(&host);
+    // The slow one may be ready while the other one is still looked at.
+    let (mut allocations, mut of_slow) = (watch(&host), watch(&host));
     let mut slow = Task::new(&stage, "slow", "slow", Role::Node).with(&["--ready-after=4s"]);
     slow.spec.health_timeout = LONG;
     let mut never = Task::new(&stage, "never", "never", Role::Node).with(&["--never-ready"]);
@@ -133,7 +134,7 @@ async fn each_plugin_has_its_own_time_to_get_ready_and_one_restart_is_asked_for_
         assert_eq!(restarts(&rest), ["never"], "asked once for each start: {rest:#?}");
         never.kill(&host).await;
     }
-    event(&mut allocations, "slow", TaskEventKind::Healthy).await;
+    event(&mut of_slow, "slow", TaskEventKind::Healthy).await;
     assert_eq!(restarts(&allocations.so_far()), Vec::<&str>::new(), "nobody touches the slow one");
     slow.stop(&host).await;
     never.stop(&host).await;
