@@ -16,7 +16,7 @@ use callboard_actors::machine::Locked;
 use rustix::fs::{Mode, OFlags};
 
 /// How long to wait for a claim: a process that a killed host was just starting has a copy of the lock for an instant.
-const PATIENCE: Duration = Duration::from_millis(250);
+const PATIENCE: Duration = Duration::from_millis(100);
 /// How often the file may vanish, by hosts that end, while it is being locked.
 const ATTEMPTS: u32 = 16;
 

@@ -209,7 +209,7 @@ mod tests {
         let (listening, problems) = (AtomicU32::new(0), Mutex::new(Vec::new()));
         let problem = |problem: String| problems.lock().expect("nobody panics").push(problem);
         let host = |data_dir: &Path| {
-            for round in 0..200 {
+            for round in 0..50 {
                 begun.wait();
                 let listener = stage.listen(&socket, data_dir);
                 listening.fetch_add(u32::from(listener.is_ok()), Ordering::SeqCst);

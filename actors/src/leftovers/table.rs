@@ -2,18 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::seen::{Environment, Holder, Process, Processes};
 use super::text;
-use crate::process::{ProcessStatus, users_in};
+use crate::process::{ProcessStatus, read_environment, users_in};
 
-/// Longest environment that is read of a process. The system allows more; a process whose names come behind that is not found
-/// by them.
-const ENVIRONMENT_BYTES_MAX: u64 = 4 * 1_024 * 1_024;
 /// Deepest control group below the task's own that is looked into.
 const GROUPS_DEEP: usize = 16;
 
@@ -108,11 +105,8 @@ impl ProcessTable {
 
     /// What the environment of a process says. One that may not be read says nothing, neither yes nor no.
     fn environment(&self, pid: u32) -> io::Result<Environment> {
-        let mut bytes = Vec::new();
-        let read = fs::File::open(self.place(pid, "environ"))
-            .and_then(|file| file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes));
-        match read {
-            Ok(_) => Ok(text::environment(&bytes)),
+        match read_environment(&self.place(pid, "environ")) {
+            Ok(bytes) => Ok(text::environment(&bytes)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let status = fs::read_to_string(self.place(pid, "status")).unwrap_or_default();
                 Ok(Environment::Hidden { users: users_in(&status) })

@@ -4,8 +4,10 @@
 //! says neither that the process is ours nor that it is not, so such a process is looked at again. One whose environment really is
 //! empty is told from it by [`ProcessStatus::environment_bytes`], and is not waited for.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use super::system::ProcessStatus;
 /// Longest environment that is read of a process. The system allows more, and our marks would come late in it; a process
 /// whose marks are not found is not ours.
 const BYTES_MAX: u64 = 4 * 1_024 * 1_024;
+/// An environment of this length is read at once.
+const USUAL_BYTES: usize = 16 * 1_024;
 /// How often to look again at a process that is in the middle of an `exec`.
 const LOOKS_AGAIN_MAX: u32 = 16;
 /// The first pause before such a look, and the longest; each is twice as long as the one before.
@@ -35,13 +39,15 @@ impl Environment {
     /// Looks once at the environment of a process.
     #[must_use]
     pub fn of(pid: u32) -> Self {
-        let Ok(bytes) = read(pid) else { return Self::Closed };
+        let Ok(bytes) = read_environment(Path::new(&format!("/proc/{pid}/environ"))) else {
+            return Self::Closed;
+        };
         if !bytes.is_empty() {
             return Self::Read(bytes);
         }
         match i32::try_from(pid).ok().and_then(ProcessStatus::of) {
             Some(status) if status.is_zombie || status.is_of_kernel => Self::Closed,
-            // It is told at one moment, so a process that executes one program after another never looks as if it had none.
+            // A process that executes one program after another never looks like this.
             Some(status) if status.environment_bytes == Some(0) => Self::Read(bytes),
             Some(_) => Self::Unknown,
             None => Self::Closed,
@@ -82,9 +88,20 @@ impl Environment {
     }
 }
 
-fn read(pid: u32) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    fs::File::open(format!("/proc/{pid}/environ"))?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+/// Reads such a file as `/proc/<pid>/environ`: all of it or nothing. Nothing is read of a process in the middle of an `exec`, nor of one
+/// that executes another program before all is read.
+///
+/// # Errors
+/// When the process is gone, or may not be looked into.
+pub fn read_environment(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
+    (&file).take(BYTES_MAX).read_to_end(&mut bytes)?;
+    // The file stands for the memory that the process had when it was opened. Once the process has left that, the end comes early, and
+    // the beginning is not to be read any more either.
+    if file.read_at(&mut [0], 0)? == 0 {
+        bytes.clear();
+    }
     Ok(bytes)
 }
 
@@ -133,7 +150,9 @@ mod tests {
     #[test]
     fn of_a_process_in_the_middle_of_an_exec_nothing_is_known_and_nothing_is_denied_prc_04() {
         let mut child = Command::new("/bin/sh");
-        child.args(["-c", AGAIN, AGAIN]).env_clear().env("MARK", "ours");
+        // The longer its environment, the longer the moment in which it has none, and the more it is read in pieces.
+        let before = (0..5_000).map(|number| (format!("BEFORE_{number}"), "x"));
+        child.args(["-c", AGAIN, AGAIN]).env_clear().envs(before).env("MARK", "ours");
         let mut child = child.spawn().expect("a shell");
         let began = Instant::now();
         let (mut read, mut unknown) = (0, 0);

@@ -118,7 +118,7 @@ pub fn prove_listener(launched: &Launched, listener: &Listener) -> Result<(), Im
 }
 
 fn belongs(launched: &Launched, pid: u32) -> Result<(), Impostor> {
-    let tag = look::look_at(pid).and_then(|seen| seen.tag);
+    let tag = look::tag_of(pid);
     if tag == Some(launched.tag) || (pid == launched.pid && tag.is_none()) || descends(pid, launched.pid) {
         return Ok(());
     }
@@ -231,6 +231,21 @@ mod tests {
             prove_listener(&launched(ours.id()), &socket_of(ours.id())),
             Err(Impostor::Unproven { .. })
         ));
+    }
+
+    #[test]
+    fn what_a_launch_made_is_proven_also_in_the_middle_of_an_exec() {
+        let again = "exec /bin/sh -c \"$0\" \"$0\"";
+        let mut child = Command::new("/bin/sh");
+        let mut child = child.args(["-c", again, again]).env(TAG_VARIABLE, TAG.to_string()).spawn();
+        let child = child.as_mut().expect("a process");
+        let refused = (0..50).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            prove_listener(&launched(1_999_999_999), &socket_of(child.id())).err()
+        });
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        assert_eq!(refused, None);
     }
 
     #[test]

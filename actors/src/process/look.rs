@@ -43,6 +43,11 @@ fn look(pid: u32) -> Option<Look<Seen>> {
     is_same.then_some(Look { shown, is_unknown: environment.is_unknown() && !is_zombie })
 }
 
+/// The tag of a process, if it has one.
+pub(super) fn tag_of(pid: u32) -> Option<ProcessTag> {
+    look_until_known(vec![pid], look).pop()?.tag
+}
+
 /// The identity of a process of ours that lives.
 pub(super) fn identify(pid: u32) -> io::Result<Identity> {
     let status = status_of(pid).ok_or_else(|| io::Error::other("it is not to be seen in /proc"))?;

@@ -90,7 +90,7 @@ pub use bound::{Binder, BoundError, be_bound};
 pub use control_group::{ControlGroups, unified_group_of};
 pub use descriptors::close_on_exec;
 pub use ending::{EndedBy, Exit, ProcessEnding, signal_name};
-pub use environment::Environment;
+pub use environment::{Environment, read_environment};
 pub use guard::guard;
 pub use herald::Herald;
 pub use identity::{

@@ -89,8 +89,9 @@ impl ProcessStatus {
         let number = |position: usize| fields.get(position - 3)?.parse::<u64>().ok();
         // Field 6 of a process of another namespace may be negative or zero; such a number is nobody's here.
         let small = |position: usize| u32::try_from(number(position)?).ok();
-        // Where its environment begins and ends in its memory. In the middle of an `exec` the end is not set yet.
-        let environment = number(50).zip(number(51)).filter(|(_, end)| *end != 0);
+        // Where its environment begins and ends in its memory. In the middle of an `exec` the end is not set yet, or is set to the
+        // beginning; where the code ends is set behind that.
+        let environment = number(50).zip(number(51)).filter(|(_, end)| *end != 0 && number(27) != Some(0));
         Some(Self {
             pid,
             is_zombie: matches!(*fields.first()?, "Z" | "X"),
@@ -137,14 +138,16 @@ mod tests {
 
     #[test]
     fn an_environment_that_is_not_there_yet_is_told_from_one_that_is_empty() {
-        let read = |begin: u64, end: u64| {
-            let before = "0 ".repeat(25);
-            let line =
-                format!("1 (a) R 7 1 1 0 -1 64 0 0 0 0 0 0 0 0 20 0 1 0 9 0 5 {before} {begin} {end} 0");
+        let read = |code_end: u64, begin: u64, end: u64| {
+            let (front, rest) = ("1 (a) R 7 1 1 0 -1 64 0 0 0 0 0 0 0 0 20 0 1 0 9 0 5 0 0", "0 ".repeat(22));
+            let line = format!("{front} {code_end} {rest} {begin} {end} 0");
             ProcessStatus::read(line.as_bytes()).expect("it is whole").environment_bytes
         };
-        assert_eq!((read(4_000, 4_100), read(4_000, 4_000)), (Some(100), Some(0)));
-        assert_eq!((read(0, 0), read(4_000, 0)), (None, None), "in the middle of an `exec`");
+        assert_eq!((read(700, 4_000, 4_100), read(700, 4_000, 4_000)), (Some(100), Some(0)));
+        for (code_end, begin, end) in [(0, 0, 0), (0, 4_000, 0), (0, 4_000, 4_000)] {
+            assert_eq!(read(code_end, begin, end), None, "in the middle of an `exec`");
+        }
+        assert_eq!(read(1, 0, 0), None, "this process may not look into it");
     }
 
     #[test]
