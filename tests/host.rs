@@ -1,7 +1,10 @@
 //! A host starts, answers, and ends in order, inside an actix system and on a thread of its own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::future::Future;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use callboard::actors::inventory::AwaitFirst;
 use callboard::actors::persister::OpenError;
@@ -9,6 +12,9 @@ use callboard::actors::registry::{Describe, List, Register, Registered, Standing
 use callboard::actors::supervisor::StopOutcome;
 use callboard::actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, SocketPath};
 use callboard::host::{Host, StartError};
+
+/// How long something may take that happens soon.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn plugin() -> PluginKey {
     PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap())
@@ -45,7 +51,7 @@ async fn an_empty_node_is_known_at_once_hlt_06() {
     let data_dir = tempfile::tempdir().unwrap();
     let host = Host::builder(data_dir.path()).start().await.unwrap();
     let first = host.inventory().ask(AwaitFirst);
-    let first = tokio::time::timeout(std::time::Duration::from_secs(1), first).await;
+    let first = tokio::time::timeout(Duration::from_secs(1), first).await;
     assert!(first.expect("no wait for what is not there").is_ok());
     host.stop().await;
 }
@@ -103,4 +109,45 @@ async fn a_host_does_not_start_on_a_copy_whose_original_was_moved_and_runs_th053
     host.stop().await;
     // A host that has ended has let go of its mark.
     Host::builder(&moved).start().await.unwrap().stop().await;
+}
+
+/// Says that whoever sleeps has been woken.
+struct Alarm(mpsc::Sender<()>);
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+/// Starts a host on a directory that another one is just leaving.
+async fn start_when_free(data_dir: &std::path::Path) -> callboard::host::HostThread {
+    let began = Instant::now();
+    loop {
+        match Host::builder(data_dir).start_on_own_thread().await {
+            Ok(host) => return host,
+            Err(StartError::Database(OpenError::Locked { .. })) if began.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_host_whose_start_is_given_up_at_any_moment_leaves_its_directory_p5_s4() {
+    for waits_for_the_answer in [true, false] {
+        let data_dir = tempfile::tempdir().unwrap();
+        let mut start = Box::pin(Host::builder(data_dir.path()).start_on_own_thread());
+        let (wake, woken) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Alarm(wake)));
+        assert!(start.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        if waits_for_the_answer {
+            // The answer is there then, and nobody has looked at it.
+            woken.recv_timeout(PATIENCE).expect("the thread answers");
+        }
+        drop(start);
+        let next = start_when_free(data_dir.path()).await;
+        next.stop().await;
+    }
 }

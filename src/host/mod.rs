@@ -173,8 +173,9 @@ impl Host {
     }
 
     /// Ends everything in order, and says goodbye for every allocation: they deregister, calls in flight end, connections
-    /// close, and the database is closed last. Every child has its own deadline, so this is bounded; the report says how each
-    /// one ended (S3). Asked twice, both get the report.
+    /// close, and the database is closed last. Every child has its own deadline, which follows from what is below it, so this is
+    /// bounded; the report says how each one ended (S3), and what could not be ended
+    /// ([`not_in_order`](ShutdownReport::not_in_order)). Asked twice, both get the report.
     pub async fn stop(&self) -> ShutdownReport {
         self.shut_down(StopMode::Stop).await
     }
