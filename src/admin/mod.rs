@@ -28,6 +28,7 @@ mod watch;
 mod compose;
 mod convert;
 mod driven;
+mod tree;
 
 pub use client::{AdminClient, Told};
 pub use error::{AdminError, SocketError};

@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use callboard_actors::shell::{Address, AskError, FeedItem, Machine, StopMode};
-use callboard_actors::supervisor::TreeNode;
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1 as wire;
 use futures_util::{Stream, StreamExt};
@@ -17,8 +16,8 @@ use super::compose::{self, Views};
 use super::convert::{self, refused, task_refused, unanswered};
 use super::driven;
 use super::server::{ShutdownOrder, Sources};
-use super::watch;
-use crate::agent::{ListTasks, StartTask, StopTask, TaskError, TaskReport};
+use super::{tree, watch};
+use crate::agent::{StartTask, StopTask, TaskError};
 use crate::tasks;
 use crate::timeline;
 
@@ -92,47 +91,6 @@ fn host_status(sources: &Sources) -> wire::HostStatus {
     }
 }
 
-/// An actor of this program's own, beside those of the host.
-fn own_node<M: Machine>(actor: &Address<M>, children: Vec<TreeNode>) -> TreeNode {
-    let vitals = actor.vitals();
-    TreeNode {
-        name: actor.name().to_owned(),
-        kind: M::KIND.to_owned(),
-        state: "running".to_owned(),
-        restarts: vitals.rebuilds,
-        crashes: Some(vitals.crashes),
-        mailbox_depth: Some(vitals.mailbox_depth),
-        message: String::new(),
-        children,
-    }
-}
-
-fn workload_node(task: TaskReport) -> TreeNode {
-    TreeNode {
-        name: task.allocation.to_string(),
-        kind: "task".to_owned(),
-        state: task.phase.to_string(),
-        restarts: task.restarts,
-        crashes: None,
-        mailbox_depth: None,
-        message: task.last_event,
-        children: vec![],
-    }
-}
-
-fn task_node(task: tasks::TaskReport) -> TreeNode {
-    TreeNode {
-        name: task.name.to_string(),
-        kind: "task".to_owned(),
-        state: task.phase.to_string(),
-        restarts: task.restarts,
-        crashes: None,
-        mailbox_depth: None,
-        message: format!("driver {}, {}", task.driver, task.note),
-        children: vec![],
-    }
-}
-
 /// Whether a name is nobody's among the allocations; then it is a task's, or nobody's at all.
 const fn is_unknown<T>(answer: &Result<T, TaskError>) -> bool {
     matches!(answer, Err(TaskError::Unknown { .. }))
@@ -155,22 +113,7 @@ impl wire::admin_server::Admin for Service {
         &self,
         _request: Request<wire::GetTreeRequest>,
     ) -> Result<Response<wire::GetTreeResponse>, Status> {
-        let Sources { host, agent, tasks, .. } = &*self.sources;
-        let actors = host.tree().await.map_err(|error| unanswered(&error))?;
-        let workloads = agent.ask(ListTasks).await.map_err(|error| unanswered(&error))?;
-        let workloads = workloads.into_iter().map(workload_node).collect();
-        let driven = tasks.ask(tasks::ListTasks).await.map_err(|error| unanswered(&error))?;
-        let driven = driven.into_iter().map(task_node).collect();
-        let root = TreeNode {
-            name: "callboard".to_owned(),
-            kind: "program".to_owned(),
-            state: "running".to_owned(),
-            restarts: 0,
-            crashes: None,
-            mailbox_depth: None,
-            message: format!("pid {}", std::process::id()),
-            children: vec![actors, own_node(agent, workloads), own_node(tasks, driven)],
-        };
+        let root = tree::tree(&self.sources).await;
         Ok(Response::new(wire::GetTreeResponse { root: Some(convert::tree(root)) }))
     }
 

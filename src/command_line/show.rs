@@ -110,7 +110,8 @@ fn allocations(allocations: &[wire::AllocationStatus]) -> Table {
 pub(super) fn tone(state: &str) -> Tone {
     match state {
         "healthy" | "running" | "registered" => Tone::Good,
-        "unhealthy" | "failed" | "awaiting-restart" | "refused" | "out-of-reach" => Tone::Bad,
+        "unhealthy" | "failed" | "awaiting-restart" | "refused" | "out-of-reach" | "not running"
+        | "not answering" => Tone::Bad,
         "gone" | "stopped" | "ended" => Tone::Faint,
         "" => Tone::Plain,
         _ => Tone::Doubtful,
