@@ -24,7 +24,7 @@ const ATTEMPTS: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Claim {
     path: PathBuf,
-    _locked: Locked,
+    locked: Locked,
 }
 
 impl Claim {
@@ -36,13 +36,10 @@ impl Claim {
         let path = lock_of(place);
         for _ in 0..ATTEMPTS {
             let file = open(&path)?;
-            let opened = file.metadata()?;
             let Some(locked) = Locked::within(file, PATIENCE)? else { return Ok(None) };
             // A host that ended while this one waited has removed the file; a lock on it claims nothing any more.
-            let is_there = std::fs::symlink_metadata(&path)
-                .is_ok_and(|found| (found.dev(), found.ino()) == (opened.dev(), opened.ino()));
-            if is_there {
-                return Ok(Some(Self { path, _locked: locked }));
+            if is_at(&path, locked.file())? {
+                return Ok(Some(Self { path, locked }));
             }
         }
         Ok(None)
@@ -50,12 +47,24 @@ impl Claim {
 }
 
 impl Drop for Claim {
-    /// Removes the file while it is still locked.
+    /// Removes the file while it is still locked, unless another one has taken its place.
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.path) {
+        let removed = match is_at(&self.path, self.locked.file()) {
+            Ok(true) => std::fs::remove_file(&self.path),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
             tracing::warn!(path = %self.path.display(), %error, "the lock of the admin socket stays behind");
         }
     }
+}
+
+/// Whether a file is the one at this path.
+fn is_at(path: &Path, file: &File) -> io::Result<bool> {
+    let own = file.metadata()?;
+    let found = std::fs::symlink_metadata(path);
+    Ok(found.is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino())))
 }
 
 /// The file that is locked for a place.
@@ -90,6 +99,19 @@ mod tests {
         drop(claim);
         assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 0);
         assert!(Claim::take(&place).expect("it can be locked").is_some());
+    }
+
+    #[test]
+    fn a_lock_that_took_the_place_of_a_removed_one_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("a.sock");
+        let first = Claim::take(&place).expect("it can be locked").expect("nobody has it");
+        std::fs::remove_file(lock_of(&place)).expect("somebody cleans up");
+        let second = Claim::take(&place).expect("it can be locked").expect("nobody has this one");
+        drop(first);
+        assert!(lock_of(&place).exists(), "it is the second one's");
+        drop(second);
+        assert!(!lock_of(&place).exists());
     }
 
     #[test]
