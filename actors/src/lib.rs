@@ -68,9 +68,10 @@ pub mod supervisor;
 
 pub mod simulation;
 
-/// What threads share. Tests of every schedule compile the files that use it with other types of these names.
+/// Threads and what they share. Tests of every schedule compile the files that use it with other types of these names.
 mod sync {
     pub(crate) use std::sync::*;
+    pub(crate) use std::thread;
 }
 
 #[cfg(test)]

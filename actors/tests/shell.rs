@@ -13,7 +13,7 @@ use callboard_actors::conversation;
 use callboard_actors::persister::{Settled, WriteError};
 use callboard_actors::shell::{
     Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, EffectHandler, Effects, Ending, FeedItem,
-    Follower, Input, Machine, Notice, Running, Settings, StopMode, Store, Ticket, Written, start,
+    Follower, Input, Machine, Notice, Notices, Running, Settings, StopMode, Store, Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{Attempt, Generation, Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
@@ -645,4 +645,27 @@ fn a_follower_loses_nothing_when_its_wait_is_given_up_and_learns_when_the_other_
         running.request_stop(StopMode::Stop);
         assert!(matches!(follower.follow(false).await, Err(AskError::NotRunning { .. })));
     });
+}
+
+#[test]
+fn a_reader_that_never_reads_costs_a_bounded_amount_and_learns_what_it_missed_scl_01() {
+    let notices = Notices::default();
+    let mut reader = notices.subscribe();
+    for crashes in 1..=1_000 {
+        notices.post(Notice::Crashed { actor: "registry".into(), message: "boom".into(), crashes });
+    }
+    assert!(matches!(reader.try_next(), Some(FeedItem::Snapshot { number: 0, .. })));
+    let mut changes = 0;
+    let missed = loop {
+        match reader.try_next() {
+            Some(FeedItem::Change { .. }) => changes += 1,
+            Some(FeedItem::Lagged { missed }) => break missed,
+            Some(FeedItem::Snapshot { .. }) => panic!("a snapshot before the gap was named"),
+            None => {}
+        }
+    };
+    assert_eq!(changes + missed, 1_000);
+    assert!(
+        matches!(reader.try_next(), Some(FeedItem::Snapshot { number: 1_000, view }) if view.len() == 256)
+    );
 }

@@ -11,12 +11,13 @@ use tokio::sync::mpsc;
 use tracing::error;
 
 use super::errors::WriteError;
+use super::handoff::{Handoff, Handoffs};
 use super::inbox::Inbox;
 use super::messages::Settled;
 use super::pacing::Pacing;
 use super::queue::{Next, Progress};
 use super::store::Store;
-use super::worker::{Desk, Done, Task};
+use super::worker::{self, Done, Task};
 
 /// How often at most the actor lets others run before it starts a commit, while they hand over more.
 const ROUNDS_MAX: usize = 8;
@@ -34,20 +35,14 @@ pub(super) struct Committer {
     /// Since when the thread has been at its task, or without one.
     since: Instant,
     store: Arc<Mutex<Store>>,
-    desk: Option<Arc<Desk>>,
+    tasks: Handoffs<Task>,
 }
 
 /// What is heard of a thread: the end comes behind all that it has done.
 enum Told {
     Done(Done),
-    /// The thread that was put to work at this desk has gone.
-    Gone(Arc<Desk>),
-}
-
-/// Whether a thread that has gone is the one that has the task. An earlier one may be heard to have gone when the present one has
-/// gone too, and what that has done is not heard yet.
-fn is_present(present: Option<&Arc<Desk>>, gone: &Arc<Desk>) -> bool {
-    present.is_some_and(|present| Arc::ptr_eq(present, gone))
+    /// The thread that took its tasks here has left.
+    Left(Arc<Handoff<Task>>),
 }
 
 /// What the actor is at.
@@ -64,7 +59,14 @@ enum Work {
 impl Committer {
     pub(super) fn new(store: Store, inbox: Arc<Inbox>) -> Self {
         let store = Arc::new(Mutex::new(store));
-        Self { inbox, pacing: Pacing::default(), work: Work::Idle, since: Instant::now(), store, desk: None }
+        Self {
+            inbox,
+            pacing: Pacing::default(),
+            work: Work::Idle,
+            since: Instant::now(),
+            store,
+            tasks: Handoffs::new(),
+        }
     }
 
     /// Makes sure that what waits is begun soon.
@@ -93,29 +95,20 @@ impl Committer {
 
     /// Gives the thread a task; a new thread, if the last one has gone.
     fn assign(&mut self, task: Task, context: &mut Context<Self>) -> Work {
-        let refused = match &self.desk {
-            Some(desk) => desk.lay(task).err(),
-            None => Some(task),
-        };
-        if let Some(task) = refused {
+        if let Some((handoff, tasks)) = self.tasks.assign(task) {
             let (done, mut finished) = mpsc::unbounded_channel();
-            let desk = Desk::attended(&self.store, &self.inbox, task, done);
-            self.desk = Some(Arc::clone(&desk));
-            let tasks = stream::poll_fn(move |task| finished.poll_recv(task)).map(Told::Done);
-            context.add_stream(tasks.chain(stream::iter([Told::Gone(desk)])));
+            worker::start(&self.store, &self.inbox, tasks, done);
+            let done = stream::poll_fn(move |task| finished.poll_recv(task)).map(Told::Done);
+            context.add_stream(done.chain(stream::iter([Told::Left(handoff)])));
         }
         self.since = Instant::now();
         Work::Underway
     }
 
-    /// A thread has gone. That is all right, unless it had a task: then it panicked, or the whole runtime is about to end. Nothing
+    /// A thread has left. That is all right, unless it had a task: then it panicked, or the whole runtime is about to end. Nothing
     /// is known of the database then, so it is left to whoever opens it anew.
-    fn gone(&mut self, desk: &Arc<Desk>, context: &mut Context<Self>) {
-        if !is_present(self.desk.as_ref(), desk) {
-            return;
-        }
-        self.desk = None;
-        if self.work == Work::Underway {
+    fn left(&mut self, handoff: &Arc<Handoff<Task>>, context: &mut Context<Self>) {
+        if self.tasks.left(handoff) && self.work == Work::Underway {
             error!(error = "the thread of the database has ended", "cannot write any more");
             context.stop();
         }
@@ -156,7 +149,7 @@ impl StreamHandler<Told> for Committer {
     fn handle(&mut self, told: Told, context: &mut Context<Self>) {
         let done = match told {
             Told::Done(done) => done,
-            Told::Gone(desk) => return self.gone(&desk, context),
+            Told::Left(handoff) => return self.left(&handoff, context),
         };
         self.since = Instant::now();
         let goes_on = match done {
@@ -175,7 +168,7 @@ impl StreamHandler<Told> for Committer {
         }
     }
 
-    /// That a thread has gone was told already.
+    /// That a thread has left was told already.
     fn finished(&mut self, _: &mut Context<Self>) {}
 }
 
@@ -191,18 +184,5 @@ async fn let_others_hand_over(inbox: Arc<Inbox>) {
             break;
         }
         before = after;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_an_earlier_thread_says_nothing_of_the_present_one_p1() {
-        let (earlier, present) = (Desk::deserted(), Desk::deserted());
-        assert!(!is_present(Some(&present), &earlier), "what the present one has done may not be heard yet");
-        assert!(is_present(Some(&present), &present));
-        assert!(!is_present(None, &earlier));
     }
 }

@@ -4,8 +4,8 @@
 //! straight to those it shares its commit with, and the actor is called once for as many as come while it is at work.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use actix::Recipient;
 
@@ -14,6 +14,7 @@ use super::messages::{OpenLedger, Settled, Write};
 use super::operations::Operations;
 use super::pacing::is_crowd;
 use super::queue::{Batch, Next, Progress, Queue};
+use super::shared_queue::{Pushed, SharedQueue};
 use super::worker::Job;
 
 type Waiting = Queue<Recipient<Settled>, Job>;
@@ -22,26 +23,17 @@ type Waiting = Queue<Recipient<Settled>, Job>;
 pub(super) struct Inbox {
     /// The database file.
     path: Arc<Path>,
-    content: Mutex<Content>,
+    queue: SharedQueue<Waiting>,
     /// Writes that were laid here and are not settled.
     depth: AtomicUsize,
     /// Commits so far, whether they succeeded or not.
     commits: AtomicU64,
 }
 
-struct Content {
-    queue: Waiting,
-    /// Whether the actor will look here again without being called.
-    is_attended: bool,
-    /// Whether the actor has gone for good.
-    is_closed: bool,
-}
-
 impl Inbox {
     pub(super) fn new(path: Arc<Path>) -> Self {
-        let content = Content { queue: Queue::new(), is_attended: false, is_closed: false };
-        let (depth, commits) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Self { path, content: Mutex::new(content), depth, commits }
+        let queue = SharedQueue::new(Queue::new());
+        Self { path, queue, depth: AtomicUsize::new(0), commits: AtomicU64::new(0) }
     }
 
     /// How many writes were laid here and are not settled yet.
@@ -61,58 +53,52 @@ impl Inbox {
 
     /// Lays a write here. True: the actor must be called. If it has gone for good, the write has failed, and its owner is told.
     pub(super) fn lay_write(&self, write: &Write) -> bool {
-        let mut content = self.lock();
-        if content.is_closed {
-            let refused = content.queue.refuse(write);
-            let told = refused.map(|refused| (refused, content.queue.listener(&refused).cloned()));
-            drop(content);
-            self.tell_failed(told);
-            return false;
+        let pushed = self.queue.push(
+            |queue| {
+                if queue.push(write) {
+                    self.depth.fetch_add(1, Ordering::Relaxed);
+                }
+            },
+            |queue| queue.refuse(write).map(|refused| (refused, queue.listener(&refused).cloned())),
+        );
+        match pushed {
+            Ok(pushed) => pushed == Pushed::Wake,
+            Err(refused) => {
+                self.tell_failed(refused);
+                false
+            }
         }
-        if content.queue.push(write) {
-            self.depth.fetch_add(1, Ordering::Relaxed);
-        }
-        !std::mem::replace(&mut content.is_attended, true)
     }
 
     /// Lays work with the database here, behind every write that was laid before. True: the actor must be called. If it has gone
     /// for good, the work is dropped.
     pub(super) fn lay_job(&self, job: Job) -> bool {
-        let mut content = self.lock();
-        if content.is_closed {
-            return false;
-        }
-        content.queue.push_job(job);
-        !std::mem::replace(&mut content.is_attended, true)
+        self.queue.push(|queue| queue.push_job(job), |_| ()) == Ok(Pushed::Wake)
     }
 
     /// Says who is told of an owner's writes from now on.
     pub(super) fn open_ledger(&self, open: OpenLedger) {
-        self.lock().queue.open_ledger(open.owner, open.settled);
+        self.queue.with(|queue| queue.open_ledger(open.owner, open.settled));
     }
 
     /// Whether the actor has gone for good.
     pub(super) fn is_closed(&self) -> bool {
-        self.lock().is_closed
+        self.queue.is_closed()
     }
 
     /// How many writes wait.
     pub(super) fn writes(&self) -> usize {
-        self.lock().queue.writes()
+        self.queue.with(|queue| queue.writes())
     }
 
     /// What to do next. If there is nothing, the actor is called when there is.
     pub(super) fn next(&self, writes_max: usize) -> Option<Next<Job>> {
-        let mut content = self.lock();
-        let next = content.queue.next(writes_max);
-        content.is_attended = next.is_some();
-        next
+        self.queue.next(|queue| queue.next(writes_max))
     }
 
     /// The next commit, if so many wait by now that it need not wait for those of the last one, of whom there were so many.
     pub(super) fn next_of_crowd(&self, settled: usize) -> Option<Batch> {
-        let mut content = self.lock();
-        if is_crowd(content.queue.writes(), settled) { content.queue.next_batch() } else { None }
+        self.queue.with(|queue| if is_crowd(queue.writes(), settled) { queue.next_batch() } else { None })
     }
 
     /// Takes note that so many writes are settled, and gives what is to be told to whom. A failure takes along what depends on
@@ -123,32 +109,33 @@ impl Inbox {
         writes: usize,
         is_failed: bool,
     ) -> (Vec<(Progress, Recipient<Settled>)>, usize) {
-        let mut content = self.lock();
-        let dropped = if is_failed {
-            content.queue.fail(progress)
-        } else {
-            content.queue.settle(progress);
-            0
-        };
-        self.depth.fetch_sub(writes + dropped, Ordering::Relaxed);
-        let listeners = progress.iter().filter_map(|one| Some((*one, content.queue.listener(one)?.clone())));
-        (listeners.collect(), dropped)
+        self.queue.with(|queue| {
+            let dropped = if is_failed {
+                queue.fail(progress)
+            } else {
+                queue.settle(progress);
+                0
+            };
+            self.depth.fetch_sub(writes + dropped, Ordering::Relaxed);
+            let listeners = progress.iter().filter_map(|one| Some((*one, queue.listener(one)?.clone())));
+            (listeners.collect(), dropped)
+        })
     }
 
     /// Takes the memory of a batch back.
     pub(super) fn take_back(&self, operations: Operations) {
-        self.lock().queue.take_back(operations);
+        self.queue.with(|queue| queue.take_back(operations));
     }
 
     /// Lets go of everything, and takes nothing any more: whoever waits for a write or for other work learns that nobody does it.
     pub(super) fn close(&self) {
-        let mut content = self.lock();
-        content.is_closed = true;
-        let (failed, jobs) = content.queue.close();
-        let listener = |one: &Progress| content.queue.listener(one).cloned();
-        let told: Vec<_> = failed.into_iter().map(|one| (one, listener(&one))).collect();
-        self.depth.store(0, Ordering::Relaxed);
-        drop(content);
+        let (told, jobs) = self.queue.close(|queue| {
+            let (failed, jobs) = queue.close();
+            let listener = |one: &Progress| queue.listener(one).cloned();
+            let told: Vec<_> = failed.into_iter().map(|one| (one, listener(&one))).collect();
+            self.depth.store(0, Ordering::Relaxed);
+            (told, jobs)
+        });
         drop(jobs);
         self.tell_failed(told);
     }
@@ -161,10 +148,6 @@ impl Inbox {
                 listener.do_send(Settled { epoch, through, outcome });
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Content> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

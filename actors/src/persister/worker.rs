@@ -1,7 +1,7 @@
 //! The thread beside the mailbox: it has the store while there is work, and goes when there is none.
 //!
 //! ```text
-//!   actor --- lay(task) ---> desk ---> thread --- Done ---> actor
+//!   actor --- assign(task) ---> handoff ---> thread --- Done ---> actor
 //! ```
 //!
 //! Where a crowd waits, the thread does not wait to be told: behind a commit that succeeded it takes the next one from the inbox
@@ -11,12 +11,13 @@
 //! ahead. Waking a thread that sleeps costs about as much as a third of a small commit, so it stays awake for a moment after
 //! each task, in which the next one usually comes when there is load.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::errors::WriteError;
+use super::handoff::Receiving;
 use super::inbox::Inbox;
 use super::queue::Batch;
 use super::store::Store;
@@ -47,84 +48,29 @@ pub(super) enum Done {
     Ran,
 }
 
-/// Where tasks are laid for a thread, one at a time.
-pub(super) struct Desk(Mutex<Place>);
-
-enum Place {
-    Empty,
-    Laid(Task),
-    /// The thread has gone, or is about to.
-    Deserted,
+/// Starts a thread that does the tasks that come through this handoff, and tells `done` of each that it has finished.
+pub(super) fn start(
+    store: &Arc<Mutex<Store>>,
+    inbox: &Arc<Inbox>,
+    tasks: Receiving<Task>,
+    done: UnboundedSender<Done>,
+) {
+    let worker = Worker { tasks, inbox: Arc::clone(inbox), done };
+    let store = Arc::clone(store);
+    actix_rt::task::spawn_blocking(move || worker.work(&store));
 }
 
-impl Desk {
-    /// Puts a thread to work. It begins with `first`, and tells `done` of each task it has finished.
-    pub(super) fn attended(
-        store: &Arc<Mutex<Store>>,
-        inbox: &Arc<Inbox>,
-        first: Task,
-        done: UnboundedSender<Done>,
-    ) -> Arc<Self> {
-        let desk = Arc::new(Self(Mutex::new(Place::Laid(first))));
-        let attendant = Attendant { desk: Arc::clone(&desk), inbox: Arc::clone(inbox), done };
-        let store = Arc::clone(store);
-        actix_rt::task::spawn_blocking(move || attendant.attend(&store));
-        desk
-    }
-
-    /// Lays the next task down. It comes back if the thread has gone.
-    pub(super) fn lay(&self, task: Task) -> Result<(), Task> {
-        let mut place = self.place();
-        match *place {
-            Place::Empty | Place::Laid(_) => {
-                *place = Place::Laid(task);
-                Ok(())
-            }
-            Place::Deserted => Err(task),
-        }
-    }
-
-    /// One whose thread has gone.
-    #[cfg(test)]
-    pub(super) fn deserted() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Place::Deserted)))
-    }
-
-    /// The next task, unless none comes for a while.
-    fn wait(&self) -> Option<Task> {
-        let until = Instant::now() + LINGER;
-        loop {
-            let is_over = Instant::now() >= until;
-            let mut place = self.place();
-            match std::mem::replace(&mut *place, if is_over { Place::Deserted } else { Place::Empty }) {
-                Place::Laid(task) => {
-                    *place = Place::Empty;
-                    return Some(task);
-                }
-                Place::Empty | Place::Deserted if is_over => return None,
-                Place::Empty | Place::Deserted => {}
-            }
-            drop(place);
-            std::thread::yield_now();
-        }
-    }
-
-    fn place(&self) -> MutexGuard<'_, Place> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The thread's end of a desk. However the thread ends, and even if it never began, the desk is deserted then.
-struct Attendant {
-    desk: Arc<Desk>,
+/// What the thread has.
+struct Worker {
+    tasks: Receiving<Task>,
     inbox: Arc<Inbox>,
     done: UnboundedSender<Done>,
 }
 
-impl Attendant {
-    fn attend(&self, store: &Mutex<Store>) {
+impl Worker {
+    fn work(&self, store: &Mutex<Store>) {
         let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(task) = self.desk.wait() {
+        while let Some(task) = self.next() {
             let is_heard = match task {
                 Task::Commit(batch) => self.commit(&mut store, batch),
                 Task::Run(job) => {
@@ -136,6 +82,12 @@ impl Attendant {
                 break;
             }
         }
+    }
+
+    /// The next task, unless none comes for a while.
+    fn next(&self) -> Option<Task> {
+        let until = Instant::now() + LINGER;
+        self.tasks.wait(|| Instant::now() >= until, std::thread::yield_now)
     }
 
     /// Commits a batch, and whatever crowd waits behind it. False: nobody hears what is done any more.
@@ -152,11 +104,5 @@ impl Attendant {
             is_heard = self.done.send(Done::Committed { batch, outcome, took, goes_on }).is_ok();
         }
         is_heard
-    }
-}
-
-impl Drop for Attendant {
-    fn drop(&mut self) {
-        *self.desk.place() = Place::Deserted;
     }
 }

@@ -1,15 +1,15 @@
 //! Tells the lines of plugins to whoever reads our log, on a thread of its own: a log that stands still holds up nobody but
 //! this thread, and what does not fit into its queue is dropped and counted (LOG-03).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-
 use tokio::sync::Notify;
 use tracing::Dispatch;
 
 use super::name::ProcessName;
 use crate::goplugin::{PluginLine, tell};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use crate::sync::thread;
 
 /// How many lines of all plugins may wait to be told.
 const QUEUE: usize = 4_096;
@@ -20,7 +20,7 @@ const STACK_BYTES: usize = 512 * 1_024;
 
 /// How far the lines of one stream have been told.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Up to here in the file.
     told: AtomicU64,
     /// How many lines wait.
@@ -31,17 +31,17 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Nothing waits. What is given is woken when lines have been told, since that moves the position although nothing is read.
-    pub(super) fn new(advanced: Arc<Notify>) -> Self {
+    pub(crate) fn new(advanced: Arc<Notify>) -> Self {
         Self { advanced, ..Self::default() }
     }
 
     /// Where to read on if everything ended now: `read` if nothing waits, and else behind the last line that was told.
-    pub(super) fn position(&self, read: u64) -> u64 {
+    pub(crate) fn position(&self, read: u64) -> u64 {
         if self.waiting.load(Ordering::Acquire) == 0 { read } else { self.told.load(Ordering::Acquire) }
     }
 
     /// Waits until nothing waits.
-    pub(super) async fn settled(&self) {
+    pub(crate) async fn settled(&self) {
         loop {
             let settled = self.settled.notified();
             if self.waiting.load(Ordering::Acquire) == 0 {
@@ -64,11 +64,12 @@ impl Progress {
 }
 
 /// One line, and where in its file it ends.
-pub(super) struct Spoken {
-    pub(super) plugin: ProcessName,
-    pub(super) line: PluginLine,
-    pub(super) position: u64,
-    pub(super) progress: Arc<Progress>,
+#[derive(Debug)]
+pub(crate) struct Spoken {
+    pub(crate) plugin: ProcessName,
+    pub(crate) line: PluginLine,
+    pub(crate) position: u64,
+    pub(crate) progress: Arc<Progress>,
 }
 
 /// The way to the thread. It ends with the last of these.
@@ -85,13 +86,13 @@ impl Herald {
     pub fn start() -> std::io::Result<Self> {
         let (queue, lines) = sync_channel(QUEUE);
         let subscriber = tracing::dispatcher::get_default(Clone::clone);
-        let thread = std::thread::Builder::new().name("plugin log".to_owned()).stack_size(STACK_BYTES);
-        thread.spawn(move || tell_all(&lines, &subscriber))?;
+        let builder = thread::Builder::new().name("plugin log".to_owned()).stack_size(STACK_BYTES);
+        builder.spawn(move || tell_all(&lines, &subscriber))?;
         Ok(Self { queue })
     }
 
     /// Hands a line over. False if the queue is full; the line is lost then.
-    pub(super) fn tell(&self, spoken: Spoken, read: u64) -> bool {
+    pub(crate) fn tell(&self, spoken: Spoken, read: u64) -> bool {
         let progress = Arc::clone(&spoken.progress);
         if progress.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
             progress.told.store(read, Ordering::Release);

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::feed::{Delivery, FeedSender, Subscription, feed};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many notices are kept for those who ask later.
 const NOTICES_KEPT: usize = 256;
@@ -174,38 +174,5 @@ impl Notices {
         board.readers.push(sender);
         drop(board);
         subscription
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::feed::FeedItem;
-    use super::*;
-
-    fn notice(number: u64) -> Notice {
-        Notice::Crashed { actor: "registry".into(), message: "boom".into(), crashes: number }
-    }
-
-    #[test]
-    fn a_reader_that_never_reads_costs_a_bounded_amount_and_learns_what_it_missed_scl_01() {
-        let notices = Notices::default();
-        let mut reader = notices.subscribe();
-        for number in 1..=1_000 {
-            notices.post(notice(number));
-        }
-        assert!(matches!(reader.try_next(), Some(FeedItem::Snapshot { number: 0, .. })));
-        let mut changes = 0;
-        let missed = loop {
-            match reader.try_next() {
-                Some(FeedItem::Change { .. }) => changes += 1,
-                Some(FeedItem::Lagged { missed }) => break missed,
-                Some(FeedItem::Snapshot { .. }) => panic!("a snapshot before the gap was named"),
-                None => {}
-            }
-        };
-        assert_eq!(changes + missed, 1_000);
-        assert!(
-            matches!(reader.try_next(), Some(FeedItem::Snapshot { number: 1_000, view }) if view.len() == 256)
-        );
     }
 }

@@ -9,6 +9,8 @@
 /// What the files take their locks from.
 mod sync {
     pub(crate) use shuttle::sync::*;
+    pub(crate) use shuttle::thread;
+    pub(crate) use std::sync::PoisonError;
 }
 
 #[allow(
@@ -20,10 +22,38 @@ mod sync {
 mod shell {
     pub(crate) mod feed;
     pub(crate) mod mailbox;
+    pub(crate) mod notice;
+}
+
+#[allow(dead_code, unreachable_pub, reason = "as above")]
+#[path = "../../src/persister"]
+mod persister {
+    pub(crate) mod handoff;
+    pub(crate) mod shared_queue;
+}
+
+#[allow(dead_code, unreachable_pub, reason = "as above")]
+#[path = "../../src/process"]
+mod process {
+    pub(crate) mod herald;
+
+    pub(crate) mod name {
+        pub(crate) use callboard_actors::process::ProcessName;
+    }
+}
+
+/// What the thread of the log tells goes nowhere: the model looks at how far it has come.
+mod goplugin {
+    pub(crate) use callboard_actors::goplugin::PluginLine;
+
+    pub(crate) fn tell(_: &callboard_actors::process::ProcessName, _: &PluginLine) {}
 }
 
 mod feeds;
+mod lines;
 mod mailboxes;
+mod notices;
+mod tasks;
 
 /// Runs a model under every schedule.
 fn under_every_schedule(model: impl Fn() + Send + Sync + 'static) {
