@@ -33,7 +33,9 @@ fn the_position_that_is_kept_is_never_beyond_a_line_that_is_not_in_the_log_prc_0
         for number in 1..=2 {
             assert!(read(&herald, &progress, number), "there is room");
             let position = progress.position(number * LINE_BYTES);
-            assert!(position >= before && position <= number * LINE_BYTES && position % LINE_BYTES == 0);
+            assert!(
+                position >= before && position <= number * LINE_BYTES && position.is_multiple_of(LINE_BYTES)
+            );
             before = position;
         }
         // A position that stays stale would be waited for without end, which the model checker calls a deadlock.
