@@ -1,4 +1,4 @@
-//! Does what the queue decides: one commit or one job at a time, on a thread beside the mailbox.
+//! Executes the decisions of the queue: one commit or one job at a time, on a thread beside the mailbox.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -19,10 +19,10 @@ use super::queue::{Next, Progress};
 use super::store::Store;
 use super::worker::{self, Done, Task};
 
-/// How often at most the actor lets others run before it starts a commit, while they hand over more.
+/// How many rounds the actor yields at most before it starts a commit, while more writes arrive.
 const ROUNDS_MAX: usize = 8;
 
-/// Calls the actor, since something lies in its inbox.
+/// Wakes the actor: its inbox has an item.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) struct Called;
@@ -32,25 +32,25 @@ pub(super) struct Committer {
     inbox: Arc<Inbox>,
     pacing: Pacing,
     work: Work,
-    /// Since when the thread has been at its task, or without one.
+    /// When the thread got its task, or became idle.
     since: Instant,
     store: Arc<Mutex<Store>>,
     tasks: Handoffs<Task>,
 }
 
-/// What is heard of a thread: the end comes behind all that it has done.
+/// A message of a thread's stream; `Left` comes last.
 enum Told {
     Done(Done),
-    /// The thread that took its tasks here has left.
+    /// The thread that took tasks through this handoff has ended.
     Left(Arc<Handoff<Task>>),
 }
 
 /// What the actor is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// Nothing waits.
+    /// Nothing is queued.
     Idle,
-    /// Something waits, and more may come before the start.
+    /// Something is queued, and more may arrive before the commit starts.
     Gathering,
     /// The thread has a task.
     Underway,
@@ -69,7 +69,7 @@ impl Committer {
         }
     }
 
-    /// Makes sure that what waits is begun soon.
+    /// Schedules the start of what is queued.
     fn gather(&mut self, context: &mut Context<Self>) {
         if self.work == Work::Idle && self.pacing.is_enough(self.inbox.writes()) {
             self.begin(context);
@@ -80,7 +80,7 @@ impl Committer {
         }
     }
 
-    /// Begins with what comes next.
+    /// Starts the next commit or job.
     fn begin(&mut self, context: &mut Context<Self>) {
         let share = self.pacing.share(self.inbox.writes(), self.since.elapsed());
         self.work = loop {
@@ -93,7 +93,7 @@ impl Committer {
         };
     }
 
-    /// Gives the thread a task; a new thread, if the last one has gone.
+    /// Gives the thread a task; starts a new thread if the last one has ended.
     fn assign(&mut self, task: Task, context: &mut Context<Self>) -> Work {
         if let Some((handoff, tasks)) = self.tasks.assign(task) {
             let (done, mut finished) = mpsc::unbounded_channel();
@@ -105,8 +105,8 @@ impl Committer {
         Work::Underway
     }
 
-    /// A thread has left. That is all right, unless it had a task: then it panicked, or the whole runtime is about to end. Nothing
-    /// is known of the database then, so it is left to whoever opens it anew.
+    /// A thread has ended. If it had a task, it panicked, or the runtime is shutting down. The state of the database is
+    /// unknown then, so the actor stops and its supervisor reopens the database.
     fn left(&mut self, handoff: &Arc<Handoff<Task>>, context: &mut Context<Self>) {
         if self.tasks.left(handoff) && self.work == Work::Underway {
             error!(error = "the thread of the database has ended", "cannot write any more");
@@ -114,7 +114,7 @@ impl Committer {
         }
     }
 
-    /// Tells each ledger how its writes ended.
+    /// Notifies each ledger of the outcome of its writes.
     fn settle(&mut self, progress: &[Progress], writes: usize, outcome: &Result<(), WriteError>) {
         let (listeners, dropped) = self.inbox.settle(progress, writes, outcome.is_err());
         if let Err(error) = outcome {
@@ -126,7 +126,7 @@ impl Committer {
     }
 }
 
-/// Nobody does any more what lies in the inbox, however the actor ended.
+/// Fails everything that is still in the inbox, however the actor ended.
 impl Drop for Committer {
     fn drop(&mut self) {
         self.inbox.close();
@@ -168,13 +168,13 @@ impl StreamHandler<Told> for Committer {
         }
     }
 
-    /// That a thread has left was told already.
+    /// The end of a thread is reported by `Told::Left` already.
     fn finished(&mut self, _: &mut Context<Self>) {}
 }
 
-/// Waits as long as others hand over more writes, a few rounds at most, so that a burst shares one commit.
+/// Yields while more writes arrive, a few rounds at most, so that a burst shares one commit.
 ///
-/// A round is one turn of every task on this thread that can run, and takes no time otherwise.
+/// A round is one turn of every runnable task on this thread, and takes no time otherwise.
 async fn let_others_hand_over(inbox: Arc<Inbox>) {
     let mut before = inbox.depth();
     for _ in 0..ROUNDS_MAX {

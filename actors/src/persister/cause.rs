@@ -1,4 +1,4 @@
-//! What was behind a failure of the database, reduced to what makes a difference here.
+//! The cause of a database failure, reduced to the cases that are handled differently.
 
 use std::any::Any;
 use std::io::{self, ErrorKind};
@@ -9,20 +9,20 @@ use std::sync::Arc;
 use super::errors::{LoadError, OpenError, WriteError};
 use super::messages::Table;
 
-/// Why the database did not do what it was asked to.
+/// Why a database operation failed.
 #[derive(Debug)]
 pub(super) enum Cause {
     /// It was closed.
     Closed,
-    /// The system refused to read or write.
+    /// An I/O error of the system.
     Io(io::Error),
-    /// The bytes contradict each other.
+    /// The bytes are inconsistent.
     Damaged(String),
 }
 
-/// Does something with the database, and turns every way in which that can fail into a cause.
+/// Runs a database operation, and maps every failure to a cause.
 ///
-/// A panic is one of them: damaged bytes can bring redb to assert, and that must not take the host down (RES-08).
+/// A panic is one of them: damaged bytes can make redb assert, and that must not take the host down (RES-08).
 pub(super) fn attempt<T>(action: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, Cause> {
     match catch_unwind(AssertUnwindSafe(action)) {
         Ok(Ok(done)) => Ok(done),

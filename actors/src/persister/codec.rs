@@ -1,10 +1,10 @@
-//! Turns records into bytes and back. The only file that names bincode.
+//! Encodes and decodes records. The only file that names bincode.
 //!
 //! bincode is unmaintained. Two crates write the same bytes for the same configuration (`wincode` with variable integers and
-//! `bincode-next`), so either can take its place here without touching a file on disk.
+//! `bincode-next`), so either can replace it without touching a file on disk.
 //!
-//! Two things that bincode does by default would be fatal on damaged bytes, and are prevented here: without a limit it asks
-//! for as much memory as a damaged length says and aborts the process, and it accepts bytes that are left over.
+//! Two defaults of bincode would be fatal on damaged bytes, and are prevented: without a limit it allocates as much memory
+//! as a damaged length claims and aborts the process, and it accepts trailing bytes.
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use serde::Serialize;
@@ -12,31 +12,31 @@ use serde::de::DeserializeOwned;
 
 use super::record::Record;
 
-/// The most bytes that an encoded record may have: 1 MiB. A write with a longer one is refused.
+/// The size limit of an encoded record: 1 MiB. A write with a longer one is refused.
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
 
-/// The most memory that decoding one record may claim: 16 MiB.
+/// The memory limit for decoding one record: 16 MiB.
 const DECODE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Room for a record as most are, so that it need not be moved while it is encoded.
+/// The initial capacity of the buffer, enough for most records, so that encoding does not reallocate.
 const USUAL_BYTES: usize = 256;
 
-/// How many bytes of an encoded record say its schema.
+/// The size of the schema number in an encoded record.
 const SCHEMA_BYTES: usize = 2;
 
 const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<DECODE_BYTES_MAX>> =
     bincode::config::standard().with_limit::<DECODE_BYTES_MAX>();
 
-/// Why bytes are not a record.
+/// Why bytes cannot be decoded as a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// There are fewer bytes than even an empty record has.
+    /// The bytes are shorter than an empty record.
     #[error("it has only {bytes} bytes, fewer than any record")]
     TooShort {
-        /// How many there are.
+        /// The number of bytes.
         bytes: usize,
     },
-    /// The bytes are not those that were written, or lie under another key or in another table.
+    /// The bytes are corrupt, or stored under the wrong key or in the wrong table.
     #[error("its checksum is {found:08x} where {expected:08x} is due")]
     Checksum {
         /// The checksum that was stored.
@@ -44,12 +44,12 @@ pub enum DecodeError {
         /// The checksum of the bytes, their key and their table.
         expected: u32,
     },
-    /// The record was written by a later version of this program.
+    /// The record was written by a newer version of this program.
     #[error("its schema {theirs} is newer than {ours}, the newest known here")]
     Newer {
         /// The schema of the record.
         theirs: u16,
-        /// The newest schema that is known.
+        /// The newest schema that this program supports.
         ours: u16,
     },
     /// The record has a schema for which there is no migration.
@@ -58,32 +58,32 @@ pub enum DecodeError {
         /// The schema of the record.
         schema: u16,
     },
-    /// The bytes after the schema are not what the type demands.
+    /// The bytes after the schema cannot be parsed as the type.
     #[error("its content is malformed: {reason}")]
     Malformed {
-        /// What the decoder, or a migration, found.
+        /// The error of the decoder or of a migration.
         reason: String,
     },
-    /// The table counts more records than can be found in it: a page of the file is damaged.
+    /// The table counts more records than can be read: a page of the file is damaged.
     #[error("{records} records are counted and cannot be found, because a page of the file is damaged")]
     Missing {
-        /// How many.
+        /// The number of missing records.
         records: u64,
     },
-    /// The record is whole, but more bytes follow.
+    /// The record is complete, but bytes follow it.
     #[error("{bytes} bytes are left over behind its content")]
     LeftOver {
-        /// How many follow.
+        /// The number of trailing bytes.
         bytes: usize,
     },
 }
 
-/// Makes the bytes of a record: its schema (two bytes, little-endian) and its content.
+/// Encodes a record: its schema (two bytes, little-endian) and its content.
 ///
 /// # Panics
 ///
-/// If the type cannot be serialised at all (a sequence of unknown length, a serialiser that fails), which the first test of the
-/// type shows.
+/// If the type cannot be serialised at all (a sequence of unknown length, a serialiser that fails), which the first test of
+/// the type shows.
 #[must_use]
 pub fn encode<R: Record>(record: &R) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
@@ -92,11 +92,11 @@ pub fn encode<R: Record>(record: &R) -> Vec<u8> {
     bytes
 }
 
-/// Reads what [`encode`] made, migrating older schemas.
+/// Decodes the output of [`encode`], and migrates older schemas.
 ///
 /// # Errors
 ///
-/// Says what is wrong with the bytes. It never panics and never claims more memory than 16 MiB, whatever the bytes are.
+/// Describes what is wrong with the bytes. Never panics and never claims more memory than 16 MiB, whatever the bytes are.
 pub fn decode<R: Record>(bytes: &[u8]) -> Result<R, DecodeError> {
     let (schema, payload) = split(bytes)?;
     match schema.cmp(&R::SCHEMA) {
@@ -106,11 +106,11 @@ pub fn decode<R: Record>(bytes: &[u8]) -> Result<R, DecodeError> {
     }
 }
 
-/// Reads the content of a record, to its last byte. Migrations use it with the types of their older schemas.
+/// Decodes the content of a record, to its last byte. Migrations use it with the types of their older schemas.
 ///
 /// # Errors
 ///
-/// Says what is wrong with the bytes, as [`decode`] does.
+/// Describes what is wrong with the bytes, as [`decode`] does.
 pub fn decode_payload<T: DeserializeOwned>(payload: &[u8]) -> Result<T, DecodeError> {
     let (content, consumed) = bincode::serde::decode_from_slice(payload, CONFIGURATION)
         .map_err(|error| DecodeError::Malformed { reason: error.to_string() })?;

@@ -1,4 +1,4 @@
-//! Brings a batch of writes to disk in one transaction.
+//! Writes a batch to disk in one transaction.
 
 use redb::{Database, TableDefinition, WriteTransaction};
 
@@ -9,12 +9,12 @@ use super::record;
 /// A table of the database, opened within a transaction.
 pub(super) type OpenTable<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
-/// How a table is known to redb.
+/// The redb definition of a table.
 pub(super) const fn definition(table: Table) -> TableDefinition<'static, &'static [u8], &'static [u8]> {
     TableDefinition::new(table.0)
 }
 
-/// Carries out all of them in order, and returns when they are on disk.
+/// Applies all operations in order in one transaction, and returns when they are on disk.
 pub(super) fn commit(database: &Database, operations: &Operations) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     let mut tables = Tables { transaction: &transaction, open: Vec::new() };
@@ -30,7 +30,7 @@ pub(super) fn commit(database: &Database, operations: &Operations) -> Result<(),
     Ok(())
 }
 
-/// Stores one encoded record under its seal.
+/// Stores one encoded record with its seal.
 pub(super) fn put(
     open: &mut OpenTable<'_>,
     table: Table,
@@ -42,7 +42,7 @@ pub(super) fn put(
     Ok(())
 }
 
-/// The tables that a transaction has opened so far: each is opened once.
+/// The tables that a transaction has opened so far; each is opened once.
 struct Tables<'t> {
     transaction: &'t WriteTransaction,
     open: Vec<(Table, OpenTable<'t>)>,

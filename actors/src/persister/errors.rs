@@ -1,63 +1,63 @@
-//! What can go wrong, one type for each conversation.
+//! The errors of the persister, one type per operation.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why writes did not reach the disk (P3). The persister lives on, and writing works again when the cause is gone.
+/// Why writes did not reach the disk (P3). The persister continues, and writing works again when the cause is gone.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WriteError {
-    /// No space, or no quota, is left where the database lies.
+    /// No space or no quota is left on the file system of the database.
     #[error("cannot write {path}: no space is left; free some and the next write succeeds")]
     NoSpace {
         /// The database file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Arc<io::Error>,
     },
-    /// The file system of the database is read-only now, or access to it was taken away.
+    /// The file system of the database has become read-only, or access was revoked.
     #[error("cannot write {path}: {source}; make the file system writable again and the next write succeeds")]
     ReadOnly {
         /// The database file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Arc<io::Error>,
     },
-    /// Reading or writing failed otherwise.
+    /// Another I/O error.
     #[error("cannot write {path}: {source}")]
     Io {
         /// The database file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Arc<io::Error>,
     },
-    /// The database contradicts itself.
+    /// The database is inconsistent.
     #[error("cannot write {path}: the database is damaged: {reason}")]
     Damaged {
         /// The database file.
         path: PathBuf,
-        /// What was found.
+        /// The inconsistency.
         reason: String,
     },
-    /// A record or its key is longer than allowed. Nothing of the write was stored.
+    /// A record or its key is over the size limit. Nothing of the write was stored.
     #[error("a write of {owner} has an operation of {bytes} bytes, more than the {limit} that are allowed")]
     TooLarge {
-        /// Whose write it was.
+        /// The owner of the write.
         owner: &'static str,
-        /// The length of its longest operation.
+        /// The size of its longest operation.
         bytes: usize,
-        /// The most that is allowed.
+        /// The size limit.
         limit: usize,
     },
-    /// More writes are waiting than the persister holds. Its owners should have refused work before it came to this.
+    /// The queue of writes is full. Owners should have applied backpressure before it came to this.
     #[error("a write of {owner} was refused because {waiting} writes are waiting for the disk already")]
     Overloaded {
-        /// Whose write it was.
+        /// The owner of the write.
         owner: &'static str,
-        /// How many are waiting.
+        /// The number of queued writes.
         waiting: usize,
     },
     /// The database was closed before this write was handed over.
@@ -66,7 +66,7 @@ pub enum WriteError {
         /// The database file.
         path: PathBuf,
     },
-    /// The persister has ended by itself before this write was on disk.
+    /// The persister crashed before this write was on disk.
     #[error("cannot write {path}: whoever writes it has ended unexpectedly; it is opened again")]
     Ended {
         /// The database file.
@@ -75,7 +75,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// Whether the same write can succeed later.
+    /// Whether a retry of the same write can succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -92,7 +92,7 @@ impl WriteError {
 /// Why a table could not be loaded. Nothing was changed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LoadError {
-    /// A record was written by a later version of this program.
+    /// A record was written by a newer version of this program.
     #[error(
         "cannot load table {table} of {path}: it holds a record of schema {theirs}, and {ours} is the newest known here; \
          run the version that wrote it, or a later one"
@@ -104,7 +104,7 @@ pub enum LoadError {
         table: &'static str,
         /// The schema of the record.
         theirs: u16,
-        /// The newest schema that is known.
+        /// The newest schema that this program supports.
         ours: u16,
     },
     /// The file could not be read.
@@ -114,21 +114,21 @@ pub enum LoadError {
         path: PathBuf,
         /// The table.
         table: &'static str,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Arc<io::Error>,
     },
-    /// The pages of the file contradict each other.
+    /// The pages of the file are inconsistent.
     #[error("cannot load table {table} of {path}: the database is damaged: {reason}")]
     Damaged {
         /// The database file.
         path: PathBuf,
         /// The table.
         table: &'static str,
-        /// What was found.
+        /// The inconsistency.
         reason: String,
     },
-    /// The database was closed before, or the persister's thread has ended.
+    /// The database was closed already, or the persister's thread has ended.
     #[error("cannot load table {table} of {path}: the database is closed")]
     Closed {
         /// The database file.
@@ -139,7 +139,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Whether loading can succeed later.
+    /// Whether a retry of the load can succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Io { .. })
@@ -157,7 +157,7 @@ pub struct CloseError {
 /// Why a data directory could not be opened. The database file, if there is one, was not touched.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Something else than a directory is where the data directory, or a directory above it, should be.
+    /// The path of the data directory, or of a parent, exists and is not a directory.
     #[error(
         "cannot use {path} as data directory: it, or something above it, is not a directory; name another path"
     )]
@@ -165,31 +165,31 @@ pub enum OpenError {
         /// The path that was tried.
         path: PathBuf,
     },
-    /// The path, or one of its parts, is longer than the system allows.
+    /// The path, or one of its components, exceeds the limit of the system.
     #[error(
         "cannot use a data directory with a path of {bytes} bytes: it is too long for this system; name a shorter one"
     )]
     PathTooLong {
         /// The path that was tried.
         path: PathBuf,
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
-    /// This user may not write there, or the file system is read-only.
+    /// This user has no write permission there, or the file system is read-only.
     #[error("cannot write {path}: {source}; give this user write access, or name another data directory")]
     NotWritable {
         /// The path that was tried.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// No space, or no quota, is left there.
+    /// No space or no quota is left there.
     #[error("cannot write {path}: no space is left; free some, or name another data directory")]
     NoSpace {
         /// The path that was tried.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -203,7 +203,7 @@ pub enum OpenError {
         /// The host that holds it.
         holder: super::Holder,
     },
-    /// The database was written by a later version of this program.
+    /// The database was written by a newer version of this program.
     #[error(
         "cannot open {path}: it has schema {theirs}, and {ours} is the newest known here; \
          run the version that wrote it, or a later one"
@@ -213,7 +213,7 @@ pub enum OpenError {
         path: PathBuf,
         /// The schema of the file.
         theirs: u32,
-        /// The newest schema that is known.
+        /// The newest schema that this program supports.
         ours: u32,
     },
     /// The file is not a database of Callboard, or is damaged beyond single records.
@@ -224,22 +224,22 @@ pub enum OpenError {
     Damaged {
         /// The database file.
         path: PathBuf,
-        /// What was found.
+        /// What is wrong with it.
         reason: String,
     },
-    /// Opening failed otherwise.
+    /// Another I/O error.
     #[error("cannot open {path}: {source}")]
     Io {
         /// The path that was tried.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// Whether opening the same directory can succeed later without anyone naming another path or version.
+    /// Whether a retry with the same directory and the same version of the program can succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! The handle through which everyone speaks to the persister.
+//! The handle of the persister that all its users share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::record::Record;
 use super::store::Store;
 use crate::vocabulary::RunNumber;
 
-/// A cheap handle of the persister, for any thread. When all are gone, what was handed over is still brought to disk, and
+/// A cheap handle of the persister, for any thread. When the last handle is dropped, pending writes are still committed, and
 /// then the file is closed.
 #[derive(Debug, Clone)]
 pub struct Persister {
@@ -28,11 +28,11 @@ pub struct Persister {
 }
 
 impl Persister {
-    /// Opens the database of a data directory, and starts the persister on the present arbiter.
+    /// Opens the database of a data directory, and starts the persister on the current arbiter.
     ///
     /// # Errors
     ///
-    /// Says what was tried on which path, and what to do. A file that is newer, damaged or not ours has not been touched.
+    /// Names the path, the failed operation and the remedy. A file that is newer, damaged or not ours is left untouched.
     ///
     /// # Panics
     ///
@@ -52,12 +52,12 @@ impl Persister {
         Ok(Self { committer, inbox, run, path, gone })
     }
 
-    /// Says who is told of an owner's writes from now on.
+    /// Sets the recipient of an owner's write results.
     pub fn open_ledger(&self, open: OpenLedger) {
         self.inbox.open_ledger(open);
     }
 
-    /// Hands a write over. The owner's ledger hears how it ended.
+    /// Hands over a write. The owner's ledger is notified of the outcome.
     pub fn write(&self, write: Write) {
         if self.inbox.lay_write(&write) {
             self.committer.do_send(Called);
@@ -77,33 +77,32 @@ impl Persister {
         async move { answer.await.unwrap_or(Err(LoadError::Closed { path, table: R::TABLE.0 })) }
     }
 
-    /// Which run of the host this is: it grows with every opening of the database.
+    /// The run number of the host: it grows with every opening of the database.
     #[must_use]
     pub const fn run(&self) -> RunNumber {
         self.run
     }
 
-    /// Where the database file is.
+    /// The path of the database file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many writes were handed over and are not settled yet.
+    /// The number of writes that were handed over and are not settled yet.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.inbox.depth()
     }
 
-    /// How many commits there were since the database was opened, whether they succeeded or not. The writes that were settled
-    /// in between, over these, is how many share one.
+    /// The number of commits since the database was opened, successful or not. Divide the writes settled meanwhile by it to
+    /// get the writes per commit.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.inbox.commits()
     }
 
-    /// Settles all that was handed over before, then closes the file and releases the lock. What is handed over later fails
-    /// with `Closed`. Closing twice is fine.
+    /// Settles all pending writes, then closes the file and releases the lock. Later writes fail with `Closed`. Idempotent.
     ///
     /// # Errors
     ///
@@ -112,16 +111,16 @@ impl Persister {
         self.ask(Store::close).await.map_err(|_| CloseError { path: PathBuf::from(&*self.path) })
     }
 
-    /// Whether it has ended by itself. Nothing that is handed over is done any more then.
+    /// Whether it has crashed. Nothing that is handed over is done from then on.
     pub(crate) fn has_ended(&self) -> bool {
         self.inbox.is_closed()
     }
 
-    /// Waits until the persister has ended by itself, as after a panic of its thread, and the database may be opened anew. After
-    /// [`close`](Self::close) that is not before all handles are gone.
+    /// Waits until the persister has ended by itself, as after a panic of its thread, and the database may be reopened.
+    /// After [`close`](Self::close) it resolves only when all handles are dropped.
     pub fn ended(&self) -> impl Future<Output = ()> + use<> {
         let mut gone = self.gone.clone();
-        // Nothing is ever sent; the sender goes with the database.
+        // Nothing is ever sent; the sender is dropped with the database.
         async move { while gone.changed().await.is_ok() {} }
     }
 
@@ -131,7 +130,7 @@ impl Persister {
     ) -> oneshot::Receiver<T> {
         let (answer, answered) = oneshot::channel();
         let job = Box::new(move |store: &mut Store| {
-            // Whoever asked may have gone meanwhile, and then nobody needs the answer.
+            // The caller may have dropped its future.
             drop(answer.send(question(store)));
         });
         if self.inbox.lay_job(job) {

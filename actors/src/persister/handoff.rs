@@ -1,11 +1,11 @@
-//! Hands tasks to a thread, one at a time. The thread leaves when none comes for a while.
+//! Hands tasks to a thread, one at a time. The thread ends when none comes for a while.
 //!
-//! An owner may start a second thread while it has not heard yet that the first one has left. What it then hears of the first
+//! An owner may start a second thread before it is notified that the first one has ended. A late notification of the first
 //! says nothing about the second: [`Handoffs::left`] tells them apart.
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A place for one task between an owner and a thread.
+/// A slot for one task between an owner and a thread.
 #[derive(Debug)]
 pub(crate) struct Handoff<T>(Mutex<Place<T>>);
 
@@ -13,12 +13,12 @@ pub(crate) struct Handoff<T>(Mutex<Place<T>>);
 enum Place<T> {
     Empty,
     Offered(T),
-    /// The thread has left, or is about to.
+    /// The thread has ended, or is about to.
     Left,
 }
 
 impl<T> Handoff<T> {
-    /// The next task, unless none comes until `is_over` says so. From then on tasks are refused.
+    /// Waits for the next task until `is_over` returns true. From then on tasks are refused.
     pub(crate) fn wait(&self, mut is_over: impl FnMut() -> bool, mut pause: impl FnMut()) -> Option<T> {
         loop {
             let is_over = is_over();
@@ -52,7 +52,7 @@ impl<T> Handoff<T> {
     }
 }
 
-/// The thread's end. However the thread ends, and even if it never began, tasks are refused from then on.
+/// The thread's end. When it is dropped, tasks are refused: also if the thread panicked or never began.
 #[derive(Debug)]
 pub(crate) struct Receiving<T>(Arc<Handoff<T>>);
 
@@ -70,20 +70,19 @@ impl<T> Drop for Receiving<T> {
     }
 }
 
-/// The owner's end: the thread that has the next task, if there is one.
+/// The owner's end: the handoff of the thread that takes the next task, if there is one.
 #[derive(Debug)]
 pub(crate) struct Handoffs<T> {
     present: Option<Arc<Handoff<T>>>,
 }
 
 impl<T> Handoffs<T> {
-    /// No thread yet.
     pub(crate) const fn new() -> Self {
         Self { present: None }
     }
 
-    /// Hands the present thread its next task. If there is none, or it has left, a new thread is to be started: it begins with
-    /// this task, and is known by the identity that is given with its end.
+    /// Hands the next task to the present thread. If there is none, or it has ended, the caller must start a new thread with
+    /// the returned receiver: it begins with this task, and its end is reported with the returned identity.
     pub(crate) fn assign(&mut self, task: T) -> Option<(Arc<Handoff<T>>, Receiving<T>)> {
         let task = match &self.present {
             Some(present) => present.offer(task).err()?,
@@ -94,7 +93,7 @@ impl<T> Handoffs<T> {
         Some((Arc::clone(&handoff), Receiving(handoff)))
     }
 
-    /// A thread has left, and all that it has done was heard. Whether it is the one that has the present task.
+    /// A thread has ended, and all its results were received. Returns whether it had the current task.
     pub(crate) fn left(&mut self, handoff: &Arc<Handoff<T>>) -> bool {
         let is_present = self.present.as_ref().is_some_and(|present| Arc::ptr_eq(present, handoff));
         if is_present {

@@ -1,7 +1,7 @@
-//! Where everything is laid that the persister is to do, in the order of its arrival and from any thread.
+//! The inbox of the persister: writes and jobs in the order of their arrival, from any thread.
 //!
-//! It is the persister's mailbox. An actor's own would take a piece of memory and a wakeup for each write; here a write is laid
-//! straight to those it shares its commit with, and the actor is called once for as many as come while it is at work.
+//! It replaces the mailbox of the actor. That would cost an allocation and a wakeup per write; the inbox appends each write
+//! directly to the batch, and wakes the actor once for all writes that arrive while it is busy.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,14 +19,13 @@ use super::worker::Job;
 
 type Waiting = Queue<Recipient<Settled>, Job>;
 
-/// What waits for the persister.
 pub(super) struct Inbox {
     /// The database file.
     path: Arc<Path>,
     queue: SharedQueue<Waiting>,
-    /// Writes that were laid here and are not settled.
+    /// Writes in the inbox that are not settled.
     depth: AtomicUsize,
-    /// Commits so far, whether they succeeded or not.
+    /// Commits so far, successful or not.
     commits: AtomicU64,
 }
 
@@ -36,22 +35,22 @@ impl Inbox {
         Self { path, queue, depth: AtomicUsize::new(0), commits: AtomicU64::new(0) }
     }
 
-    /// How many writes were laid here and are not settled yet.
+    /// The number of writes that are not settled.
     pub(super) fn depth(&self) -> usize {
         self.depth.load(Ordering::Relaxed)
     }
 
-    /// How many commits there were.
+    /// The number of commits.
     pub(super) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
 
-    /// Takes note of a commit.
     pub(super) fn count_commit(&self) {
         self.commits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lays a write here. True: the actor must be called. If it has gone for good, the write has failed, and its owner is told.
+    /// Enqueues a write. True: the caller must wake the actor. If the actor has ended for good, the write fails, and its
+    /// owner is notified.
     pub(super) fn lay_write(&self, write: &Write) -> bool {
         let pushed = self.queue.push(
             |queue| {
@@ -70,39 +69,40 @@ impl Inbox {
         }
     }
 
-    /// Lays work with the database here, behind every write that was laid before. True: the actor must be called. If it has gone
-    /// for good, the work is dropped.
+    /// Enqueues a job, behind every earlier write. True: the caller must wake the actor. If the actor has ended for good,
+    /// the job is dropped.
     pub(super) fn lay_job(&self, job: Job) -> bool {
         self.queue.push(|queue| queue.push_job(job), |_| ()) == Ok(Pushed::Wake)
     }
 
-    /// Says who is told of an owner's writes from now on.
+    /// Sets the recipient of an owner's write results.
     pub(super) fn open_ledger(&self, open: OpenLedger) {
         self.queue.with(|queue| queue.open_ledger(open.owner, open.settled));
     }
 
-    /// Whether the actor has gone for good.
+    /// Whether the actor has ended for good.
     pub(super) fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// How many writes wait.
+    /// The number of queued writes.
     pub(super) fn writes(&self) -> usize {
         self.queue.with(|queue| queue.writes())
     }
 
-    /// What to do next. If there is nothing, the actor is called when there is.
+    /// Takes the next commit or job. If there is none, the actor is woken when there is.
     pub(super) fn next(&self, writes_max: usize) -> Option<Next<Job>> {
         self.queue.next(|queue| queue.next(writes_max))
     }
 
-    /// The next commit, if so many wait by now that it need not wait for those of the last one, of whom there were so many.
+    /// The next commit, if enough writes are queued that it need not wait for the writers of the last one, which had
+    /// `settled` writes.
     pub(super) fn next_of_crowd(&self, settled: usize) -> Option<Batch> {
         self.queue.with(|queue| if is_crowd(queue.writes(), settled) { queue.next_batch() } else { None })
     }
 
-    /// Takes note that so many writes are settled, and gives what is to be told to whom. A failure takes along what depends on
-    /// it; how many writes that were is said too.
+    /// Settles a commit, and returns the notifications with their recipients. A failure also fails the dependent writes;
+    /// their number is returned too.
     pub(super) fn settle(
         &self,
         progress: &[Progress],
@@ -122,12 +122,12 @@ impl Inbox {
         })
     }
 
-    /// Takes the memory of a batch back.
+    /// Takes back the buffer of a batch for reuse.
     pub(super) fn take_back(&self, operations: Operations) {
         self.queue.with(|queue| queue.take_back(operations));
     }
 
-    /// Lets go of everything, and takes nothing any more: whoever waits for a write or for other work learns that nobody does it.
+    /// Fails everything that is queued and refuses everything later: owners of writes are notified, jobs are dropped.
     pub(super) fn close(&self) {
         let (told, jobs) = self.queue.close(|queue| {
             let (failed, jobs) = queue.close();
@@ -140,7 +140,7 @@ impl Inbox {
         self.tell_failed(told);
     }
 
-    /// Tells each of these that their writes have failed, since nobody does them.
+    /// Notifies ledgers that their writes have failed because the persister has ended.
     fn tell_failed(&self, told: impl IntoIterator<Item = (Progress, Option<Recipient<Settled>>)>) {
         for (Progress { epoch, through, .. }, listener) in told {
             if let Some(listener) = listener {

@@ -1,4 +1,4 @@
-//! Reads a table, and tidies up behind the reading.
+//! Loads a table, and cleans up migrated and damaged records.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,15 +10,15 @@ use super::messages::{Damaged, Loaded};
 use super::quarantine;
 use super::record::{self, Read, Record};
 
-/// What reading a table found.
+/// The result of reading a table.
 pub(super) enum Scan<R> {
-    /// Its records, and the places of those whose layout is of an older schema.
+    /// Its records, and the indices of those that were migrated.
     Read { loaded: Loaded<R>, migrated: Vec<usize> },
-    /// A record of a schema that isn't known here. Nobody may touch the table.
+    /// A record of a schema that is newer than this program. The table must not be changed.
     Newer { theirs: u16, ours: u16 },
 }
 
-/// Reads every record of a table.
+/// Reads and decodes every record of a table.
 pub(super) fn scan<R: Record>(database: &Database) -> Result<Scan<R>, redb::Error> {
     let mut loaded = Loaded { rows: Vec::new(), damaged: Vec::new() };
     let mut migrated = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn scan<R: Record>(database: &Database) -> Result<Scan<R>, redb::Erro
     Ok(Scan::Read { loaded, migrated })
 }
 
-/// Whether anything that was loaded is to be written back or moved.
+/// Whether the load leaves records to write back or to quarantine.
 pub(super) fn is_untidy<R>(loaded: &Loaded<R>, migrated: &[usize]) -> bool {
     !migrated.is_empty() || loaded.damaged.iter().any(can_be_moved)
 }
@@ -58,7 +58,7 @@ fn can_be_moved(damaged: &Damaged) -> bool {
     !matches!(damaged.reason, DecodeError::Missing { .. })
 }
 
-/// Writes migrated records back in the present schema and moves damaged ones into quarantine, in one transaction.
+/// Writes migrated records back in the present schema and moves damaged ones to quarantine, in one transaction.
 pub(super) fn tidy<R: Record>(
     database: &Database,
     loaded: &Loaded<R>,

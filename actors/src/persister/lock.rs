@@ -1,7 +1,7 @@
-//! Keeps a second host off a data directory (P5).
+//! Locks a data directory against a second host (P5).
 //!
-//! The lock is the kernel's, on an open file, so it ends with its host however that ends. The file's text only says who
-//! holds it.
+//! The lock is a kernel lock on an open file description, so it ends with its host in any case. The file's text only names
+//! the holder.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -14,23 +14,23 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tracing::warn;
 
-/// A host that holds a data directory.
+/// A host that has locked a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process, if the lock file says so.
+    /// Its PID, if the lock file names it.
     pub pid: Option<u32>,
-    /// When it opened the directory, in seconds since the Unix epoch, if the lock file says so.
+    /// When it locked the directory, in seconds since the Unix epoch, if the lock file says so.
     pub since: Option<u64>,
 }
 
 impl Holder {
-    /// This process, from now on.
+    /// This process, since now.
     pub(super) fn this() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self { pid: Some(std::process::id()), since: Some(since) }
     }
 
-    /// Whether the process that says it holds the lock lives no more. One that does not say who it is may live.
+    /// Whether the process that the lock file names has ended. False if it names none.
     pub(super) fn is_gone(&self) -> bool {
         let Some(pid) = self.pid else { return false };
         match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
@@ -62,15 +62,15 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A lock that is held until this is dropped.
+/// A lock that is released on drop.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
 }
 
 impl Drop for Lock {
-    /// Releases the lock, and not only our descriptor of it: a process that is just being started has a copy of every
-    /// descriptor until it becomes another program, and would hold the lock for so long.
+    /// Unlocks explicitly. Closing the file descriptor is not enough: a child process between fork and exec has a copy of
+    /// every descriptor, and would keep the lock for that time.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
             warn!(error = %error, "the lock of the data directory is released only when its file is closed");
@@ -78,14 +78,14 @@ impl Drop for Lock {
     }
 }
 
-/// What became of an attempt to lock.
+/// The result of an attempt to lock.
 #[derive(Debug)]
 pub(super) enum Locking {
     Held(Lock),
     HeldBy(Holder),
 }
 
-/// Locks the file, which is created if it is not there, for `holder`.
+/// Locks the file for `holder`; creates it if it does not exist.
 pub(super) fn lock(path: &Path, holder: Holder) -> io::Result<Locking> {
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -104,7 +104,7 @@ pub(super) fn lock(path: &Path, holder: Holder) -> io::Result<Locking> {
     Ok(Locking::Held(Lock { file }))
 }
 
-/// Seconds since the Unix epoch, written as a date and time of UTC.
+/// Seconds since the Unix epoch, displayed as date and time in UTC.
 struct Utc(u64);
 
 impl fmt::Display for Utc {
@@ -116,7 +116,7 @@ impl fmt::Display for Utc {
     }
 }
 
-/// The date that many days after 1 January 1970. Years are counted from March, so that a leap day comes last.
+/// The date `days` after 1 January 1970. Years begin in March, so that a leap day comes last.
 fn date_of(days: u64) -> (u64, u64, u64) {
     const DAYS_IN_400_YEARS: u64 = 146_097;
     const DAYS_FROM_YEAR_ZERO: u64 = 719_468;

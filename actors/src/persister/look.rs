@@ -1,8 +1,8 @@
-//! Looks into a database without touching it.
+//! Inspects a database without writing to it.
 //!
-//! redb writes when it opens a file: it marks it as in use and repairs what a crash left. Neither may happen to a file that
-//! a later version wrote. So the first look goes through [`Overlay`], which keeps in memory whatever would be written. The
-//! same way a table can still be read when its file system has become read-only.
+//! redb writes when it opens a file: it sets an in-use flag and repairs the effects of a crash. Neither may happen to a file
+//! of a newer version. So the first open goes through [`Overlay`], which keeps all writes in memory. A table can be read in
+//! the same way when its file system has become read-only.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use redb::StorageBackend;
 
 const PAGE: u64 = 4_096;
 
-/// Reads from a backend, and keeps what is written to itself.
+/// A storage backend that reads from another one, and keeps writes in memory.
 #[derive(Debug)]
 pub(super) struct Overlay {
     below: Box<dyn StorageBackend>,
@@ -22,7 +22,8 @@ pub(super) struct Overlay {
 #[derive(Debug)]
 struct Written {
     len: u64,
-    /// Up to where the bytes below still count: a file that was cut shorter and then longer is zero behind the cut.
+    /// Up to where the bytes of the backend below are valid: a file that was truncated and then extended is zero behind the
+    /// cut.
     below_len: u64,
     pages: BTreeMap<u64, Box<[u8]>>,
 }
@@ -111,7 +112,7 @@ impl StorageBackend for Overlay {
     }
 }
 
-/// The part of a range of bytes that lies in one page.
+/// The part of a byte range that lies in one page.
 struct Piece {
     page: u64,
     from: usize,
@@ -120,12 +121,12 @@ struct Piece {
 }
 
 impl Piece {
-    /// Where it lies in its page.
+    /// Its range within the page.
     fn inside(&self) -> std::ops::Range<usize> {
         self.from..self.from + self.len
     }
 
-    /// Where it lies in the range.
+    /// Its range within the whole range.
     fn outside(&self) -> std::ops::Range<usize> {
         self.at..self.at + self.len
     }

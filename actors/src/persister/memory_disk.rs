@@ -1,7 +1,7 @@
-//! A disk in memory that fails as it is told to, for scripts and tests that play with storage.
+//! An in-memory disk with fault injection, for scripts and tests of storage.
 //!
-//! It holds two images of the file: what a program sees, and what survives a power cut. A sync copies the one into the
-//! other, page by page.
+//! It holds two images of the file: what a program sees, and what survives a power cut. A sync copies the first into the
+//! second, page by page.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,34 +16,33 @@ use super::source::MakeBackend;
 
 const PAGE_BYTES: usize = 4_096;
 
-/// What fails until the disk is mended.
+/// The fault that lasts until it is cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskFault {
-    /// Every write finds no space left.
+    /// Every write fails: no space left.
     Full,
-    /// Every write finds the file system read-only.
+    /// Every write fails: read-only file system.
     ReadOnly,
     /// Every write, read and sync is an I/O error.
     Broken,
-    /// Every sync is an I/O error, and forgets what was to be synced, as Linux does.
+    /// Every sync is an I/O error and drops the unsynced pages, as Linux does.
     Syncs,
-    /// Every write, read and sync is an I/O error, and whoever opens the disk anew panics.
+    /// Every write, read and sync is an I/O error, and reopening the disk panics.
     Panics,
 }
 
-/// What of the pages that were written and not synced has reached the disk when the power is cut.
+/// Which unsynced pages have reached the disk when the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reached {
     /// None of them.
     Nothing,
-    /// All of them, but for those that a sync which failed has given up. So it is too when a process is killed, and the system
-    /// lives on.
+    /// All, except those that a failed sync has dropped. The same holds when only the process is killed.
     Everything,
-    /// Those that a number which follows from this one picks.
+    /// A pseudo-random choice with this seed.
     Chosen(u64),
 }
 
-/// A disk in memory. Clones are the same disk.
+/// An in-memory disk. Clones are the same disk.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryDisk(Arc<Mutex<Images>>);
 
@@ -53,53 +52,53 @@ struct Images {
     durable: Vec<u8>,
     unsynced: BTreeSet<usize>,
     syncs: u64,
-    /// Writes, resizes and syncs that were tried.
+    /// Writes, resizes and syncs that were attempted.
     changes: u64,
     fault: Option<DiskFault>,
-    /// What begins to fail with the change that comes after so many.
+    /// A scheduled fault: the number of changes before it.
     due: Option<(u64, DiskFault)>,
 }
 
 impl MemoryDisk {
-    /// What fails from now on; `None` mends the disk.
+    /// Sets the fault from now on; `None` clears it.
     pub fn set_fault(&self, fault: Option<DiskFault>) {
         let mut images = self.images();
         (images.fault, images.due) = (fault, None);
     }
 
-    /// What fails once so many more writes, resizes and syncs have been tried; until then all is well.
+    /// Schedules a fault after this many more writes, resizes and syncs.
     pub fn set_fault_after(&self, changes: u64, fault: DiskFault) {
         let mut images = self.images();
         (images.fault, images.due) = (None, Some((images.changes + changes, fault)));
     }
 
-    /// How many writes, resizes and syncs were tried.
+    /// The number of writes, resizes and syncs that were attempted.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.images().changes
     }
 
-    /// Whether a power cut would take nothing away. It may give back what a file that was cut shorter had behind its end.
+    /// Whether a power cut would lose nothing. It may restore bytes behind the end of a truncated file.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let images = self.images();
         images.durable.starts_with(&images.seen)
     }
 
-    /// How many syncs have succeeded.
+    /// The number of successful syncs.
     #[must_use]
     pub fn syncs(&self) -> u64 {
         self.images().syncs
     }
 
-    /// Whether this stands somewhere on it, also where a file has no use for its place any more.
+    /// Whether these bytes occur anywhere on the disk, also in free space of a file.
     #[must_use]
     pub fn holds(&self, bytes: &[u8]) -> bool {
         !places(&self.images().seen, bytes).is_empty()
     }
 
-    /// Flips a bit of this wherever it stands. False means that it stands nowhere. Whoever has the file open may have read it
-    /// before.
+    /// Flips a bit in every occurrence of these bytes. False means that there is none. A program that has the file open may
+    /// have read them before.
     pub fn damage(&self, bytes: &[u8]) -> bool {
         let mut images = self.images();
         let Images { seen, durable, .. } = &mut *images;
@@ -111,13 +110,12 @@ impl MemoryDisk {
         damaged.contains(&true)
     }
 
-    /// Takes back whatever was not synced, as a power cut does. Whoever has the file open must have ended before.
+    /// Drops all unsynced data, as a power cut does. The program that has the file open must have ended before.
     pub fn cut_power(&self) {
         self.cut_power_when(Reached::Nothing);
     }
 
-    /// Takes back whatever was not synced and has not reached the disk by chance. Whoever has the file open must have ended
-    /// before.
+    /// Drops the unsynced data that has not `reached` the disk. The program that has the file open must have ended before.
     pub fn cut_power_when(&self, reached: Reached) {
         let mut images = self.images();
         let unsynced = std::mem::take(&mut images.unsynced);
@@ -140,13 +138,13 @@ impl MemoryDisk {
         *seen = durable.clone();
     }
 
-    /// Lets the database of a data directory lie on this disk. The directory then only holds the lock.
+    /// Options that put the database of a data directory on this disk. The directory then only holds the lock.
     #[must_use]
     pub fn hold(&self, data_dir: impl Into<PathBuf>) -> Options {
         Options { backend: Some(self.backend()), ..Options::new(data_dir) }
     }
 
-    /// Makes a backend of this disk each time the database on it is opened.
+    /// Makes a backend of this disk for each opening of the database.
     pub(super) fn backend(&self) -> MakeBackend {
         let disk = self.clone();
         Arc::new(move || {
@@ -161,7 +159,7 @@ impl MemoryDisk {
     }
 }
 
-/// What is done to the disk.
+/// An operation on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Deed {
     Read,
@@ -170,7 +168,7 @@ enum Deed {
 }
 
 impl Images {
-    /// Counts a change that is tried, and looks whether it fails.
+    /// Counts an attempted change, and returns the fault if one is due.
     fn change(&mut self, deed: Deed) -> io::Result<()> {
         self.changes += 1;
         if let Some((_, fault)) = self.due.take_if(|(due, _)| *due < self.changes) {
@@ -201,7 +199,7 @@ impl Images {
     }
 }
 
-/// Lets a page reach the disk; as much of it as there is.
+/// Copies a page, or the part of it that exists, to the durable image.
 fn copy_page(page: usize, seen: &[u8], durable: &mut Vec<u8>) {
     let start = page * PAGE_BYTES;
     let end = (start + PAGE_BYTES).min(seen.len());
@@ -211,13 +209,13 @@ fn copy_page(page: usize, seen: &[u8], durable: &mut Vec<u8>) {
     }
 }
 
-/// Whether this number picks what stands at this place. It looks like chance and is always the same.
+/// Whether this seed picks the page at this place: a deterministic pseudo-random choice.
 const fn is_chosen(number: u64, place: u64) -> bool {
     let mixed = (number ^ place.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 63 == 1
 }
 
-/// Where this begins, each place once; nowhere if it is empty.
+/// The offsets of all occurrences of these bytes; none if they are empty.
 fn places(image: &[u8], bytes: &[u8]) -> Vec<usize> {
     let windows = image.windows(bytes.len().max(1)).enumerate();
     windows.filter(|(_, window)| *window == bytes).map(|(place, _)| place).collect()

@@ -1,27 +1,27 @@
-//! What the file says of itself: its schema, its run, and who opened it last.
+//! The metadata of the file: its schema, its run number, and its last holder.
 //!
-//! It is kept twice, each with a checksum, because a run number that went back would let generations repeat.
+//! It is stored twice, each with a checksum, because a run number that went back would repeat generations.
 
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use super::lock::Holder;
 
-/// The schema of the file as a whole: its tables and the layout of their rows. It also grows when the schema of any record
-/// does, so that an older program refuses the file before it has touched anything.
+/// The schema of the whole file: its tables and the layout of their rows. It is raised together with the schema of any
+/// record, so that an older program refuses the file before it has changed anything.
 pub const FILE_SCHEMA: u32 = 1;
 
 const TABLE: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("meta");
 const COPIES: [&str; 2] = ["first", "second"];
 const BYTES: usize = 28;
 
-/// One state of the file's facts.
+/// The metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Meta {
     pub(super) run: u64,
     pub(super) holder: Holder,
 }
 
-/// What is found when reading them.
+/// The result of reading the metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Meta(Meta),
@@ -29,7 +29,7 @@ pub(super) enum Found {
     Damaged,
 }
 
-/// Reads the facts from an opened table.
+/// Reads the metadata from an opened table.
 fn read_from(table: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<Found, redb::StorageError> {
     let mut found = Found::Damaged;
     for copy in COPIES {
@@ -44,7 +44,7 @@ fn read_from(table: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<
     Ok(found)
 }
 
-/// Reads the facts of a file that has some; nothing if it has no table of them.
+/// Reads the metadata of a file; `None` if it has no table for it.
 pub(super) fn read(transaction: &redb::ReadTransaction) -> Result<Option<Found>, redb::Error> {
     match transaction.open_table(TABLE) {
         Ok(table) => Ok(Some(read_from(&table)?)),
@@ -53,7 +53,7 @@ pub(super) fn read(transaction: &redb::ReadTransaction) -> Result<Option<Found>,
     }
 }
 
-/// Notes a new run, and says which one it is.
+/// Stores a new run, and returns its number.
 pub(super) fn begin_run(transaction: &WriteTransaction, holder: Holder) -> Result<u64, redb::Error> {
     let mut table = transaction.open_table(TABLE)?;
     let last = match read_from(&table)? {
@@ -79,7 +79,7 @@ fn encode(meta: Meta) -> [u8; BYTES] {
     bytes
 }
 
-/// The checksum and the schema come first in every schema, and all else may change.
+/// In every schema, checksum and schema come first; the rest may change.
 fn decode(bytes: &[u8]) -> Found {
     let Some((checksum, rest)) = bytes.split_first_chunk::<4>() else { return Found::Damaged };
     let Some((schema, facts)) = rest.split_first_chunk::<4>() else { return Found::Damaged };

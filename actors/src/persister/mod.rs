@@ -1,7 +1,8 @@
 //! The persister: the one owner of the database.
 //!
-//! Others hand it [`Write`]s and go on. What waits when a commit starts shares that commit (of a crowd, one half may be left for
-//! the next), and when it is on disk each owner's ledger gets one [`Settled`] that says how far its writes have come.
+//! Callers hand over [`Write`]s and do not wait. All writes that are queued when a commit starts share it (under high load,
+//! half of them may be left for the next). When the commit is on disk, each owner's ledger gets one [`Settled`] with the
+//! progress of its writes.
 //!
 //! ```text
 //!   Write, Write, Write ...            one commit at a time
@@ -13,24 +14,24 @@
 //!                      '- load, close: behind the writes before them         failed ---> Settled(error)
 //! ```
 //!
-//! What it promises:
+//! Guarantees:
 //!
-//! - P1 A [`Settled`] that says success means on disk. Virtual time waits for a commit.
-//! - P2, RES-08 Each record carries a checksum and the number of its schema. Older ones are migrated when they are loaded, a
-//!   damaged one goes to quarantine and the rest load, and a newer file is refused and not touched.
-//! - P3 When a commit fails, the owners in it are told, what else they have under way is dropped, and the next write tries
-//!   again, with the database opened anew. When the persister itself ends, as after a panic of its thread, every write that it has
-//!   not settled and every later one fails too, and [`ended`](Persister::ended) tells whoever supervises it.
-//! - P4 Killed at any instant, the file opens again and holds everything that was acknowledged.
-//! - P5 A second host on the same directory is refused, and told who was first.
-//! - P6 It stores what it is given, in a file for its user alone. No secret belongs into a record.
+//! - P1 A successful [`Settled`] means on disk. Virtual time waits for a commit.
+//! - P2, RES-08 Each record has a checksum and a schema number. Older records are migrated when they are loaded, a damaged
+//!   one is quarantined and the rest load, and a newer file is refused and not changed.
+//! - P3 When a commit fails, its owners are notified, their other pending writes are dropped, and the next write is tried on
+//!   a reopened database. When the persister itself crashes, as after a panic of its thread, every unsettled write and every
+//!   later one fails too, and [`ended`](Persister::ended) notifies its supervisor.
+//! - P4 After a kill at any instant, the file opens again and holds everything that was acknowledged.
+//! - P5 A second host on the same directory is refused; the error names the first one.
+//! - P6 Records are stored in the clear, in a file that only its user can read. Do not store secrets.
 //!
-//! Its limits: 4,096 writes or 8 MiB in one commit, 1,000,000 writes or 256 MiB waiting, 1 MiB in one record, 64 MiB of the file
-//! in memory. Between commits its thread stays awake for 150 microseconds, because waking it takes a good part of a commit.
+//! Limits: 4,096 writes or 8 MiB per commit, 1,000,000 writes or 256 MiB queued, 1 MiB per record, 64 MiB of the file cached
+//! in memory. Between commits the thread spins for 150 microseconds, because waking it takes a good part of a commit.
 //!
-//! What it does not promise: while a file is open, redb tells a torn commit from a whole one by checksums of pages. If a byte
-//! of a page is damaged *and* the host was killed, the two cannot be told apart: the file is refused as a whole, or, if the page
-//! belongs to the last commit, goes back to the one before it.
+//! Not guaranteed: while a file is open, redb tells a torn commit from a whole one by page checksums. If a byte of a page is
+//! damaged *and* the host was killed, the two cannot be told apart: the file is refused as a whole, or, if the page belongs
+//! to the last commit, rolled back to the commit before it.
 
 mod actor;
 mod cause;
@@ -69,7 +70,7 @@ pub use quarantine::Quarantined;
 pub use record::Record;
 pub use source::MakeBackend;
 
-/// What the simulation plays with in the place of the actor and its thread.
+/// For the simulation, which replaces the actor and its thread.
 pub(crate) use open::open_in_memory;
 pub(crate) use operations::Operations;
 pub(crate) use queue::{BATCH_WRITES_MAX, Batch, Next, Progress, Queue};

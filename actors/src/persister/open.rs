@@ -1,4 +1,4 @@
-//! Opens a data directory: looks first, and touches nothing that it may not.
+//! Opens a data directory: inspects it first, and changes nothing that it may not.
 //!
 //! ```text
 //!   directory -> lock -> look (create) -> open (repair) -> note the new run
@@ -33,24 +33,23 @@ const DATABASE_FILE: &str = "callboard.redb";
 
 /// The lock file in a data directory.
 const LOCK_FILE: &str = "callboard.lock";
-/// How long a lock is waited for whose holder is gone: a process that a host was just starting when it was killed has a copy of
-/// the lock until it becomes another program.
+/// The timeout for a lock whose holder is gone: a child process between fork and exec of a killed host keeps a copy of the
+/// lock until it execs.
 const COPY_PATIENCE: Duration = Duration::from_secs(2);
-/// The pause between two tries.
+/// The pause between two attempts.
 const COPY_PAUSE: Duration = Duration::from_millis(2);
 
-/// What to open.
+/// Where to open the database.
 #[derive(Clone)]
 pub struct Options {
-    /// The directory that holds the database. It is created, for this user alone, if it is not there.
+    /// The directory of the database. It is created, accessible to this user alone, if it does not exist.
     pub data_dir: PathBuf,
-    /// Where the bytes of the database lie instead of the file `callboard.redb` in that directory. For tests that make
-    /// storage fail.
+    /// The storage backend to use instead of the file `callboard.redb` in that directory. For tests with failing storage.
     pub backend: Option<MakeBackend>,
 }
 
 impl Options {
-    /// The database file in this directory.
+    /// Options for the database file in this directory.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self { data_dir: data_dir.into(), backend: None }
     }
@@ -71,8 +70,8 @@ pub(super) fn open(options: &Options) -> Result<(Store, RunNumber), OpenError> {
     open_source(source, holder, Some(lock))
 }
 
-/// Opens the database on a disk in memory and begins a new run. No directory is needed, and no lock, since no other process can
-/// know of such a disk. For the simulation.
+/// Opens the database on an in-memory disk and begins a new run. It needs no directory and no lock, since no other process
+/// can access such a disk. For the simulation.
 pub(crate) fn open_in_memory(disk: &MemoryDisk) -> Result<(Store, RunNumber), OpenError> {
     let source = Source::new(DATABASE_FILE.into(), Some(disk.backend()));
     open_source(source, Holder { pid: None, since: None }, None)
@@ -86,7 +85,6 @@ fn open_source(source: Source, holder: Holder, lock: Option<Lock>) -> Result<(St
     Ok((Store::new(source, database, lock), RunNumber::new(run)))
 }
 
-/// The database file of a data directory.
 pub(super) fn database_path(data_dir: &Path) -> PathBuf {
     data_dir.join(DATABASE_FILE)
 }
@@ -112,18 +110,18 @@ fn lock_directory(data_dir: &Path, holder: Holder) -> Result<Lock, OpenError> {
     }
 }
 
-/// How the last run with a database ended.
+/// How the last run with this database ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// It was closed, or there was none.
+    /// It was closed in order, or there was no run.
     InOrder,
     /// It was killed, or its disk failed.
     Killed,
 }
 
-/// Makes sure that there is a database and that it may be opened, without changing a byte of one that was there before.
+/// Makes sure that there is a database and that it may be opened, without changing a byte of an existing one.
 ///
-/// A new run is begun, but only in memory: damage that would show at the first commit shows here.
+/// It begins a new run in memory, so that damage which would show at the first commit is found now.
 fn look(source: &Source, holder: Holder) -> Result<Ending, OpenError> {
     let failed = |cause: Cause| cause.into_open_error(source.path());
     let Some(below) = source.for_reading().map_err(|error| failed(error.into()))? else {
@@ -144,10 +142,10 @@ fn look(source: &Source, holder: Holder) -> Result<Ending, OpenError> {
     }
 }
 
-/// Whose database it is.
+/// The kind of a database file.
 enum Kind {
     Ours(Found),
-    /// It was created, and a crash came before its first commit.
+    /// It was created, and a crash preceded its first commit.
     Empty,
     Foreign,
 }
@@ -161,8 +159,8 @@ fn read_meta(database: &Database) -> Result<Kind, redb::Error> {
     })
 }
 
-/// Opens the file for writing. If its last host was killed, perhaps after a sync had failed, then what can be read may not
-/// be on disk, and is written once more before anything is built on it.
+/// Opens the file for writing. If its last host was killed, perhaps after a failed sync, then readable bytes may not be on
+/// disk, and are written once more before they are relied on.
 fn open_for_real(source: &Source, ending: Ending) -> Result<Database, Cause> {
     let backend = source.for_writing()?;
     if ending == Ending::Killed {

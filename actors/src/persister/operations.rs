@@ -1,28 +1,27 @@
-//! The operations of many writes, laid one behind the other in as few pieces of memory as possible.
+//! The operations of many writes, stored in few contiguous buffers.
 //!
-//! With hundreds of writes under way, to take and give back a few small pieces for each of them would cost more than all else
-//! that is done with it on this side of the disk.
+//! With hundreds of pending writes, a few small allocations for each would cost more than all other work before the disk.
 
 use super::messages::{Operation, Table};
 use super::record::{self, SEAL_BYTES};
 
-/// Operations that are kept for their memory may have taken this much.
+/// Up to this size an unused buffer is kept for reuse.
 const SPARE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Operations in their order.
+/// A list of operations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Operations {
     laid: Vec<Laid>,
-    /// Key and sealed record of each, without anything between them.
+    /// Keys and sealed records, concatenated.
     bytes: Vec<u8>,
 }
 
-/// Where one operation belongs, and how many bytes it has.
+/// The table of one operation, and the lengths of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Laid {
     table: Table,
     key: usize,
-    /// Record and seal; `None` if the record with this key is removed.
+    /// Length of record and seal; `None` for a delete.
     sealed: Option<usize>,
 }
 
@@ -32,17 +31,17 @@ impl Laid {
     }
 }
 
-/// One of them, as it is carried out.
+/// One operation, as it is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change<'a> {
     pub(crate) table: Table,
     pub(crate) key: &'a [u8],
-    /// The record to write, under its seal; `None` to remove it.
+    /// The record to write, with its seal; `None` for a delete.
     pub(crate) sealed: Option<&'a [u8]>,
 }
 
 impl Operations {
-    /// Lays one down behind the others. A record is sealed here, where the thread that commits has no work with it.
+    /// Appends an operation. The record is sealed by the caller, which keeps that work off the committing thread.
     pub(super) fn push(&mut self, operation: &Operation) {
         let (table, key, record) = match operation {
             Operation::Put { table, key, record } => (*table, key, Some(record)),
@@ -57,7 +56,7 @@ impl Operations {
         self.laid.push(Laid { table, key: key.len(), sealed });
     }
 
-    /// Takes so many of the first out, into memory that nobody uses any more. All of them simply change places with it.
+    /// Moves the first `count` out, into the `unused` buffer. If they are all, the buffers are swapped.
     pub(crate) fn take_first(&mut self, count: usize, mut unused: Self) -> Self {
         unused.clear();
         if count >= self.laid.len() {
@@ -70,7 +69,7 @@ impl Operations {
         unused
     }
 
-    /// Keeps those of which this says so, and asks once for each, in order.
+    /// Keeps the operations for which `is_kept` returns true; it is called once for each, in order.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut() -> bool) {
         let mut kept = Self::default();
         let mut rest = self.bytes.as_slice();
@@ -85,7 +84,6 @@ impl Operations {
         *self = kept;
     }
 
-    /// The changes, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Change<'_>> {
         let mut rest = self.bytes.as_slice();
         self.laid.iter().map(move |laid| {
@@ -96,7 +94,7 @@ impl Operations {
         })
     }
 
-    /// Forgets all of them, and keeps their memory unless it is much.
+    /// Removes all, and keeps the buffer unless it is large.
     pub(super) fn clear(&mut self) {
         self.laid.clear();
         self.bytes.clear();
@@ -126,7 +124,7 @@ mod tests {
         laid
     }
 
-    /// Keys and records, of which each is under a seal that fits.
+    /// All keys and records; asserts that each seal matches.
     fn told(operations: &Operations) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
         let told = operations.iter().map(|Change { table, key, sealed }| {
             let record = sealed.map(|sealed| {

@@ -1,54 +1,54 @@
-//! Decides when a commit begins and how much of what waits it takes, so that neither the disk nor those who write stand still.
+//! Decides when a commit begins and how many of the queued writes it takes, to keep both the disk and the writers busy.
 //!
-//! Where few write, everything that comes in one go shares one commit, since a sync costs more than all else. Where many write
-//! and each waits for its answer before it writes again, one commit for all would have two sides take turns: the thread works
-//! while nobody writes, and everybody writes while the thread waits. So half of them are left for the next commit as soon as
-//! the thread has waited for longer than a sync takes; from then on one half writes while the other is brought to disk, and the
-//! thread goes from the one straight on to the other.
+//! With few writers, everything that arrives together shares one commit, since a sync costs more than all else. With many
+//! writers that each wait for their answer before the next write, one commit for all would make both sides take turns: the
+//! thread idles while they write, and they idle while the thread commits. So half of the writes are left for the next commit
+//! as soon as the thread has idled for longer than a sync takes. From then on one half writes while the other is committed,
+//! and the thread is never idle.
 
 use std::time::Duration;
 
-/// Fewer than this are never divided, and never begun with while more are on their way.
+/// Fewer writes than this are never divided, and never started while more are arriving.
 const CROWD: usize = 64;
 
-/// The shortest commit is forgotten slowly, by this part of itself with each commit: a disk may become slower.
+/// The shortest commit decays by this fraction with each commit: a disk may become slower.
 const FORGETTING: u32 = 64;
 
-/// What is known of the commits so far.
+/// Measurements of the commits so far.
 #[derive(Debug, Default)]
 pub(super) struct Pacing {
-    /// The shortest of them, which is about what a sync takes; `None` before the first.
+    /// The shortest commit, which is about the time of a sync; `None` before the first.
     shortest: Option<Duration>,
-    /// How long the last one took.
+    /// The duration of the last commit.
     last: Duration,
-    /// How many writes were in it.
+    /// The number of writes in the last commit.
     settled: usize,
 }
 
 impl Pacing {
-    /// Notes a commit.
     pub(super) fn committed(&mut self, writes: usize, took: Duration) {
         let remembered = self.shortest.map(|shortest| shortest + shortest / FORGETTING);
         self.shortest = Some(remembered.map_or(took, |remembered| remembered.min(took)));
         (self.last, self.settled) = (took, writes);
     }
 
-    /// Whether so many writes are begun with at once, while those of the last commit, which were answered just now, may write
-    /// again.
+    /// Whether this many writes are committed at once, although the writers of the last commit, which were just answered,
+    /// may write again.
     pub(super) const fn is_enough(&self, waiting: usize) -> bool {
         is_crowd(waiting, self.settled)
     }
 
-    /// How many of the writes that wait come into the next commit, when nothing was to be done for so long.
+    /// How many of the queued writes the next commit takes, after the thread was `idle` for this long.
     pub(super) fn share(&self, waiting: usize, idle: Duration) -> usize {
         let Some(shortest) = self.shortest else { return waiting };
-        // Who comes much later than the last commit does not come because of it.
+        // Writes that come much later than the last commit are not caused by it.
         let is_kept_waiting = shortest < idle && idle < self.last * 2;
         if waiting >= 2 * CROWD && is_kept_waiting { waiting / 2 } else { waiting }
     }
 }
 
-/// Whether so many who wait are a crowd that need not wait for those of the commit before, of whom there were so many.
+/// Whether the queued writes are enough to start without waiting for the writers of the last commit, which had `settled`
+/// writes.
 pub(super) const fn is_crowd(waiting: usize, settled: usize) -> bool {
     waiting >= CROWD && waiting >= settled / 2
 }

@@ -1,4 +1,4 @@
-//! Where records go that could not be read, so that someone can look at them (RES-08).
+//! The table for records that could not be decoded, for later inspection (RES-08).
 
 use redb::{ReadableTable, WriteTransaction};
 use serde::{Deserialize, Serialize};
@@ -8,18 +8,18 @@ use super::commit::{self, definition};
 use super::messages::{Damaged, Table};
 use super::record::Record;
 
-/// A damaged record in quarantine. `persister.load::<Quarantined>()` shows them all, in the order in which they came.
+/// A damaged record in quarantine. `persister.load::<Quarantined>()` returns them all, in the order in which they came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quarantined {
-    /// The table that it lay in.
+    /// The table of the record.
     pub table: String,
     /// Its key.
     pub key: Vec<u8>,
-    /// Its bytes, checksum included; the first 512 KiB of them if there are more.
+    /// Its bytes, checksum included, truncated to the first 512 KiB.
     pub bytes: Vec<u8>,
-    /// What is wrong with it.
+    /// The decode error.
     pub reason: String,
-    /// When it was set aside, in seconds since the Unix epoch.
+    /// When it was quarantined, in seconds since the Unix epoch.
     pub at: u64,
 }
 

@@ -1,6 +1,6 @@
-//! Decides what the next commit holds, who is told of it, and what a failure takes along.
+//! Decides what the next commit holds, who is notified, and which writes a failure drops.
 //!
-//! Plain data and plain functions: the actor hands in what arrives and carries out what comes out.
+//! Pure data and functions: the actor passes in what arrives and executes what comes out.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,26 @@ use super::errors::WriteError;
 use super::messages::{Operation, Owner, Write};
 use super::operations::Operations;
 
-/// The most writes that one commit takes.
+/// The limit of writes per commit.
 pub(crate) const BATCH_WRITES_MAX: usize = 4_096;
 
 /// A commit takes no further write once its operations have this many bytes.
 pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The most writes that wait. Who hands over more is told so in a [`WriteError::Overloaded`].
+/// The limit of queued writes. A write over it fails with [`WriteError::Overloaded`].
 pub(super) const WAITING_WRITES_MAX: usize = 1_000_000;
 
-/// The most bytes of operations that wait.
+/// The limit of queued operations in bytes.
 pub(super) const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Which life of which ledger a write belongs to.
+/// Identifies a ledger and its opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LedgerId {
     place: usize,
     opening: u64,
 }
 
-/// How far a commit brings one ledger in one epoch.
+/// The progress of one ledger in one epoch by one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
     pub(crate) ledger: LedgerId,
@@ -36,28 +36,28 @@ pub(crate) struct Progress {
     pub(crate) through: u64,
 }
 
-/// The writes that share a commit, and whom it concerns.
+/// The writes that share a commit, and the progress of each ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
-    /// How many writes they are.
+    /// The number of writes.
     pub(crate) writes: usize,
-    /// What all of them change.
+    /// The operations of all writes.
     pub(crate) operations: Operations,
     pub(crate) progress: Vec<Progress>,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Debug)]
 pub(crate) enum Next<J> {
-    /// Commit these.
+    /// Commit this batch.
     Commit(Batch),
-    /// Tell this ledger that its write is not even tried.
+    /// Notify this ledger that its write is refused.
     Refuse(Progress, WriteError),
-    /// Do this with the database.
+    /// Run this job.
     Job(J),
 }
 
-/// A write that waits. Its operations lie with those of all others.
+/// A queued write. Its operations are stored with those of all others.
 #[derive(Debug, Clone, Copy)]
 struct Due {
     ledger: LedgerId,
@@ -77,25 +77,25 @@ enum Waiting<J> {
 #[derive(Debug, Clone)]
 struct Ledger<L> {
     owner: Owner,
-    /// Grows with each `OpenLedger`, so that what a former one is still waiting for does not reach its successor.
+    /// Grows with each `OpenLedger`, so that results of an earlier opening do not reach a later one.
     opening: u64,
     listener: Option<L>,
     /// Writes of this epoch and earlier ones are dropped.
     failed: Option<u64>,
-    /// The epoch and the sequence of the last write that was taken in.
+    /// The epoch and the sequence of the last accepted write.
     taken: Option<(u64, u64)>,
-    /// How far its writes are settled, in the same way.
+    /// The epoch and the sequence of the last settled write.
     settled: Option<(u64, u64)>,
 }
 
-/// Whatever waits for the disk, in the order of its arrival. `L` is who is told, `J` is work that is no write.
+/// All pending work, in the order of its arrival. `L` is the recipient of notifications, `J` is a job other than a write.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue<L, J> {
     ledgers: Vec<Ledger<L>>,
     waiting: VecDeque<Waiting<J>>,
-    /// The operations of all writes that wait.
+    /// The operations of all queued writes.
     operations: Operations,
-    /// The memory of a batch that is over.
+    /// The buffer of a finished batch, for reuse.
     unused: Operations,
     writes: usize,
     bytes: usize,
@@ -113,7 +113,7 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    /// Makes `listener` the one who is told of this owner's writes from now on.
+    /// Makes `listener` the recipient of this owner's write results.
     pub(crate) fn open_ledger(&mut self, owner: Owner, listener: L) {
         let place = self.place_of(owner);
         let ledger = &mut self.ledgers[place];
@@ -122,7 +122,7 @@ impl<L, J> Queue<L, J> {
         (ledger.failed, ledger.taken, ledger.settled) = (None, None, None);
     }
 
-    /// Takes a write in. False means that it was dropped, since its owner was told of a failure already.
+    /// Enqueues a write. False means that it was dropped, since its owner was notified of a failure already.
     pub(crate) fn push(&mut self, write: &Write) -> bool {
         let place = self.place_of(write.owner);
         let ledger = &mut self.ledgers[place];
@@ -155,17 +155,17 @@ impl<L, J> Queue<L, J> {
         true
     }
 
-    /// Takes in work that happens behind every write that came before it.
+    /// Enqueues a job behind every earlier write.
     pub(crate) fn push_job(&mut self, job: J) {
         self.waiting.push_back(Waiting::Job(job));
     }
 
-    /// How many writes wait.
+    /// The number of queued writes.
     pub(super) const fn writes(&self) -> usize {
         self.writes
     }
 
-    /// What to do next, if anything waits. A commit takes at most so many writes.
+    /// The next action, if anything is queued. A commit takes at most `writes_max` writes.
     pub(crate) fn next(&mut self, writes_max: usize) -> Option<Next<J>> {
         match self.waiting.pop_front()? {
             Waiting::Write(first) => {
@@ -176,13 +176,13 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    /// The next commit, if a write is what comes next.
+    /// The next commit, if the head of the queue is a write.
     pub(super) fn next_batch(&mut self) -> Option<Batch> {
         let first = self.take_write()?;
         Some(self.take_batch(first, BATCH_WRITES_MAX))
     }
 
-    /// Takes note of how far a commit that succeeded has brought each ledger.
+    /// Records the progress of a successful commit.
     pub(super) fn settle(&mut self, progress: &[Progress]) {
         for Progress { ledger: LedgerId { place, opening }, epoch, through } in progress {
             let ledger = &mut self.ledgers[*place];
@@ -192,8 +192,7 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    /// Nobody does any more what waits or is under way: gives the ledgers whose writes have failed thereby, and the jobs that
-    /// nobody does.
+    /// The persister ends: returns the ledgers whose writes fail, and the jobs that are dropped.
     pub(super) fn close(&mut self) -> (Vec<Progress>, Vec<J>) {
         let mut failed = Vec::new();
         for (place, ledger) in self.ledgers.iter_mut().enumerate() {
@@ -214,7 +213,7 @@ impl<L, J> Queue<L, J> {
         (failed, jobs.collect())
     }
 
-    /// Refuses a write, since nobody does any more what waits. Nothing if its owner was told of that already.
+    /// Refuses a write after the end. `None` if its owner was notified already.
     pub(super) fn refuse(&mut self, write: &Write) -> Option<Progress> {
         let place = self.place_of(write.owner);
         let ledger = &mut self.ledgers[place];
@@ -226,8 +225,8 @@ impl<L, J> Queue<L, J> {
         Some(Progress { ledger, epoch: write.epoch, through: write.sequence })
     }
 
-    /// Forgets what waits and depends on a commit that failed: the later writes of the same ledgers, up to the epoch that
-    /// failed. Says how many that were.
+    /// Drops the queued writes that depend on a failed commit: the later writes of the same ledgers, up to the failed epoch.
+    /// Returns their number.
     pub(crate) fn fail(&mut self, progress: &[Progress]) -> usize {
         for failed in progress {
             let ledger = &mut self.ledgers[failed.ledger.place];
@@ -256,13 +255,13 @@ impl<L, J> Queue<L, J> {
         before - self.waiting.len()
     }
 
-    /// Takes the memory of a batch back that is over, for another one.
+    /// Takes back the buffer of a finished batch, for reuse.
     pub(super) fn take_back(&mut self, mut operations: Operations) {
         operations.clear();
         self.unused = operations;
     }
 
-    /// Who is to be told of this progress: nobody, if the ledger has another listener by now.
+    /// The recipient of this progress; `None` if the ledger was opened anew meanwhile.
     pub(crate) fn listener(&self, progress: &Progress) -> Option<&L> {
         let ledger = &self.ledgers[progress.ledger.place];
         ledger.listener.as_ref().filter(|_| ledger.opening == progress.ledger.opening)
@@ -297,7 +296,6 @@ impl<L, J> Queue<L, J> {
         batch
     }
 
-    /// The next one that waits, if it is a write.
     fn take_write(&mut self) -> Option<Due> {
         let Waiting::Write(due) = *self.waiting.front()? else { return None };
         self.waiting.pop_front();
@@ -437,7 +435,7 @@ mod tests {
         assert_eq!((jobs.as_slice(), queue.writes(), queue.bytes, underway.writes), (&["load"][..], 0, 0, 1));
         assert!(queue.next(BATCH_WRITES_MAX).is_none());
 
-        // What comes later is refused at once, and of each epoch this is told once.
+        // Later writes are refused at once; each epoch is notified only once.
         assert_eq!(queue.refuse(&write(REGISTRY, 1, 4)), None, "it was told already");
         let refused: Vec<_> = queue.refuse(&write(REGISTRY, 2, 5)).into_iter().collect();
         assert_eq!(names(&queue, &refused), [(Some("registry"), 2, 5)]);

@@ -1,11 +1,11 @@
-//! What a record is, and how it lies on disk.
+//! The `Record` trait, and the layout of a record on disk.
 //!
 //! ```text
 //! | checksum (4 bytes) | schema (2 bytes) | content (bincode 2, standard configuration) |
 //!   '- CRC-32 of table, key, schema and content; numbers are little-endian
 //! ```
 //!
-//! The checksum covers the key and the table too, so that a record never comes back under a key that it wasn't given.
+//! The checksum also covers the key and the table, so that a record is never returned under a wrong key.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,33 +13,32 @@ use serde::de::DeserializeOwned;
 use super::codec::{self, DecodeError};
 use super::messages::Table;
 
-/// How many bytes lie before the record on disk.
+/// The size of the seal before the record on disk.
 pub(super) const SEAL_BYTES: usize = 4;
 
-/// A row type: what one table of the database holds.
+/// A row type: the records of one table of the database.
 ///
-/// Rows are not domain types (a domain type may change at will, a row may not): whoever stores something has row types
-/// beside it and converts at the edge. Fields may never be added, removed or reordered without a new schema number, since
-/// the bytes do not describe themselves.
+/// Rows are not domain types (a domain type may change freely, a row may not): each owner has separate row types and
+/// converts at its boundary. Never add, remove or reorder fields without a new schema number, since the encoding is not
+/// self-describing.
 pub trait Record: Serialize + DeserializeOwned {
     /// The table that holds these records, and no others.
     const TABLE: Table;
 
-    /// The number of the present layout. It grows with every change of it.
+    /// The schema number of the present layout. Raise it with every change of the layout.
     const SCHEMA: u16;
 
-    /// Makes a record out of the content of an older one. [`decode_payload`](super::decode_payload) reads the content.
+    /// Migrates the content of an older schema. [`decode_payload`](super::decode_payload) decodes the content.
     ///
     /// # Errors
     ///
-    /// Any error sets the record aside, as a damaged one. Without an implementation that is every older record.
+    /// Any error quarantines the record as damaged. Without an implementation that is every older record.
     fn migrate(schema: u16, payload: &[u8]) -> Result<Self, DecodeError> {
         let _ = payload;
         Err(DecodeError::UnknownSchema { schema })
     }
 }
 
-/// The checksum of an encoded record at its place.
 fn checksum(table: Table, key: &[u8], record: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(table.0.as_bytes());
@@ -49,12 +48,12 @@ fn checksum(table: Table, key: &[u8], record: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// What lies before an encoded record.
+/// The seal of an encoded record: its checksum.
 pub(super) fn seal(table: Table, key: &[u8], record: &[u8]) -> [u8; SEAL_BYTES] {
     checksum(table, key, record).to_le_bytes()
 }
 
-/// A record that was read, and whether it was written by this schema.
+/// A decoded record, and whether it was migrated.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read<R> {
     /// It has the present schema.
@@ -63,7 +62,7 @@ pub(super) enum Read<R> {
     Migrated(R),
 }
 
-/// Reads what lies behind a [`seal`].
+/// Verifies and decodes a sealed record.
 pub(super) fn unseal<R: Record>(key: &[u8], bytes: &[u8]) -> Result<Read<R>, DecodeError> {
     let Some((seal, record)) = bytes.split_first_chunk::<SEAL_BYTES>() else {
         return Err(DecodeError::TooShort { bytes: bytes.len() });

@@ -1,8 +1,8 @@
-//! A queue that producers of any thread share with one consumer, which is woken once for as many items as come while it is busy.
+//! A multi-producer queue with one consumer, which is woken once for all items that arrive while it is busy.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The queue, and whether its consumer will look at it again without being woken.
+/// The queue, and whether its consumer will check it again without a wakeup.
 #[derive(Debug)]
 pub(crate) struct SharedQueue<Q>(Mutex<State<Q>>);
 
@@ -10,16 +10,16 @@ pub(crate) struct SharedQueue<Q>(Mutex<State<Q>>);
 struct State<Q> {
     queue: Q,
     is_attended: bool,
-    /// Whether the consumer has left for good.
+    /// Whether the consumer has ended for good.
     is_closed: bool,
 }
 
-/// What a producer does next.
+/// What the producer must do after a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// Wakes the consumer.
+    /// Wake the consumer.
     Wake,
-    /// Nothing: the consumer looks at the queue again by itself.
+    /// Nothing: the consumer will check the queue again.
     Attended,
 }
 
@@ -28,7 +28,7 @@ impl<Q> SharedQueue<Q> {
         Self(Mutex::new(State { queue, is_attended: false, is_closed: false }))
     }
 
-    /// Puts something into the queue, if there is a consumer; else gives what `refuse` makes of it.
+    /// Enqueues an item if there is a consumer; otherwise returns the result of `refuse`.
     pub(crate) fn push<R>(
         &self,
         push: impl FnOnce(&mut Q),
@@ -42,7 +42,7 @@ impl<Q> SharedQueue<Q> {
         if std::mem::replace(&mut state.is_attended, true) { Ok(Pushed::Attended) } else { Ok(Pushed::Wake) }
     }
 
-    /// The consumer takes the next item. If there is none, it is woken when there is.
+    /// The consumer takes the next item. If there is none, it is woken by the next push.
     pub(crate) fn next<T>(&self, take: impl FnOnce(&mut Q) -> Option<T>) -> Option<T> {
         let mut state = self.lock();
         let next = take(&mut state.queue);
@@ -50,17 +50,16 @@ impl<Q> SharedQueue<Q> {
         next
     }
 
-    /// Looks at the queue or changes it, which wakes nobody.
+    /// Reads or changes the queue without waking the consumer.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&mut Q) -> T) -> T {
         look(&mut self.lock().queue)
     }
 
-    /// Whether the consumer has left for good.
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().is_closed
     }
 
-    /// The consumer leaves for good. What is in the queue then is for `clear`; nothing is put into it later.
+    /// The consumer ends for good: `clear` handles the remaining items, and later pushes are refused.
     pub(crate) fn close<T>(&self, clear: impl FnOnce(&mut Q) -> T) -> T {
         let mut state = self.lock();
         state.is_closed = true;

@@ -1,4 +1,4 @@
-//! Where the bytes of the database come from, and what is noted of them.
+//! The storage of the database, and what is known about its syncs.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -15,10 +15,10 @@ use redb::{BackendError, StorageBackend};
 use super::cause::Cause;
 use super::store::open_database;
 
-/// Makes a storage backend each time the database is opened: at the start, and again after every I/O error.
+/// Creates a storage backend for each opening of the database: at the start, and again after every I/O error.
 pub type MakeBackend = Arc<dyn Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync>;
 
-/// The bytes of one database.
+/// The storage of one database.
 pub(super) struct Source {
     path: PathBuf,
     kind: Kind,
@@ -35,15 +35,15 @@ impl Source {
         Self { path, kind: make.map_or(Kind::File, Kind::Made), sync_failed: Arc::default() }
     }
 
-    /// The database file, for people to read.
+    /// The path of the database file, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes sure that there is a database to open, if there was nothing.
+    /// Creates the database if it does not exist.
     ///
-    /// A file is made under another name first, and is a whole database when it gets its own. So an empty file, or half of
-    /// one, is never a new database, but always one that was lost.
+    /// The file is created under a temporary name and renamed when it is a complete database. So an empty or truncated file
+    /// is never taken for a new database, but always for a lost one.
     pub(super) fn create(&self) -> Result<(), Cause> {
         match &self.kind {
             Kind::File => self.create_file(),
@@ -55,7 +55,7 @@ impl Source {
         }
     }
 
-    /// Opens the bytes for writing.
+    /// Opens the storage for writing.
     pub(super) fn for_writing(&self) -> io::Result<Watched> {
         let inner = match &self.kind {
             Kind::File => file_backend(OpenOptions::new().read(true).write(true).open(&self.path)?)?,
@@ -64,7 +64,7 @@ impl Source {
         Ok(self.watch(inner))
     }
 
-    /// Opens the bytes for reading alone; nothing if there are none yet.
+    /// Opens the storage read-only; `None` if it does not exist yet.
     pub(super) fn for_reading(&self) -> io::Result<Option<Box<dyn StorageBackend>>> {
         match &self.kind {
             Kind::File => open_for_reading(&self.path),
@@ -75,12 +75,12 @@ impl Source {
         }
     }
 
-    /// Whether a sync has failed, so that nobody knows which of the bytes that can be read are on disk.
+    /// Whether a sync has failed, so that readable bytes may not be on disk.
     pub(super) fn is_uncertain(&self) -> bool {
         self.sync_failed.load(Ordering::Acquire)
     }
 
-    /// Notes that all bytes are on disk.
+    /// Records that all bytes are on disk.
     pub(super) fn note_certain(&self) {
         self.sync_failed.store(false, Ordering::Release);
     }
@@ -111,10 +111,10 @@ impl fmt::Debug for Source {
     }
 }
 
-/// A backend that notes when a sync fails.
+/// A backend that records failed syncs.
 ///
-/// After a failed sync the system may hold pages that it takes for written although they never reached the disk, and the
-/// next sync does not try them again. [`Watched::rewrite`] makes sure of them.
+/// After a failed sync the system may treat pages as clean although they never reached the disk, and the next sync does not
+/// retry them. [`Watched::rewrite`] writes them again.
 #[derive(Debug)]
 pub(super) struct Watched {
     inner: Box<dyn StorageBackend>,
@@ -124,9 +124,9 @@ pub(super) struct Watched {
 impl Watched {
     /// Writes every byte again, in place, and syncs.
     ///
-    /// A crash in between does no harm: redb never writes over pages that its last durable commit needs, so the disk holds
-    /// that commit and parts of the one that failed, as it does in the middle of any commit. Zeros are left alone, because
-    /// a page of zeros belongs to nothing, and writing one could need space that isn't there.
+    /// A crash in between is harmless: redb never overwrites pages that its last durable commit needs, so the disk holds
+    /// that commit and parts of the failed one, as in the middle of any commit. Pages of zeros are skipped, because they
+    /// belong to nothing, and writing one could need space that is not available.
     pub(super) fn rewrite(&self) -> io::Result<()> {
         const CHUNK: u64 = 4_096;
         let len = self.inner.len()?;
@@ -186,7 +186,7 @@ impl StorageBackend for Watched {
     }
 }
 
-/// Whether these bytes are a database yet: redb writes its magic number last.
+/// Whether the storage holds a database yet: redb writes its magic number last.
 fn is_begun(backend: &dyn StorageBackend) -> io::Result<bool> {
     let mut magic = [0; 9];
     let there = magic.len().min(usize::try_from(backend.len()?).unwrap_or(usize::MAX));

@@ -1,4 +1,4 @@
-//! The database while it is in use: opened, failed or closed.
+//! The database in use: opened, failed or closed.
 //!
 //! ```text
 //!            I/O error                 close
@@ -8,8 +8,8 @@
 //!      the next use opens again
 //! ```
 //!
-//! redb refuses everything after an I/O error, so the database is dropped then and opened again at its next use (P3). If a
-//! sync had failed, every byte is first written and synced once more, since only then is it known what is on disk.
+//! redb refuses everything after an I/O error, so the database is dropped then and reopened at its next use (P3). If a sync
+//! had failed, every byte is first written and synced once more, since only then it is known what is on disk.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ use super::operations::Operations;
 use super::record::Record;
 use super::source::Source;
 
-/// How much of the file redb may keep in memory.
+/// The size of redb's cache.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Store {
     source: Source,
     state: State,
     lock: Option<Lock>,
-    /// Goes with this, behind the file and its lock.
+    /// Dropped last, after the file and its lock.
     open: Option<watch::Sender<()>>,
 }
 
@@ -53,12 +53,12 @@ impl Store {
         Self { source, state: State::Open(database), lock, open: None }
     }
 
-    /// Whoever listens to this learns when the database may be opened by another one.
+    /// The receivers of `open` learn by its drop that the database may be opened again.
     pub(super) fn note_when_gone(&mut self, open: watch::Sender<()>) {
         self.open = Some(open);
     }
 
-    /// Brings these to disk, all of them or none.
+    /// Commits these atomically: all of them or none.
     pub(crate) fn commit(&mut self, operations: &Operations) -> Result<(), WriteError> {
         let committed = self.with_database(|database| commit::commit(database, operations));
         committed.map_err(|cause| {
@@ -67,7 +67,7 @@ impl Store {
         })
     }
 
-    /// Reads a table. What is damaged is set aside, and what is old is migrated.
+    /// Loads a table. Damaged records are quarantined, and old ones are migrated.
     pub(crate) fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
         let scanned = match self.with_database(load::scan) {
             Err(Cause::Io(error)) => {
@@ -88,7 +88,7 @@ impl Store {
         }
     }
 
-    /// Closes the file and lets the next host in.
+    /// Closes the file and releases the lock.
     pub(crate) fn close(&mut self) {
         self.leave(State::Closed);
         self.lock = None;
@@ -120,7 +120,7 @@ impl Store {
         open_database(backend)
     }
 
-    /// Reads a table of a file that cannot be opened for writing. Nothing if what can be read may not be what is on disk.
+    /// Loads a table of a file that cannot be opened for writing. `None` if the readable bytes may differ from the disk.
     fn scan_without_writing<R: Record>(&self) -> Option<Result<Scan<R>, Cause>> {
         if self.source.is_uncertain() {
             return None;
@@ -134,7 +134,7 @@ impl Store {
         )
     }
 
-    /// What was loaded is good in any case; if this fails, the next load finds the same and tries again.
+    /// The loaded records are valid in any case; if this cleanup fails, the next load retries it.
     fn tidy<R: Record>(&mut self, loaded: &Loaded<R>, migrated: &[usize]) {
         for damaged in &loaded.damaged {
             warn!(error = %damaged.reason, table = R::TABLE.0, key = ?damaged.key, "found a damaged record");
@@ -170,18 +170,17 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// Closes the file first, since redb may fail an assertion over that.
+    /// Closes the file while panics are caught, since redb may fail an assertion.
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// Has redb open these bytes.
 pub(super) fn open_database(backend: impl StorageBackend) -> Result<Database, Cause> {
     open_noting_repair(backend).map(|(database, _)| database)
 }
 
-/// Has redb open these bytes, and says whether it had to repair them because they were never closed in order.
+/// Opens the database, and returns whether redb had to repair it because it was not closed in order.
 pub(super) fn open_noting_repair(backend: impl StorageBackend) -> Result<(Database, bool), Cause> {
     let is_repaired = Rc::new(Cell::new(false));
     let note = Rc::clone(&is_repaired);

@@ -1,15 +1,15 @@
-//! The thread beside the mailbox: it has the store while there is work, and goes when there is none.
+//! The database thread: it owns the store while there is work, and ends when there is none.
 //!
 //! ```text
 //!   actor --- assign(task) ---> handoff ---> thread --- Done ---> actor
 //! ```
 //!
-//! Where a crowd waits, the thread does not wait to be told: behind a commit that succeeded it takes the next one from the inbox
-//! itself, while the actor still tells who is settled.
+//! Under high load, the thread does not wait for the actor: after a successful commit it takes the next one from the inbox
+//! itself, while the actor still notifies the ledgers.
 //!
-//! It is one of tokio's blocking threads, which a paused clock waits for (P1); a thread of our own would let virtual time run
-//! ahead. Waking a thread that sleeps costs about as much as a third of a small commit, so it stays awake for a moment after
-//! each task, in which the next one usually comes when there is load.
+//! It is one of tokio's blocking threads, which a paused clock waits for (P1); a plain thread would let virtual time run
+//! ahead. Waking a sleeping thread costs about a third of a small commit, so it spins for a moment after each task; under
+//! load the next one usually comes in that time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,33 +22,33 @@ use super::inbox::Inbox;
 use super::queue::Batch;
 use super::store::Store;
 
-/// How long the thread looks out for more work before it goes.
+/// How long the thread spins for more work before it ends.
 const LINGER: Duration = Duration::from_micros(150);
 
-/// Work with the database that is not a write.
+/// A database operation other than a write.
 pub(super) type Job = Box<dyn FnOnce(&mut Store) + Send>;
 
-/// What the thread is to do.
+/// A task of the thread.
 pub(super) enum Task {
     Commit(Batch),
     Run(Job),
 }
 
-/// What it has done.
+/// The result of a task.
 #[derive(Debug)]
 pub(super) enum Done {
-    /// The batch comes back to where its memory was taken, which is cheaper than to give that back from another thread.
+    /// The batch is returned to the thread that allocated its buffer, which is cheaper than freeing it on another thread.
     Committed {
         batch: Batch,
         outcome: Result<(), WriteError>,
         took: Duration,
-        /// Whether the thread is at the next commit already.
+        /// Whether the thread has started the next commit already.
         goes_on: bool,
     },
     Ran,
 }
 
-/// Starts a thread that does the tasks that come through this handoff, and tells `done` of each that it has finished.
+/// Starts a thread that executes the tasks of this handoff, and reports each result to `done`.
 pub(super) fn start(
     store: &Arc<Mutex<Store>>,
     inbox: &Arc<Inbox>,
@@ -60,7 +60,7 @@ pub(super) fn start(
     actix_rt::task::spawn_blocking(move || worker.work(&store));
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Worker {
     tasks: Receiving<Task>,
     inbox: Arc<Inbox>,
@@ -90,7 +90,7 @@ impl Worker {
         self.tasks.wait(|| Instant::now() >= until, std::thread::yield_now)
     }
 
-    /// Commits a batch, and whatever crowd waits behind it. False: nobody hears what is done any more.
+    /// Commits a batch, and further batches under high load. False: the receiver of the results is gone.
     fn commit(&self, store: &mut Store, first: Batch) -> bool {
         let mut next = Some(first);
         let mut is_heard = true;
@@ -98,7 +98,7 @@ impl Worker {
             let begun = Instant::now();
             let outcome = store.commit(&batch.operations);
             let took = begun.elapsed();
-            // What waits may depend on a commit that failed.
+            // Queued writes may depend on a failed commit.
             next = outcome.is_ok().then(|| self.inbox.next_of_crowd(batch.writes)).flatten();
             let goes_on = next.is_some();
             is_heard = self.done.send(Done::Committed { batch, outcome, took, goes_on }).is_ok();

@@ -1,4 +1,4 @@
-//! What the registry does in the world: it asks restored plugins who they are.
+//! The effects of the registry: identity checks of restored plugins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::csi::{Connection, Limits};
 use crate::shell::{self, Address, EffectHandler, Running, Settings, Store};
 use crate::vocabulary::Registration;
 
-/// Can tell whether a restored registration still holds.
+/// Checks whether a restored registration is still valid.
 pub trait IdentityCheck: 'static {
-    /// Looks, and says what was found. Runs beside the registry, under its deadline.
+    /// Runs the check, concurrently with the registry and under its deadline.
     fn check(&mut self, registration: Arc<Registration>) -> LocalBoxFuture<'static, CheckOutcome>;
 }
 
-/// Asks over the plugin's own socket.
+/// An identity check over the plugin's own socket.
 #[derive(Debug, Clone, Copy)]
 pub struct SocketCheck {
-    /// How long the plugin may take to say its name.
+    /// The timeout for the plugin's identity response.
     pub deadline: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What the registry decides.
+//! The decisions of the registry.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use super::state::{CheckIdentity, CheckOutcome, Image, Plugin, Registry, Registr
 use crate::shell::{AskId, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Moment, PluginKey, Registration, Timestamp};
 
-/// How many options a registration may carry.
+/// The limit of options per registration.
 const OPTIONS_MAX: usize = 64;
-/// How long they may be together, in bytes.
+/// The limit of their total size, in bytes.
 const OPTIONS_BYTES_MAX: usize = 4_096;
 
 crate::conversation! {
-    /// What is said to the registry.
+    /// The messages of the registry.
     #[derive(Clone)]
     pub enum RegistryAsk -> RegistryAnswer for Registry {
         Register => Result<Registered, RegisterError>,
@@ -29,14 +29,14 @@ crate::conversation! {
     }
 }
 
-/// What the registry waits for.
+/// The timers of the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RegistryTimer {
-    /// The restored registrations have had their time (R8).
+    /// The grace period of restored registrations is over (R8).
     GraceOver,
-    /// Those that could not be proven are checked again.
+    /// Unconfirmed registrations are checked again.
     CheckAgain,
-    /// Somebody has waited long enough for a plugin (R7).
+    /// The timeout of a caller that waits for a plugin (R7).
     Waited(AskId),
 }
 
@@ -166,7 +166,7 @@ impl Registry {
         if removed.is_empty() { Deregistered::NotRegistered } else { Deregistered::Removed(removed) }
     }
 
-    // === Questions ===
+    // === Queries ===
 
     fn describe(&self, question: &Describe) -> Description {
         let plugin = self.plugins.get(&question.plugin);

@@ -1,5 +1,5 @@
-//! A draft of what one message changes: rows to write, news to tell, askers to answer. It becomes effects in one go, so that
-//! nothing is told of a change that is not on disk. The registry has one and uses it again for each message.
+//! A draft of what one message changes: rows to write, news to publish, askers to answer. It becomes effects in one step, so
+//! that no change is published before it is on disk. The registry reuses one draft for all messages.
 
 use super::behaviour::RegistryAnswer;
 use super::messages::{Active, RegistryNews};
@@ -19,14 +19,14 @@ impl Draft {
         self.change.put.is_empty() && self.change.delete.is_empty()
     }
 
-    /// Takes the next number, and the new ceiling along if there is one.
+    /// Takes the next number, and records the new ceiling if there is one.
     pub(super) fn number(&mut self, counter: &mut Counter) -> u64 {
         let (number, ceiling) = counter.take();
         self.change.ceiling = ceiling.or(self.change.ceiling);
         number
     }
 
-    /// Notes that this is to be told: who is active comes behind all registrations of the message.
+    /// Adds news. Changes of the active registration come after all registrations of the message.
     pub(super) fn tell(&mut self, news: RegistryNews) {
         match news {
             RegistryNews::Registered(_) | RegistryNews::Updated(_) | RegistryNews::Deregistered(..) => {
@@ -36,17 +36,17 @@ impl Draft {
         }
     }
 
-    /// Notes that these have waited for this.
+    /// Adds callers whose wait has ended, with their answer.
     pub(super) fn awaken(&mut self, waiters: Vec<AskId>, active: &Active) {
         self.awakened.extend(waiters.into_iter().map(|waiter| (waiter, active.clone())));
     }
 
-    /// Notes that the row of this registration goes.
+    /// Adds the deletion of this registration's row.
     pub(super) fn delete(&mut self, stored: &Stored) {
         self.change.delete.push(stored.number);
     }
 
-    /// Notes that a row is as it is now. A row that is noted twice is written once.
+    /// Adds the write of a row. A row that is added twice is written once.
     pub(super) fn put(&mut self, stored: &Stored) {
         match self.change.put.iter_mut().find(|row| row.number == stored.number) {
             Some(row) => *row = stored.clone(),
@@ -54,8 +54,8 @@ impl Draft {
         }
     }
 
-    /// Turns what is noted into effects and is empty again: first the write, then the answer to whoever asked, then the news,
-    /// then those who waited.
+    /// Emits the draft as effects and clears it: first the write, then the answer to the asker, then the news, then the
+    /// answers to waiting callers.
     pub(super) fn leave(&mut self, asker: Option<(AskId, RegistryAnswer)>, effects: &mut Effects<Registry>) {
         if !self.is_empty() {
             effects.persist(std::mem::take(&mut self.change));

@@ -1,13 +1,13 @@
-//! Any bytes, as records of registrations.
+//! Decodes arbitrary bytes as records of registrations.
 
 use super::row::{CounterRow, RegistrationRow};
 use crate::fuzzing::check_record;
 use crate::persister::Quarantined;
 
-/// The first byte says which record the others are.
+/// The first byte selects the record type, the rest is the record.
 ///
 /// # Panics
-/// When what decodes does not come back as it was, or what does not decode is not told.
+/// When the round trip of a decoded record changes it, or a failure to decode is not reported.
 pub(crate) fn records(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
     match which % 3 {

@@ -1,4 +1,4 @@
-//! Who serves one plugin.
+//! The registrations of one plugin.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,16 +7,16 @@ use smallvec::SmallVec;
 use super::state::Stored;
 use crate::vocabulary::{AllocationId, RegistrationNumber};
 
-/// Up to so many are looked through one by one.
+/// Up to this many are searched linearly.
 const FEW_MAX: usize = 16;
 
-/// The registrations of one plugin, in order of their numbers. Almost always they are few, and then they lie side by side;
-/// should they become many, they are indexed, so that none costs more for it.
+/// The registrations of one plugin, in order of their numbers. Usually they are few and stored contiguously; when they
+/// become many, they are indexed, so that the cost per registration stays constant.
 #[derive(Debug, Clone)]
 pub(super) enum Members {
     /// In order of number, at most [`FEW_MAX`]. Most plugins never have a second one.
     Few(SmallVec<[Stored; 1]>),
-    /// The same with an index by allocation.
+    /// In order of number, with an index by allocation.
     Many {
         by_number: BTreeMap<RegistrationNumber, Stored>,
         by_allocation: HashMap<AllocationId, RegistrationNumber>,
@@ -88,7 +88,7 @@ impl Members {
         }
     }
 
-    /// All of them, the newest first.
+    /// All of them, newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &Stored> + '_ {
         let (few, many) = match self {
             Self::Few(members) => (members.as_slice(), None),

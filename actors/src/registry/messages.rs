@@ -1,4 +1,4 @@
-//! What can be said to the registry, and what it says.
+//! The messages and the news of the registry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,34 +8,35 @@ use crate::vocabulary::{
     AllocationId, Generation, PluginKey, Registration, RegistrationNumber, SocketPath, Timestamp,
 };
 
-/// Says that an allocation serves one or more plugins at a socket (R1). With several plugins (a monolith is controller and
-/// node) all are registered or none (R5). Sent again with other contents it is an update (R3); sent again with the same
-/// contents it changes nothing, except that a restored registration is thereby confirmed (R8).
+/// Registers one or more plugins of an allocation at a socket (R1). It is atomic: with several plugins (a monolith is
+/// controller and node) all are registered or none (R5). Idempotent: repeated with the same contents it changes nothing,
+/// except that it confirms a restored registration (R8). With other contents it is an update (R3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Register {
-    /// Which plugins; at least one, none twice.
+    /// The plugins; at least one, none twice.
     pub plugins: Vec<PluginKey>,
-    /// Who serves them.
+    /// The allocation that serves them.
     pub allocation: AllocationId,
-    /// Where it listens.
+    /// The socket where it listens.
     pub socket: SocketPath,
-    /// The name the plugin gives itself, if known (C030).
+    /// The name that the plugin reports, if known (C030).
     pub provider: Option<Arc<str>>,
-    /// The version the plugin gives itself, if known.
+    /// The version that the plugin reports, if known.
     pub version: Option<Arc<str>>,
-    /// What the host wants to find again beside it. At most 64 entries and 4 KiB in all. They are stored in the clear: no
-    /// secret belongs here (P6).
+    /// Data of the host, stored with the registration. At most 64 entries and 4 KiB in total. Stored in the clear: do not
+    /// put secrets into it (P6).
     pub options: Arc<BTreeMap<String, String>>,
 }
 
-/// What became of a [`Register`]. Its consequences are on disk when this arrives.
+/// The result of a [`Register`]. Its effects are on disk when this arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registered {
-    /// It was not there before and is now.
+    /// It was created.
     New,
-    /// It was there with other contents.
+    /// It existed with other contents.
     Updated,
-    /// It was there with these contents. Nothing was published, unless it was restored and is hereby confirmed (R8).
+    /// It existed with these contents. Nothing was published, unless it was a restored registration that is confirmed now
+    /// (R8).
     Unchanged,
 }
 
@@ -45,134 +46,134 @@ pub enum RegisterError {
     /// It named no plugin.
     #[error("allocation {allocation} registers no plugin; name at least one")]
     NoPlugin {
-        /// Who registered.
+        /// The allocation of the request.
         allocation: AllocationId,
     },
     /// It named one plugin twice.
     #[error("allocation {allocation} registers {plugin} twice in one message")]
     PluginTwice {
-        /// Who registered.
+        /// The allocation of the request.
         allocation: AllocationId,
-        /// What was named twice.
+        /// The repeated plugin.
         plugin: PluginKey,
     },
-    /// Its options are too many or too long.
+    /// Its options exceed the limits.
     #[error(
         "allocation {allocation} registers with {entries} options of {bytes} bytes; at most 64 options and 4096 bytes are kept"
     )]
     OptionsTooLarge {
-        /// Who registered.
+        /// The allocation of the request.
         allocation: AllocationId,
-        /// How many entries there are.
+        /// The number of entries.
         entries: usize,
-        /// How long they are together.
+        /// Their total size.
         bytes: usize,
     },
-    /// There is no room for more.
+    /// The limit of registrations is reached.
     #[error("{held} registrations are held and no more are taken; deregister what is gone")]
     Full {
-        /// How many there are.
+        /// The number of registrations.
         held: usize,
     },
 }
 
-/// Says that an allocation serves these plugins no more. All go or none (R5).
+/// Removes the registrations of an allocation for these plugins. Atomic: all or none (R5). Idempotent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deregister {
-    /// Which plugins. Those that the allocation does not serve are left out of the answer and harm nothing (R4).
+    /// The plugins. Those that the allocation does not serve are ignored and missing in the answer (R4).
     pub plugins: Vec<PluginKey>,
-    /// Who served them.
+    /// The allocation that served them.
     pub allocation: AllocationId,
 }
 
-/// What became of a [`Deregister`].
+/// The result of a [`Deregister`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deregistered {
-    /// These were registered and are not any more.
+    /// These registrations were removed.
     Removed(Vec<PluginKey>),
     /// None was registered; nothing was published (R4).
     NotRegistered,
 }
 
-/// Asks for all registrations.
+/// Lists all registrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct List;
 
-/// Asks for one plugin: who is active, who stands by, since when.
+/// Describes one plugin: its active and standby registrations, and since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Describe {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
 }
 
-/// Asks for the registration of one allocation with one plugin.
+/// Queries the registration of one allocation for one plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistrationOf {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
-    /// Who serves it.
+    /// The allocation.
     pub allocation: AllocationId,
 }
 
 /// Waits until a plugin has an active registration (R7).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitForPlugin {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
-    /// How long to wait at most.
+    /// The timeout.
     pub within: Duration,
 }
 
-/// Why a plugin did not come in time.
+/// Why a plugin did not become active before the timeout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WaitError {
-    /// Not yet: nobody has registered it (RES-01). It may still come.
+    /// It is not registered (RES-01). It may still come.
     #[error(
         "{plugin} was not registered within {waited:?}; start an allocation that serves it, or wait longer"
     )]
     NotRegistered {
-        /// What was waited for.
+        /// The plugin.
         plugin: PluginKey,
-        /// How long.
+        /// The timeout.
         waited: Duration,
     },
-    /// Not yet: it is known from before the restart, and neither its owner nor an identity check has confirmed it (R8).
+    /// It was restored after a restart, and neither its owner nor an identity check has confirmed it (R8).
     #[error(
         "{plugin} was restored but not confirmed within {waited:?}; it waits for {allocations:?} to register again"
     )]
     NotConfirmed {
-        /// What was waited for.
+        /// The plugin.
         plugin: PluginKey,
-        /// How long.
+        /// The timeout.
         waited: Duration,
-        /// Who served it before.
+        /// The allocations that served it before the restart.
         allocations: Vec<AllocationId>,
     },
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} others wait for plugins already; try again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
 }
 
-/// How sure the registry is of a registration.
+/// Whether a registration is confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Standing {
-    /// Its owner registered it in this run of the host, or an identity check proved it.
+    /// Its owner registered it in this run of the host, or an identity check confirmed it.
     Confirmed,
-    /// It was restored from disk and waits to be confirmed; it is never routed to (R8).
+    /// It was restored from disk and is not confirmed yet; no work is routed to it (R8).
     Provisional,
 }
 
-/// A registration as the registry holds it.
+/// A registration in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its place in the order of registrations (R2).
     pub number: RegistrationNumber,
-    /// What its owner said.
+    /// The contents from its owner.
     pub registration: Arc<Registration>,
-    /// How sure it is.
+    /// Whether it is confirmed.
     pub standing: Standing,
     /// When it was first registered.
     pub since: Timestamp,
@@ -181,58 +182,58 @@ pub struct Entry {
 /// The registration that work for a plugin is routed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Active {
-    /// Grows with each change of the active registration, also when its contents change.
+    /// Grows with each change of the active registration or of its contents.
     pub generation: Generation,
-    /// What its owner said.
+    /// The contents from its owner.
     pub registration: Arc<Registration>,
     /// When it became active.
     pub since: Timestamp,
 }
 
-/// One plugin.
+/// The state of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
-    /// Whom work is routed to, if anyone.
+    /// The registration that work is routed to, if any.
     pub active: Option<Active>,
-    /// Who would take over, the next one first.
+    /// Standby registrations, in the order of takeover.
     pub standby: Vec<Entry>,
-    /// Who is known from before the restart and has not been confirmed, the newest first.
+    /// Restored registrations that are not confirmed, newest first.
     pub provisional: Vec<Entry>,
 }
 
-/// Why a registration left.
+/// Why a registration was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
     /// Its owner deregistered it.
     Deregistered,
-    /// It was restored and nobody confirmed it in time (R8).
+    /// It was restored and not confirmed within the grace period (R8).
     NotConfirmed,
 }
 
-/// What subscribers are told. Each message to the registry gives its news in this order: registrations first, then who is
-/// active.
+/// The news for subscribers. Each message to the registry publishes its news in this order: registrations first, then
+/// changes of the active one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistryNews {
-    /// A registration came.
+    /// A registration was created.
     Registered(Entry),
     /// The contents of a registration changed (R3), or it was confirmed (R8).
     Updated(Entry),
-    /// A registration left.
+    /// A registration was removed.
     Deregistered(Entry, Departure),
     /// Work is routed elsewhere from now on (R1).
     ActiveChanged {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// Whom it was routed to.
+        /// The registration before.
         from: Option<Active>,
-        /// Whom it is routed to.
+        /// The registration from now on.
         to: Option<Active>,
     },
 }
 
-/// Everything subscribers may know of the registry.
+/// The view that subscribers get as snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RegistryView {
     /// All registrations, oldest first.

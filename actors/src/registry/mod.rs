@@ -1,13 +1,13 @@
-//! The dynamic registry: who is registered, who is active, who is told.
+//! The dynamic registry: which plugins are registered, which registration is active, who is notified.
 //!
 //! ```text
 //!   Register ──► new, update or nothing ─┐
 //!   Deregister ──► gone or not there ────┤      ┌► reply, once it is on disk
 //!   identity check ──► confirmed ────────┼► elect ┼► news: Registered, Updated, Deregistered, ActiveChanged
-//!   grace over ──► not confirmed, gone ──┘      └► whoever waited for the plugin
+//!   grace over ──► not confirmed, gone ──┘      └► answers for waiting callers
 //! ```
 //!
-//! A registration's life:
+//! Lifecycle of a registration:
 //!
 //! ```text
 //!                Register                       Deregister
@@ -18,18 +18,18 @@
 //!                           provisional ──── grace over ──────► (nothing), with news
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - The active registration of a plugin is the newest confirmed one, after every single step (R1). Newest is by number, and
-//!   numbers come from one counter that never goes back, also across restarts (R2).
-//! - Every change of the active registration, or of its contents, has a new generation from the same counter, and is told as
-//!   `ActiveChanged` (R1, R3, REG-05, REG-06).
-//! - What a message changes is one change on disk: all of it or nothing (R5).
-//! - A removal is told only of what was there, and names it (R4, REG-04).
-//! - Nothing polls: those who wait are answered by the step that brings what they wait for, or by their deadline (R7).
+//! - The active registration of a plugin is the newest confirmed one, after every step (R1). The newest has the highest
+//!   number; numbers come from one counter that never goes back, also across restarts (R2).
+//! - Every change of the active registration, or of its contents, has a new generation from the same counter, and is
+//!   published as `ActiveChanged` (R1, R3, REG-05, REG-06).
+//! - The changes of one message are one atomic write (R5).
+//! - A removal is published only for what existed, and names it (R4, REG-04).
+//! - Nothing polls: a waiting caller is answered by the step that makes its plugin active, or by its deadline (R7).
 //!
-//! Start it with [`start`]; it needs a store ([`DurableStore`] or [`MemoryStore`]) and something that can prove the identity
-//! of a restored plugin ([`IdentityCheck`]).
+//! Start it with [`start`]; it needs a store ([`DurableStore`] or [`MemoryStore`]) and an [`IdentityCheck`] for restored
+//! plugins.
 
 mod actor;
 mod behaviour;
@@ -52,7 +52,7 @@ pub use actor::{IdentityCheck, SocketCheck, start};
 pub use behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 pub use messages::*;
 pub use row::{COUNTER_TABLE, REGISTRATION_TABLE};
-/// How rows lie in the database, for the simulation.
+/// The row types, for the simulation.
 pub(crate) use row::{CounterRow, RegistrationRow};
 pub use state::{
     Activation, CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange,

@@ -1,4 +1,5 @@
-//! What was restored and is not confirmed yet (R8): proven by identity checks, or dropped when the grace is over.
+//! Restored registrations that are not confirmed yet (R8): identity checks confirm them, or they are dropped after the grace
+//! period.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,24 +11,24 @@ use super::state::{CheckIdentity, CheckOutcome, Registry};
 use crate::shell::{CallKey, CallLost, Effects};
 use crate::vocabulary::{Attempt, Moment, Registration, RegistrationNumber};
 
-/// The pause before the second round of checks; each further one is twice as long.
+/// The pause before the second round of checks; it doubles with each further round.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between rounds.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// How much of its grace a restored registration has at least after each rebuild of the registry, so that a disk that is
-/// full when the grace ends does not make it rebuild all the time.
+/// The minimal rest of the grace period after each rebuild of the registry. Without it, a full disk at the end of the grace
+/// period would cause rebuilds in a loop.
 const LEAST_GRACE: Duration = Duration::from_secs(5);
-/// How many registrations leave with one write when the grace is over.
+/// How many registrations one write removes when the grace period is over.
 const DROPPED_AT_ONCE: usize = 512;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Restored {
     unconfirmed: BTreeMap<RegistrationNumber, Arc<Registration>>,
-    /// Who is still to be checked in this round.
+    /// The registrations still to be checked in this round.
     queue: VecDeque<RegistrationNumber>,
     running: usize,
     round: Attempt,
-    /// How much is left of the grace.
+    /// The rest of the grace period.
     grace: Duration,
 }
 
@@ -52,7 +53,7 @@ impl Restored {
 }
 
 impl Registry {
-    /// Begins to look for the owners of what was restored.
+    /// Begins to confirm the restored registrations.
     pub(super) fn look_for_owners(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         if self.restored.unconfirmed.is_empty() {
             return;
@@ -61,7 +62,7 @@ impl Registry {
         self.next_round(moment, effects);
     }
 
-    /// Checks everyone who is unconfirmed once more. The one who was to take over comes first.
+    /// Checks every unconfirmed registration once more. The next one in the order of takeover comes first.
     pub(super) fn next_round(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let restored = &mut self.restored;
         restored.round = restored.round.next();
@@ -88,7 +89,7 @@ impl Registry {
         }
     }
 
-    /// A check came back.
+    /// Handles the outcome of a check.
     pub(super) fn checked(
         &mut self,
         moment: Moment,
@@ -97,7 +98,7 @@ impl Registry {
         outcome: &Result<CheckOutcome, CallLost>,
         effects: &mut Effects<Self>,
     ) {
-        // A proof holds whichever round asked for it, as long as what was proven is still what is waited for.
+        // The proof of an earlier round is valid too, as long as the registration is unchanged and still unconfirmed.
         let is_awaited = self.restored.unconfirmed.get(&check.number) == Some(&check.registration);
         if is_awaited && matches!(outcome, Ok(CheckOutcome::Proven)) {
             let key = &check.registration.plugin;
@@ -113,7 +114,7 @@ impl Registry {
         }
     }
 
-    /// The grace is over: whoever was not confirmed leaves, with news.
+    /// The grace period is over: unconfirmed registrations are removed, with news.
     pub(super) fn drop_unconfirmed(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         effects.cancel_timer(RegistryTimer::CheckAgain);
         self.restored.queue.clear();
@@ -155,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Whom the registry asks after this.
+    /// The identity checks that the registry calls after this input.
     fn asked(registry: &mut Registry, input: &Input<Registry>) -> Vec<(CallKey, CheckIdentity)> {
         let mut effects = Effects::default();
         registry.step(Moment { now: Timestamp::default(), random: 0 }, input, &mut effects);
@@ -181,7 +182,7 @@ mod tests {
             outcome: Ok(CheckOutcome::NotProven("nobody answers".to_owned())),
         };
         assert_eq!(asked(&mut registry, &unproven(&first[0])).len(), 1);
-        // The next round begins; what comes late of the one before makes no room in it.
+        // The next round begins; late outcomes of the one before do not free a slot in it.
         assert_eq!(asked(&mut registry, &Input::Elapsed(RegistryTimer::CheckAgain)).len(), 2);
         assert_eq!(asked(&mut registry, &unproven(&first[1])).len(), 0);
     }

@@ -1,4 +1,4 @@
-//! How registrations lie on disk. Rows are not domain types: what comes from disk is checked like anything from outside.
+//! The rows of registrations on disk. Rows are not domain types: bytes from disk are validated like any external input.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -15,10 +15,10 @@ use crate::vocabulary::{
     SocketPath, Timestamp,
 };
 
-/// Registrations, by their number in big-endian order. New ones always go to the end and restored order comes for free.
+/// Registrations, by their number in big-endian order. New ones are appended, and loading returns them in order.
 pub const REGISTRATION_TABLE: Table = Table("registrations");
 
-/// One record: no number from here on has ever been handed out.
+/// One record: the first number that was never handed out.
 pub const COUNTER_TABLE: Table = Table("registration-counter");
 
 /// The key of the only record of [`COUNTER_TABLE`].
@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(decode::<RegistrationRow>(&encode(&never_active)).unwrap(), never_active);
     }
 
-    /// What this version writes. It stays readable: a change of these bytes, by us or by whatever library writes them, needs a new
-    /// schema and a migration.
+    /// The encoding of this version. It must stay readable: a change of these bytes, in our code or in a library, needs a
+    /// new schema and a migration.
     #[test]
     fn p2_registrations_have_these_bytes_whatever_library_writes_them() {
         let (row, bytes) = (

@@ -1,7 +1,7 @@
-//! The registry's stories: message scripts against the pure machine, under virtual time.
+//! Message scripts of the registry: the pure machine under virtual time.
 //!
-//! A script says what reaches the registry; below stands, in order, what it does. The disk is an image that each write
-//! changes; `disk full` lets the next write fail, `crash` rebuilds the machine, `restart` begins a new run of the host.
+//! Each command is an input of the registry; below it come the effects in order. The disk is an image that each write
+//! changes; `disk full` makes the next write fail, `crash` rebuilds the machine, `restart` begins a new run of the host.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ impl Stage {
     }
 
     fn moment(&self) -> Moment {
-        // The middle of the range of jitter: no spread at all.
+        // The middle of the range of jitter, that is, no jitter.
         Moment { now: self.now, random: 100_000 }
     }
 

@@ -1,4 +1,4 @@
-//! What the registry knows.
+//! The state of the registry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -17,18 +17,18 @@ use crate::vocabulary::{
     AllocationId, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
 };
 
-/// What a host may choose of the registry.
+/// The options of the registry.
 #[derive(Debug, Clone)]
 pub struct RegistryOptions {
-    /// How long a restored registration is kept without being confirmed (R8). 60 s by default.
+    /// The grace period: how long an unconfirmed restored registration is kept (R8). 60 s by default.
     pub restore_grace: Duration,
-    /// How many registrations are held at most. A million by default.
+    /// The limit of registrations. A million by default.
     pub registrations_max: usize,
-    /// How many may wait for a plugin at once. 4,096 by default.
+    /// The limit of callers that wait for a plugin. 4,096 by default.
     pub waiting_max: usize,
     /// How many identity checks run at once after a restart. 16 by default.
     pub checks_max: usize,
-    /// How long one identity check may take. 5 s by default.
+    /// The timeout of one identity check. 5 s by default.
     pub check_deadline: Duration,
 }
 
@@ -44,12 +44,12 @@ impl Default for RegistryOptions {
     }
 }
 
-/// When and as what a registration last became active.
+/// The last activation of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activation {
-    /// The generation it was given.
+    /// The generation of the activation.
     pub generation: Generation,
-    /// When.
+    /// When it became active.
     pub since: Timestamp,
 }
 
@@ -58,13 +58,13 @@ pub struct Activation {
 pub struct Stored {
     /// Its place in the order of registrations.
     pub number: RegistrationNumber,
-    /// What its owner said.
+    /// The contents from its owner.
     pub registration: Arc<Registration>,
     /// When it was first registered.
     pub since: Timestamp,
     /// The run of the host in which it was last confirmed. It is provisional in every other run (R8).
     pub confirmed_in: RunNumber,
-    /// Its latest activation. It is the active one only while no newer one is confirmed.
+    /// Its latest activation. It is active only while no newer registration is confirmed.
     pub activation: Option<Activation>,
 }
 
@@ -85,52 +85,52 @@ impl Stored {
     }
 }
 
-/// What one message changes on disk: almost always one row.
+/// The changes on disk by one message: almost always one row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredChange {
-    /// These are written anew.
+    /// Rows to insert or replace.
     pub put: SmallVec<[Stored; 1]>,
-    /// These are removed.
+    /// Rows to delete.
     pub delete: SmallVec<[RegistrationNumber; 1]>,
-    /// Numbers below this are handed out without writing it again.
+    /// A new ceiling: numbers below it are handed out without another write.
     pub ceiling: Option<u64>,
 }
 
-/// Everything the store holds of the registry.
+/// The stored state of the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Image {
     /// All registrations.
     pub stored: Vec<Stored>,
-    /// No number from here on has ever been handed out.
+    /// The first number that was never handed out.
     pub ceiling: u64,
     /// The present run of the host.
     pub run: RunNumber,
-    /// How long this run has lasted: what was restored at its beginning has had so much of its grace (R8).
+    /// How long this run has lasted; it counts against the grace period (R8).
     pub run_age: Duration,
 }
 
-/// Asks whether the plugin of a restored registration still answers where it did, under the name it had (R8).
+/// Asks whether the plugin of a restored registration still answers at its socket, under the same name (R8).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckIdentity {
-    /// Which registration.
+    /// The number of the registration.
     pub number: RegistrationNumber,
-    /// What is to be proven.
+    /// The registration to check.
     pub registration: Arc<Registration>,
 }
 
-/// What an identity check found.
+/// The result of an identity check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// The same plugin answers there.
     Proven,
-    /// It could not be proven: nobody answers, or somebody else does.
+    /// It is not confirmed: no plugin answers, or another one does.
     NotProven(String),
 }
 
-/// How many numbers are reserved with one write.
+/// How many numbers one write reserves.
 const RESERVED_AT_ONCE: u64 = 4_096;
 
-/// Hands out numbers that never repeat: a block is reserved on disk before the first of it is used.
+/// Hands out unique numbers: a block is reserved on disk before the first of it is used.
 #[derive(Debug, Clone)]
 pub(super) struct Counter {
     next: u64,
@@ -142,7 +142,7 @@ impl Counter {
         Self { next: ceiling.max(1), ceiling }
     }
 
-    /// The next number, and the new ceiling if one must be written along.
+    /// The next number, and the new ceiling if one must be written.
     pub(super) fn take(&mut self) -> (u64, Option<u64>) {
         let number = self.next;
         self.next += 1;
@@ -154,21 +154,21 @@ impl Counter {
     }
 }
 
-/// All plugins. They are looked up with every message, and hashing their names as std does would take longer than all else of
-/// that; the seed is as random as there.
+/// All plugins. They are looked up with every message, and std's hashing of their names would dominate the cost; the seed is
+/// as random as there.
 pub(super) type Plugins = HashMap<PluginKey, Plugin, RandomState>;
 
-/// One plugin with everyone who serves it.
+/// One plugin with its registrations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plugin {
     /// All registrations.
     pub(super) members: Members,
-    /// The active one: its number and, should it leave, what it was.
+    /// The active one: its number, and its contents for the news of its removal.
     pub(super) active: Option<(RegistrationNumber, Active)>,
 }
 
 impl Plugin {
-    /// Who serves it, newest first.
+    /// The allocations that serve it, newest first.
     pub(super) fn allocations(&self) -> impl Iterator<Item = AllocationId> + '_ {
         self.members.newest_first().map(|stored| stored.registration.allocation.clone())
     }
@@ -179,7 +179,7 @@ impl Plugin {
     }
 }
 
-/// The machine.
+/// The registry as a pure machine.
 #[derive(Clone)]
 pub struct Registry {
     pub(super) options: RegistryOptions,
@@ -193,7 +193,7 @@ pub struct Registry {
     pub(super) draft: Draft,
 }
 
-/// In order of the plugins, so that equal registries look equal.
+/// Ordered by plugin, so that equal registries have equal output.
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { options: _, run, counter, plugins, held, restored, waiting, draft } = self;
@@ -249,8 +249,8 @@ impl Registry {
     }
 }
 
-/// Puts what is active in the order of its plugins. The first letters of a name are compared where they lie side by side, since
-/// a look at each whole name would take longer than everything else.
+/// Sorts the active registrations by plugin. The prefixes of the names are compared first, from one contiguous array, since
+/// dereferencing each whole name would dominate the cost.
 fn by_plugin<'a>(active: impl Iterator<Item = (&'a PluginKey, &'a Active)>) -> Vec<Active> {
     let mut active: Vec<_> =
         active.map(|(key, active)| ((key.plugin_type, first_letters(key)), key, active)).collect();
@@ -260,7 +260,7 @@ fn by_plugin<'a>(active: impl Iterator<Item = (&'a PluginKey, &'a Active)>) -> V
     active.into_iter().map(|(_, _, active)| active.clone()).collect()
 }
 
-/// The first sixteen letters of a plugin's name, as a number in their order. No name holds the zero that stands for no letter.
+/// The first sixteen bytes of a plugin's name, as a number in their order. No name contains the zero byte that pads it.
 fn first_letters(key: &PluginKey) -> u128 {
     let mut letters = [0; 16];
     letters.iter_mut().zip(key.name.as_str().bytes()).for_each(|(letter, byte)| *letter = byte);

@@ -1,4 +1,4 @@
-//! Where registrations are kept: in the database, or, for benches and scripts, in memory.
+//! The store of registrations: in the database, or, for benches and scripts, in memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,20 +15,20 @@ use crate::persister::{Loaded, Operation, Owner, Quarantined, Record, Settled};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 use crate::vocabulary::{RegistrationNumber, RunNumber};
 
-/// Whose writes these are.
+/// The owner of these writes.
 pub const OWNER: Owner = Owner("registry");
 
-/// Keeps registrations in the database. Damaged records that are found on loading are posted as notices (RES-08).
+/// Stores registrations in the database. Damaged records that are found on loading are posted as notices (RES-08).
 #[derive(Debug, Clone)]
 pub struct DurableStore {
     ledger: Ledger,
-    /// The run of the host, however often the database is opened in it: a registration that was confirmed stays so.
+    /// The run number of the host. Reopening the database does not change it, so confirmed registrations stay confirmed.
     run: RunNumber,
     begun: Instant,
 }
 
 impl DurableStore {
-    /// A store in this database, made when the run of the host begins.
+    /// A store in this database, created when the run of the host begins.
     #[must_use]
     pub fn new(database: &Database) -> Self {
         Self { ledger: database.ledger(OWNER), run: database.run(), begun: Instant::now() }
@@ -50,7 +50,7 @@ impl Store<Registry> for DurableStore {
             let opening = ledger.reopen().await?;
             let rows = ledger.rows::<RegistrationRow>().await?;
             let counter = ledger.load::<CounterRow>().await?;
-            // Each opening has a number of its own, so this one was never used before either.
+            // Each opening has a unique number, so this block of numbers was never used before.
             let safe = if is_lost(&counter, &ledger).await? { opening.get() << RUN_SHIFT } else { 0 };
             let rows = rows.into_iter().map(|(_, row)| row);
             let counter = counter.rows.into_iter().map(|(_, row)| row);
@@ -59,7 +59,7 @@ impl Store<Registry> for DurableStore {
     }
 }
 
-/// What a change comes to in the database.
+/// The database operations of a change.
 pub(crate) fn operations_of(change: StoredChange) -> Vec<Operation> {
     let StoredChange { put, delete, ceiling } = change;
     let mut operations = Vec::with_capacity(put.len() + delete.len() + usize::from(ceiling.is_some()));
@@ -72,7 +72,7 @@ pub(crate) fn operations_of(change: StoredChange) -> Vec<Operation> {
     operations
 }
 
-/// What a registry is built from, out of what lies in the database. The safe ceiling counts if the counter was lost.
+/// Builds the image of a registry from its rows. `safe` is the ceiling if the counter was lost.
 pub(crate) fn image_of(
     rows: impl Iterator<Item = RegistrationRow>,
     counter: impl Iterator<Item = CounterRow>,
@@ -86,7 +86,7 @@ pub(crate) fn image_of(
     Image { ceiling, stored, run, run_age }
 }
 
-/// Whether there was a counter and it could not be read, now or earlier: it stays lost until a new one is written.
+/// Whether the counter was ever unreadable: it stays lost until a new one is written.
 async fn is_lost(counter: &Loaded<CounterRow>, ledger: &Ledger) -> Result<bool, String> {
     if !counter.rows.is_empty() {
         return Ok(false);
@@ -98,11 +98,11 @@ async fn is_lost(counter: &Loaded<CounterRow>, ledger: &Ledger) -> Result<bool, 
     Ok(quarantine.iter().any(|(_, row)| row.table == CounterRow::TABLE.0))
 }
 
-/// Should the counter's record have been lost, numbers go on from the run number shifted by this: no earlier run can have
-/// counted that far.
+/// If the counter's record is lost, numbers continue from the run number shifted by this: no earlier run can have counted
+/// that far.
 const RUN_SHIFT: u32 = 40;
 
-/// The first number beyond all that are seen in use.
+/// The first number above all that are in use.
 fn beyond(stored: &[Stored]) -> u64 {
     let numbers = stored.iter().flat_map(|stored| {
         let generation = stored.activation.map_or(0, |activation| activation.generation.get());
@@ -111,7 +111,7 @@ fn beyond(stored: &[Stored]) -> u64 {
     numbers.max().map_or(0, |highest| highest + 1)
 }
 
-/// Keeps registrations in memory. Clones share what they keep, so a test can end a registry and start the next on the same
+/// Stores registrations in memory. Clones share the content, so a test can end a registry and start the next on the same
 /// store.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
@@ -127,7 +127,7 @@ struct Kept {
 }
 
 impl MemoryStore {
-    /// Begins a new run of the host: everything that is kept becomes provisional (R8).
+    /// Begins a new run of the host: all stored registrations become provisional (R8).
     pub fn begin_run(&self) {
         let mut kept = self.kept.borrow_mut();
         kept.run = kept.run.next();

@@ -1,4 +1,4 @@
-//! One message's turn at the plugins it names: who comes, who changes, who goes, and who is active after that.
+//! Applies one message to the plugins that it names: registrations come, change and go, and the active one is elected.
 
 use std::collections::hash_map::Entry;
 
@@ -11,7 +11,7 @@ use crate::vocabulary::{
     AllocationId, Generation, PluginKey, Registration, RegistrationNumber, RunNumber, Timestamp,
 };
 
-/// The registry without its plugins, of which one is being changed.
+/// The registry without its plugins, of which one is borrowed mutably.
 pub(super) struct Turn<'a> {
     run: RunNumber,
     now: Timestamp,
@@ -23,13 +23,13 @@ pub(super) struct Turn<'a> {
 }
 
 impl Registry {
-    /// The plugins, and a turn that notes in the draft what becomes of them.
+    /// The plugins, and a turn that records their changes in the draft.
     pub(super) fn turn(&mut self, now: Timestamp) -> (&mut Plugins, Turn<'_>) {
         let Self { run, counter, plugins, held, restored, waiting, draft, .. } = self;
         (plugins, Turn { run: *run, now, counter, held, restored, waiting, draft })
     }
 
-    /// Removes a registration, if it is there.
+    /// Removes a registration, if it exists.
     pub(super) fn dismiss(
         &mut self,
         key: &PluginKey,
@@ -48,7 +48,7 @@ impl Registry {
 }
 
 impl Turn<'_> {
-    /// Takes a registration in that was not there.
+    /// Adds a new registration.
     pub(super) fn admit(&mut self, key: &PluginKey, plugin: &mut Plugin, registration: Registration) {
         let stored = Stored {
             number: RegistrationNumber::new(self.draft.number(self.counter)),
@@ -69,7 +69,7 @@ impl Turn<'_> {
         stored.confirmed_in == self.run
     }
 
-    /// Notes that a registration is confirmed, perhaps with new contents.
+    /// Records that a registration is confirmed, perhaps with new contents.
     pub(super) fn confirm(
         &mut self,
         key: &PluginKey,
@@ -105,7 +105,7 @@ impl Turn<'_> {
         true
     }
 
-    /// Sees to it that the active registration is the newest confirmed one (R1), and tells when it changes.
+    /// Makes the newest confirmed registration the active one (R1), and publishes the change if there is one.
     fn elect(&mut self, key: &PluginKey, plugin: &mut Plugin, contents_changed: bool) {
         let newest = plugin.newest_confirmed(self.run);
         let current = plugin.active.as_ref().map(|(number, _)| *number);
@@ -129,7 +129,7 @@ impl Turn<'_> {
     }
 }
 
-/// Whether the active registration says something else by now.
+/// Whether the contents of the active registration have changed.
 fn is_outdated(plugin: &Plugin) -> bool {
     plugin.active.as_ref().is_some_and(|(number, active)| {
         plugin.members.get(*number).is_none_or(|stored| stored.registration != active.registration)

@@ -1,11 +1,11 @@
-//! Those who wait for a plugin (R7).
+//! Callers that wait for a plugin (R7).
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::shell::AskId;
 use crate::vocabulary::{PluginKey, Timestamp};
 
-/// Who waits for what. Bounded by the machine that holds it.
+/// The waiting callers by plugin. The machine that holds it enforces the limit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     by_plugin: HashMap<PluginKey, Vec<AskId>>,
@@ -18,7 +18,7 @@ impl Waiting {
         self.by_id.insert(id, (plugin, since));
     }
 
-    /// The plugin has come: takes all who waited for it, first come first.
+    /// The plugin is active: removes all its waiting callers, in the order in which they came.
     pub(super) fn come(&mut self, plugin: &PluginKey) -> Vec<AskId> {
         if self.by_id.is_empty() {
             return Vec::new();
@@ -30,7 +30,7 @@ impl Waiting {
         ids
     }
 
-    /// Somebody has waited long enough: for what, and since when.
+    /// The timeout of a caller: removes it, and returns its plugin and the begin of its wait.
     pub(super) fn give_up(&mut self, id: AskId) -> Option<(PluginKey, Timestamp)> {
         let (plugin, since) = self.by_id.remove(&id)?;
         if let Some(ids) = self.by_plugin.get_mut(&plugin) {

@@ -1,4 +1,4 @@
-//! The actor that runs a machine: messages become events of its kernel, and what the kernel wants done is done by its port.
+//! The actix actor that runs a machine. Messages become events of its kernel; the port carries out what the kernel requests.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::kernel::{CallLost, Event, Kernel, Limits, Machine, Terms};
 use crate::persister::Settled;
 use crate::vocabulary::Timestamp;
 
-/// What the kernel of a shell carries: real askers and subscribers.
+/// The kernel's type parameters in the shell: real askers and subscribers.
 pub(super) struct ShellTerms;
 
 impl<M: Machine> Terms<M> for ShellTerms {
@@ -24,7 +24,7 @@ impl<M: Machine> Terms<M> for ShellTerms {
     type View = M::View;
 }
 
-/// A call that came back, as the actor hears of it.
+/// The outcome of a call, delivered to the actor as a message.
 pub(super) struct Returned<M: Machine> {
     pub(super) number: u64,
     pub(super) outcome: Result<M::Outcome, CallLost>,
@@ -40,7 +40,7 @@ pub(super) struct Shell<M: Machine, D, S> {
     armed: Option<(Timestamp, SpawnHandle)>,
 }
 
-/// The shell is never pinned structurally: actix only asks that it may be moved.
+/// The shell needs no structural pinning: actix only requires that it is `Unpin`.
 impl<M: Machine, D, S> Unpin for Shell<M, D, S> {}
 
 impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
@@ -78,7 +78,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
         self.arm(context);
     }
 
-    /// Has the kernel woken when its next timer is due.
+    /// Wakes the kernel when its next timer is due.
     fn arm(&mut self, context: &mut Context<Self>) {
         let Some(next) = self.kernel.next_timer() else { return };
         match self.armed {

@@ -1,4 +1,4 @@
-//! Addresses: where messages are sent, counted as in flight, and refused when there are too many.
+//! Addresses: where messages are sent. Messages in flight are counted, and refused over the limit (backpressure).
 
 use std::fmt;
 use std::future::Future;
@@ -16,47 +16,47 @@ use super::feed::{Backlog, FeedSender, SubscriberReport, Subscription, feed};
 use super::mailbox::{Full, Mailbox, Permit};
 use crate::kernel::{Machine, StopMode};
 
-/// Why a question has no answer.
+/// Why an ask has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// The mailbox is full; the message was not taken. Nothing that was taken is overtaken by this.
+    /// The mailbox is full; the message was not accepted. Messages that were accepted keep their order.
     #[error("{actor} is busy: {in_flight} messages are in flight and {limit} are allowed; try again later")]
     Busy {
-        /// Whom it was for.
+        /// The actor that was addressed.
         actor: String,
-        /// How many were in flight.
+        /// How many messages were in flight.
         in_flight: usize,
-        /// How many may be.
+        /// The limit of messages in flight.
         limit: usize,
     },
-    /// Nobody is at this address: not started yet, between two lives, or stopped. If the message was taken before that,
-    /// its outcome is unknown and can be asked for.
+    /// No actor runs at this address: it is not started yet, restarting, or stopped. If the message was accepted before, its
+    /// outcome is unknown; the caller can query the state.
     #[error("{actor} is not running: it is stopped, or about to be started; there is no answer")]
     NotRunning {
-        /// Whom it was for.
+        /// The actor that was addressed.
         actor: String,
     },
-    /// The step that took the message panicked. It had no effect; the actor goes on.
+    /// The step that handled the message panicked. The message had no effect; the actor continues.
     #[error("{actor} crashed over this message, which had no effect: {message}")]
     Crashed {
-        /// Whom it was for.
+        /// The actor that was addressed.
         actor: String,
-        /// What the panic said.
+        /// The panic message.
         message: String,
     },
-    /// The write behind which the answer waited failed. What is on disk holds: almost always as if the message had not
-    /// been sent, but a commit may fail after it took effect, so ask before trying again where that matters.
+    /// The write that the answer depends on failed. The state on disk is authoritative: almost always the message had no
+    /// effect, but a commit can fail after it took effect. Query the state before a retry where that matters.
     #[error("{actor} could not write this down: {error}")]
     NotDurable {
-        /// Whom it was for.
+        /// The actor that was addressed.
         actor: String,
-        /// What the persister said.
+        /// The error of the persister.
         error: String,
     },
 }
 
 impl AskError {
-    /// Whether the same message may well succeed later.
+    /// Whether a retry of the same message may succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -68,7 +68,7 @@ impl AskError {
 
 pub(crate) type ReplySender<M> = oneshot::Sender<Result<<M as Machine>::Answer, AskError>>;
 
-/// What is put into the mailbox.
+/// The content of a mailbox slot.
 pub(crate) enum Envelope<M: Machine> {
     Ask { ask: M::Ask, reply: Option<ReplySender<M>>, permit: Permit },
     Subscribe(FeedSender<M::News, M::View>),
@@ -77,12 +77,12 @@ pub(crate) enum Envelope<M: Machine> {
     Drill(Drill),
 }
 
-/// What goes wrong in a drill.
+/// The fault that a drill injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drill {
-    /// The actor crashes, as over a step that panics: its machine is rebuilt, and its budget is charged.
+    /// The actor crashes as after a panic in a step: its machine is rebuilt and its restart budget is charged.
     Crash,
-    /// The actor gives up and ends, so that its parent decides.
+    /// The actor gives up and ends; its parent decides about a restart.
     GiveUp,
 }
 
@@ -90,63 +90,63 @@ impl<M: Machine> actix::Message for Envelope<M> {
     type Result = ();
 }
 
-/// Who asked, if anybody waits for the answer, and the place the message takes in the mailbox.
+/// The reply channel of a message, if its sender waits for an answer, and the permit that it takes in the mailbox.
 pub(crate) struct Asker<M: Machine> {
     pub(crate) reply: Option<ReplySender<M>>,
     pub(crate) permit: Option<Permit>,
 }
 
 impl<M: Machine> Asker<M> {
-    /// Gives the place free, and says why there is no answer.
+    /// Releases the permit and replies with an error.
     pub(crate) fn refuse(self, error: AskError) {
         drop(self.permit);
         if let Some(reply) = self.reply {
-            // Whoever gave up waiting does not need to know.
+            // The asker may have dropped its future.
             let _ = reply.send(Err(error));
         }
     }
 
-    /// Gives the place free and the answer out.
+    /// Releases the permit and sends the answer.
     pub(crate) fn hear(self, answer: M::Answer) {
         drop(self.permit);
         if let Some(reply) = self.reply {
-            // Whoever gave up waiting does not need the answer.
+            // The asker may have dropped its future.
             let _ = reply.send(Ok(answer));
         }
     }
 }
 
-/// What can be seen of an actor from outside, as of now.
+/// Counters of an actor, as seen from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Vitals {
-    /// Messages that were taken and neither answered nor set aside to wait for something.
+    /// Messages that were accepted and neither answered nor parked until something else happens.
     pub mailbox_depth: usize,
     /// Steps taken.
     pub steps: u64,
     /// Steps that panicked.
     pub crashes: u64,
-    /// How often the machine was built anew from disk, after a crash or a failed write.
+    /// How often the machine was rebuilt from disk, after a crash or a failed write.
     pub rebuilds: u64,
 }
 
 struct Slot<M: Machine> {
     mailbox: Arc<Mailbox>,
     holder: Mutex<Holder<M>>,
-    /// The queues of those who subscribed here.
+    /// The queues of the subscribers.
     subscribers: Mutex<Vec<Weak<dyn Backlog>>>,
 }
 
-/// Which actor is behind an address.
+/// The actor that holds the slot of an address.
 struct Holder<M: Machine> {
     recipient: Option<Recipient<Envelope<M>>>,
-    /// Grows with each actor that takes the slot, so that a former one cannot vacate it.
+    /// Increases with each actor that occupies the slot, so that a former holder cannot vacate it.
     incarnation: u64,
 }
 
 /// The address of an actor that runs machine `M`. It stays valid when the actor crashes or is restarted by its supervisor.
 ///
-/// Messages of one sender arrive in the order in which [`ask`](Self::ask), [`tell`](Self::tell) and
-/// [`notify`](Self::notify) were called; whatever is taken runs to its end once, whether or not anyone waits for the answer.
+/// Messages of one sender arrive in the order in which [`ask`](Self::ask), [`tell`](Self::tell) and [`notify`](Self::notify)
+/// were called. An accepted message is handled exactly once, whether or not its sender waits for the answer.
 pub struct Address<M: Machine> {
     slot: Arc<Slot<M>>,
 }
@@ -164,8 +164,8 @@ impl<M: Machine> fmt::Debug for Address<M> {
 }
 
 impl<M: Machine> Address<M> {
-    /// An address that nobody holds yet, so that it can be handed out before its actor starts. At most `limit` messages may
-    /// be in flight.
+    /// An address without an actor, so that it can be passed on before its actor starts. At most `limit` messages may be in
+    /// flight.
     #[must_use]
     pub fn vacant(name: impl Into<String>, limit: usize) -> Self {
         let mailbox = Mailbox::new(name.into(), limit);
@@ -184,7 +184,7 @@ impl<M: Machine> Address<M> {
         &self.slot.mailbox.name
     }
 
-    /// What can be seen of the actor now.
+    /// A snapshot of the actor's counters.
     #[must_use]
     pub fn vitals(&self) -> Vitals {
         let mailbox = &self.slot.mailbox;
@@ -196,7 +196,7 @@ impl<M: Machine> Address<M> {
         }
     }
 
-    /// Hands a message in, at once, and gives a future of its answer. The message counts even if the future is dropped.
+    /// Sends a message at once and returns a future of its answer. The message is handled even if the future is dropped.
     pub fn ask<Q: Message<M>>(&self, message: Q) -> Asking<M, Q> {
         let (sender, receiver) = oneshot::channel();
         let refused = match self.admit() {
@@ -209,31 +209,30 @@ impl<M: Machine> Address<M> {
         Asking { mailbox: Arc::clone(&self.slot.mailbox), receiver, refused, question: PhantomData }
     }
 
-    /// Hands a message in whose answer nobody needs.
+    /// Sends a message without waiting for its answer.
     ///
     /// # Errors
-    /// [`AskError::Busy`] or [`AskError::NotRunning`]; the message was not taken.
+    /// [`AskError::Busy`] or [`AskError::NotRunning`]; the message was not accepted.
     pub fn tell<Q: Message<M>>(&self, message: Q) -> Result<(), AskError> {
         let permit = self.admit()?;
         self.deliver(Envelope::Ask { ask: message.into_ask(), reply: None, permit })
     }
 
-    /// Hands in news that may not be lost and that its sender bounds itself, such as a child's report to its parent. It
-    /// counts as in flight but is never refused for being one too many.
+    /// Sends a notification that must not be lost and that its sender bounds itself, such as a child's report to its parent.
+    /// It counts as in flight but is never refused as `Busy`.
     ///
     /// # Errors
-    /// [`AskError::NotRunning`] if nobody is there to hear it.
+    /// [`AskError::NotRunning`] if no actor holds the slot.
     pub fn notify<Q: Message<M>>(&self, message: Q) -> Result<(), AskError> {
         let permit = self.slot.mailbox.admit_whatever();
         self.deliver(Envelope::Ask { ask: message.into_ask(), reply: None, permit })
     }
 
-    /// Subscribes to the actor's news: a snapshot first, then every change. At most `capacity` items wait unread. By its name a
-    /// subscriber is found that does not keep up: in a [`Notice`](super::Notice), and among the
-    /// [`subscribers`](Self::subscribers).
+    /// Subscribes to the actor's feed: a snapshot first, then every change. At most `capacity` items are queued. The name
+    /// identifies a subscriber that lags: in a [`Notice`](super::Notice), and among the [`subscribers`](Self::subscribers).
     ///
     /// # Errors
-    /// [`AskError::NotRunning`] if nobody is there.
+    /// [`AskError::NotRunning`] if no actor holds the slot.
     pub fn subscribe(
         &self,
         subscriber: impl Into<String>,
@@ -242,14 +241,14 @@ impl<M: Machine> Address<M> {
         let slot = Arc::downgrade(&self.slot);
         let (sender, subscription) = feed(subscriber.into(), capacity, move || {
             if let Some(slot) = slot.upgrade() {
-                // Nobody there means that the feed has ended, which its reader learns from the feed itself.
+                // If no actor runs, the feed has ended, which the reader learns from the feed itself.
                 let _ = Self { slot }.deliver(Envelope::Resync);
             }
         });
         let backlog = sender.backlog();
         self.deliver(Envelope::Subscribe(sender))?;
         let mut subscribers = self.slot.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those who left are let go of now and then, so that many subscriptions cost no more than their number.
+        // Abandoned subscriptions are removed now and then, so that the list stays proportional to the living ones.
         if subscribers.len().is_power_of_two() {
             subscribers.retain(|other| other.upgrade().is_some_and(|other| other.is_read()));
         }
@@ -258,14 +257,14 @@ impl<M: Machine> Address<M> {
         Ok(subscription)
     }
 
-    /// Who subscribes at present, and how each keeps up.
+    /// The present subscribers, and how each keeps up.
     #[must_use]
     pub fn subscribers(&self) -> Vec<SubscriberReport> {
         let subscribers = self.slot.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.iter().filter_map(|backlog| backlog.upgrade()?.report()).collect()
     }
 
-    /// Asks the actor to end. What was handed in before is handled before.
+    /// Asks the actor to stop. Messages that were sent before are handled first.
     ///
     /// # Errors
     /// [`AskError::NotRunning`] if it has ended already.
@@ -273,10 +272,10 @@ impl<M: Machine> Address<M> {
         self.deliver(Envelope::Stop(mode))
     }
 
-    /// Lets something go wrong in the actor, when its mailbox has come that far: for scripts, drills and tests of what follows.
+    /// Injects a fault into the actor, in mailbox order: for scripts, drills and tests of the recovery.
     ///
     /// # Errors
-    /// [`AskError::NotRunning`] if nobody is there to drill.
+    /// [`AskError::NotRunning`] if no actor holds the slot.
     pub fn drill(&self, drill: Drill) -> Result<(), AskError> {
         self.deliver(Envelope::Drill(drill))
     }
@@ -285,7 +284,7 @@ impl<M: Machine> Address<M> {
         Arc::clone(&self.slot.mailbox)
     }
 
-    /// Gives the slot to an actor. The number names this incarnation of it.
+    /// Gives the slot to an actor. The number returned identifies this incarnation.
     pub(crate) fn occupy(&self, holder: Recipient<Envelope<M>>) -> u64 {
         let mut held = self.lock();
         held.incarnation += 1;
@@ -293,7 +292,7 @@ impl<M: Machine> Address<M> {
         held.incarnation
     }
 
-    /// Leaves the slot, unless another actor has it by now.
+    /// Vacates the slot, unless a later incarnation holds it.
     pub(crate) fn vacate(&self, incarnation: u64) {
         let mut held = self.lock();
         if held.incarnation == incarnation {
@@ -301,7 +300,7 @@ impl<M: Machine> Address<M> {
         }
     }
 
-    /// Asks the actor of this incarnation to end, and nobody who came after it.
+    /// Asks the actor of this incarnation to stop, but not a later one.
     pub(crate) fn request_stop_of(&self, incarnation: u64, mode: StopMode) {
         let held = self.lock();
         if let Some(holder) = held.recipient.as_ref().filter(|_| held.incarnation == incarnation) {
@@ -334,7 +333,7 @@ fn not_running(mailbox: &Mailbox) -> AskError {
     AskError::NotRunning { actor: mailbox.name.clone() }
 }
 
-/// The answer to come. It knows what it is for, and dropping it takes nothing back.
+/// The pending answer of a message. Dropping it does not cancel the message.
 #[must_use = "the message is on its way, but its outcome is lost unless this is awaited"]
 pub struct Asking<M: Machine, Q> {
     mailbox: Arc<Mailbox>,

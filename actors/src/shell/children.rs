@@ -1,4 +1,4 @@
-//! The actors that an owner has started and that have not ended, and word of those that have.
+//! The living children of an owner, and a queue of the endings of the others.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,15 +10,15 @@ use super::spawn::Running;
 use crate::kernel::Ending;
 use crate::vocabulary::Attempt;
 
-/// One of them.
+/// A child that has not ended.
 pub(crate) struct Child<A> {
-    /// Where it is talked to.
+    /// The address of the child.
     pub(crate) address: A,
     pub(crate) running: Running,
 }
 
-/// All of them, by their life, and the endings `E` that their owner has not heard of. None outlives this, however its owner
-/// ends (S4).
+/// All children by their life, and the endings `E` that their owner has not received yet. No child outlives this, however
+/// its owner ends (S4).
 pub(crate) struct Children<A, E> {
     held: Rc<RefCell<HashMap<Attempt, Child<A>>>>,
     ended: mpsc::UnboundedSender<E>,
@@ -33,8 +33,8 @@ impl<A, E> Default for Children<A, E> {
 }
 
 impl<A, E> Children<A, E> {
-    /// Holds one until it ends, which is told in these words then. No two may ever have the same life, also when their owner is built anew:
-    /// the end of the first would be taken for that of the second.
+    /// Keeps a child until it ends; `tell` then makes the ending that the owner receives. A life must never be reused, also
+    /// not when the owner is rebuilt: the end of the first would be taken for that of the second.
     pub(crate) fn hold(
         &self,
         life: Attempt,
@@ -50,22 +50,22 @@ impl<A, E> Children<A, E> {
         actix_rt::spawn(async move {
             let ending = ending.await;
             held.borrow_mut().remove(&life);
-            // Nobody listens any more when the owner has ended.
+            // The receiver is gone when the owner has ended.
             let _ = ended.send(tell(ending));
         });
     }
 
-    /// Does something with one of them. One that has ended is heard of by its ending.
+    /// Applies `act` to a child. `None` if it has ended; its ending is reported separately.
     pub(crate) fn with<T>(&self, life: Attempt, act: impl FnOnce(&Child<A>) -> T) -> Option<T> {
         self.held.borrow().get(&life).map(act)
     }
 
-    /// Looks at all of them.
+    /// Maps all children.
     pub(crate) fn look<T, C: FromIterator<T>>(&self, look: impl Fn(Attempt, &Child<A>) -> T) -> C {
         self.held.borrow().iter().map(|(life, child)| look(*life, child)).collect()
     }
 
-    /// Waits until some have ended. Giving up this future loses nothing.
+    /// Waits until at least one child has ended. Cancelling this future loses nothing.
     pub(crate) fn endings(&self) -> impl Future<Output = Vec<E>> + use<A, E> {
         let endings = Rc::clone(&self.endings);
         async move {
@@ -77,7 +77,7 @@ impl<A, E> Children<A, E> {
         }
     }
 
-    /// Ends all of them at once, whatever they are at.
+    /// Kills all children at once.
     pub(crate) fn kill_all(&self) {
         self.held.borrow().values().for_each(|child| child.running.kill());
     }

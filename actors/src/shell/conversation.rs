@@ -1,18 +1,18 @@
-//! Typed messages on the outside, one closed enum on the inside.
+//! Typed messages for callers, one closed enum for the machine.
 
 use std::fmt::Debug;
 
 use crate::kernel::Machine;
 
-/// A message that machine `M` understands, with the type of its answer.
+/// A message that machine `M` handles, with the type of its reply.
 pub trait Message<M: Machine>: Debug + Send + 'static {
-    /// What comes back.
+    /// The type of the reply.
     type Reply: Send + 'static;
 
     /// Wraps the message for the machine.
     fn into_ask(self) -> M::Ask;
 
-    /// Takes the answer out again. `None` means that the machine answered another question, which is a fault of ours.
+    /// Unwraps the reply. `None` means that the machine gave the answer of another message, which is a bug in the machine.
     fn from_answer(answer: M::Answer) -> Option<Self::Reply>;
 }
 

@@ -1,4 +1,4 @@
-//! Lets things go wrong in actors by their names, whoever holds their addresses: for scripts and drills.
+//! Injects faults into actors by name, without their addresses: for scripts and drills.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ struct Enlisted {
     count: u64,
 }
 
-/// The actors that run with it among their [`Settings`](super::Settings), by their names. Clones know the same actors.
+/// All running actors that have this among their [`Settings`](super::Settings), by name. Clones share the same list.
 #[derive(Clone, Default)]
 pub struct Drills(Arc<Mutex<Enlisted>>);
 
@@ -24,14 +24,14 @@ impl Drills {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The names of all that run, in order.
+    /// The names of all running actors, in order.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.enlisted().running.keys().cloned().collect()
     }
 
-    /// Lets something go wrong in the actor of this name, when its mailbox has come that far; of two of one name in the one that
-    /// was started last.
+    /// Injects a fault into the actor of this name, in mailbox order. If two actors share a name, the one started last is
+    /// meant.
     ///
     /// # Errors
     /// [`AskError::NotRunning`] if none of this name runs.
@@ -42,7 +42,7 @@ impl Drills {
         }
     }
 
-    /// Takes an actor in until the place is dropped.
+    /// Lists an actor until the returned place is dropped.
     pub(super) fn enlist<M: Machine>(&self, address: &Address<M>) -> Place {
         let mut enlisted = self.enlisted();
         enlisted.count += 1;
@@ -60,7 +60,7 @@ impl fmt::Debug for Drills {
     }
 }
 
-/// The place of an actor that runs.
+/// The entry of a running actor; dropping it removes the entry.
 pub(super) struct Place {
     drills: Drills,
     name: String,
@@ -68,7 +68,7 @@ pub(super) struct Place {
 }
 
 impl Drop for Place {
-    /// A later actor of the same name keeps its place.
+    /// The entry of a later actor of the same name stays.
     fn drop(&mut self) {
         let mut enlisted = self.drills.enlisted();
         if enlisted.running.get(&self.name).is_some_and(|(number, _)| *number == self.number) {

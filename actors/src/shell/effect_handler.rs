@@ -4,14 +4,14 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::kernel::{Machine, Never};
 
-/// Makes the calls that a machine asks for. It decides nothing: what came back is told to the machine as it is.
+/// Makes the calls that a machine requests. It decides nothing: the machine receives each outcome unchanged.
 pub trait EffectHandler<M: Machine>: 'static {
-    /// Starts a call. The future runs beside the actor, under the deadline that the machine gave, and is dropped when the
-    /// actor ends or is rebuilt.
+    /// Starts a call. The future runs concurrently with the actor, under the deadline that the machine gave, and is dropped
+    /// when the actor ends or is rebuilt.
     fn call(&mut self, call: M::Call) -> LocalBoxFuture<'static, M::Outcome>;
 
-    /// Hears the machine's news in the instant in which they leave, one by one and in order: the way to pass them on to a
-    /// parent who gave a recipient, and must not miss one. The default keeps them to the subscribers.
+    /// Callback for the machine's news, one by one and in order, at the moment they leave. Used to forward them without loss
+    /// to the recipient that a parent gave. By default only subscribers receive them.
     fn published(&mut self, news: &M::News) {
         let _ = news;
     }

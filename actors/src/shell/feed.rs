@@ -1,9 +1,10 @@
-//! Feeds: a snapshot, then every change, numbered, through a bounded queue of one's own.
+//! Feeds: a snapshot, then every change, numbered, through a bounded queue per subscriber.
 //!
-//! Publishing never waits for a listener. A listener that falls behind loses changes, is told how many, and starts again
-//! from a new snapshot (R6, SCL-01).
+//! Publishing never waits for a subscriber. A subscriber that lags loses changes, learns how many, and resynchronises from a
+//! new snapshot (R6, SCL-01).
 //!
-//! Publisher and reader may be on different threads, so `actors/tests/threads` runs this file under the schedules of a model checker.
+//! Publisher and reader may be on different threads, so `actors/tests/threads` model-checks this file under the schedules of
+//! shuttle.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,26 +13,26 @@ use std::task::{Poll, Waker};
 
 use crate::sync::{Arc, Mutex, MutexGuard, Weak};
 
-/// What a subscriber reads.
+/// An item that a subscriber reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedItem<N, V> {
-    /// The state of things after change `number`. Comes first, and again after [`FeedItem::Lagged`].
+    /// The state after change `number`. Comes first, and again after [`FeedItem::Lagged`].
     Snapshot {
-        /// How many changes were published before it.
+        /// The number of changes published before it.
         number: u64,
         /// The whole state.
         view: V,
     },
     /// One change.
     Change {
-        /// Its place in the order of all changes; the first is 1.
+        /// Its position in the order of all changes; the first is 1.
         number: u64,
         /// What changed.
         news: N,
     },
-    /// The queue was full, and this many changes were not put into it. A snapshot follows, unless the publisher has ended.
+    /// The queue was full, and this many changes were dropped. A snapshot follows, unless the publisher has ended.
     Lagged {
-        /// How many changes are missing.
+        /// The number of changes that are missing.
         missed: u64,
     },
 }
@@ -39,46 +40,46 @@ pub enum FeedItem<N, V> {
 /// How a subscriber keeps up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriberReport {
-    /// The name that it gave itself.
+    /// The name that the subscriber gave itself.
     pub name: String,
-    /// How many items wait for it to read them.
+    /// The number of unread items.
     pub unread: usize,
     /// How often its queue was full.
     pub lags: u64,
-    /// How many changes it missed thereby.
+    /// How many changes it missed because of that.
     pub missed: u64,
 }
 
-/// What came of a change that was put into a queue.
+/// The result of putting a change into a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// It is in the queue, or counted as missed by one that was told to lag before.
+    /// It is in the queue, or counted as missed by a subscriber that lags already.
     Done,
-    /// The queue was full, for the first time since its reader had caught up.
+    /// The queue became full, for the first time since its reader had caught up.
     Lags,
-    /// Nobody reads any more.
+    /// The subscription was dropped.
     Abandoned,
 }
 
 struct Queue<N, V> {
-    /// Who reads.
+    /// The name of the subscriber.
     name: String,
     items: VecDeque<FeedItem<N, V>>,
     capacity: usize,
-    /// Once the queue was full: how many changes were not put into it since. Nothing is, until a new snapshot comes.
+    /// Set once the queue was full: the number of changes dropped since. Nothing is queued until a new snapshot.
     missed: Option<u64>,
-    /// How often it was full, and how many changes were not put into it, ever.
+    /// How often it was full in total; the next field counts all dropped changes.
     lags: u64,
     missed_ever: u64,
     resync_asked: bool,
     ended: bool,
     abandoned: bool,
-    /// The reader, if it waits for something to read.
+    /// The waker of the reader, if it waits.
     reader: Option<Waker>,
 }
 
 impl<N, V> Queue<N, V> {
-    /// Lets go of the queue, and wakes the reader if it waited for what is in there now.
+    /// Unlocks the queue, and wakes the reader if it waits.
     fn wake(mut queue: MutexGuard<'_, Self>) {
         let reader = queue.reader.take();
         drop(queue);
@@ -91,11 +92,11 @@ impl<N, V> Queue<N, V> {
         self.items.len() >= self.capacity
     }
 
-    /// Takes a snapshot in without growing beyond the capacity, however often one comes.
+    /// Queues a snapshot without growing beyond the capacity, however often one comes.
     fn take_snapshot(&mut self, snapshot: FeedItem<N, V>) {
         let is_full = self.is_full();
         match self.missed {
-            // The reader has asked, so it has read everything and there is room.
+            // The reader has asked for it, so it has read everything and there is room.
             Some(missed) if self.resync_asked => {
                 if missed > 0 {
                     self.items.push_back(FeedItem::Lagged { missed });
@@ -124,12 +125,12 @@ impl<N, V> Shared<N, V> {
     }
 }
 
-/// A queue, whatever it holds, as one looks at how its reader keeps up.
+/// A queue of any item type, for reports on how its reader keeps up.
 pub(crate) trait Backlog: Send + Sync {
-    /// How its reader keeps up; `None` if nobody reads any more.
+    /// How its reader keeps up; `None` if the subscription was dropped.
     fn report(&self) -> Option<SubscriberReport>;
 
-    /// Whether anybody reads.
+    /// Whether the subscription still exists.
     fn is_read(&self) -> bool;
 }
 
@@ -155,7 +156,7 @@ pub(crate) struct FeedSender<N, V> {
     shared: Arc<Shared<N, V>>,
 }
 
-/// Asks the publisher for a new snapshot.
+/// Callback that asks the publisher for a new snapshot.
 type Resync = Box<dyn Fn() + Send + Sync>;
 
 /// The reading end of a feed. Dropping it ends the subscription.
@@ -176,7 +177,7 @@ impl<N, V> fmt::Debug for FeedSender<N, V> {
     }
 }
 
-/// Makes the two ends of a feed whose queue holds at most `capacity` items.
+/// Creates both ends of a feed whose queue holds at most `capacity` items.
 pub(crate) fn feed<N, V>(
     name: String,
     capacity: usize,
@@ -199,7 +200,7 @@ pub(crate) fn feed<N, V>(
 }
 
 impl<N: Send + 'static, V: Send + 'static> FeedSender<N, V> {
-    /// The queue, for those who look at how its reader keeps up.
+    /// The queue, for reports on how its reader keeps up.
     pub(crate) fn backlog(&self) -> Weak<dyn Backlog> {
         let shared: Arc<dyn Backlog> = self.shared.clone();
         Arc::downgrade(&shared)
@@ -207,7 +208,7 @@ impl<N: Send + 'static, V: Send + 'static> FeedSender<N, V> {
 }
 
 impl<N: Send, V: Send> FeedSender<N, V> {
-    /// Puts a change into the queue, or counts it as missed.
+    /// Queues a change, or counts it as missed.
     pub(crate) fn change(&self, number: u64, news: N) -> Delivery {
         let mut queue = self.shared.lock();
         if queue.abandoned {
@@ -218,7 +219,7 @@ impl<N: Send, V: Send> FeedSender<N, V> {
                 queue.items.push_back(FeedItem::Change { number, news });
                 Queue::wake(queue);
             }
-            // Nobody need be woken for what is not there.
+            // Nothing was queued, so the reader is not woken.
             missed => {
                 queue.missed = Some(missed.unwrap_or(0) + 1);
                 queue.missed_ever += 1;
@@ -231,13 +232,13 @@ impl<N: Send, V: Send> FeedSender<N, V> {
         Delivery::Done
     }
 
-    /// How its reader keeps up; `None` if nobody reads any more.
+    /// How its reader keeps up; `None` if the subscription was dropped.
     pub(crate) fn report(&self) -> Option<SubscriberReport> {
         self.shared.report()
     }
 
-    /// Puts a snapshot into the queue, after word of what was missed. Where there is no room, the reader asks for a new one
-    /// when it gets there.
+    /// Queues a snapshot, after the count of missed changes. If there is no room, the reader asks for a new one when it gets
+    /// there.
     pub(crate) fn snapshot(&self, number: u64, view: V) {
         let mut queue = self.shared.lock();
         queue.take_snapshot(FeedItem::Snapshot { number, view });
@@ -249,13 +250,13 @@ impl<N: Send, V: Send> FeedSender<N, V> {
         self.shared.lock().resync_asked
     }
 
-    /// Whether a snapshot that nobody asked for would be of use: who is behind will ask for one.
+    /// Whether an unsolicited snapshot is useful: a lagging reader will ask for one anyway.
     pub(crate) fn takes_snapshots(&self) -> bool {
         let queue = self.shared.lock();
         queue.missed.is_none() || queue.resync_asked
     }
 
-    /// Whether nobody reads any more.
+    /// Whether the subscription was dropped.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.shared.lock().abandoned
     }
@@ -270,13 +271,13 @@ impl<N, V> Drop for FeedSender<N, V> {
 }
 
 impl<N, V> Subscription<N, V> {
-    /// Waits for the next item. `None` means that the publisher has ended and everything it said has been read. Giving up
+    /// Waits for the next item. `None` means that the publisher has ended and all its items were read. Cancel-safe: dropping
     /// this future loses nothing.
     pub async fn next(&mut self) -> Option<FeedItem<N, V>> {
         std::future::poll_fn(|context| self.look(Some(context.waker()))).await
     }
 
-    /// The next item if there is one now.
+    /// The next item, without waiting.
     pub fn try_next(&mut self) -> Option<FeedItem<N, V>> {
         match self.look(None) {
             Poll::Ready(item) => item,
@@ -284,7 +285,7 @@ impl<N, V> Subscription<N, V> {
         }
     }
 
-    /// Takes what there is. If there is nothing, `reader` is woken when there is.
+    /// Takes the next item. If there is none, `reader` is woken when there is.
     fn look(&mut self, reader: Option<&Waker>) -> Poll<Option<FeedItem<N, V>>> {
         let mut queue = self.shared.lock();
         if let item @ Some(_) = queue.items.pop_front() {
@@ -310,7 +311,7 @@ impl<N, V> Drop for Subscription<N, V> {
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
         queue.abandoned = true;
-        // Whatever these let go of must not find the queue locked.
+        // Dropping these may run foreign code, which must not find the queue locked.
         let unread = (std::mem::take(&mut queue.items), queue.reader.take());
         drop(queue);
         drop(unread);

@@ -1,4 +1,4 @@
-//! How one machine follows the feed of another: as a call that comes back with news.
+//! How one machine subscribes to another: as a call whose outcome is the next feed items.
 
 use std::rc::Rc;
 
@@ -9,16 +9,16 @@ use super::address::{Address, AskError};
 use super::feed::{FeedItem, Subscription};
 use crate::kernel::Machine;
 
-/// How many items may wait unread, and how many come back from one call at most.
+/// The queue capacity, and the most items that one call returns.
 const FOLLOW_CAPACITY: usize = 1_024;
 
-/// What a call to follow comes back with: at least one item, in order; or that the other actor is not there.
+/// The outcome of a call to follow: at least one item, in order; or the error that the other actor is not running.
 pub type Followed<M> = Result<Vec<FeedItem<<M as Machine>::News, <M as Machine>::View>>, AskError>;
 
 type Held<M> = Rc<Mutex<Option<Subscription<<M as Machine>::News, <M as Machine>::View>>>>;
 
-/// Follows the feed of the actor at an address. A machine keeps one call to it under way at any time; after it was rebuilt it
-/// follows afresh, and so begins with a snapshot.
+/// Subscribes to the actor at an address. A machine keeps exactly one call to it pending. After a rebuild it subscribes
+/// again, and so begins with a snapshot.
 #[derive(Debug)]
 pub struct Follower<M: Machine> {
     name: &'static str,
@@ -27,14 +27,14 @@ pub struct Follower<M: Machine> {
 }
 
 impl<M: Machine> Follower<M> {
-    /// Will follow the actor at this address, as a subscriber of this name.
+    /// A follower of the actor at this address, with this subscriber name.
     #[must_use]
     pub fn new(name: &'static str, address: Address<M>) -> Self {
         Self { name, address, subscription: Rc::default() }
     }
 
-    /// Waits for what comes next, or, `afresh`, for a new snapshot and what comes after it. Giving up this future loses
-    /// nothing: the items stay where they are.
+    /// Waits for the next items, or, `afresh`, for a new snapshot and what follows it. Cancel-safe: the items stay in the
+    /// queue.
     pub fn follow(&mut self, afresh: bool) -> LocalBoxFuture<'static, Followed<M>> {
         if afresh {
             self.subscription = Rc::default();

@@ -1,4 +1,4 @@
-//! What happens to actors, in the one order in which it does: for pictures of a run, scripts and simulations.
+//! The journal of all actors in their real order: for pictures of a run, scripts and simulations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::kernel::JournalEntry;
 pub struct JournalLine<'a> {
     /// The name of an actor.
     pub actor: &'a str,
-    /// How many news it had published by then.
+    /// The number of its last published change.
     pub published: u64,
     /// What happened to it.
     pub entry: JournalEntry<'a>,
@@ -18,13 +18,13 @@ pub struct JournalLine<'a> {
 
 type Note = dyn Fn(JournalLine<'_>) + Send + Sync;
 
-/// Writes down what happens to the actors that have it among their [`Settings`](super::Settings). Clones write into the same
+/// Records the events of all actors that have it among their [`Settings`](super::Settings). Clones write into the same
 /// journal.
 #[derive(Clone)]
 pub struct Journal(Arc<Note>);
 
 impl Journal {
-    /// A journal that hears what happens to actors, while it happens. It must not wait.
+    /// A journal that calls `note` synchronously for each event. The callback must not block.
     pub fn new(note: impl Fn(JournalLine<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(note))
     }

@@ -1,4 +1,4 @@
-//! How the store of a machine uses the database: one owner's writes and tables.
+//! How the store of a machine uses the database: the writes and tables of one owner.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,8 +11,7 @@ use crate::kernel::{Ticket, Written};
 use crate::persister::{Loaded, OpenLedger, Operation, Owner, Persister, Record, Settled, Write};
 use crate::vocabulary::RunNumber;
 
-/// The database of a host, as those who store something hold it. It may be closed and opened anew while a run of the host
-/// goes on.
+/// The database of a host, as its users hold it. It may be closed and reopened during one run of the host.
 #[derive(Debug, Clone)]
 pub struct Database {
     present: watch::Receiver<Option<Persister>>,
@@ -21,8 +20,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// A database that may be closed and opened again while this run of the host goes on; `present` tells which one is open.
-    /// Damaged records that are found in it are posted as notices (RES-08).
+    /// A database that may be closed and reopened during this run of the host; `present` holds the open one. Damaged records
+    /// that are found in it are posted as notices (RES-08).
     #[must_use]
     pub const fn following(
         present: watch::Receiver<Option<Persister>>,
@@ -32,29 +31,29 @@ impl Database {
         Self { present, run, notices }
     }
 
-    /// A database that nobody will open again.
+    /// A database that is never reopened.
     #[must_use]
     pub fn opened(persister: Persister, notices: Notices) -> Self {
         let run = persister.run();
-        // What was put in first can be read without its sender.
+        // The initial value can be read without its sender.
         let (_, present) = watch::channel(Some(persister));
         Self { present, run, notices }
     }
 
-    /// The run of the host, however often the database is opened in it.
+    /// The run number of the host; reopening the database does not change it.
     #[must_use]
     pub const fn run(&self) -> RunNumber {
         self.run
     }
 
-    /// Begins to keep the ledger of an owner. Each owner has one at a time, and its tables are its own.
+    /// Opens the ledger of an owner. Each owner has one at a time, and its tables are its own.
     #[must_use]
     pub fn ledger(&self, owner: Owner) -> Ledger {
         Ledger { owner, database: self.clone(), used: Rc::default(), settled: None }
     }
 }
 
-/// One owner's way into the database: what a [`Store`](super::Store) of a host's own machine is made of.
+/// The database access of one owner: the building block for a [`Store`](super::Store) of a host's own machine.
 ///
 /// ```
 /// # use callboard_actors::{persister::*, shell::*};
@@ -88,18 +87,18 @@ impl Database {
 pub struct Ledger {
     owner: Owner,
     database: Database,
-    /// The database that was read from last, and that is written to.
+    /// The database that was loaded from last; writes go to it.
     used: Rc<RefCell<Option<Persister>>>,
     settled: Option<Recipient<Settled>>,
 }
 
 impl Ledger {
-    /// Says who is told of its writes; for [`Store::open`](super::Store::open).
+    /// Sets the recipient of its write results; for [`Store::open`](super::Store::open).
     pub fn open(&mut self, settled: Recipient<Settled>) {
         self.settled = Some(settled);
     }
 
-    /// Hands a write over: all of it comes to disk, or nothing.
+    /// Hands over a write. It is atomic: all operations reach the disk, or none.
     pub fn write(&self, ticket: Ticket, operations: Vec<Operation>) -> Written {
         let Ticket { epoch, sequence } = ticket;
         match &*self.used.borrow() {
@@ -111,8 +110,8 @@ impl Ledger {
         }
     }
 
-    /// Waits until the database is open, and uses it from then on; each load begins with it. Gives the number of this opening,
-    /// which no other one has had.
+    /// Waits until the database is open, and uses it from then on; each load begins with it. Returns the number of this
+    /// opening, which is unique.
     ///
     /// # Errors
     /// When it is closed for good.
@@ -132,19 +131,19 @@ impl Ledger {
         Ok(opening)
     }
 
-    /// All sound records of a table with their keys, in the order of those, behind every write that was handed over before.
-    /// A damaged one is set aside and posted as a notice (RES-08).
+    /// All sound records of a table, ordered by key, behind every write that was handed over before. A damaged record is set
+    /// aside and posted as a notice (RES-08).
     ///
     /// # Errors
-    /// When the table cannot be read, in words.
+    /// When the table cannot be read: a message for people.
     pub async fn rows<R: Record + Send + 'static>(&self) -> Result<Vec<(Vec<u8>, R)>, String> {
         Ok(self.load().await?.rows)
     }
 
-    /// The same, with what was damaged.
+    /// Like [`rows`](Self::rows), and also returns the damaged records.
     ///
     /// # Errors
-    /// When the table cannot be read, in words.
+    /// When the table cannot be read: a message for people.
     pub async fn load<R: Record + Send + 'static>(&self) -> Result<Loaded<R>, String> {
         let loading = match &*self.used.borrow() {
             Some(persister) => persister.load::<R>(),

@@ -1,4 +1,4 @@
-//! Keeps within bounds what one stranger can have written into our log, and tells how much was left out.
+//! Rate limit for the log lines that one plugin can cause, with a count of the lines that were dropped.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use super::clock::Clock;
 use crate::vocabulary::{Allowance, Rate};
 
-/// How long after the first line that was left out it is told how many were; those that follow meanwhile are among them.
+/// The delay between the first dropped line and the line with the count; lines dropped meanwhile are included.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 
-/// For lines about one plugin that tell of what it did, as opposed to what it said: bad events, changes of health, streams
-/// that break off.
+/// The rate for lines about the behaviour of one plugin, as opposed to its own output: bad events, changes of health, broken
+/// streams.
 pub(crate) const DEEDS: Rate = Rate { burst: 32, per_minute: 30 };
 
-/// The lines of our log that one stranger causes. It belongs to an actor, and tells what it has not told when it goes.
+/// The rate limit of one plugin. It belongs to an actor, and logs an unreported count when it is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct LogLimit(Rc<Inner>);
 
@@ -28,14 +28,14 @@ struct Inner {
 }
 
 impl LogLimit {
-    /// A limit for the lines about this stranger.
+    /// A limit for the lines about this plugin.
     pub(crate) fn new(about: &dyn Display, rate: Rate) -> Self {
         let clock = Clock::system();
         let allowance = RefCell::new(Allowance::new(rate, clock.now()));
         Self(Rc::new(Inner { about: about.to_string(), clock, allowance, is_to_be_told: Cell::new(false) }))
     }
 
-    /// Has a line written, or counts it among those that are left out. To be called in a running actor system.
+    /// Writes a line, or counts it as dropped. Must be called in a running actor system.
     pub(crate) fn say(&self, write: impl FnOnce()) {
         let now = self.0.clock.now();
         if self.0.allowance.borrow_mut().take(now) {
@@ -49,7 +49,7 @@ impl LogLimit {
         let inner = Rc::downgrade(&self.0);
         actix_rt::spawn(async move {
             tokio::time::sleep(TOLD_AFTER).await;
-            // Whoever is gone has told it.
+            // If it was dropped, its `Drop` has logged the count.
             if let Some(inner) = inner.upgrade() {
                 inner.is_to_be_told.set(false);
                 inner.tell();

@@ -1,11 +1,12 @@
-//! What is counted of an actor's mailbox: how much is in flight, against its limit, and what has happened so far.
+//! The counters of an actor's mailbox: messages in flight against their limit, and totals.
 //!
-//! Senders on any thread are admitted here, so `actors/tests/threads` runs this file under the schedules of a model checker.
+//! Senders of any thread are admitted concurrently, so `actors/tests/threads` model-checks this file under the schedules of
+//! shuttle.
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The counters of an actor. They outlive the lives of the actor.
+/// The counters of an actor. They survive its restarts.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     pub(crate) name: String,
@@ -16,16 +17,16 @@ pub(crate) struct Mailbox {
     pub(crate) steps: AtomicU64,
 }
 
-/// A mailbox takes no message more.
+/// The mailbox is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full {
     /// How many messages are in flight.
     pub(crate) in_flight: usize,
-    /// How many may be.
+    /// The limit of messages in flight.
     pub(crate) limit: usize,
 }
 
-/// Counts one message as in flight until it is dropped.
+/// Counts one message as in flight until it is dropped (RAII).
 #[derive(Debug)]
 pub(crate) struct Permit(Arc<Mailbox>);
 
@@ -52,8 +53,8 @@ impl Mailbox {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Takes a message in, unless as many as may be are in flight. One that is refused never counts, not even for a moment:
-    /// otherwise it could keep out another one for which there is room.
+    /// Admits a message unless the limit is reached. A refused message is never counted, not even for a moment: otherwise it
+    /// could displace another one for which there is room.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Permit, Full> {
         let limit = self.limit;
         let admitted = self.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |in_flight| {
@@ -65,7 +66,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes a message in, however many are in flight.
+    /// Admits a message regardless of the limit.
     pub(crate) fn admit_whatever(self: &Arc<Self>) -> Permit {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         Permit(Arc::clone(self))

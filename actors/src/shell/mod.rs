@@ -1,7 +1,7 @@
 //! The shell runs a pure machine inside an actix actor.
 //!
-//! A [`Machine`] decides: `step(moment, input) -> effects`. The shell does: it turns messages into events, and what the machine
-//! wants done into replies, news, calls, timers and writes. What comes back comes back as an input.
+//! A [`Machine`] decides: `step(moment, input) -> effects`. The shell executes: it turns messages into events, and effects
+//! into replies, news, calls, timers and writes. Each outcome becomes an input again.
 //!
 //! ```text
 //!              limit           mailbox           step             outbox
@@ -12,21 +12,21 @@
 //!                                                              │ reply ...    │
 //! ```
 //!
-//! Between mailbox and outbox works the [kernel](crate::kernel), which holds the rules of an actor: gates, failed writes,
-//! crashes, rebuilds. It is the same that searches and simulations run. What the shell adds:
+//! The [kernel](crate::kernel) sits between mailbox and outbox and holds the rules of an actor: gates, failed writes,
+//! crashes, rebuilds. Searches and simulations run the same kernel. The shell adds:
 //!
-//! 1. Calls never hold the mailbox: they are futures beside it, each under its deadline.
-//! 2. What the kernel refuses comes back as [`AskError::NotDurable`] or [`AskError::Crashed`], and a [`Notice`] says so; the input
-//!    over which a machine crashed goes to the dead letters. Mailbox and address stay valid. Only [`EffectHandler::published`] may not
-//!    panic, since news would be lost.
-//! 3. Mailbox order holds under overload: one message too many is refused with [`AskError::Busy`], and nothing
-//!    that was taken is overtaken.
+//! 1. Calls never block the mailbox: they are concurrent futures, each with a deadline.
+//! 2. A refusal of the kernel reaches the asker as [`AskError::NotDurable`] or [`AskError::Crashed`], and is posted as a
+//!    [`Notice`]; an input that made the machine panic becomes a dead letter. Mailbox and address stay valid. Only
+//!    [`EffectHandler::published`] must not panic, since news would be lost.
+//! 3. Mailbox order holds under overload: a message over the limit is refused with [`AskError::Busy`] (backpressure), and no
+//!    accepted message is overtaken.
 //! 4. Everything has a limit: messages in flight ([`Address::vacant`]), calls ([`Settings`]), unread news
 //!    ([`Address::subscribe`]).
-//! 5. Whatever was taken runs to its end once, whether or not anyone waits.
+//! 5. An accepted message is handled exactly once, whether or not its sender waits.
 //!
-//! A host program can run machines of its own in the same way; `examples/own_actor.rs` shows one. What such a machine stores
-//! goes into the host's [`Database`], through a [`Ledger`].
+//! A host program can run its own machines in the same way; `examples/own_actor.rs` shows one. Such a machine stores its
+//! state in the host's [`Database`], through a [`Ledger`].
 
 mod actor;
 mod address;

@@ -1,4 +1,4 @@
-//! What the host is told of its actors: crashes, failed writes, and messages that reached nobody.
+//! Notices of actors for the host: crashes, failed writes, dead letters, lagging subscribers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::fmt;
 use super::feed::{Delivery, FeedSender, Subscription, feed};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many notices are kept for those who ask later.
+/// How many notices are kept for later readers.
 const NOTICES_KEPT: usize = 256;
-/// How many notices may wait for one reader.
+/// The queue capacity of each reader.
 const NOTICE_QUEUE: usize = 256;
 
-/// Why an input did not do what it was sent for.
+/// Why an input had no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeadLetterCause {
-    /// The step that took it panicked.
+    /// The step that handled it panicked.
     Crashed(String),
     /// It belongs to a call of an earlier life of the machine.
     Stale,
-    /// The write behind which its effects waited failed.
+    /// The write that its effects depend on failed.
     NotDurable(String),
     /// The actor had ended.
     Ended,
@@ -35,58 +35,58 @@ impl fmt::Display for DeadLetterCause {
     }
 }
 
-/// Something the host should know.
+/// An event that the host should handle or log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// A step panicked; the machine was rebuilt and goes on.
+    /// A step panicked; the machine was rebuilt and continues.
     Crashed {
-        /// Which actor.
+        /// The actor.
         actor: String,
-        /// What the panic said.
+        /// The panic message.
         message: String,
-        /// How often this has happened to it.
+        /// The number of its crashes so far.
         crashes: u64,
     },
-    /// A write failed; what waited behind it was refused and the machine was rebuilt.
+    /// A write failed; the effects behind it were refused and the machine was rebuilt.
     WriteFailed {
-        /// Which actor.
+        /// The actor.
         actor: String,
-        /// What the persister said.
+        /// The error of the persister.
         error: String,
     },
-    /// What is on disk could not be read; it is tried again while the restart budget lasts.
+    /// The state on disk could not be loaded; it is retried within the restart budget.
     LoadFailed {
-        /// Which actor.
+        /// The actor.
         actor: String,
-        /// What the persister said.
+        /// The error of the persister.
         error: String,
     },
     /// An input had no effect.
     DeadLetter {
-        /// Whose input it was.
+        /// The actor that received the input.
         actor: String,
-        /// What it was.
+        /// The input, formatted.
         input: String,
-        /// Why it had none.
+        /// Why it had no effect.
         cause: DeadLetterCause,
     },
-    /// A subscriber of an actor did not read its news in time, and misses some until it has caught up by a new snapshot. Posted
-    /// the first time that it happens to a subscriber, the second, the fourth, and so on.
+    /// A subscriber lags: it did not read its feed in time, and misses changes until its next snapshot. Posted for the
+    /// first, second, fourth, eighth lag of a subscriber, and so on.
     Lagged {
-        /// Whose news it reads.
+        /// The actor that publishes the feed.
         actor: String,
         /// The name that the subscriber gave itself.
         subscriber: String,
-        /// How often it has happened to it.
+        /// The number of its lags so far.
         lags: u64,
     },
     /// A stored record was damaged and has been set aside (RES-08).
     Quarantined {
-        /// The table it was in.
+        /// The table of the record.
         table: String,
         /// Its key, in hexadecimal digits.
         key: String,
-        /// What is wrong with it.
+        /// The decode error.
         reason: String,
     },
 }
@@ -119,7 +119,7 @@ struct Board {
     readers: Vec<FeedSender<Notice, Vec<Notice>>>,
 }
 
-/// Where all actors of a host post their notices. Cheap to clone; posting never waits.
+/// The notice board that all actors of a host post to. Cheap to clone; posting never waits.
 #[derive(Clone, Default)]
 pub struct Notices {
     board: Arc<Mutex<Board>>,
@@ -136,7 +136,7 @@ impl Notices {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a notice up for everyone who reads, and logs it.
+    /// Posts a notice to every reader, and logs it.
     pub fn post(&self, notice: Notice) {
         tracing::warn!(error = %notice, "notice");
         let mut board = self.lock();
@@ -155,7 +155,7 @@ impl Notices {
         self.lock().recent.iter().cloned().collect()
     }
 
-    /// Reads notices as they come, after those that are kept.
+    /// Subscribes to notices; begins with those that are kept.
     #[must_use]
     pub fn subscribe(&self) -> Subscription<Notice, Vec<Notice>> {
         let board = Arc::downgrade(&self.board);

@@ -1,4 +1,4 @@
-//! The shell's side of a kernel: a real clock, a real store, futures for calls, and whoever asked or reads.
+//! The kernel's port in the shell: a real clock, a real store, futures for calls, real askers and subscribers.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,13 +27,13 @@ use crate::kernel::{
 use crate::vocabulary::text::bounded;
 use crate::vocabulary::{Moment, Timestamp};
 
-/// Longest outcome of a call that a dead letter shows, in bytes.
+/// How many bytes of a call's outcome a dead letter shows at most.
 const OUTCOME_BYTES_MAX: usize = 512;
 
 /// The subscribers, by number.
 type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
 
-/// What an actor has beside its kernel.
+/// The environment of a kernel in an actor.
 pub(super) struct Environment<M: Machine, D, S> {
     pub(super) settings: Settings,
     pub(super) mailbox: Arc<Mailbox>,
@@ -41,9 +41,9 @@ pub(super) struct Environment<M: Machine, D, S> {
     pub(super) store: S,
     pub(super) ending: EndingCell,
     pub(super) random: fastrand::Rng,
-    /// The calls that run.
+    /// The running calls.
     pub(super) calls: HashMap<u64, AbortHandle>,
-    /// Who reads, by number, in the order in which they came.
+    /// The subscribers by number, in the order in which they came.
     pub(super) readers: Readers<M>,
     pub(super) readers_ever: u64,
     pub(super) published: u64,
@@ -106,7 +106,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
     fn send(&mut self, outgoing: Outgoing<M, ShellTerms>, _behind: u64) {
         match outgoing {
             Outgoing::Answer { asker: Some(asker), answer } => asker.hear(answer),
-            // Nobody waits for this answer, or no longer.
+            // The message came without an asker, or it has left.
             Outgoing::Answer { asker: None, .. } => {}
             Outgoing::News { number, news } => self.publish(number, news),
             Outgoing::Attach { reader, number, view } => self.attach(reader, number, view),
@@ -178,7 +178,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
 }
 
 impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
-    /// Counts and posts what the host is to know.
+    /// Counts events, and posts those that the host should know.
     fn tell(&self, entry: JournalEntry<'_>) {
         let Environment { mailbox, settings, .. } = &*self.environment;
         let post = |notice| settings.notices.post(notice);
@@ -243,7 +243,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     fn attach(&mut self, reader: FeedSender<M::News, M::View>, number: u64, view: M::View) {
         let Environment { readers, readers_ever, .. } = &mut *self.environment;
         reader.snapshot(number, view);
-        // Publishing lets go of those who left; where nothing is published, this does, now and then.
+        // Publishing removes abandoned subscriptions; if nothing is published, they are removed here now and then.
         if readers.len().is_power_of_two() {
             readers.retain(|(_, reader)| !reader.is_abandoned());
         }
@@ -251,14 +251,14 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
         readers.push((*readers_ever, reader));
     }
 
-    /// Makes a call beside the mailbox, under its deadline; its outcome comes back as a message.
+    /// Runs a call concurrently, under its deadline; its outcome comes back as a message.
     fn call(&mut self, number: u64, deadline: Duration, call: M::Call) {
         let handler = &mut self.environment.handler;
         let future = catch_unwind(AssertUnwindSafe(|| handler.call(call)));
         let future = future.unwrap_or_else(|panic| Box::pin(async move { std::panic::resume_unwind(panic) }));
         let to = self.context.address();
         let task = actix_rt::spawn(async move {
-            // Giving a call up may panic as well as making it.
+            // Dropping a call at its deadline may panic, as well as running it.
             let bounded = async move { tokio::time::timeout(deadline, future).await };
             let outcome = match AssertUnwindSafe(bounded).catch_unwind().await {
                 Ok(Ok(outcome)) => Ok(outcome),

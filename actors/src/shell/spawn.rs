@@ -1,4 +1,4 @@
-//! Starting an actor, watching it end, and ending it by force.
+//! Starting an actor, waiting for its end, and killing it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,29 +20,29 @@ use super::store::Store;
 use crate::kernel::{Ending, Machine, StopMode, panic_message};
 use crate::vocabulary::{Backoff, RestartBudget};
 
-/// How many messages may be in flight to an actor unless its address says otherwise.
+/// The default limit of messages in flight to an actor.
 pub const IN_FLIGHT_MAX: usize = 4_096;
 
-/// The surroundings of an actor.
+/// The settings of an actor.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Tells the time.
+    /// The clock.
     pub clock: Clock,
     /// Where crashes, failed writes and dead letters are posted.
     pub notices: Notices,
-    /// How many crashes are mended by rebuilding the machine; one more ends the actor and leaves it to its parent.
+    /// How many crashes are handled by rebuilding the machine; one more ends the actor, and its parent decides.
     pub budget: RestartBudget,
-    /// How long to wait before the store is read again after a failed write or read.
+    /// The backoff before the store is loaded again after a failed write or load.
     pub rebuild_backoff: Backoff,
-    /// How many calls run at once; further ones wait for their turn.
+    /// How many calls run at once; further ones are queued.
     pub calls_running_max: usize,
-    /// How many calls may wait; one more is lost as busy.
+    /// How many calls may be queued; one more fails as busy.
     pub calls_waiting_max: usize,
-    /// Where the random numbers for jitter start; `None` takes a new start each time.
+    /// The seed of the random numbers for jitter; `None` takes a random seed.
     pub seed: Option<u64>,
-    /// Who writes down what happens, in the order in which it does; nobody by default.
+    /// Records the events of the actor in their order; none by default.
     pub journal: Option<Journal>,
-    /// Where actors can be found by their names to let things go wrong in them; nowhere by default.
+    /// Lets drills inject faults into the actor by its name; none by default.
     pub drills: Option<Drills>,
 }
 
@@ -67,7 +67,7 @@ impl Default for Settings {
     }
 }
 
-/// Where a shell leaves word of how it ended, and before that of how long its end takes at most.
+/// Where a shell stores its ending, and before that how long its stop takes at most.
 #[derive(Clone, Default)]
 pub(crate) struct EndingCell(Arc<Mutex<Word>>);
 
@@ -114,8 +114,8 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
-    /// Puts together the parent's view of some task that is not run by the shell: how to ask it to stop, its task, and
-    /// where its ending is told.
+    /// Builds the parent's view of a task that the shell does not run: how to stop it, its task, and where its ending is
+    /// stored.
     #[must_use]
     pub fn new(
         request_stop: impl Fn(StopMode) + 'static,
@@ -125,37 +125,38 @@ impl Running {
         Self { request_stop: Box::new(request_stop), task, ended, word: EndingCell::default() }
     }
 
-    /// Asks the actor to end in its own time.
+    /// Asks the actor to stop gracefully.
     pub fn request_stop(&self, mode: StopMode) {
         (self.request_stop)(mode);
     }
 
-    /// How long the end takes at most, once the actor has been asked for it and has said so ([`Machine::stops_within`]).
+    /// How long the stop takes at most, once it was requested and the machine has given its bound
+    /// ([`Machine::stops_within`]).
     #[must_use]
     pub fn stop_bound(&self) -> Option<Duration> {
         self.word.bound()
     }
 
-    /// Ends the actor at once, whatever it is at.
+    /// Kills the actor at once.
     pub fn kill(&self) {
         self.task.abort();
     }
 
-    /// A future of how the actor ends; any number of these can be waited for.
+    /// A future of the actor's ending; may be called any number of times.
     pub fn ended(&self) -> impl Future<Output = Ending> + 'static {
         let mut ended = self.ended.clone();
         async move {
             match ended.wait_for(Option::is_some).await {
                 Ok(ending) => ending.clone().unwrap_or(Ending::Killed),
-                // The task was dropped without a word, which only force does.
+                // The task was dropped without an ending, which only a kill does.
                 Err(_) => Ending::Killed,
             }
         }
     }
 }
 
-/// Starts an actor that runs machine `M` and gives it a slot at an address. The address must be vacant: a former holder has
-/// ended, and that was waited for.
+/// Starts an actor that runs machine `M` and gives it the slot of an address. The address must be vacant: a former holder
+/// must have ended, and the caller must have waited for that.
 pub fn start<M, D, S>(
     address: &Address<M>,
     config: M::Config,
@@ -173,7 +174,7 @@ where
     let shell = Shell::new(address, config, handler, store, settings, cell.clone());
     let context = Context::new();
     let incarnation = address.occupy(context.address().recipient());
-    // The guard gives the slot back also when this task is aborted, even before it began.
+    // The guard releases the slot also when this task is aborted, even before its first poll.
     let slot = Slot { address: address.clone(), incarnation, _place: place };
     let (tell, ended) = watch::channel(None);
     let word = cell.clone();
@@ -182,7 +183,7 @@ where
             Ok(()) => cell.take().unwrap_or(Ending::Normal),
             Err(panic) => Ending::Panicked(panic_message(&*panic)),
         };
-        // Whoever hears of the end finds the slot vacant.
+        // The slot is vacant before the ending is visible.
         drop(slot);
         tell.send_replace(Some(ending));
     });

@@ -1,4 +1,4 @@
-//! Where a machine's changes go, and where it comes back from.
+//! Where a machine's changes are written to and loaded from.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,10 +7,10 @@ use futures_util::future::LocalBoxFuture;
 use crate::kernel::{Machine, Never, Ticket, Written};
 use crate::persister::Settled;
 
-/// How many rebuilds of one actor have epochs of their own.
+/// The number of epochs reserved for each actor: one per rebuild.
 const EPOCHS_EACH: u64 = 1 << 32;
 
-/// How many actors were started in this process.
+/// The number of actors started in this process.
 static ACTORS: AtomicU64 = AtomicU64::new(0);
 
 /// The first epoch of an actor that starts now.
@@ -20,16 +20,15 @@ pub(crate) fn first_epoch() -> u64 {
 
 /// The store of one machine.
 pub trait Store<M: Machine>: 'static {
-    /// Tells whom to send [`Settled`] to. Called once, before anything else. A store that never answers [`Written::Later`]
-    /// has no use for it.
+    /// Sets the recipient of [`Settled`]. Called once, first. A store that never answers [`Written::Later`] can ignore it.
     fn open(&mut self, settled: actix::Recipient<Settled>) {
         drop(settled);
     }
 
-    /// Takes a change. Order is kept.
+    /// Writes a change. Order is kept.
     fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
 
-    /// Reads everything back, behind all writes that were taken before.
+    /// Loads everything, behind all writes that were handed over before.
     fn load(&mut self) -> LocalBoxFuture<'static, Result<M::Image, String>>;
 }
 

@@ -1,4 +1,4 @@
-//! Does: holds the children, starts, watches, stops and kills them.
+//! The effect handler of the supervisor: holds the children, starts, watches, stops and kills them.
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
@@ -15,17 +15,17 @@ use super::spec::{ChildSpec, Plan, SupervisorSpec};
 use super::state::{Call, Outcome, Standing, ending_in_words};
 use crate::shell::{self, Address, EffectHandler, Ending, NoStore, Running, Settings, StopMode};
 
-/// How long a killed child may take to be gone. It holds the thread until then only if it blocks it.
+/// The timeout for a killed child to be gone. Only a child that blocks the thread takes that long.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How much longer a child may take than it says that it takes at most.
+/// The margin added to the stop bound that a child reports.
 const SAID_MARGIN: Duration = Duration::from_secs(5);
 
-/// Calls that each child may have under way at once: a start, a watch and a stop that overlap.
+/// The limit of concurrent calls per child: a start, a watch and a stop that overlap.
 const CALLS_PER_CHILD: usize = 4;
 
-/// Starts a supervisor at a vacant address; it starts its children in order and at once. It ends as [`Ending::Failed`] when a
-/// child cannot be started in the first place, or when children fall more often than its budget allows.
+/// Starts a supervisor at a vacant address; it starts its children in order and at once. It ends as [`Ending::Failed`] when
+/// the first start of a child fails, or when its restart budget is exhausted.
 ///
 /// # Panics
 /// If two children have the same name, and outside of an actix system.
@@ -47,8 +47,7 @@ pub fn start(
     shell::start(address, plan, Handler { address: address.clone(), slots }, NoStore, settings)
 }
 
-/// The effect handler of a supervisor. When they go, however that came about, so do the children: nothing outlives its parent
-/// (SCL-06).
+/// The effect handler of a supervisor. Dropping it kills the children: no child outlives its parent (SCL-06).
 struct Handler {
     address: Address<Supervisor>,
     slots: Vec<Slot>,
@@ -62,14 +61,14 @@ struct Slot {
     stop_longest: Duration,
 }
 
-/// What there is of a child now, and what a supervisor has to know of it that crashed.
+/// The runtime state of a child, from which a crashed supervisor recovers.
 #[derive(Default)]
 struct Held {
     starting: Option<AbortHandle>,
     running: Option<Rc<Running>>,
-    /// Whether it has got ready in this life, and was not told to stop.
+    /// Whether it became ready in this life, and was not asked to stop.
     is_up: bool,
-    /// Whether it got ready in any life.
+    /// Whether it became ready in any life.
     has_run: bool,
 }
 
@@ -157,7 +156,7 @@ impl Slot {
         let started = async move {
             let making = (start.borrow_mut())();
             let running = Rc::new(making.await?);
-            // From here on a stop finds it, whether or not it gets ready.
+            // From now on a stop can reach it, whether or not it becomes ready.
             held.borrow_mut().running = Some(Rc::clone(&running));
             if let Some(ready) = &*ready {
                 tokio::select! {
@@ -177,7 +176,7 @@ impl Slot {
     fn ended(&self) -> LocalBoxFuture<'static, Ending> {
         match &self.held.borrow().running {
             Some(running) => Box::pin(running.ended()),
-            // It was stopped in the same instant, and that is told elsewhere.
+            // It was stopped in the same instant, and the stop reports that.
             None => Box::pin(std::future::pending()),
         }
     }
@@ -216,7 +215,7 @@ impl Slot {
     }
 }
 
-/// Asks a child to end, waits, and kills it if it does not.
+/// Asks a child to stop, waits, and kills it at the deadline.
 async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Duration) -> StopOutcome {
     if let Some(ending) = running.ended().now_or_never() {
         return StopOutcome::EndedBefore { reason: ending_in_words(&ending) };
@@ -225,7 +224,7 @@ async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Dur
     let mut waited = deadline;
     let mut ended = tokio::time::timeout(deadline, running.ended()).await;
     if ended.is_err() {
-        // What is below it may need longer, which it has said by now.
+        // Its own children may need longer, as it has reported by now.
         waited = longest_wait(deadline, longest, running.stop_bound());
         ended = tokio::time::timeout(waited.saturating_sub(deadline), running.ended()).await;
     }
@@ -244,7 +243,7 @@ async fn end(running: &Running, mode: StopMode, deadline: Duration, longest: Dur
     }
 }
 
-/// How long a child may take in all: its deadline, or as long as it says that it takes, but no longer than it may.
+/// The total time that a child may take to stop: its deadline, or the bound that it reports, limited by `longest`.
 fn longest_wait(deadline: Duration, longest: Duration, said: Option<Duration>) -> Duration {
     said.map_or(deadline, |said| said.saturating_add(SAID_MARGIN).min(longest).max(deadline))
 }

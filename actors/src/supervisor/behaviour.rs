@@ -1,4 +1,4 @@
-//! Decides: which child to start, stop, watch or start again.
+//! The decisions of the supervisor: which child to start, stop, watch or restart.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use super::state::{
 use crate::shell::{AskId, CallKey, CallLost, Effects, Ending, Input, Machine, Never};
 use crate::vocabulary::{Attempt, BackoffState, Generation, Moment, RestartHistory};
 
-/// How long one watch for the end of a child lasts before the next one begins.
+/// The deadline of one call that watches a child; then it is repeated.
 const WATCH: Duration = Duration::from_secs(3_600);
-/// How long a look at the slots of the children may take; it waits for nothing.
+/// The deadline for the check of the children's slots; it does not block.
 const STOCK_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Machine for Supervisor {
@@ -76,14 +76,14 @@ impl Machine for Supervisor {
 }
 
 impl Supervisor {
-    /// Nothing is started before it is known what lives: after a crash of the supervisor its children live on.
+    /// Nothing is started before the living children are known: they survive a crash of the supervisor.
     fn take_stock(&mut self, effects: &mut Effects<Self>) {
         let key = self.next_key(Generation::default());
         self.phase = Phase::TakingStock { key };
         effects.call(key, STOCK_DEADLINE, Call::TakeStock);
     }
 
-    // === What others say ===
+    // === Messages ===
 
     fn asked(&mut self, moment: Moment, id: AskId, ask: &SupervisorAsk, effects: &mut Effects<Self>) {
         match ask {
@@ -102,7 +102,7 @@ impl Supervisor {
             Phase::Closing(closing) if matches!(closing.cause, ClosingCause::Asked) => {
                 Err(StartError::Stopping)
             }
-            // The others learn the cause when everything has been undone.
+            // The others learn the cause after the rollback.
             Phase::TakingStock { .. } | Phase::Opening | Phase::Open | Phase::Closing(_) => {
                 if self.awaiting_start.len() < WAITERS_MAX {
                     self.awaiting_start.push(id);
@@ -131,7 +131,7 @@ impl Supervisor {
         effects.reply(id, SupervisorAnswer::RestartChild(Err(refusal)));
     }
 
-    // === What comes back ===
+    // === Outcomes of calls ===
 
     fn returned(&mut self, moment: Moment, key: CallKey, outcome: &Outcome, effects: &mut Effects<Self>) {
         match outcome {
@@ -145,7 +145,7 @@ impl Supervisor {
             }
             Outcome::Stopped { child, outcome } => self.stopped(moment, *child, key, outcome, effects),
             Outcome::Described { own, children } => self.described(key, Some(*own), children, effects),
-            // They belong to a former life of the child.
+            // They belong to an earlier life of the child.
             Outcome::Started { .. } | Outcome::Ended { .. } => {}
         }
     }
@@ -168,7 +168,7 @@ impl Supervisor {
             }
             Call::AwaitEnd { child } if self.is_running(child, key) => match lost {
                 CallLost::DeadlineExceeded(_) => effects.call(key, WATCH, call),
-                // It is stopped when its turn comes, watched or not.
+                // The shutdown stops it in its turn, watched or not.
                 CallLost::Crashed(_) | CallLost::Busy(_)
                     if self.is_closing() || self.is_going_down(child) => {}
                 CallLost::Crashed(_) | CallLost::Busy(_) => {
@@ -180,7 +180,7 @@ impl Supervisor {
                 self.stopped(moment, child, key, &outcome, effects);
             }
             Call::DescribeChildren { .. } => self.described(key, None, &[], effects),
-            // They belong to a former life of the child, or to what is over.
+            // They belong to an earlier life of the child, or to an earlier phase.
             Call::TakeStock | Call::StartChild { .. } | Call::AwaitEnd { .. } => {}
         }
     }
@@ -214,13 +214,13 @@ impl Supervisor {
         self.open(moment, missing, effects);
     }
 
-    /// Notes how a child was found, and says whether it has to be started.
+    /// Records the state of a child that was found, and returns whether it must be started.
     fn is_missing(&mut self, child: usize, standing: &Standing, effects: &mut Effects<Self>) -> bool {
         let is_temporary = self.spec_of(child).restart == Restart::Temporary;
         let (phase, is_missing, has_run) = match standing {
             Standing::Absent => (ChildPhase::Waiting, true, false),
             Standing::Alive => (ChildPhase::Running { key: self.watch(child, effects) }, false, true),
-            // Whatever it was at, it begins anew.
+            // Its interrupted operation starts again.
             Standing::CutOff { has_run } => (ChildPhase::Unseen, !(is_temporary && *has_run), *has_run),
             Standing::Stopped if is_temporary => (ChildPhase::Ended, false, true),
             Standing::Stopped => (ChildPhase::Waiting, true, true),
@@ -245,9 +245,9 @@ impl Supervisor {
         key
     }
 
-    // === A child's life ===
+    // === Lifecycle of a child ===
 
-    /// Starts a child, and its next life.
+    /// Starts a child with its next generation.
     pub(super) fn start(&mut self, child: usize, effects: &mut Effects<Self>) {
         self.children[child].life = self.children[child].life.next();
         let key = self.next_key(self.children[child].life);
@@ -270,8 +270,7 @@ impl Supervisor {
         self.advance(moment, effects);
     }
 
-    /// A child that has never run and cannot be started takes everything down with it; later on this is a fall like any
-    /// other (S2).
+    /// A failed first start rolls back the start of the supervisor; a later one counts as a fall (S2).
     fn start_failed(&mut self, moment: Moment, child: usize, reason: &str, effects: &mut Effects<Self>) {
         let name = self.name_of(child);
         effects.publish(SupervisorNews::ChildStartFailed { name: name.clone(), reason: reason.to_owned() });
@@ -289,17 +288,17 @@ impl Supervisor {
         }
     }
 
-    /// A child ended that nobody had asked to.
+    /// A child ended by itself.
     fn ended(&mut self, moment: Moment, child: usize, ending: &Ending, effects: &mut Effects<Self>) {
         effects.publish(SupervisorNews::ChildEnded { name: self.name_of(child), ending: ending.clone() });
         self.children[child].phase = ChildPhase::Ended;
         self.children[child].fall = Some(ending_in_words(ending));
         match &self.phase {
-            // The shutdown will see it when its turn comes.
+            // The shutdown handles it in its turn.
             Phase::Closing(_) => {}
             Phase::TakingStock { .. } | Phase::Opening | Phase::Open => {
                 if self.is_going_down(child) {
-                    // Its course wanted it down anyway: it only came early.
+                    // Its course was about to stop it anyway.
                     self.children[child].phase = ChildPhase::Waiting;
                 } else if self.spec_of(child).restart.is_due_after(ending) {
                     self.fell(moment, child, &ending_in_words(ending), effects);
@@ -308,7 +307,7 @@ impl Supervisor {
         }
     }
 
-    /// A child has to be started again, and its siblings as the strategy says; unless the budget is spent.
+    /// Restarts a child, and its siblings according to the strategy; gives up if the budget is exhausted.
     fn fell(&mut self, moment: Moment, child: usize, how: &str, effects: &mut Effects<Self>) {
         let name = self.name_of(child);
         self.children[child].fall = Some(how.to_owned());
@@ -336,7 +335,7 @@ impl Supervisor {
         self.close(moment, ClosingCause::Escalated { reason }, OWN_ACCORD, effects);
     }
 
-    /// A stop came to its end: for the shutdown, or for the course that the child belongs to.
+    /// A stop has ended: continues the shutdown, or the course of the child.
     fn stopped(
         &mut self,
         moment: Moment,
@@ -365,13 +364,13 @@ impl Supervisor {
         }
         match outcome {
             StopOutcome::Stuck { reason } => {
-                // A second one beside it would share its address, so it cannot be started again.
+                // A second one would share its address, so it cannot be restarted.
                 self.children[child].phase = ChildPhase::Stuck { reason: reason.clone() };
                 let reason = format!("{} could not be ended: {reason}", ending.name);
                 self.escalate(moment, reason, effects);
                 return;
             }
-            // Tidying up after a start that failed is no news.
+            // The cleanup after a failed start is no news.
             StopOutcome::NotStarted => {}
             StopOutcome::EndedBefore { reason } => {
                 self.children[child].fall.get_or_insert_with(|| reason.clone());

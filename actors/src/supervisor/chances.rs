@@ -1,5 +1,5 @@
-//! Lets chance play against the pure machine: children start, fail, fall, hang and are asked for in any order, and what a
-//! supervisor promises must hold all the same (S1 to S3, I6).
+//! Random test of the pure machine: children start, fail, fall, hang and are requested in any order, and the guarantees of a
+//! supervisor must hold (S1 to S3, I6).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use super::state::{Call, Outcome, Standing, Supervisor, Timer};
 use crate::shell::{AskId, CallKey, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::vocabulary::{Backoff, Generation, Moment, RestartBudget, Timestamp};
 
-/// How many events may follow a shutdown: every child needs a few at most.
+/// The limit of events after a shutdown: every child needs a few.
 const EVENTS_UNTIL_THE_END_MAX: usize = 100;
 
-/// The world around the machine: which children live, which calls are under way, which timers run.
+/// The environment of the machine: the living children, pending calls and timers.
 struct World {
     machine: Supervisor,
     specs: Vec<ChildSpec>,
     now: Duration,
-    /// Those that live, and in which life.
+    /// The living children, with their generation.
     alive: BTreeMap<usize, Generation>,
-    /// By which call each child is being started that is.
+    /// For each child that is being started, the key of its call.
     starting: BTreeMap<usize, CallKey>,
     calls: Vec<(CallKey, Call)>,
     timers: BTreeMap<Timer, Timestamp>,
@@ -117,7 +117,7 @@ impl World {
         self.calls.push((key, call));
     }
 
-    /// Something happens; `chance` says what.
+    /// One random event, chosen by `chance`.
     fn go_on(&mut self, chance: u32) {
         let timers = usize::from(!self.timers.is_empty());
         let possible = self.calls.len() + timers;
@@ -153,7 +153,7 @@ impl World {
                 }
             }
             Call::AwaitEnd { child } => {
-                // The watch of a former life may tell of its end at any time.
+                // A late watch of an earlier life may report its end at any time.
                 if self.alive.get(&child) == Some(&key.generation) {
                     self.alive.remove(&child);
                 }
@@ -181,7 +181,7 @@ impl World {
         self.step(&Input::Asked { id, asked_at: Timestamp::from_epoch(self.now), ask });
     }
 
-    /// Says now and then something to the machine.
+    /// Sends a random message to the machine now and then.
     fn interfere(&mut self, chance: u32) {
         match chance % 3 {
             0 => self.ask(SupervisorAsk::AwaitStarted(AwaitStarted)),
@@ -194,7 +194,7 @@ impl World {
         }
     }
 
-    /// Lets everything go well from now on until nothing is left to happen but the end of children.
+    /// Runs without further faults until nothing is pending but the watches of children.
     fn calm_down(&mut self) {
         for _ in 0..1_000 {
             let busy = |(_, call): &(CallKey, Call)| !matches!(call, Call::AwaitEnd { .. });

@@ -1,4 +1,4 @@
-//! A child as its supervisor is given it: what is decided by, and how it is made, waited for and described.
+//! The description of a child: its specification, and how it is created, awaited and described.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,7 +16,7 @@ pub(super) type Start = Box<dyn FnMut() -> LocalBoxFuture<'static, Result<Runnin
 pub(super) type Ready = Box<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>;
 pub(super) type Describe = Box<dyn Fn() -> LocalBoxFuture<'static, Option<ChildDescription>>>;
 
-/// One child: its specification and the closures that bring it to life, called for every life of it.
+/// One child: its specification, and factory closures that are called for each of its lives.
 pub struct Child {
     pub(super) spec: ChildSpec,
     pub(super) start: Rc<RefCell<Start>>,
@@ -31,9 +31,9 @@ impl fmt::Debug for Child {
 }
 
 impl Child {
-    /// A child that `start` brings to life. Its future is dropped when the start deadline passes or the supervisor stops: it
-    /// must then leave nothing behind. What takes time once the actor exists belongs into [`ready_when`](Self::ready_when),
-    /// since from that moment on the supervisor takes care of it.
+    /// A child that `start` creates. Its future is dropped when the start deadline passes or the supervisor stops, and must
+    /// then clean up. Slow work after the actor exists belongs into [`ready_when`](Self::ready_when), since from then on the
+    /// supervisor takes care of it.
     pub fn new<F>(spec: ChildSpec, mut start: impl FnMut() -> F + 'static) -> Self
     where
         F: Future<Output = Result<Running, String>> + 'static,
@@ -42,7 +42,7 @@ impl Child {
         Self { spec, start: Rc::new(RefCell::new(start)), ready: None, describe: None }
     }
 
-    /// The child counts as started only when this future says so; its error is the error of the start.
+    /// The child counts as started when this future succeeds; its error is the error of the start.
     #[must_use]
     pub fn ready_when<F>(mut self, ready: impl Fn() -> F + 'static) -> Self
     where
@@ -52,8 +52,8 @@ impl Child {
         self
     }
 
-    /// How the child describes itself for the tree. `None` says that it cannot do so now; so does a future that takes too
-    /// long.
+    /// The callback that describes the child for the tree. `None`, or a timeout of the future, means that it cannot do so
+    /// now.
     #[must_use]
     pub fn described_by<F>(mut self, describe: impl Fn() -> F + 'static) -> Self
     where
@@ -73,8 +73,7 @@ impl Child {
         })
     }
 
-    /// For a child that is a supervisor at this address: it is up when all its children are, and its tree is part of the
-    /// tree.
+    /// For a child that is a supervisor at this address: it is ready when all its children are, and its tree is included.
     #[must_use]
     pub fn supervising_at(self, address: &Address<Supervisor>) -> Self {
         let (started, described) = (address.clone(), address.clone());

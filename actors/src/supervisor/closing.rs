@@ -1,4 +1,4 @@
-//! Decides how everything is stopped: asked for, undone after a failed start, or given up.
+//! Decides how all children are stopped: on request, as rollback of a failed start, or after giving up.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl Supervisor {
         self.close_next(moment, effects);
     }
 
-    /// Stops everything; nothing is started from now on. A stop that is under way keeps its cause.
+    /// Stops everything; nothing is started from now on. A stop that is in progress keeps its cause.
     pub(super) fn close(
         &mut self,
         moment: Moment,
@@ -61,7 +61,7 @@ impl Supervisor {
         });
         for child in 0..self.children.len() {
             match &self.children[child].phase {
-                // What is not up yet need not wait for its turn.
+                // A child that is not ready is stopped at once, out of turn.
                 ChildPhase::Starting { .. } => self.stop(child, mode, moment, effects),
                 ChildPhase::Stuck { reason } => {
                     let outcome = StopOutcome::Stuck { reason: reason.clone() };
@@ -77,8 +77,7 @@ impl Supervisor {
         }
     }
 
-    /// Answers those who wait for something that will not come. Whoever waits for the start learns of a failed one when it
-    /// has been undone.
+    /// Answers callers with an error. Callers that wait for the start learn of a failed one after the rollback.
     fn disappoint(&mut self, cause: &ClosingCause, effects: &mut Effects<Self>) {
         for (_, id) in std::mem::take(&mut self.awaiting_restart) {
             effects.reply(id, SupervisorAnswer::RestartChild(Err(RestartError::Stopping)));
@@ -100,7 +99,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops the last child that is still to be stopped; when there is none, the supervisor ends.
+    /// Stops the last child that still needs it; when there is none, the supervisor ends.
     fn close_next(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let Phase::Closing(Closing { mode: wanted, .. }) = self.phase else { return };
         for child in (0..self.children.len()).rev() {
@@ -111,7 +110,7 @@ impl Supervisor {
                     self.children[child].phase = ChildPhase::Closed;
                 }
                 ChildPhase::Stopping { mode, .. } if *mode == wanted => return,
-                // The course that stops it wants it to leave things in place, or nobody has looked at it yet.
+                // Its course asked it to detach, or its state is unknown yet.
                 ChildPhase::Stopping { .. }
                 | ChildPhase::Running { .. }
                 | ChildPhase::Starting { .. }
@@ -124,7 +123,7 @@ impl Supervisor {
         self.finish(moment, effects);
     }
 
-    /// How a child ended that does not run.
+    /// The outcome for a child that does not run.
     pub(super) fn ended_before(&self, child: usize) -> StopOutcome {
         match &self.children[child].fall {
             Some(reason) => StopOutcome::EndedBefore { reason: reason.clone() },
@@ -132,7 +131,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes how a child ended that nothing had to be done about.
+    /// Records the outcome for a child that needed no action.
     fn note(&mut self, child: usize, outcome: StopOutcome) {
         let ending = ChildEnding { name: self.name_of(child), ending: outcome, took: Duration::ZERO };
         if let Phase::Closing(closing) = &mut self.phase {
@@ -140,7 +139,7 @@ impl Supervisor {
         }
     }
 
-    /// A child has been stopped; the next one follows.
+    /// A child has been stopped; continues with the next one.
     pub(super) fn closed(
         &mut self,
         moment: Moment,
@@ -163,7 +162,7 @@ impl Supervisor {
         self.close_next(moment, effects);
     }
 
-    /// Everything has ended: the report goes out, and the supervisor ends.
+    /// Everything has ended: sends the report, and ends the supervisor.
     fn finish(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         self.answer_describers(None, &[], effects);
         let Phase::Closing(closing) = &mut self.phase else { return };

@@ -1,7 +1,7 @@
-//! Decides how a group of children goes down and comes up again.
+//! Decides how a group of children is stopped and started again.
 //!
 //! ```text
-//!   a child fell, or somebody asked
+//!   a child fell, or its restart was requested
 //!        │
 //!        ▼   members down, last first         timer           members up, first first
 //!    stopping ──────────────────────► pausing ──────► starting ──────────────────────► over
@@ -9,7 +9,7 @@
 //!                                                                     └──► it fell: the next course
 //! ```
 //!
-//! A child belongs to the latest course that wants it.
+//! A child belongs to the latest course that includes it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,11 +23,11 @@ use super::state::{
 use crate::shell::{Effects, StopMode};
 use crate::vocabulary::{Generation, Moment};
 
-/// How much longer than the child may take the call that stops it may take: a kill takes a moment too.
+/// How much longer than the stop deadline the call that stops a child may take: a kill takes a moment too.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 impl Supervisor {
-    /// Who has to go down and come up together with a child.
+    /// The children that must be stopped and restarted together with this one.
     pub(super) fn sharing_the_fate_of(&self, child: usize) -> BTreeSet<usize> {
         let count = self.children.len();
         match self.plan.spec.strategy {
@@ -37,12 +37,12 @@ impl Supervisor {
         }
     }
 
-    /// Brings up all that is missing. What lives already goes down first where it shares the fate of what is missing.
+    /// Starts all missing children. Living ones that share the fate of a missing one are stopped first.
     pub(super) fn open(&mut self, moment: Moment, missing: BTreeSet<usize>, effects: &mut Effects<Self>) {
         let asked: Vec<usize> = self.awaiting_restart.iter().map(|(child, _)| *child).collect();
         let mut members: BTreeSet<usize> =
             missing.iter().flat_map(|child| self.sharing_the_fate_of(*child)).collect();
-        // What was cut off goes down, whether or not it comes up again.
+        // A child whose operation was cut off is stopped, whether or not it is started again.
         let is_cut_off = |child: &usize| matches!(self.children[*child].phase, ChildPhase::Unseen);
         members.extend((0..self.children.len()).filter(is_cut_off));
         self.begin_course(moment, CourseReason::Opening, members, Duration::ZERO, effects);
@@ -51,7 +51,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts a child again because somebody asked, or makes haste with what is under way for it.
+    /// Restarts a child on request, or skips the pause of a course in progress.
     pub(super) fn restart_now(&mut self, moment: Moment, child: usize, effects: &mut Effects<Self>) {
         if matches!(self.phase, Phase::TakingStock { .. }) {
             return;
@@ -98,7 +98,7 @@ impl Supervisor {
         })
     }
 
-    /// Does whatever the courses can do now.
+    /// Executes all steps of the courses that are possible now.
     pub(super) fn advance(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let mut courses = std::mem::take(&mut self.courses);
         for course in &mut courses {
@@ -130,7 +130,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops the last member that is up. True when none is.
+    /// Stops the last running member. True when none runs.
     fn bring_down(&mut self, members: &BTreeSet<usize>, moment: Moment, effects: &mut Effects<Self>) -> bool {
         for member in members.iter().rev() {
             match self.children[*member].phase {
@@ -145,7 +145,7 @@ impl Supervisor {
         true
     }
 
-    /// Why a course takes a child down.
+    /// Why a course stops a child.
     pub(super) fn why_it_goes_down(&self, child: usize) -> &'static str {
         let course = self.courses.iter().find(|course| course.members.contains(&child));
         match course.map(|course| course.reason) {
@@ -154,8 +154,8 @@ impl Supervisor {
         }
     }
 
-    /// A temporary child that was taken down along with others stays down, unless somebody asks for it. One that was never up
-    /// has yet to be started.
+    /// A temporary child that was stopped with its siblings stays down, unless its restart was requested. One that was never
+    /// up must still be started.
     fn leave_temporary_ones(&mut self, course: &mut Course) {
         if course.reason == CourseReason::Asked {
             return;
@@ -172,7 +172,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts the first member that does not run; those that run leave.
+    /// Starts the first member that does not run; those that run leave the course.
     fn bring_up(&mut self, members: &mut BTreeSet<usize>, effects: &mut Effects<Self>) {
         while let Some(member) = members.first().copied() {
             match self.children[member].phase {
@@ -183,15 +183,15 @@ impl Supervisor {
                     self.start(member, effects);
                     return;
                 }
-                // Its call comes back and leads here again.
+                // The outcome of its call leads to this function again.
                 ChildPhase::Starting { .. } | ChildPhase::Stopping { .. } => return,
-                // What was cut off is down by now, and once a child is stuck or closed there are no courses.
+                // A cut-off child is stopped by now, and once a child is stuck or closed there are no courses.
                 ChildPhase::Unseen | ChildPhase::Stuck { .. } | ChildPhase::Closed => return,
             }
         }
     }
 
-    /// The pause of a course is over. One that is gone was overtaken by a later course.
+    /// The pause of a course is over. A missing course was replaced by a later one.
     pub(super) fn pause_over(&mut self, number: CourseNumber, effects: &mut Effects<Self>) {
         let Some(at) = self.courses.iter().position(|course| course.number == number) else { return };
         self.courses[at].step = CourseStep::Starting;
@@ -210,7 +210,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops a child, or calls its start back.
+    /// Stops a child, or cancels its start.
     pub(super) fn stop(&mut self, child: usize, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
         let life: Generation = self.children[child].life;
         let key = self.next_key(life);

@@ -1,4 +1,4 @@
-//! What can be said to a supervisor, and what it says.
+//! The messages and the news of a supervisor.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,47 +7,47 @@ use super::Supervisor;
 use crate::conversation;
 use crate::shell::{Ending, StopMode, Vitals};
 
-/// Waits until every child runs that is to run. Answered at once when it is so already.
+/// Waits until all children run. Answered at once if they do.
 #[derive(Debug, Clone, Copy)]
 pub struct AwaitStarted;
 
 /// Why the children do not all run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
-    /// This child could not be started; those before it have been stopped again (S2).
+    /// This child could not be started; those before it were rolled back (S2).
     #[error("{child} did not start, so everything before it was stopped again: {reason}")]
     Child {
-        /// Its name.
+        /// The name of the child.
         child: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
-    /// Children fell too often; all have been stopped.
+    /// The restart budget is exhausted; all children have been stopped.
     #[error("the supervisor gave up: {reason}")]
     GaveUp {
-        /// Who fell last, and why.
+        /// The child that fell last, and why.
         reason: String,
     },
     /// The supervisor was asked to stop.
     #[error("the supervisor was asked to stop")]
     Stopping,
-    /// Too many wait for this already.
+    /// Too many callers wait for this already.
     #[error("{limit} callers wait for the start already")]
     TooManyWaiting {
-        /// How many may.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// Stops one child if it runs, and starts it, without regard to the strategy and without a charge to the budget. A child that
-/// waits for its restart anyway is started at once. Answered when it runs.
+/// Restarts one child, independent of the strategy and without charge to the budget. A pending restart is done at once.
+/// Answered when the child runs.
 #[derive(Debug, Clone)]
 pub struct RestartChild {
-    /// Its name.
+    /// The name of the child.
     pub name: String,
 }
 
-/// Why a child was not started again as asked.
+/// Why a requested restart failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RestartError {
     /// There is no such child.
@@ -56,111 +56,111 @@ pub enum RestartError {
         /// The name that was given.
         name: String,
     },
-    /// It could not be started; the supervisor goes on trying as it would after any fall.
+    /// It could not be started; the supervisor retries as after any fall.
     #[error("{name} did not start: {reason}")]
     NotStarted {
-        /// Its name.
+        /// The name of the child.
         name: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
-    /// The supervisor stops, and starts nothing any more.
+    /// The supervisor is stopping, and starts nothing any more.
     #[error("the supervisor is stopping")]
     Stopping,
-    /// Too many wait for a restart already.
+    /// Too many callers wait for a restart already.
     #[error("{limit} callers wait for a restart already")]
     TooManyWaiting {
-        /// How many may.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// Asks for the tree of actors from here downwards. A child that does not describe itself in time is shown with what is known
-/// of it here.
+/// Queries the tree of actors below this supervisor. A child that does not describe itself in time is shown with what its
+/// supervisor knows.
 #[derive(Debug, Clone, Copy)]
 pub struct DescribeTree;
 
-/// One actor of the tree, and those that it supervises.
+/// One actor of the tree, with its children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeNode {
     /// Its name among its siblings.
     pub name: String,
     /// What it is: supervisor, registry, instance and so on.
     pub kind: String,
-    /// What it does, in a word or a few: "starting", "running", "waiting to be restarted", "stopping", "ended".
+    /// Its state in a few words: "starting", "running", "waiting to be restarted", "stopping", "ended".
     pub state: String,
-    /// How many times it was started again.
+    /// How many times it was restarted.
     pub restarts: u64,
-    /// How many of its steps ended in a panic; `None` if it did not say.
+    /// The number of its steps that panicked; `None` if it is unknown.
     pub crashes: Option<u64>,
-    /// How many messages it has accepted and not yet handled; `None` if it did not say.
+    /// The number of messages it has accepted and not yet handled; `None` if it is unknown.
     pub mailbox_depth: Option<usize>,
-    /// Why it is in this state; empty if there is nothing to say.
+    /// The reason for its state; may be empty.
     pub message: String,
-    /// What it supervises, in the order in which they are started.
+    /// Its children, in the order of their start.
     pub children: Vec<TreeNode>,
 }
 
-/// What a child says of itself for the tree.
+/// The description of a child for the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChildDescription {
-    /// What can be seen of its actor.
+    /// The counters of its actor.
     pub vitals: Vitals,
-    /// What it supervises itself.
+    /// Its own children.
     pub children: Vec<TreeNode>,
 }
 
 /// Stops every child in reverse order, each within its own deadline, and then the supervisor itself, after this has been
-/// answered (S2, S3). From this moment on nothing is started any more. Said a second time, it joins the first; of two
-/// modes [`StopMode::Stop`] wins.
+/// answered (S2, S3). From this moment on nothing is started any more. A second shutdown joins the first; of two modes
+/// [`StopMode::Stop`] wins.
 #[derive(Debug, Clone, Copy)]
 pub struct Shutdown {
-    /// Whether to end what the children started, or to leave it for the next start.
+    /// Whether to end what the children started, or to leave it running for the next start.
     pub mode: StopMode,
 }
 
-/// Why a shutdown is not reported. It takes place all the same.
+/// Why a shutdown sends no report. The shutdown proceeds nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShutdownError {
-    /// Too many wait for the report already.
+    /// Too many callers wait for the report already.
     #[error("the supervisor is stopping, and {limit} callers wait for the report already")]
     TooManyWaiting {
-        /// How many may.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// How everything ended (S3).
+/// The outcome of a shutdown (S3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShutdownReport {
     /// Each child once, in the order in which they ended.
     pub children: Vec<ChildEnding>,
-    /// How long it took in all.
+    /// The total duration.
     pub took: Duration,
 }
 
 impl ShutdownReport {
-    /// The children that did not end in order. Something that was to end may be left of them; each says what it knows.
+    /// The children that did not end in order. Something that should have ended may remain of them; each gives its reason.
     pub fn not_in_order(&self) -> impl Iterator<Item = &ChildEnding> {
         self.children.iter().filter(|child| !child.ending.is_in_order())
     }
 }
 
-/// How one child ended (S3).
+/// The end of one child (S3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildEnding {
-    /// Its name.
+    /// The name of the child.
     pub name: String,
     /// How it ended.
     pub ending: StopOutcome,
-    /// How long that took from the moment it was asked to.
+    /// The time from the stop request to its end.
     pub took: Duration,
 }
 
-/// What came of stopping a child.
+/// The outcome of stopping a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopOutcome {
-    /// It ended in its own time, with its business in order.
+    /// It stopped gracefully and in order.
     Stopped,
     /// It did not end within its deadline and was killed.
     Killed {
@@ -169,17 +169,17 @@ pub enum StopOutcome {
     },
     /// It ended within its deadline, but not in order.
     Crashed {
-        /// In which way.
+        /// How it ended.
         reason: String,
     },
-    /// It had ended before it was its turn, or its start had failed.
+    /// It had ended before its turn, or its start had failed.
     EndedBefore {
-        /// In which way.
+        /// How it ended.
         reason: String,
     },
     /// It had never run.
     NotStarted,
-    /// It did not even end when it was killed, or it is not known whether it did.
+    /// It did not end even after a kill, or it is unknown whether it did.
     Stuck {
         /// What is known.
         reason: String,
@@ -187,7 +187,7 @@ pub enum StopOutcome {
 }
 
 impl StopOutcome {
-    /// Whether nothing of the child can be left that was to end: it stopped in order, or there was nothing to stop.
+    /// Whether nothing can remain of the child that should have ended: it stopped in order, or there was nothing to stop.
     #[must_use]
     pub const fn is_in_order(&self) -> bool {
         match self {
@@ -210,48 +210,48 @@ impl fmt::Display for StopOutcome {
     }
 }
 
-/// Something that happened to the children.
+/// The news of a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SupervisorNews {
     /// A child runs.
     ChildStarted {
-        /// Its name.
+        /// The name of the child.
         name: String,
-        /// How many times it has been started again, this time included.
+        /// How many times it has been restarted, this time included.
         restarts: u64,
     },
     /// A child could not be started.
     ChildStartFailed {
-        /// Its name.
+        /// The name of the child.
         name: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
-    /// A child ended without having been asked to.
+    /// A child ended by itself.
     ChildEnded {
-        /// Its name.
+        /// The name of the child.
         name: String,
-        /// In which way.
+        /// How it ended.
         ending: Ending,
     },
-    /// A child fell and is to be started again.
+    /// A child fell and will be restarted.
     ChildRestarting {
-        /// Its name.
+        /// The name of the child.
         name: String,
-        /// How long after everything that shares its fate has ended.
+        /// The pause, which begins when all children that share its fate have ended.
         pause: Duration,
     },
     /// The supervisor stopped a child.
     ChildStopped(ChildEnding),
-    /// The supervisor gives up: it stops everything and leaves the rest to its own parent.
+    /// The supervisor gives up: it stops everything and escalates to its own parent.
     Escalated {
-        /// Who fell last, and why.
+        /// The child that fell last, and why.
         reason: String,
     },
 }
 
 conversation! {
-    /// What is said to a supervisor.
+    /// The messages of a supervisor.
     #[derive(Clone)]
     pub enum SupervisorAsk -> SupervisorAnswer for Supervisor {
         AwaitStarted => Result<(), StartError>,

@@ -1,4 +1,4 @@
-//! Plays the stories in `scripts/` against the pure machine: time is a number, and the children are what the script says.
+//! Runs the message scripts in `scripts/` against the pure machine: time is a number, and the script plays the children.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,7 +17,7 @@ use super::state::{Call, Outcome, Standing, Supervisor, Timer, ending_in_words};
 use crate::shell::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
-/// What kind of call it is, for finding its key again.
+/// The kind of a call, to find its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Stock,
@@ -27,15 +27,16 @@ enum Kind {
     Describe,
 }
 
-/// Commands, each printing what the supervisor does about it:
+/// Commands; each prints the effects of the supervisor:
 ///
-/// - `supervisor [strategy=..] [limit=N] [window=SECONDS]` and `child NAME [restart=..] [stop=SECONDS]` set the stage;
-/// - `begin [alive=A,B] [absent=..] [ended=A]` builds the machine and tells it what stock was found; without an argument no
-///   child is there yet. `resume` builds it and leaves stock to be taken;
-/// - `up NAME...`, `fails NAME REASON`, `hangs NAME` come of a start, `ends NAME [how]` of a watch and `down NAME [how]` of a
-///   stop; with the tag `[late]` they carry the key of the call before the last of its kind;
-/// - `pass SECONDS` lets time go by;
-/// - `await-started`, `restart NAME`, `tree`, `shutdown [mode]` are asked, with `times=N` so often, `stop [mode]` is requested by the parent.
+/// - `supervisor [strategy=..] [limit=N] [window=SECONDS]` and `child NAME [restart=..] [stop=SECONDS]` configure it;
+/// - `begin [alive=A,B] [absent=..] [ended=A]` builds the machine and reports the stock; without an argument no child exists
+///   yet. `resume` builds it and leaves the stock unreported;
+/// - `up NAME...`, `fails NAME REASON`, `hangs NAME` are outcomes of a start, `ends NAME [how]` of a watch and `down NAME
+///   [how]` of a stop; with the tag `[late]` they have the key of the call before the last of its kind;
+/// - `pass SECONDS` advances the time;
+/// - `await-started`, `restart NAME`, `tree`, `shutdown [mode]` are messages, sent `times=N` times; `stop [mode]` is
+///   requested by the parent.
 struct Stage {
     spec: SupervisorSpec,
     children: Vec<ChildSpec>,
@@ -135,7 +136,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Brings a call back: the last of its kind, or a late one the one before.
+    /// Delivers the outcome of a call: the last of its kind, or, if late, the one before.
     fn bring_back(
         &mut self,
         kind: Kind,
@@ -247,7 +248,7 @@ impl Stage {
         Ok(said)
     }
 
-    /// What a child did, as the call that tells of it comes back.
+    /// The outcome of a call, as the child of the script produces it.
     fn come_of(
         &self,
         command: &str,
@@ -294,7 +295,7 @@ impl Stage {
 }
 
 impl Stage {
-    /// Asks once, or so many `times`; then only the last one is told of.
+    /// Sends a message once or `times` times; only the last one is printed.
     fn ask_often(
         &mut self,
         args: &mut ArgumentConsumer<'_>,
@@ -359,7 +360,7 @@ impl goldenscript::Runner for Stage {
     }
 }
 
-/// A number among a command's arguments.
+/// Parses a number among a command's arguments.
 fn number<N: std::str::FromStr<Err: Error + 'static>>(
     text: Option<&str>,
     otherwise: N,
@@ -367,7 +368,7 @@ fn number<N: std::str::FromStr<Err: Error + 'static>>(
     Ok(text.map_or(Ok(otherwise), str::parse)?)
 }
 
-/// Questions are numbered in the order in which a story asks them.
+/// Messages are numbered in the order of the script.
 fn asker(id: AskId) -> String {
     format!("{id:?}").replace("AskId(", "question ").replace(')', ":")
 }

@@ -1,4 +1,4 @@
-//! What a supervisor is told of its children and of its own manners.
+//! The configuration of a supervisor and of its children.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use crate::shell::Ending;
 use crate::vocabulary::{Backoff, RestartBudget};
 
-/// Whether a child is started again after it has ended, in the words of OTP.
+/// Whether a child is restarted after it has ended, as in OTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
     /// Always.
     Permanent,
     /// Only after an end that was not [`Ending::Normal`].
     Transient,
-    /// Never; nor is it started again when the strategy has stopped it.
+    /// Never; also not after the strategy has stopped it.
     Temporary,
 }
 
 impl Restart {
-    /// Whether a child of this type that ended in this way is started again.
+    /// Whether a child of this type is restarted after this ending.
     #[must_use]
     pub fn is_due_after(self, ending: &Ending) -> bool {
         match self {
@@ -29,7 +29,7 @@ impl Restart {
     }
 }
 
-/// Which siblings share the fate of a child that has to be started again, in the words of OTP.
+/// Which siblings share the fate of a child that must be restarted, as in OTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
     /// None.
@@ -40,29 +40,29 @@ pub enum Strategy {
     RestForOne,
 }
 
-/// One child, as the deciding side knows it.
+/// The specification of one child, as plain data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildSpec {
     /// Its name among its siblings.
     pub name: String,
     /// What it is, for the tree: registry, supervisor and so on.
     pub kind: String,
-    /// Whether it is started again.
+    /// Whether it is restarted.
     pub restart: Restart,
-    /// How long it may take until it is up; then the start has failed.
+    /// The deadline to become ready; after it the start has failed.
     pub start_deadline: Duration,
-    /// How long it may take to end in its own time; then it is killed. For a child that is a supervisor this must cover
-    /// the deadlines of all its children.
+    /// The deadline for a graceful stop; after it the child is killed. For a child that is a supervisor this must cover the
+    /// deadlines of all its children.
     pub stop_deadline: Duration,
-    /// How long it may take at most when it says that it needs longer than `stop_deadline`
-    /// ([`Machine::stops_within`](crate::shell::Machine::stops_within)). Zero by default: it may not.
+    /// The limit for the bound that a child may request beyond `stop_deadline`
+    /// ([`Machine::stops_within`](crate::shell::Machine::stops_within)). Zero by default, which permits none.
     pub stop_longest: Duration,
-    /// How long to wait before it is started again.
+    /// The backoff before its restart.
     pub backoff: Backoff,
 }
 
 impl ChildSpec {
-    /// A permanent child, with ten seconds to start, five to stop, and the usual backoff.
+    /// A permanent child, with ten seconds to start, five to stop, and the default backoff.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: impl Into<String>) -> Self {
         Self {
@@ -77,21 +77,21 @@ impl ChildSpec {
     }
 }
 
-/// The manners of a supervisor.
+/// The configuration of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SupervisorSpec {
-    /// Who shares the fate of a fallen child.
+    /// Which siblings share the fate of a fallen child.
     pub strategy: Strategy,
-    /// How many restarts it bears; one more and it stops everything and gives up, so that its own parent decides (OTP's
+    /// How many restarts it permits; at one more it stops everything and gives up, so that its own parent decides (OTP's
     /// intensity and period).
     pub budget: RestartBudget,
-    /// How long the children may take to describe themselves for the tree. A supervisor below another one needs a shorter
-    /// time than that one.
+    /// The timeout for the children to describe themselves for the tree. A supervisor below another one needs a shorter
+    /// timeout than that one.
     pub describe_deadline: Duration,
 }
 
 impl Default for SupervisorSpec {
-    /// One-for-one with the usual budget, and one second for descriptions.
+    /// One-for-one with the default budget, and one second for descriptions.
     fn default() -> Self {
         Self {
             strategy: Strategy::OneForOne,
@@ -101,13 +101,13 @@ impl Default for SupervisorSpec {
     }
 }
 
-/// Everything that the machine is born with.
+/// The configuration of the machine.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The supervisor's own name, for the tree.
     pub name: String,
-    /// Its manners.
+    /// Its own configuration.
     pub spec: SupervisorSpec,
-    /// Its children, in the order in which they are started.
+    /// Its children, in the order of their start.
     pub children: Arc<[ChildSpec]>,
 }

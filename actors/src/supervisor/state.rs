@@ -1,4 +1,4 @@
-//! What a supervisor knows.
+//! The state of a supervisor.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use super::spec::{ChildSpec, Plan};
 use crate::shell::{AskId, CallKey, Ending, StopMode};
 use crate::vocabulary::{Attempt, BackoffState, Generation, RestartHistory, Timestamp};
 
-/// How many callers may wait for one kind of answer.
+/// The limit of callers that wait for one kind of answer.
 pub(super) const WAITERS_MAX: usize = 1_024;
 
-/// How the supervisor stops children of its own accord: what they leave behind serves their next life.
+/// How the supervisor stops children for its own reasons: what they leave running serves their next life.
 pub(super) const OWN_ACCORD: StopMode = StopMode::Detach;
 
-/// Why a child is down that somebody wanted started again.
+/// Why a child is down whose restart was requested.
 pub(super) const STOPPED_FOR_A_RESTART: &str = "it was stopped for a restart";
 /// Why a child is down that shares the fate of another one.
 pub(super) const A_SIBLING_FELL: &str = "a sibling fell";
@@ -25,7 +25,7 @@ pub struct Supervisor {
     pub(super) plan: Plan,
     pub(super) phase: Phase,
     pub(super) children: Vec<Child>,
-    /// What is being done with some of the children. No child belongs to two of them.
+    /// The groups of children that are being stopped and restarted. No child belongs to two of them.
     pub(super) courses: Vec<Course>,
     pub(super) last_course: CourseNumber,
     pub(super) last_attempt: Attempt,
@@ -35,20 +35,20 @@ pub struct Supervisor {
     pub(super) describing: Option<Describing>,
 }
 
-/// Where the supervisor is.
+/// The phase of the supervisor.
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
-    /// It has just been built and asks which children live: after a crash of its own they may.
+    /// It has just been built and asks which children live: they survive its crash.
     TakingStock { key: CallKey },
     /// Not every child has run yet.
     Opening,
     /// All children have been started.
     Open,
-    /// It stops everything, and nothing is started any more.
+    /// It stops everything, and starts nothing any more.
     Closing(Closing),
 }
 
-/// A shutdown under way.
+/// A shutdown in progress.
 #[derive(Debug, Clone)]
 pub(super) struct Closing {
     pub(super) cause: ClosingCause,
@@ -74,14 +74,14 @@ pub(super) struct Child {
     pub(super) has_run: bool,
     pub(super) restarts: u64,
     pub(super) backoff: BackoffState,
-    /// How it fell last, or why it was stopped, until it runs again.
+    /// Why it fell or was stopped last, until it runs again.
     pub(super) fall: Option<String>,
 }
 
-/// Where a child is.
+/// The phase of a child.
 #[derive(Debug, Clone)]
 pub(super) enum ChildPhase {
-    /// Nobody has looked yet whether it lives, or it lives and what was being done with it was cut off.
+    /// It is not yet known whether it lives; or it lives and the operation on it was cut off.
     Unseen,
     /// It does not run, and its turn has not come.
     Waiting,
@@ -96,144 +96,144 @@ pub(super) enum ChildPhase {
         mode: StopMode,
         begun: Timestamp,
     },
-    /// It ended and stays so, as its restart type wants.
+    /// It ended and is not restarted, according to its restart type.
     Ended,
-    /// It could not be ended, so nothing may take its place.
+    /// It could not be ended, so its slot must not be reused.
     Stuck {
         reason: String,
     },
-    /// The shutdown has dealt with it.
+    /// The shutdown has finished with it.
     Closed,
 }
 
-/// Numbers the courses.
+/// The number of a course.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct CourseNumber(pub(super) u64);
 
-/// A group of children on its way down and up again.
+/// A group of children that is being stopped and restarted.
 #[derive(Debug, Clone)]
 pub(super) struct Course {
     pub(super) number: CourseNumber,
     pub(super) reason: CourseReason,
-    /// Those that are not yet where the course brings them.
+    /// The members whose restart is not complete.
     pub(super) members: BTreeSet<usize>,
     pub(super) step: CourseStep,
 }
 
-/// Why there is a course.
+/// The reason of a course.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CourseReason {
-    /// The children are started for the first time in this life of the supervisor.
+    /// The first start of the children in this life of the supervisor.
     Opening,
     /// A child fell.
     Fallen,
-    /// Somebody asked for it.
+    /// A requested restart.
     Asked,
 }
 
-/// How far a course has got.
+/// The step of a course.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CourseStep {
     /// Members are stopped one by one, the last one first. Then follows the pause.
     Stopping { pause: Duration },
-    /// Its timer runs.
+    /// The timer of the pause runs.
     Pausing,
     /// Members are started one by one, the first one first, and leave the course when they run.
     Starting,
 }
 
-/// A look at all children that is under way, and who waits for it.
+/// A pending description of all children, and its callers.
 #[derive(Debug, Clone)]
 pub(super) struct Describing {
     pub(super) key: CallKey,
     pub(super) askers: Vec<AskId>,
 }
 
-/// What the supervisor has done for it. A child is named by its place in the plan.
+/// The calls of a supervisor. A child is identified by its index in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// Look which children live.
+    /// Check which children live.
     TakeStock,
-    /// Start a child, and wait until it is up.
+    /// Start a child, and wait until it is ready.
     StartChild {
-        /// Its place.
+        /// Its index.
         child: usize,
     },
     /// Watch a child until it ends.
     AwaitEnd {
-        /// Its place.
+        /// Its index.
         child: usize,
     },
-    /// Call a start back if one is under way, ask the child to end, wait, and kill it at the deadline.
+    /// Cancel a start in progress, ask the child to stop, wait, and kill it at the deadline.
     StopChild {
-        /// Its place.
+        /// Its index.
         child: usize,
-        /// What it is to do with what it started.
+        /// Whether it ends what it started, or leaves it running.
         mode: StopMode,
-        /// How long to wait before it is killed.
+        /// The deadline before it is killed.
         deadline: Duration,
     },
     /// Let all children describe themselves.
     DescribeChildren {
-        /// How long each may take.
+        /// The timeout for each.
         within: Duration,
     },
 }
 
-/// What comes back.
+/// The outcomes of the calls.
 #[derive(Debug)]
 pub enum Outcome {
-    /// To [`Call::TakeStock`], in order of place.
+    /// Of [`Call::TakeStock`], in order of index.
     Stock(Vec<Standing>),
-    /// To [`Call::StartChild`].
+    /// Of [`Call::StartChild`].
     Started {
-        /// Its place.
+        /// Its index.
         child: usize,
-        /// What went wrong, if anything.
+        /// The error, if any.
         result: Result<(), String>,
     },
-    /// To [`Call::AwaitEnd`].
+    /// Of [`Call::AwaitEnd`].
     Ended {
-        /// Its place.
+        /// Its index.
         child: usize,
-        /// In which way.
+        /// How it ended.
         ending: Ending,
     },
-    /// To [`Call::StopChild`].
+    /// Of [`Call::StopChild`].
     Stopped {
-        /// Its place.
+        /// Its index.
         child: usize,
-        /// What came of it.
+        /// The result.
         outcome: StopOutcome,
     },
-    /// To [`Call::DescribeChildren`], in order of place; `None` stands for those that did not answer.
+    /// Of [`Call::DescribeChildren`], in order of index; `None` for those that did not answer.
     Described {
         /// The supervisor's own vitals.
         own: crate::shell::Vitals,
-        /// Those of the children, and what is below them.
+        /// The descriptions of the children, with their own children.
         children: Vec<Option<ChildDescription>>,
     },
 }
 
-/// What is found of a child when stock is taken.
+/// The state of a child when stock is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It has never been up, and does not live.
+    /// It was never ready, and does not live.
     Absent,
-    /// It is up.
+    /// It is ready.
     Alive,
-    /// It lives, but what was being done with it was cut off: its start, or its end.
+    /// It lives, but the operation on it was cut off: its start or its stop.
     CutOff {
-        /// Whether it was ever up.
+        /// Whether it was ever ready.
         has_run: bool,
     },
-    /// It was up, and does not live since somebody stopped it.
+    /// It was ready, and was stopped.
     Stopped,
-    /// It ended and nobody has heard of it.
+    /// It ended, and that was not handled yet.
     Ended(Ending),
 }
 
-/// What a supervisor waits for.
+/// The timers of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
     /// The pause of a course.
@@ -249,14 +249,14 @@ impl Supervisor {
         self.plan.children[child].name.clone()
     }
 
-    /// A key that no call has had before in this life of the supervisor.
+    /// A call key that is unique in this life of the supervisor.
     pub(super) fn next_key(&mut self, life: Generation) -> CallKey {
         self.last_attempt = self.last_attempt.next();
         CallKey { generation: life, attempt: self.last_attempt }
     }
 }
 
-/// In words, how an actor ended.
+/// The ending of an actor as text.
 pub(super) fn ending_in_words(ending: &Ending) -> String {
     match ending {
         Ending::Normal => "it ended normally".to_owned(),

@@ -1,4 +1,4 @@
-//! Puts the tree together from what the supervisor knows and what its children say of themselves.
+//! Builds the tree from the state of the supervisor and the descriptions of its children.
 
 use std::time::Duration;
 
@@ -7,11 +7,12 @@ use super::state::{Call, ChildPhase, ClosingCause, CourseStep, Describing, Phase
 use crate::shell::{AskId, CallKey, Effects, Machine, Vitals};
 use crate::vocabulary::Generation;
 
-/// How much longer than the children's own deadline the call that asks them all may take.
+/// How much longer than the children's own timeout the call that queries them all may take.
 const DESCRIBE_MARGIN: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Whoever asks while the children are being asked shares their answer; one too many gets what is known here.
+    /// Callers that ask while a query is pending share its answer; a caller over the limit gets the tree without
+    /// descriptions.
     pub(super) fn describe(&mut self, id: AskId, effects: &mut Effects<Self>) {
         match &mut self.describing {
             Some(describing) if describing.askers.len() < WAITERS_MAX => describing.askers.push(id),
@@ -50,7 +51,7 @@ impl Supervisor {
         }
     }
 
-    /// The tree; children that are not `described` are shown as far as they are known here.
+    /// The tree; children that are not `described` are shown with what the supervisor knows.
     pub(super) fn tree(&self, own: Option<Vitals>, described: &[Option<ChildDescription>]) -> TreeNode {
         let (state, message) = self.own_state();
         let child = |child| self.child_node(child, described.get(child).and_then(Option::as_ref));
