@@ -12,14 +12,14 @@ use tonic::transport::server::Connected;
 
 use super::authority::AuthorityMender;
 
-/// A connection whose client may name the server as it likes (D115).
+/// A connection whose client may send any `:authority` (D115).
 #[derive(Debug)]
 pub(crate) struct Accepted {
     stream: UnixStream,
     mender: AuthorityMender,
 }
 
-/// The connections that come to a listener.
+/// Accepts the connections of a listener.
 pub(crate) fn accepted(listener: UnixListener) -> impl Stream<Item = io::Result<Accepted>> {
     let begin = |stream| Accepted { stream, mender: AuthorityMender::default() };
     UnixListenerStream::new(listener).map(move |stream| stream.map(begin))

@@ -1,31 +1,31 @@
-//! Mends the name of the server that clients send (D115).
+//! Mends the `:authority` header that clients send (D115).
 //!
-//! Some gRPC clients send the path of the socket as `:authority`, with or without percent signs. That is no host, and the HTTP
-//! library refuses each such request before anything of ours hears of it. Nobody here reads the name: so what no host can hold is
-//! replaced in it, byte by byte, on its way from the socket to the library. Lengths stay as they are, and with them the frames
-//! and the table of headers that both sides keep in step.
+//! Some gRPC clients send the path of the socket as `:authority`, with or without percent encoding. That is not a valid
+//! host, and the HTTP library refuses such a request before our code sees it. The plugin does not use the value. So each
+//! byte that a host name cannot contain is replaced on the way from the socket to the library. Lengths do not change, so the
+//! frames and the HPACK tables of both sides stay in step.
 //!
 //! ```text
 //!  preface ─► frame head ─► HEADERS, CONTINUATION: field by field, the value of `:authority` is mended
 //!                 └───────► any other: passes
 //! ```
 //!
-//! A value in Huffman code passes as it is: the clients in question do not use it.
+//! A Huffman-coded value passes unchanged: the clients in question do not use Huffman coding.
 
-/// What every connection begins with.
+/// The connection preface of HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEAD: usize = 9;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 32;
-/// The name of the field, and its number in the table that everybody knows.
+/// The name of the field, and its index in the static table of HPACK.
 const NAME: &[u8] = b":authority";
 const NAME_INDEX: u64 = 1;
-/// What stands for a byte that no host can hold.
+/// The replacement for a byte that a host name cannot contain.
 const SUBSTITUTE: u8 = b'-';
 
-/// Where in the stream of one client the next byte lies.
+/// The parser's position in the byte stream of one client.
 #[derive(Debug)]
 pub(crate) struct AuthorityMender {
     place: Place,
@@ -34,36 +34,36 @@ pub(crate) struct AuthorityMender {
 
 #[derive(Debug)]
 enum Place {
-    /// So many bytes of the preface have come.
+    /// This many bytes of the preface have arrived.
     Preface(usize),
-    /// So many bytes of the head of a frame have come.
+    /// This many bytes of the frame head have arrived.
     Head([u8; FRAME_HEAD], usize),
-    /// What comes before the headers in their frame: the number of bytes of padding, if that is to come, and so many bytes of
-    /// priority. So many bytes of the frame are still to come, so many of them padding.
+    /// Before the headers of a frame: whether the padding length is still to come, the remaining bytes of priority, the
+    /// remaining bytes of the frame, and how many of those are padding.
     Lead { is_padding_to_come: bool, priority: usize, rest: usize, padding: usize },
-    /// So many bytes of headers are still to come, and then so many of padding.
+    /// The remaining bytes of the header block, and the padding behind it.
     Fields { rest: usize, padding: usize },
-    /// So many bytes are nobody's matter.
+    /// This many bytes are skipped.
     Skip(usize),
-    /// It is no HTTP/2, or nothing that is understood.
+    /// Not HTTP/2, or not understood.
     Lost,
 }
 
-/// Where in a list of headers the next byte lies.
+/// The parser's position in a header block.
 #[derive(Debug, Clone, Copy)]
 enum Field {
     Begin,
-    /// A number goes on: what it is for, what there is of it, and how far that is shifted.
+    /// An unfinished number: its purpose, its value so far, and the shift of the next bits.
     Number {
         of: Number,
         value: u64,
         shift: u32,
     },
-    /// The length of a text is to come.
+    /// Before the length of a text.
     Length {
         of: Text,
     },
-    /// So many bytes of a text are to come.
+    /// The remaining bytes of a text.
     Text {
         of: Text,
         rest: u64,
@@ -73,9 +73,9 @@ enum Field {
 
 #[derive(Debug, Clone, Copy)]
 enum Number {
-    /// An entry of the table, or the size of the table.
+    /// An indexed field, or a new table size.
     Passing,
-    /// The entry that names a field.
+    /// The index of a field name.
     Name,
     /// The length of a text.
     Length { of: Text, is_coded: bool },
@@ -83,7 +83,7 @@ enum Number {
 
 #[derive(Debug, Clone, Copy)]
 enum Text {
-    /// A name, of which so many bytes are those of the field in question; none if one was not.
+    /// A name; how many of its bytes match `:authority` so far, `None` after a mismatch.
     Name(Option<usize>),
     Value {
         is_authority: bool,
@@ -97,7 +97,7 @@ impl Default for AuthorityMender {
 }
 
 impl AuthorityMender {
-    /// Mends what comes next.
+    /// Mends the next bytes.
     pub(crate) fn mend(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
             let count = self.take(bytes);
@@ -105,7 +105,7 @@ impl AuthorityMender {
         }
     }
 
-    /// Takes some of what comes next, at least one byte.
+    /// Consumes at least one of the next bytes.
     fn take(&mut self, bytes: &mut [u8]) -> usize {
         match &mut self.place {
             Place::Preface(count) => {
@@ -153,7 +153,7 @@ impl AuthorityMender {
     }
 }
 
-/// Where one is behind the head of a frame.
+/// The position behind a frame head.
 fn behind_head(head: [u8; FRAME_HEAD]) -> Place {
     let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
     let has = |flag: u8| head[4] & flag != 0;
@@ -167,7 +167,7 @@ fn behind_head(head: [u8; FRAME_HEAD]) -> Place {
 fn lead(is_padding_to_come: bool, priority: usize, rest: usize, padding: usize) -> Place {
     let least = priority + padding + usize::from(is_padding_to_come);
     match (rest < least, is_padding_to_come || priority > 0) {
-        // The library refuses such a frame, and the connection with it.
+        // The library refuses such a frame and closes the connection.
         (true, _) => Place::Lost,
         (false, true) => Place::Lead { is_padding_to_come, priority, rest, padding },
         (false, false) if rest == padding => skip(padding),
@@ -180,12 +180,12 @@ const fn skip(rest: usize) -> Place {
 }
 
 impl Field {
-    /// Where one is behind a byte, which is mended if it is in the value in question.
+    /// The position behind a byte. The byte is mended if it belongs to the value of `:authority`.
     fn behind(self, byte: &mut u8) -> Self {
         match self {
             Self::Begin => Self::begin(*byte),
             Self::Number { of, value, shift } => {
-                // What is longer than this the library refuses.
+                // The library refuses numbers longer than this.
                 let value =
                     value.saturating_add(u64::from(*byte & 0x7f).checked_shl(shift).unwrap_or(u64::MAX));
                 match *byte & 0x80 {
@@ -203,7 +203,7 @@ impl Field {
 
     fn begin(byte: u8) -> Self {
         match byte {
-            // An entry of the table as a whole, a new size of the table, a field with an index, and one without.
+            // In this order: an indexed field, a literal with indexing, a new table size, a literal without indexing.
             0x80.. => Self::number(Number::Passing, byte, 7),
             0x40..0x80 => Self::number(Number::Name, byte, 6),
             0x20..0x40 => Self::number(Number::Passing, byte, 5),
@@ -211,7 +211,7 @@ impl Field {
         }
     }
 
-    /// A number whose first bits are the last of a byte.
+    /// A number that starts in the low bits of a byte.
     fn number(of: Number, byte: u8, bits: u32) -> Self {
         let most = (1 << bits) - 1;
         match byte & most {
@@ -233,7 +233,7 @@ impl Field {
 }
 
 impl Number {
-    /// Where one is once the number is known.
+    /// The position behind a number with this value.
     const fn known(self, value: u64) -> Field {
         match (self, value) {
             (Self::Passing, _) => Field::Begin,
@@ -260,7 +260,7 @@ impl Text {
     }
 }
 
-/// Whether a byte may be in a name of a server with its port. A percent sign may not: the library takes none.
+/// Whether a host with its port may contain this byte. The percent sign is excluded: the library refuses it.
 const fn may_be_in_a_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':' | b'[' | b']')
 }
@@ -278,7 +278,7 @@ mod tests {
         [&[0, 0, length, kind, flags, 0, 0, 0, 1], payload].concat()
     }
 
-    /// A field without an index, its name and value as they are.
+    /// A literal field without indexing, not Huffman-coded.
     fn literal(name: &str, value: &str) -> Vec<u8> {
         let text = |text: &str| [&[u8::try_from(text.len()).expect("short")], text.as_bytes()].concat();
         [vec![0], text(name), text(value)].concat()

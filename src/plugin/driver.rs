@@ -22,69 +22,69 @@ use super::events::{Events, EventsFrom};
 use super::refusal::Refusal;
 use super::schema;
 
-/// Answers that come one after the other, until the driver ends them, the host leaves, or the plugin is told to stop.
+/// A stream of answers. It ends when the driver ends it, the host disconnects, or the plugin is told to stop.
 pub type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Refusal>> + Send>>;
 
-/// Who a driver is (D102).
+/// Identity of a driver (D102).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginInfo {
-    /// Its name, by which jobs ask for it.
+    /// Its name, which jobs refer to.
     pub name: String,
     /// Its own version.
     pub version: String,
-    /// The versions of the plugin interface that it speaks.
+    /// The versions of the plugin API that it speaks.
     pub api_versions: Vec<String>,
 }
 
 impl PluginInfo {
-    /// A driver that speaks the one version of the interface that there is.
+    /// A driver that speaks `v0.1.0`, the only version of the plugin API.
     #[must_use]
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), api_versions: vec!["v0.1.0".to_owned()] }
     }
 }
 
-/// The configuration of a driver, as the host sends it once after the start, and again when it changes.
+/// The configuration of a driver. The host sends it once after the start, and again when it changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginConfig {
-    /// What the operator wrote, encoded by the driver's own schema; read it with [`decode`]. Empty when there is nothing.
+    /// The operator's configuration, encoded by the driver's own schema; read it with [`decode`]. Empty if there is none.
     pub msgpack: Vec<u8>,
-    /// What the host says of itself.
+    /// The host's data about itself.
     pub host: Option<NomadConfig>,
-    /// The version of the plugin interface that the host has chosen.
+    /// The version of the plugin API that the host has chosen.
     pub api_version: String,
 }
 
 /// A task that was started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartedTask {
-    /// What the host stores, and gives back to [`Driver::recover_task`] after a restart of the driver (D107).
+    /// The handle that the host stores and passes to [`Driver::recover_task`] after a restart of the driver (D107).
     pub handle: TaskHandle,
-    /// How the task is reached, if not as its host is.
+    /// The task's network, if it is not that of its host.
     pub network: Option<NetworkOverride>,
 }
 
-/// How a task ended. What is not known is no success (EVT-05).
+/// How a task ended. An unknown result does not count as success (EVT-05).
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskExit {
-    /// The code and the signal.
+    /// The exit code and the signal.
     pub result: ExitResult,
-    /// Why these cannot be relied on, if they cannot.
+    /// Why the result is unreliable, if it is.
     pub error: Option<String>,
 }
 
-/// What a driver tells of one task.
+/// The state of one task, as the driver reports it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InspectedTask {
-    /// Its state, its times and how it ended.
+    /// Its state, its times and its exit.
     pub status: TaskStatus,
-    /// What only this driver knows of it.
+    /// Driver-specific status.
     pub driver: TaskDriverStatus,
-    /// How it is reached, if not as its host is.
+    /// The task's network, if it is not that of its host.
     pub network: Option<NetworkOverride>,
 }
 
-/// What a command printed that ran beside a task, and how it ended.
+/// The output and the exit of a command that ran beside a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecOutput {
     /// What it wrote to standard output.
@@ -97,38 +97,38 @@ pub struct ExecOutput {
 
 /// A task driver.
 ///
-/// Calls come concurrently, and the same one may come again: a host that lost the answer asks once more. What a driver
-/// leaves out answers `UNIMPLEMENTED`, which hosts take for a no.
+/// Calls arrive concurrently. The same call may arrive again, since a host that lost the answer retries; so calls must be
+/// idempotent. A call that the driver does not implement answers `UNIMPLEMENTED`, which hosts treat as a refusal.
 #[tonic::async_trait]
 pub trait Driver: Send + Sync + 'static {
-    /// Says who the driver is. Hosts ask this before anything else, also of a driver that they do not use then.
+    /// Returns the driver's identity. Hosts ask for it first, even if they do not use the driver afterwards.
     fn info(&self) -> PluginInfo;
 
-    /// The schema of the driver's own configuration.
+    /// Returns the schema of the driver's own configuration.
     fn config_schema(&self) -> Spec {
         schema::object([])
     }
 
-    /// Takes the driver's own configuration.
+    /// Applies the driver's own configuration.
     async fn set_config(&self, _config: PluginConfig) -> Result<(), Refusal> {
         Ok(())
     }
 
-    /// Prepares the driver, after its configuration is set and before the first task. Optional (D109).
+    /// Initializes the driver, after its configuration is set and before the first task. Optional (D109).
     async fn init(&self) -> Result<(), Refusal> {
         Err(Refusal::unsupported("Init"))
     }
 
-    /// The schema of the configuration of a task.
+    /// Returns the schema of a task's configuration.
     fn task_config_schema(&self) -> Spec;
 
-    /// What the driver can do beside what every driver can.
+    /// Returns the optional capabilities of the driver.
     fn capabilities(&self) -> DriverCapabilities {
         DriverCapabilities::default()
     }
 
-    /// Reports what the node offers through this driver and whether that is healthy: at once, and whenever it changes (D105).
-    /// The end of the stream means that the driver gives up. By default it is healthy, and that never changes.
+    /// Reports what the node offers through this driver and whether it is healthy: at once, and after each change (D105).
+    /// The end of the stream means that the driver gives up. By default the driver is healthy forever.
     async fn fingerprint(&self) -> Result<Answers<FingerprintResponse>, Refusal> {
         let report = FingerprintResponse {
             attributes: [(format!("driver.{}", self.info().name), bool_attribute(true))].into(),
@@ -139,46 +139,46 @@ pub trait Driver: Send + Sync + 'static {
         Ok(Box::pin(once(ready(Ok(report))).chain(pending())))
     }
 
-    /// The driver's task events. What is announced there reaches every host that listens.
+    /// Returns the driver's task events. An event announced there reaches every subscribed host.
     fn events(&self) -> Result<Events, Refusal>;
 
-    /// The task events from somewhere on, and then all that come.
+    /// Streams the task events from a position, then new ones as they come.
     async fn task_events(&self, from: EventsFrom) -> Result<Answers<DriverTaskEvent>, Refusal> {
         Ok(Box::pin(self.events()?.follow(&from).map(Ok)))
     }
 
-    /// Starts a task. The answer comes when it runs.
+    /// Starts a task. Returns when it runs.
     async fn start_task(&self, task: TaskConfig) -> Result<StartedTask, Refusal>;
 
-    /// Takes a task over that an earlier process of this driver started (D108). A task that is known already stays as it is.
+    /// Takes over a task that an earlier process of this driver started (D108). No effect on a task that is already known.
     async fn recover_task(&self, _handle: TaskHandle) -> Result<(), Refusal> {
         Err(Refusal::unsupported("RecoverTask: its tasks end with it"))
     }
 
-    /// Waits until a task has ended. Asked again after that, the answer is the same.
+    /// Waits until a task has ended. Later calls give the same answer.
     async fn wait_task(&self, task_id: &str) -> Result<TaskExit, Refusal>;
 
-    /// Asks a task to end by a signal, and ends it by force when `timeout` is over. An empty name means the driver's usual
-    /// signal. One that has ended already is no error.
+    /// Sends a signal to a task, and kills the task after `timeout`. An empty `signal` means the driver's default signal. A
+    /// task that has already ended is no error.
     async fn stop_task(&self, task_id: &str, timeout: Duration, signal: &str) -> Result<(), Refusal>;
 
-    /// Forgets a task and all that was kept for it. One that runs is refused, or ended first if `force` is set.
+    /// Forgets a task and everything kept for it. A running task is refused, or ended first if `force` is set.
     async fn destroy_task(&self, task_id: &str, force: bool) -> Result<(), Refusal>;
 
-    /// Tells of one task.
+    /// Returns the state of one task.
     async fn inspect_task(&self, task_id: &str) -> Result<InspectedTask, Refusal>;
 
-    /// Reports what a task uses, once in an interval, until it ends.
+    /// Reports the resource usage of a task, once per interval, until it ends.
     async fn task_stats(&self, _task_id: &str, _interval: Duration) -> Result<Answers<TaskStats>, Refusal> {
         Err(Refusal::unsupported("TaskStats"))
     }
 
-    /// Sends a signal, given by its name, to a task.
+    /// Sends a signal, given by name, to a task.
     async fn signal_task(&self, _task_id: &str, _signal: &str) -> Result<(), Refusal> {
         Err(Refusal::unsupported("SignalTask"))
     }
 
-    /// Runs a command in the surroundings of a task and gives what it printed.
+    /// Runs a command in the environment of a task and returns its output.
     async fn exec_task(
         &self,
         _task_id: &str,
@@ -188,7 +188,7 @@ pub trait Driver: Send + Sync + 'static {
         Err(Refusal::unsupported("ExecTask"))
     }
 
-    /// Runs a command in the surroundings of a task, with its input and output as streams. The first request says which.
+    /// Runs a command in the environment of a task, with streamed input and output. The first request names the command.
     async fn exec_task_streaming(
         &self,
         _requests: Answers<ExecTaskStreamingRequest>,
@@ -196,7 +196,7 @@ pub trait Driver: Send + Sync + 'static {
         Err(Refusal::unsupported("ExecTaskStreaming"))
     }
 
-    /// Makes the network of an allocation. Says whether it was made now, or was there.
+    /// Creates the network of an allocation. Returns whether it was created by this call.
     async fn create_network(
         &self,
         _allocation: &str,
@@ -214,21 +214,21 @@ pub trait Driver: Send + Sync + 'static {
         Err(Refusal::unsupported("DestroyNetwork"))
     }
 
-    /// Prepares for the end of the driver, not of its tasks. Optional (D109).
+    /// Prepares for the end of the driver, but not of its tasks. Optional (D109).
     async fn shutdown(&self) -> Result<(), Refusal> {
         Err(Refusal::unsupported("Shutdown"))
     }
 }
 
-/// An attribute of a fingerprint that is a yes or a no.
+/// A boolean attribute of a fingerprint.
 fn bool_attribute(value: bool) -> Attribute {
     Attribute { unit: String::new(), value: Some(Value::BoolVal(value)) }
 }
 
-/// Reads a configuration that was encoded by a schema.
+/// Decodes a configuration that was encoded by a schema.
 ///
 /// # Errors
-/// [`RefusalKind::Invalid`](super::RefusalKind::Invalid) when it does not fit the type, with what does not.
+/// [`RefusalKind::Invalid`](super::RefusalKind::Invalid) if it does not fit the type, with the field in question.
 pub fn decode<T: DeserializeOwned>(msgpack: &[u8]) -> Result<T, Refusal> {
     rmp_serde::from_slice(msgpack)
         .map_err(|error| Refusal::invalid(format!("cannot read the configuration: {error}")))

@@ -1,26 +1,26 @@
-//! What a host says to its plugin before the first word: the magic cookie, the versions it speaks, where the socket goes.
+//! The environment variables by which a host starts a plugin: magic cookie, versions, socket directory.
 
 use std::path::{Path, PathBuf};
 
-/// The variable that lists the application versions that the host speaks (D5).
+/// The variable that lists the application versions of the host (D5).
 const VERSIONS: &str = "PLUGIN_PROTOCOL_VERSIONS";
 /// The variable that names the directory for the plugin's socket (D8).
 const SOCKET_DIR: &str = "PLUGIN_UNIX_SOCKET_DIR";
 /// The variable that names the group that may use the socket (D9).
 const SOCKET_GROUP: &str = "PLUGIN_UNIX_SOCKET_GROUP";
-/// The variable that tells that the host wants every connection over one (D6).
+/// The variable by which the host asks for multiplexing over one connection (D6).
 const MULTIPLEX: &str = "PLUGIN_MULTIPLEX_GRPC";
-/// The variable with the host's certificate, if it wants both sides to show one (D7).
+/// The variable with the host's certificate, if it wants mutual TLS (D7).
 const CLIENT_CERT: &str = "PLUGIN_CLIENT_CERT";
-/// Where temporary files go, unless the host says otherwise.
+/// The fallback for the socket directory.
 const TEMPORARY: &str = "TMPDIR";
 
-/// The word by which a plugin recognises that a host started it, and no person (D3). It is no secret.
+/// The magic cookie: it proves that a host, not a person, started the plugin (D3). It is no secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cookie {
     /// The name of the variable.
     pub key: &'static str,
-    /// What it holds.
+    /// Its value.
     pub value: &'static str,
 }
 
@@ -40,35 +40,35 @@ impl Cookie {
 )]
 pub struct NotAPlugin;
 
-/// What the host said.
+/// The host's settings for this plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
-    /// The application versions that the host speaks, as it listed them; empty with hosts that list none (D5).
+    /// The application versions of the host, in its order; empty if it lists none (D5).
     pub versions: Vec<u32>,
     /// The directory for the socket (D8).
     pub socket_dir: PathBuf,
-    /// The group, by name or number, that may use the socket; nobody but the owner if there is none (D9).
+    /// The group, by name or number, that may use the socket; without it, only the owner may (D9).
     pub socket_group: Option<String>,
-    /// Whether the host asked for multiplexing, so that it waits for an answer to that in the line (D28).
+    /// Whether the host asked for multiplexing and so expects an answer to that in the handshake line (D28).
     pub asks_for_multiplexing: bool,
-    /// Whether the host wants certificates, which this plugin side does not have (D7).
+    /// Whether the host wants certificates, which this module does not support (D7).
     pub asks_for_certificate: bool,
 }
 
 impl Environment {
-    /// Reads what the host said to this process.
+    /// Reads the environment of this process.
     ///
     /// # Errors
-    /// [`NotAPlugin`] without the right cookie.
+    /// [`NotAPlugin`] if the cookie is missing or wrong.
     pub fn of_this_process(cookie: &Cookie) -> Result<Self, NotAPlugin> {
         Self::read(cookie, |name| std::env::var(name).ok())
     }
 
-    /// Reads it from anywhere. What cannot be read of the list of versions is left out: the host has to look at the
-    /// version that is chosen in any case (D23).
+    /// Reads the settings from any source of variables. Entries of the list of versions that cannot be parsed are ignored:
+    /// the host has to check the chosen version in any case (D23).
     ///
     /// # Errors
-    /// [`NotAPlugin`] without the right cookie.
+    /// [`NotAPlugin`] if the cookie is missing or wrong.
     pub fn read(cookie: &Cookie, variable: impl Fn(&str) -> Option<String>) -> Result<Self, NotAPlugin> {
         let said = |name: &str| variable(name).filter(|value| !value.is_empty());
         if said(cookie.key).as_deref() != Some(cookie.value) {
@@ -85,8 +85,8 @@ impl Environment {
         })
     }
 
-    /// The version to speak: the highest of `offered` that the host listed, else the lowest, since a host that lists none
-    /// is an old one (D23).
+    /// Chooses the version to speak: the highest of `offered` that the host listed; else the lowest, since a host that lists
+    /// none is an old one (D23).
     #[must_use]
     pub fn choose(&self, offered: &[u32]) -> u32 {
         let both = offered.iter().filter(|version| self.versions.contains(version)).max();

@@ -1,38 +1,38 @@
-//! Why a plugin does not serve.
+//! Errors that keep a plugin from serving.
 
 use std::io;
 
 use super::environment::NotAPlugin;
 use super::socket::SocketError;
 
-/// Why a plugin does not serve, or no longer.
+/// Why a plugin cannot serve, or stopped serving.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// No host started it (D36).
+    /// The process was not started by a host (D36).
     #[error(transparent)]
     NotAPlugin(#[from] NotAPlugin),
-    /// It has no socket.
+    /// No socket could be made.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// The signals of the operating system cannot be heard, so nobody could stop the plugin in order.
+    /// The signal handlers cannot be installed, so the plugin could not be stopped in order.
     #[error("cannot listen for signals: {0}")]
     Signals(#[source] io::Error),
-    /// The host cannot be told where the plugin is.
+    /// The handshake line cannot be printed.
     #[error("cannot print the handshake line: {0}")]
     Line(#[source] io::Error),
-    /// Its output cannot be kept for the host.
+    /// Standard output cannot be redirected.
     #[error("cannot turn standard output round: {0}")]
     Output(#[source] io::Error),
-    /// The system gives no threads or no timers.
+    /// The runtime cannot be started: the system gives no threads or no timers.
     #[error("cannot begin: {0}")]
     Runtime(#[source] io::Error),
-    /// The server came to an end by itself.
+    /// The server ended with an error.
     #[error("cannot serve any longer: {0}")]
     Server(#[source] tonic::transport::Error),
 }
 
 impl ServeError {
-    /// Whether a new start may succeed with nobody changing anything.
+    /// Whether a retry may succeed without any change.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

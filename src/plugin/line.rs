@@ -1,20 +1,19 @@
-//! The one line by which a plugin says where it is.
+//! The handshake line, by which a plugin reports its address.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// The version of the handshake itself (D21).
+/// The version of the handshake protocol (D21).
 const CORE_VERSION: u32 = 1;
 
-/// The handshake line, as Go plugins print it: `1|2|unix|/path|grpc|`, with an empty field where a certificate would be
-/// (D27).
+/// The handshake line, as Go plugins print it: `1|2|unix|/path|grpc|`, with an empty field for the certificate (D27).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandshakeLine {
-    /// The application version that the plugin speaks (D22).
+    /// The application version of the plugin (D22).
     pub app_version: u32,
-    /// Where its socket is (D25).
+    /// The path of its socket (D25).
     pub socket: PathBuf,
-    /// Whether the host asked for multiplexing; it is told that there is none (D28).
+    /// Whether the host asked for multiplexing; if so, the line answers that it is unsupported (D28).
     pub answers_multiplexing: bool,
 }
 

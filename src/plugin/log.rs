@@ -1,4 +1,4 @@
-//! The log of a plugin: one line of JSON for each event on standard error, in the form that hosts read (D72).
+//! The log of a plugin: one line of JSON per event on standard error, in the format that hosts parse (D72).
 //!
 //! ```text
 //! {"@level":"info","@message":"told to stop","@module":"callboard::plugin","@timestamp":"2026-11-21T12:00:00.000000Z","why":"..."}
@@ -15,19 +15,19 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// The longest line in bytes; hosts cut longer ones into pieces that are no JSON any more (D70).
+/// The longest line in bytes; hosts split longer ones into pieces that are no longer JSON (D70).
 const LINE_BYTES_MAX: usize = 60 * 1_024;
 
-/// Writes the log of this process to standard error from now on, as `RUST_LOG` says, else from `info` on. A process that has
-/// a log already keeps it.
+/// Writes the log of this process to standard error, filtered by `RUST_LOG`, by default from `info`. A `tracing` subscriber
+/// that is already set stays.
 pub fn log_to_host() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    // A log that is set already is the only reason for an error, and that one stays.
+    // The only possible error is that a subscriber is already set.
     let _ = Registry::default().with(HostLog.with_filter(filter)).try_init();
 }
 
-/// A layer for `tracing` that writes what hosts read. It never fails and never panics: a host that has died, and with it
-/// the other end of standard error, costs the lines and nothing else (D86).
+/// A `tracing` layer that writes lines which hosts parse. It never fails or panics: if the host dies, and with it the other
+/// end of standard error, only the lines are lost (D86).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostLog;
 
@@ -53,7 +53,7 @@ fn line(event: &Event<'_>, now: SystemTime) -> Vec<u8> {
     if line.len() <= LINE_BYTES_MAX { line } else { shortened(event, since_epoch) }
 }
 
-/// What is said of an event that is too long to be said.
+/// The replacement for an event that is too long.
 fn shortened(event: &Event<'_>, since_epoch: Duration) -> Vec<u8> {
     serde_json::json!({
         "@message": "a line of the log is left out, since it is too long",
@@ -75,7 +75,6 @@ const fn level(level: &Level) -> &'static str {
     }
 }
 
-/// The fields of an event.
 struct Fields(Map<String, Value>);
 
 impl Fields {
@@ -110,7 +109,7 @@ impl Visit for Fields {
     }
 }
 
-/// A time in the layout `2006-01-02T15:04:05.000000Z07:00`, in universal time.
+/// Formats a time as `2006-01-02T15:04:05.000000Z07:00`, in UTC.
 fn timestamp(since_epoch: Duration) -> String {
     let seconds = since_epoch.as_secs();
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -120,7 +119,7 @@ fn timestamp(since_epoch: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
 }
 
-/// The date that lies this many days after 1 January 1970. Years are counted from 1 March, so that a leap day is the last.
+/// The date this many days after 1 January 1970. Years are counted from 1 March, so that the leap day is the last of a year.
 const fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_TO_1970: u64 = 719_468;
     const DAYS_IN_400_YEARS: u64 = 146_097;

@@ -1,28 +1,28 @@
-//! The plugin's side: what a task driver written in Rust needs to be one.
+//! The plugin's side: everything that a task driver written in Rust needs.
 //!
-//! A driver is a program that a host starts. It says on its standard output where it listens, in one line, and then serves gRPC
-//! on a Unix socket until it is told to stop. This module does all of that; an author writes the [`Driver`] and hands it to
+//! A driver is a program that a host starts. It prints its address on standard output, in one line, and then serves gRPC on
+//! a Unix socket until it is told to stop. This module does all of that; an author implements [`Driver`] and passes it to
 //! [`run`].
 //!
 //! ```text
-//!  run ─► cookie there? ─ no ─► a word for the person who started it by hand, exit code 1          D3, D36
+//!  run ─► cookie there? ─ no ─► a message for the person who started it by hand, exit code 1         D3, D36
 //!           │ yes
 //!         choose the version ─► listen on a socket ─► print 1|2|unix|/path|grpc|                   D23, D8, D20
 //!           │
 //!         serve: health, controller, stdio, base, driver      SIGINT is ignored                    D50, D51, D55, D31
 //!           │ Shutdown or SIGTERM
-//!         streams end ─► calls in flight end within a second ─► the socket goes
+//!         streams end ─► calls in flight end within a second ─► the socket is removed
 //! ```
 //!
-//! - The log is what [`tracing`] is told: [`log_to_host`] writes it to standard error in the form that hosts read (D72).
-//! - What the driver prints goes to the host through `StreamStdio`, and can neither block the driver nor spoil the line.
-//! - Task events are announced in [`Events`], which loses and doubles nothing across broken streams and restarts.
-//! - Schemas are built with [`schema`], and what comes of them is read with [`decode`].
-//! - A no is a [`Refusal`], which tells hosts whether trying again can help.
+//! - [`log_to_host`] writes the events of [`tracing`] to standard error in the format that hosts parse (D72).
+//! - The driver's standard output reaches the host through `StreamStdio`; it can neither block the driver nor spoil the line.
+//! - Task events are announced in [`Events`], which neither loses nor duplicates them across broken streams and restarts.
+//! - [`schema`] builds schemas; [`decode`] reads configurations that were encoded by them.
+//! - A call is refused with a [`Refusal`], which says whether a retry can help.
 //!
-//! Certificates (AutoMTLS), the broker and multiplexing are not served; a host that asks for them is told so in the line.
+//! Certificates (AutoMTLS), the broker and multiplexing are unsupported; the line says so to a host that asks for them.
 //!
-//! `examples/driver.rs` is a whole driver in some sixty lines, the module `exec` one that runs real commands.
+//! `examples/driver.rs` is a whole driver in about 60 lines; the module `exec` is one that runs real commands.
 
 mod driver;
 

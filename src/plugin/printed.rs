@@ -1,8 +1,8 @@
-//! What the plugin prints to its standard output after the handshake line: kept until a host takes it (D30, D55).
+//! The plugin's standard output after the handshake line, kept until a host reads it (D30, D55).
 //!
-//! Standard output belongs to the handshake; a host may read one line of it and nothing more. So it is turned round: what is
-//! printed goes into a pipe of the process itself, from there into a buffer of bounded size, and from there to whoever asks
-//! for it by `StreamStdio`. Nothing that is printed blocks the plugin, whether anybody listens or not.
+//! Standard output belongs to the handshake; a host may read one line of it and nothing more. So it is redirected into a
+//! pipe of the process itself, from there into a bounded buffer, and from there to the client of `StreamStdio`. Printing
+//! never blocks the plugin, whether a client reads or not.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read};
@@ -12,14 +12,13 @@ use std::thread;
 
 use tokio::sync::Notify;
 
-/// How much is kept for a host that does not listen; what is older is dropped.
+/// The limit of the buffer; older output is dropped.
 const KEPT_BYTES_MAX: usize = 256 * 1_024;
-/// How much travels in one message (D55).
+/// The size of one message (D55).
 const CHUNK_BYTES: usize = 1_024;
-/// The reading thread needs little stack.
 const STACK_BYTES: usize = 128 * 1_024;
 
-/// What was printed and not yet taken. Clones share it.
+/// Output that has not been read yet. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Printed(Arc<Shared>);
 
@@ -29,12 +28,12 @@ struct Shared {
     grown: Notify,
 }
 
-/// Standard output as the host made it. It stays open, so that the host does not take its end for the plugin's.
+/// The standard output that the host made. It stays open, so that the host does not take its end for the plugin's.
 #[derive(Debug)]
 pub(crate) struct HostOutput(#[allow(dead_code, reason = "held, so that it stays open")] OwnedFd);
 
 impl Printed {
-    /// Turns standard output round.
+    /// Redirects standard output into the buffer.
     pub(crate) fn begin(&self) -> io::Result<HostOutput> {
         let host = io::stdout().as_fd().try_clone_to_owned()?;
         let (reader, writer) = io::pipe()?;
@@ -65,7 +64,7 @@ impl Printed {
         self.0.grown.notify_one();
     }
 
-    /// Waits for the next bytes that nobody has had, and takes them.
+    /// Waits for unread bytes, and takes them.
     pub(crate) async fn next(&self) -> Vec<u8> {
         loop {
             let grown = self.0.grown.notified();

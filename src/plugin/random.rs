@@ -4,7 +4,7 @@ use std::io;
 
 use callboard_actors::process::random_bytes;
 
-/// So many random bytes as hexadecimal digits.
+/// Random bytes as hexadecimal digits.
 pub(crate) fn hex<const BYTES: usize>() -> io::Result<String> {
     Ok(callboard_actors::vocabulary::hex(&random_bytes::<BYTES>()?))
 }

@@ -1,86 +1,86 @@
-//! How a driver says no.
+//! How a driver refuses a call.
 
 use callboard_proto::structs::RecoverableError;
 use prost::Message;
 use prost_types::Any;
 use tonic::{Code, Status};
 
-/// The name of the detail that tells whether trying again can help (D110).
+/// The type URL of the detail that says whether a retry can help (D110).
 const RECOVERABLE_URL: &str = "type.googleapis.com/hashicorp.nomad.plugins.shared.structs.RecoverableError";
 
-/// What kind of no.
+/// The kind of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// The driver knows no such task.
+    /// The driver does not know the task.
     NoSuchTask,
-    /// What was asked makes no sense.
+    /// The request is malformed.
     Invalid,
-    /// What was asked is there already, and differs.
+    /// It exists already, and differs.
     Exists,
-    /// The task is not in a state for it: it runs still, or no longer.
+    /// The task is in the wrong state: it still runs, or no longer.
     NotNow,
-    /// The driver does not do this.
+    /// The driver does not support this.
     Unsupported,
-    /// It took too long.
+    /// A timeout.
     TimedOut,
-    /// It was tried and failed.
+    /// The driver tried and failed.
     Failed,
-    /// Any other kind, by its code on the wire.
+    /// Any other kind, by its gRPC code.
     Code(Code),
 }
 
-/// How a driver says no: what kind of no, why in words, and whether trying again can help if it knows that.
+/// A driver's refusal: its kind, its reason, and whether a retry can help, if known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// What kind of no.
+    /// The kind of the refusal.
     pub kind: RefusalKind,
-    /// Why: what was tried on what, and what to do.
+    /// The reason: what was tried on what, and what to do.
     pub message: String,
-    /// Whether trying again can help, if the driver knows; hosts keep it (D110).
+    /// Whether a retry can help, if the driver knows; hosts keep it (D110).
     pub recoverable: Option<bool>,
 }
 
 impl Refusal {
-    /// A no of this kind.
+    /// A refusal of this kind.
     #[must_use]
     pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), recoverable: None }
     }
 
-    /// The driver knows no such task.
+    /// The driver does not know the task.
     #[must_use]
     pub fn no_such_task(task_id: &str) -> Self {
         let message = format!("no task {task_id:?} is known; start it, or recover it by its handle");
         Self::new(RefusalKind::NoSuchTask, message)
     }
 
-    /// The driver does not do this.
+    /// The driver does not support this.
     #[must_use]
     pub fn unsupported(what: &str) -> Self {
         Self::new(RefusalKind::Unsupported, format!("this driver does not support {what}"))
     }
 
-    /// What was asked makes no sense.
+    /// The request is malformed.
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(RefusalKind::Invalid, message)
     }
 
-    /// It was tried and failed.
+    /// The driver tried and failed.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(RefusalKind::Failed, message)
     }
 
-    /// Says whether trying again can help.
+    /// Sets whether a retry can help.
     #[must_use]
     pub const fn recoverable(mut self, recoverable: bool) -> Self {
         self.recoverable = Some(recoverable);
         self
     }
 
-    /// Whether trying again can help: what the driver said, else what the kind lets expect.
+    /// Whether a retry can help: the driver's own answer, else a default by kind.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.recoverable
@@ -88,7 +88,7 @@ impl Refusal {
     }
 }
 
-/// The detailed form of a gRPC error, which travels beside the short one.
+/// The detailed form of a gRPC error (`google.rpc.Status`), sent in the trailers.
 #[derive(Clone, PartialEq, Message)]
 struct DetailedStatus {
     #[prost(int32, tag = "1")]

@@ -1,4 +1,4 @@
-//! Schemas: how a plugin says what its configuration looks like (D113).
+//! Schemas: how a plugin describes its configuration (D113).
 //!
 //! ```
 //! use callboard::plugin::schema;
@@ -38,13 +38,13 @@ pub fn array(values: impl IntoIterator<Item = Spec>) -> Spec {
     spec(Part::Array(Array { values: values.into_iter().collect() }))
 }
 
-/// An attribute that has to be there. The type is an expression such as `string`, `number`, `bool` or `list(string)`.
+/// A required attribute. The type is an expression such as `string`, `number`, `bool` or `list(string)`.
 #[must_use]
 pub fn required(name: &str, value_type: &str) -> Spec {
     attribute(name, value_type, true)
 }
 
-/// An attribute that may be there.
+/// An optional attribute; the type is as for [`required`].
 #[must_use]
 pub fn optional(name: &str, value_type: &str) -> Spec {
     attribute(name, value_type, false)
@@ -66,35 +66,35 @@ pub fn block_attributes(name: &str, value_type: &str, required: bool) -> Spec {
     spec(Part::BlockAttrs(BlockAttrs { name: name.to_owned(), r#type: value_type.to_owned(), required }))
 }
 
-/// Nested blocks of this name in their order, between `min_items` and `max_items` of them; 0 means no limit.
+/// Nested blocks of this name, in order, between `min_items` and `max_items` of them; 0 means no limit.
 #[must_use]
 pub fn block_list(name: &str, min_items: u64, max_items: u64, nested: Spec) -> Spec {
     let list = BlockList { name: name.to_owned(), min_items, max_items, nested: boxed(nested) };
     spec(Part::BlockList(Box::new(list)))
 }
 
-/// Nested blocks of this name, whose order does not count; 0 means no limit.
+/// Nested blocks of this name, unordered; 0 means no limit.
 #[must_use]
 pub fn block_set(name: &str, min_items: u64, max_items: u64, nested: Spec) -> Spec {
     let set = BlockSet { name: name.to_owned(), min_items, max_items, nested: boxed(nested) };
     spec(Part::BlockSet(Box::new(set)))
 }
 
-/// Nested blocks of this name, found by their labels.
+/// Nested blocks of this name, keyed by their labels.
 #[must_use]
 pub fn block_map<'n>(name: &str, labels: impl IntoIterator<Item = &'n str>, nested: Spec) -> Spec {
     let labels = labels.into_iter().map(str::to_owned).collect();
     spec(Part::BlockMap(Box::new(BlockMap { name: name.to_owned(), labels, nested: boxed(nested) })))
 }
 
-/// What `primary` gives, else the value of this expression, such as `"a text"` with its quotes, `5` or `true`.
+/// The value of `primary`, else that of this expression, such as `"a text"` with its quotes, `5` or `true`.
 #[must_use]
 pub fn with_default(primary: Spec, expression: &str) -> Spec {
     let default = boxed(literal(expression));
     spec(Part::Default(Box::new(DefaultSpec { primary: boxed(primary), default })))
 }
 
-/// The value of this expression, whatever is configured.
+/// The value of this expression; the configuration has no influence.
 #[must_use]
 pub fn literal(expression: &str) -> Spec {
     spec(Part::Literal(Literal { value: expression.to_owned() }))

@@ -1,4 +1,4 @@
-//! The life of a plugin: listen, say where, serve until told to stop, leave no socket behind.
+//! The lifecycle of a plugin: listen, print the handshake line, serve until told to stop, remove the socket.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -29,15 +29,15 @@ use super::stopping::Stopping;
 
 /// The application versions that a driver speaks (D100).
 const APP_VERSIONS: [u32; 1] = [2];
-/// The name under which hosts ask for health (D50).
+/// The service name that hosts use in health checks (D50).
 const HEALTH_SERVICE: &str = "plugin";
-/// How long calls in flight may take to end once the plugin was told to stop; hosts kill after two seconds (D60).
+/// The timeout for calls in flight at shutdown; hosts kill after two seconds (D60).
 const STOP_GRACE: Duration = Duration::from_secs(1);
-/// The largest message that is taken, in bytes; what hosts allow is larger (D41).
+/// The largest message that is accepted, in bytes; the limit of hosts is higher (D41).
 const MESSAGE_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 
-/// Is a plugin: logs for its host, serves the driver on this thread until told to stop, and gives the exit code. An error is
-/// told on standard error, in words for the person who started the program by hand if one did (D36).
+/// Runs a plugin: logs for its host, serves the driver on this thread until told to stop, and returns the exit code. An
+/// error goes to standard error, in words for a person who may have started the program by hand (D36).
 pub fn run<D: Driver>(driver: D) -> ExitCode {
     log_to_host();
     let served = tokio::runtime::Builder::new_current_thread()
@@ -48,17 +48,17 @@ pub fn run<D: Driver>(driver: D) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Should this fail, there is nobody left to tell.
+            // If this fails, no channel is left to report it on.
             let _ = writeln!(io::stderr(), "{}", escaped(&error.to_string()));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Serves a driver until SIGTERM comes or the host shuts it down. SIGINT is for hosts and is ignored (D31).
+/// Serves a driver until SIGTERM arrives or the host shuts it down. SIGINT is ignored: it is meant for the host (D31).
 ///
 /// # Errors
-/// [`ServeError`]; whatever it is, no socket is left behind.
+/// [`ServeError`]; the socket is removed in every case.
 pub async fn serve<D: Driver>(driver: D) -> Result<(), ServeError> {
     let environment = Environment::of_this_process(&Cookie::NOMAD)?;
     let listening = Listening::begin(&environment)?;
@@ -66,23 +66,23 @@ pub async fn serve<D: Driver>(driver: D) -> Result<(), ServeError> {
     listening.serve(driver, Conduct::default()).await
 }
 
-/// Prints a line on standard output, for the host to read at once.
+/// Prints a line on standard output, and flushes it.
 pub(crate) fn print(line: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "{line}")?;
     output.flush()
 }
 
-/// How a plugin conducts itself. By default well; the reference driver can do otherwise.
+/// The plugin's conduct towards its host. By default it is correct; the reference driver can misbehave on request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conduct {
-    /// Whether it answers to SIGTERM.
+    /// Whether it obeys SIGTERM.
     pub(crate) hears_sigterm: bool,
-    /// Whether it answers to `Shutdown`.
+    /// Whether it obeys `Shutdown`.
     pub(crate) hears_shutdown: bool,
-    /// Whether it answers when asked for its health.
+    /// Whether it answers health checks.
     pub(crate) answers_health: bool,
-    /// Whether it takes its standard output out of the host's hands.
+    /// Whether it redirects its standard output, away from the host.
     pub(crate) keeps_output: bool,
 }
 
@@ -92,7 +92,7 @@ impl Default for Conduct {
     }
 }
 
-/// A plugin that listens and has not said so yet. Dropped, it leaves no socket behind.
+/// A plugin that listens and has not printed its line yet. Drop removes the socket.
 #[derive(Debug)]
 pub(crate) struct Listening {
     socket: Socket,
@@ -101,7 +101,8 @@ pub(crate) struct Listening {
     signals: Signals,
 }
 
-/// The signals that reach the plugin. They are heard before the host can know of it, so that none ends it out of order.
+/// The signals of the plugin. The handlers are installed before the host knows of the plugin, so no signal ends it out of
+/// order.
 #[derive(Debug)]
 struct Signals {
     terminate: Signal,
@@ -109,7 +110,7 @@ struct Signals {
 }
 
 impl Listening {
-    /// Listens where the host wants it (D8, D32).
+    /// Listens in the host's directory (D8, D32).
     pub(crate) fn begin(environment: &Environment) -> Result<Self, ServeError> {
         if environment.asks_for_certificate {
             tracing::warn!(
@@ -130,18 +131,18 @@ impl Listening {
         Ok(Self { socket, listener, line, signals })
     }
 
-    /// The line that tells the host.
+    /// The handshake line.
     pub(crate) const fn line(&self) -> &HandshakeLine {
         &self.line
     }
 
-    /// Comes back when SIGTERM comes before the plugin serves.
+    /// Waits for SIGTERM before the plugin serves.
     #[cfg(feature = "cli")]
     pub(crate) async fn terminated(&mut self) {
         self.signals.terminate.recv().await;
     }
 
-    /// Serves until told to stop. Comes after the line has been printed.
+    /// Serves until told to stop. Call it after the line has been printed.
     pub(crate) async fn serve<D: Driver>(self, driver: D, conduct: Conduct) -> Result<(), ServeError> {
         let Self { socket, listener, signals, .. } = self;
         let stopping = Stopping::new();
@@ -196,7 +197,7 @@ async fn serve_until(
 }
 
 impl Signals {
-    /// SIGTERM tells the plugin to stop; SIGINT is taken and means nothing.
+    /// SIGTERM stops the plugin; SIGINT has no effect.
     async fn obey(mut self, stopping: Stopping, hears_sigterm: bool) {
         loop {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! A health service that never answers, for plugins that are to show what their host does about it.
+//! A health service that never answers, to test the host's reaction.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status};
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-/// Never answers.
+/// Never answers a health check.
 #[derive(Debug)]
 pub(super) struct SilentHealth;
 

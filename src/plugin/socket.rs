@@ -1,4 +1,4 @@
-//! The plugin's socket: made for it alone, and gone with it.
+//! The plugin's socket file.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use tokio::net::UnixListener;
 use super::accounts::{self, AccountError};
 use super::environment::Environment;
 
-/// The longest path that a socket can have on Linux, in bytes.
+/// The longest socket path on Linux, in bytes.
 const PATH_BYTES_MAX: usize = 107;
-/// How often another name is tried when one is taken.
+/// How many names are tried when names are taken.
 const NAMES_MAX: usize = 16;
 
-/// Why a plugin has no socket.
+/// Why no socket could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// The path is longer than the system takes.
+    /// The path is longer than the system allows.
     #[error(
         "the socket {path} would have a path of {length} bytes; {PATH_BYTES_MAX} are possible, choose a shorter directory"
     )]
@@ -27,12 +27,11 @@ pub enum SocketError {
         /// Its length in bytes.
         length: usize,
     },
-    /// The system refused.
     #[error("cannot listen on a socket in {directory}: {source}")]
     Refused {
-        /// The directory that the host named.
+        /// The directory given by the host.
         directory: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The group that may use it does not exist.
@@ -48,8 +47,8 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Listens in the directory that the host named, under a new name. Nobody but the owner may connect, or its group if
-    /// the host named one (D9).
+    /// Listens in the directory given by the host, under a new name. Only the owner may connect, and the group if the host
+    /// named one (D9).
     pub(crate) fn listen(environment: &Environment) -> Result<(Self, UnixListener), SocketError> {
         let directory = &environment.socket_dir;
         let refused = |source| SocketError::Refused { directory: directory.clone(), source };
@@ -70,7 +69,7 @@ impl Socket {
 }
 
 impl Drop for Socket {
-    /// Removes the file, unless somebody has put another in its place.
+    /// Removes the file, unless another file has replaced it.
     fn drop(&mut self) {
         if file_at(&self.path).is_ok_and(|file| file == self.file)
             && let Err(error) = fs::remove_file(&self.path)
@@ -84,7 +83,7 @@ fn bind(directory: &Path) -> Result<(PathBuf, UnixListener), SocketError> {
     let refused = |source| SocketError::Refused { directory: directory.to_owned(), source };
     for _ in 0..NAMES_MAX {
         let name = super::random::hex::<4>().map_err(refused)?;
-        // No longer than the names that Go plugins give, for which hosts leave room.
+        // No longer than the names that Go plugins use, for which hosts leave room.
         let path = directory.join(format!("plugin{name}"));
         let length = path.as_os_str().len();
         if length > PATH_BYTES_MAX {

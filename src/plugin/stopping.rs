@@ -1,10 +1,10 @@
-//! The news that the plugin is to stop.
+//! The stop request of a plugin.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// The news that the plugin is to stop. Clones share it.
+/// The stop request of a plugin. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Stopping(Arc<watch::Sender<bool>>);
 
@@ -13,16 +13,16 @@ impl Stopping {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Tells it. Told again, nothing changes.
+    /// Requests the stop. Idempotent.
     pub(crate) fn tell(&self, why: &str) {
         if !self.0.send_replace(true) {
             tracing::info!(why, "told to stop");
         }
     }
 
-    /// Comes back when it is told.
+    /// Waits for the stop request.
     pub(crate) async fn told(&self) {
-        // The sender lives in `self`, so there is no other end of this wait.
+        // `self` holds the sender, so the channel cannot close during this wait.
         let _ = self.0.subscribe().wait_for(|told| *told).await;
     }
 }

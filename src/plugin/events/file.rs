@@ -1,8 +1,8 @@
-//! A journal in a file: a line that names the stream, then a line for each event.
+//! A journal in a file: one line that names the stream, then one line per event.
 //!
-//! A line is not forced to the disk before its event is said, and need not be while the machine runs: a process that dies
-//! leaves to the system what it has written. A machine that loses its power may lose lines whose numbers hosts have had
-//! already. So a stream ends with the boot in which it began, and none of its numbers is given out again (EVT-02).
+//! A line is not fsynced before its event is sent, and need not be while the machine runs: the writes of a process that dies
+//! stay with the kernel. A power failure may lose lines whose numbers hosts already have. So a stream ends with the boot in
+//! which it began, and none of its numbers is reused (EVT-02).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::Journal;
 
-/// The longest file that is read, in bytes; nothing that this module writes comes near.
+/// The longest file that is read, in bytes; files written by this module stay far below it.
 const FILE_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     stream: String,
-    /// The boot of the machine in which the stream began; a file of an earlier version names none.
+    /// The boot of the machine in which the stream began; missing in files of earlier versions.
     #[serde(default)]
     boot_id: String,
 }
@@ -42,20 +42,21 @@ struct Line {
     annotations: std::collections::BTreeMap<String, String>,
 }
 
-/// The file of a journal, open in this process and in no other.
+/// The file of a journal, open in this process only.
 #[derive(Debug)]
 pub(super) struct JournalFile {
     path: PathBuf,
     file: File,
     boot_id: String,
-    /// Holds the lock for as long as the journal is open; the journal's own file is replaced when it has grown too long.
+    /// Holds the lock while the journal is open. The lock is a file of its own, since the journal's file is replaced when it
+    /// is too long.
     _lock: File,
     lines: usize,
 }
 
 impl JournalFile {
-    /// Opens the file and goes on with its stream, or begins a new one where that cannot be. A last line that was cut off by a
-    /// crash is left out: it was never said to anybody.
+    /// Opens the file and continues its stream, or begins a new stream if that is impossible. A last line that a crash has
+    /// truncated is dropped: its event was never sent.
     pub(super) fn open(path: &Path, kept_max: usize) -> io::Result<(Self, Journal)> {
         let lock = open(&path.with_extension("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
@@ -76,7 +77,7 @@ impl JournalFile {
         Ok((Self { path: path.to_owned(), file, boot_id, _lock: lock, lines }, journal))
     }
 
-    /// Writes the next event, which the journal does not hold yet.
+    /// Writes the next event, which is not in `journal` yet.
     pub(super) fn append(&mut self, journal: &Journal, event: &DriverTaskEvent) -> io::Result<()> {
         if self.lines >= 2 * journal.kept_max() {
             self.file = write_whole(&self.path, &self.boot_id, journal)?;
@@ -87,7 +88,7 @@ impl JournalFile {
         Ok(())
     }
 
-    /// Leaves the file behind for nobody.
+    /// Removes the file.
     pub(super) fn give_up(self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
             tracing::warn!(path = %self.path.display(), error = %error, "a file of events stays behind");
@@ -100,8 +101,9 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)
 }
 
-/// Reads the journal of a file, if its stream can go on: of another boot it cannot, nor behind a line that cannot be read, since
-/// nobody knows which numbers were given out. Hosts then see a new stream, and so that they may have missed something.
+/// Reads the journal of a file, if its stream can continue. It cannot after a reboot, nor behind a line that cannot be
+/// parsed, since the last number is unknown then. Hosts then see a new stream, and learn from it that they may have missed
+/// events.
 fn read(path: &Path, boot_id: &str, kept_max: usize) -> io::Result<Option<Journal>> {
     let mut text = Vec::new();
     match File::open(path) {
@@ -131,7 +133,7 @@ fn read(path: &Path, boot_id: &str, kept_max: usize) -> io::Result<Option<Journa
     Ok(Some(journal))
 }
 
-/// Writes a new file in place of the old one.
+/// Writes a new file and replaces the old one by it.
 fn write_whole(path: &Path, boot_id: &str, journal: &Journal) -> io::Result<File> {
     let next = path.with_extension("next");
     match std::fs::remove_file(&next) {

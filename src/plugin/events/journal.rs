@@ -7,7 +7,7 @@ use callboard_proto::drivers::DriverTaskEvent;
 
 use super::position::EventsFrom;
 
-/// The last events of a driver. Their numbers have no gaps; the first that is kept has the number `last - kept + 1`.
+/// The last events of a driver. Numbers have no gaps; the first event kept has the number `last - kept + 1`.
 #[derive(Debug)]
 pub(super) struct Journal {
     stream: String,
@@ -17,12 +17,10 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Begins a stream.
     pub(super) fn new(stream: String, kept_max: usize) -> Self {
         Self { stream, last: 0, kept: VecDeque::new(), kept_max: kept_max.max(1) }
     }
 
-    /// The name of the stream.
     pub(super) fn stream(&self) -> &str {
         &self.stream
     }
@@ -36,7 +34,6 @@ impl Journal {
         self.kept_max
     }
 
-    /// All that is kept, in order.
     pub(super) fn kept(&self) -> impl ExactSizeIterator<Item = &DriverTaskEvent> {
         self.kept.iter()
     }
@@ -50,32 +47,32 @@ impl Journal {
         }
     }
 
-    /// Keeps an event of an earlier process, which has its number already. What went before it is not there any longer.
+    /// Keeps an event of an earlier process under its old number. Events before it are not kept.
     pub(super) fn restore(&mut self, sequence: u64, event: DriverTaskEvent) {
         self.last = sequence.saturating_sub(1);
         self.keep(event);
     }
 
-    /// Goes on under another name; what is kept has been said under the old one and is not said again.
+    /// Continues as another stream. Kept events are dropped: they were sent under the old name and are not sent again.
     pub(super) fn rename(&mut self, stream: String) {
         self.stream = stream;
         self.kept.clear();
     }
 
-    /// Where one begins to read.
+    /// The cursor at which a reader starts.
     pub(super) fn cursor(&self, from: &EventsFrom) -> u64 {
         match from {
             EventsFrom::Now => self.last,
             EventsFrom::After(position) if *position.stream == *self.stream => {
                 position.sequence.min(self.last)
             }
-            // A position of another stream is none: its host has had nothing of this one.
+            // A position in another stream does not count: that host has no event of this stream.
             EventsFrom::Beginning | EventsFrom::After(_) => 0,
         }
     }
 
-    /// The events with numbers above `cursor`, in order, each marked with its place. They are kept without the marks, since an
-    /// event is kept once and seldom read more than once.
+    /// The events with numbers above `cursor`, in order, each annotated with its position. The journal keeps them without
+    /// annotations, since an event is kept once and seldom read more than once.
     pub(super) fn after(&self, cursor: u64) -> impl Iterator<Item = DriverTaskEvent> {
         let had = usize::try_from(cursor.saturating_sub(self.forgotten())).unwrap_or(usize::MAX);
         let numbers = cursor.max(self.forgotten()) + 1..;
@@ -90,12 +87,12 @@ impl Journal {
         event
     }
 
-    /// Where one is who stood at `cursor` and has read `count` events from there.
+    /// The cursor of a reader that was at `cursor` and has read `count` events.
     pub(super) fn cursor_behind(&self, cursor: u64, count: usize) -> u64 {
         if count == 0 { cursor } else { cursor.max(self.forgotten()) + count as u64 }
     }
 
-    /// The number of the last event that is no longer kept.
+    /// The number of the last event that has been dropped.
     pub(super) fn forgotten(&self) -> u64 {
         self.last - self.kept.len() as u64
     }
@@ -117,7 +114,7 @@ mod tests {
         journal
     }
 
-    /// What one reads who stands here, each with its place.
+    /// The events a reader at `cursor` gets, each with its position.
     fn read(journal: &Journal, cursor: u64) -> Vec<String> {
         let told = |event: DriverTaskEvent| {
             let [stream, sequence] =

@@ -1,8 +1,8 @@
-//! Task events without loss or doubling.
+//! Task events without loss or duplicates.
 //!
-//! The protocol's event stream has no position: who loses the stream loses what was said meanwhile (EVT-02). So each event of
-//! ours is numbered within a named stream, kept in a journal of bounded length, and said again to a host that asks for what
-//! came after the last one it has had.
+//! The protocol's event stream has no position: a host whose stream breaks loses the events of the gap (EVT-02). So each of
+//! our events has a number within a named stream and is kept in a journal of bounded length. A host can ask for the events
+//! after the last one that it received.
 //!
 //! ```text
 //!  announce ─► journal: number it, keep it ─► file, if the journal is kept in one ─► every follower
@@ -12,18 +12,18 @@
 //!  host ◄── annotations callboard.stream, callboard.sequence ── each event
 //! ```
 //!
-//! The words of this are [`callboard_actors::driver`]'s, whose eventor is the other end.
+//! [`callboard_actors::driver`] defines these names; its eventor is the other end.
 //!
-//! - A host that sends no position, as any host but ours, hears what no such host has heard yet: what was announced since the
-//!   plugin began, and after a stream that broke off what was announced meanwhile. So an agent that is started again misses
-//!   nothing of a plugin that it joins (T173). As before, what was on its way when a stream broke off is lost.
-//! - A host whose position is of another stream hears all that the journal holds: it has had none of it.
-//! - A follower holds no queue: it reads the journal at its own pace. One that falls behind by more than the journal holds
-//!   sees so in the numbers, which then leap.
+//! - A host that sends no position (any host but ours) gets the events that no such host has received yet: after the
+//!   plugin's start all of them, after a broken stream those of the gap. So an agent that restarts misses no event of a
+//!   plugin that it joins (T173). Events in flight when a stream breaks are lost.
+//! - A host with a position in another stream gets the whole journal: it has no event of this stream.
+//! - A follower has no queue: it reads the journal at its own pace. One that falls behind by more than the journal holds
+//!   finds a gap in the numbers.
 //!
-//! A journal in memory begins a new stream with each process. One in a file goes on with the same stream and the same numbers,
-//! so that not even the death of the plugin loses an event that was announced or says it twice. With a new start of the machine,
-//! and where the file is damaged, a new stream begins: numbers that were lost must not be given to other events.
+//! A journal in memory begins a new stream with each process. One in a file continues the stream and its numbers, so even
+//! the death of the plugin neither loses nor duplicates an announced event. After a reboot, and if the file is damaged, a
+//! new stream begins: numbers that were lost must not be given to other events.
 
 mod journal;
 
@@ -44,9 +44,9 @@ use self::file::JournalFile;
 use self::journal::Journal;
 pub use self::position::{EventsFrom, position_of};
 
-/// How many events are kept unless the plugin says otherwise.
+/// The default number of events kept.
 pub const EVENTS_KEPT: usize = 4_096;
-/// How many events a follower takes out of the journal at once.
+/// The number of events that a follower reads from the journal at once.
 const BATCH_EVENTS: usize = 64;
 
 /// The events of a driver. Clones share them.
@@ -56,7 +56,7 @@ pub struct Events(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     book: Mutex<Book>,
-    /// The number of the last event that a host without positions was given.
+    /// The number of the last event given to hosts that send no position.
     given: Mutex<u64>,
     /// The number of the last event; wakes followers.
     last: watch::Sender<u64>,
@@ -69,19 +69,19 @@ struct Book {
 }
 
 impl Events {
-    /// Keeps the last `kept` events in memory, under a new stream.
+    /// Keeps the last `kept` events in memory, in a new stream.
     ///
     /// # Errors
-    /// When the system gives no randomness to name the stream with.
+    /// If the system gives no randomness for the name of the stream.
     pub fn in_memory(kept: usize) -> io::Result<Self> {
         let journal = Journal::new(super::random::hex::<16>()?, kept);
         Ok(Self::of(Book { journal, file: None }))
     }
 
-    /// Keeps the last `kept` events in a file, and goes on with the stream that it holds.
+    /// Keeps the last `kept` events in a file, and continues the stream in it.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or another process has it open.
+    /// If the file cannot be read or written, or another process has it open.
     pub fn in_file(path: &Path, kept: usize) -> io::Result<Self> {
         let (file, journal) = JournalFile::open(path, kept)?;
         Ok(Self::of(Book { journal, file: Some(file) }))
@@ -96,7 +96,7 @@ impl Events {
         }))
     }
 
-    /// Says what happened to a task, as it was given to be started, to every follower, and keeps it.
+    /// Announces an event of a task; `task` is the configuration that the task was started with.
     pub fn tell(&self, task: &TaskConfig, message: impl Into<String>) {
         self.announce(DriverTaskEvent {
             task_id: task.id.clone(),
@@ -107,11 +107,11 @@ impl Events {
         });
     }
 
-    /// Says an event to every follower, and keeps it. The time is filled in where it is missing, the number always. Hosts find
-    /// the handler of an event by its allocation and the name of its task; one that lacks them is heard by nobody (EVT-02).
+    /// Keeps an event and sends it to every follower. Sets the time if it is missing, and always the number. Hosts find the
+    /// handler of an event by its allocation and task name; an event without them reaches no handler (EVT-02).
     ///
-    /// What cannot be written to its file is said all the same, under a new stream: the old one must not go on with numbers
-    /// that are not on disk.
+    /// If an event cannot be written to the file, it is sent nevertheless, in a new stream: the old stream must not continue
+    /// with numbers that are not on disk.
     pub fn announce(&self, mut event: DriverTaskEvent) {
         event.timestamp.get_or_insert_with(|| SystemTime::now().into());
         let mut book = self.0.book.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +125,7 @@ impl Events {
         self.0.last.send_replace(last);
     }
 
-    /// Whether an event of this task that fulfils a condition is in the journal.
+    /// Whether the journal holds an event for which `is_meant` is true.
     #[must_use]
     pub fn holds(&self, is_meant: impl Fn(&DriverTaskEvent) -> bool) -> bool {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner).journal.kept().any(is_meant)
@@ -137,7 +137,7 @@ impl Events {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner).journal.stream().to_owned()
     }
 
-    /// What was announced from somewhere on, and then what is announced.
+    /// Streams the events from a position, then new ones as they come.
     pub fn follow(&self, from: &EventsFrom) -> impl Stream<Item = DriverTaskEvent> + Send + use<> {
         let shared = self.0.clone();
         let is_unplaced = *from == EventsFrom::Now;
@@ -159,7 +159,7 @@ impl Shared {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the next events behind a cursor, and moves it.
+    /// Reads the next events behind a cursor, and advances it.
     fn read(&self, cursor: &mut u64) -> Vec<DriverTaskEvent> {
         let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         let batch: Vec<_> = book.journal.after(*cursor).take(BATCH_EVENTS).collect();
@@ -174,25 +174,25 @@ impl Book {
         file.as_mut()?.append(journal, event).err()
     }
 
-    /// Leaves the file, and the stream with it.
+    /// Gives up the file and begins a new stream.
     fn begin_anew(&mut self) {
         if let Some(file) = mem::take(&mut self.file) {
             file.give_up();
         }
-        // Without randomness the old name with a mark is as new a name as any.
+        // Without randomness, a suffix makes the old name a new one.
         let name =
             super::random::hex::<16>().unwrap_or_else(|_| format!("{}-unwritten", self.journal.stream()));
         self.journal.rename(name);
     }
 }
 
-/// One who hears the events.
+/// A subscriber of the events.
 struct Follower {
     shared: Arc<Shared>,
     last: watch::Receiver<u64>,
     cursor: u64,
     batch: std::vec::IntoIter<DriverTaskEvent>,
-    /// Whether its host sends no positions, so that it is remembered here what such a host was given.
+    /// Whether its host sends no positions, so that `given` records its progress.
     is_unplaced: bool,
 }
 
@@ -211,7 +211,7 @@ impl Follower {
             self.last.borrow_and_update();
             let batch = self.shared.read(&mut self.cursor);
             if batch.is_empty() {
-                // The sender lives in what this follower shares, so it is there for as long as the follower is.
+                // `shared` holds the sender, so the sender lives as long as this follower.
                 self.last.changed().await.ok()?;
             }
             self.batch = batch.into_iter();

@@ -1,26 +1,26 @@
-//! Where in a stream of events one is, on the wire.
+//! Positions in a stream of events, on the wire.
 
 use callboard_actors::driver::{
     EVENTS_FROM_THE_BEGINNING, EventPosition, MalformedPosition, SEQUENCE_ANNOTATION, STREAM_ANNOTATION,
 };
 use callboard_proto::drivers::DriverTaskEvent;
 
-/// From where on a host wants a stream of events.
+/// Where a host wants the stream of events to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventsFrom {
-    /// What comes: it knows of no positions.
+    /// New events only: the host does not know positions.
     Now,
-    /// All that the journal holds: it has had nothing.
+    /// All events in the journal: the host has none.
     Beginning,
-    /// What came after this, and what comes.
+    /// The events after this position, and new ones.
     After(EventPosition),
 }
 
 impl EventsFrom {
-    /// Reads what a host says in its request, if it says anything.
+    /// Parses the position in a host's request, if there is one.
     ///
     /// # Errors
-    /// [`MalformedPosition`] when it is neither a position nor [`EVENTS_FROM_THE_BEGINNING`].
+    /// [`MalformedPosition`] if it is neither a position nor [`EVENTS_FROM_THE_BEGINNING`].
     pub fn read(said: Option<&str>) -> Result<Self, MalformedPosition> {
         match said {
             None => Ok(Self::Now),

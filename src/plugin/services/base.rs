@@ -1,4 +1,4 @@
-//! The base service: who the plugin is, and its configuration (D102).
+//! The base service: identity and configuration of the plugin (D102).
 
 use callboard_proto::base::base_plugin_server::BasePlugin;
 use callboard_proto::base::{
@@ -12,7 +12,6 @@ use crate::plugin::driver::{Driver, PluginConfig};
 
 #[tonic::async_trait]
 impl<D: Driver> BasePlugin for Served<D> {
-    /// Says who the plugin is.
     async fn plugin_info(
         &self,
         _: Request<PluginInfoRequest>,
@@ -26,7 +25,6 @@ impl<D: Driver> BasePlugin for Served<D> {
         }))
     }
 
-    /// Says what the configuration looks like.
     async fn config_schema(
         &self,
         _: Request<ConfigSchemaRequest>,
@@ -34,7 +32,6 @@ impl<D: Driver> BasePlugin for Served<D> {
         Ok(Response::new(ConfigSchemaResponse { spec: Some(self.driver.config_schema()) }))
     }
 
-    /// Takes the configuration.
     async fn set_config(
         &self,
         request: Request<SetConfigRequest>,

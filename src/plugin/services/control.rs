@@ -1,4 +1,4 @@
-//! The controller service: how a host tells a plugin to end (D51).
+//! The controller service, by which a host shuts the plugin down (D51).
 
 use callboard_proto::goplugin::Empty;
 use callboard_proto::goplugin::grpc_controller_server::GrpcController;
@@ -6,16 +6,16 @@ use tonic::{Request, Response, Status};
 
 use crate::plugin::stopping::Stopping;
 
-/// Hears that the plugin is to end.
+/// Receives the host's shutdown request.
 #[derive(Debug)]
 pub(in crate::plugin) struct Control {
-    /// What is told so; nobody is in a plugin that takes no notice.
+    /// Gets the request; `None` in a plugin that ignores it.
     pub(in crate::plugin) stopping: Option<Stopping>,
 }
 
 #[tonic::async_trait]
 impl GrpcController for Control {
-    /// Ends the plugin. The answer may or may not reach the host before the connection ends.
+    /// Stops the plugin. The answer may or may not reach the host before the connection ends.
     async fn shutdown(&self, _: Request<Empty>) -> Result<Response<Empty>, Status> {
         match &self.stopping {
             Some(stopping) => stopping.tell("the host shuts it down"),

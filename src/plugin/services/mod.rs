@@ -17,7 +17,7 @@ use super::stopping::Stopping;
 pub(super) use control::Control;
 pub(super) use stdio::Stdio;
 
-/// What the services share: the driver, and the news that the plugin is to stop.
+/// The state that the services share: the driver, and the stop request.
 #[derive(Debug)]
 pub(super) struct Served<D> {
     pub(super) driver: Arc<D>,
@@ -30,11 +30,11 @@ impl<D> Clone for Served<D> {
     }
 }
 
-/// Answers on their way to a host.
+/// A stream of answers to a host.
 pub(super) type Outgoing<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl<D: Driver> Served<D> {
-    /// Sends answers until they end or the plugin is told to stop; an endless stream must not hold up its end.
+    /// Sends answers until they end or the plugin is told to stop; an endless stream must not delay the shutdown.
     fn outgoing<T: Send + 'static>(&self, answers: Answers<T>) -> Outgoing<T> {
         let stopping = self.stopping.clone();
         let ended = Box::pin(async move { stopping.told().await });
@@ -42,7 +42,7 @@ impl<D: Driver> Served<D> {
     }
 }
 
-/// Turns a no into what travels.
+/// Converts a refusal for the wire.
 fn refused(refusal: Refusal) -> Status {
     refusal.into()
 }

@@ -1,4 +1,4 @@
-//! The stdio service: what the plugin prints, as a stream (D55).
+//! The stdio service: the plugin's output as a stream (D55).
 
 use callboard_proto::goplugin::grpc_stdio_server::GrpcStdio;
 use callboard_proto::goplugin::{StdioData, stdio_data};
@@ -10,7 +10,7 @@ use super::Outgoing;
 use crate::plugin::printed::Printed;
 use crate::plugin::stopping::Stopping;
 
-/// Gives out what was printed, each byte once.
+/// Streams the output, each byte once.
 #[derive(Debug)]
 pub(in crate::plugin) struct Stdio {
     pub(in crate::plugin) printed: Printed,
@@ -19,7 +19,7 @@ pub(in crate::plugin) struct Stdio {
 
 #[tonic::async_trait]
 impl GrpcStdio for Stdio {
-    /// Sends what the plugin prints to its standard output, from the first byte that nobody has had.
+    /// Streams the plugin's standard output, from the first unread byte.
     async fn stream_stdio(&self, _: Request<()>) -> Result<Response<Outgoing<StdioData>>, Status> {
         let chunks = unfold(self.printed.clone(), |printed| async move {
             let data = printed.next().await;

@@ -106,7 +106,7 @@ impl<D: Driver> DriverService for Served<D> {
 
     async fn task_events(&self, request: Request<TaskEventsRequest>) -> Answer<Outgoing<DriverTaskEvent>> {
         let from = from(&request)?;
-        // Named before the stream is opened: one that begins anew between the two is the later one.
+        // The name is read before the stream is opened: if a new stream begins between the two, it is the later one.
         let stream = self.driver.events().map_err(refused)?.stream();
         let events = self.driver.task_events(from).await.map_err(refused)?;
         let mut response = Response::new(self.outgoing(events));
@@ -167,8 +167,8 @@ impl<D: Driver> DriverService for Served<D> {
     }
 }
 
-/// Fills in what hosts on the Go packages fail or crash over when it is missing: a time that has not come is told as the zero of
-/// Go's times, the first moment of the year 1, and an exit that has not come as an empty one.
+/// Fills in fields whose absence makes hosts built on the Go packages fail or crash: a missing time becomes Go's zero time,
+/// the first moment of the year 1; a missing exit becomes an empty one.
 fn readable(mut status: TaskStatus) -> TaskStatus {
     const NOT_YET: Timestamp = Timestamp { seconds: -62_135_596_800, nanos: 0 };
     status.started_at.get_or_insert(NOT_YET);
@@ -181,14 +181,14 @@ fn missing(field: &str) -> Status {
     Status::invalid_argument(format!("the request has no {field}"))
 }
 
-/// Reads a span of time; none means zero.
+/// Decodes a duration; a missing one is zero.
 fn span(duration: Option<prost_types::Duration>, field: &str) -> Result<Duration, Status> {
     let refused =
         |_| Status::invalid_argument(format!("{field} is no span of time: it is negative or too long"));
     duration.map_or(Ok(Duration::ZERO), |duration| Duration::try_from(duration).map_err(refused))
 }
 
-/// Reads from where on the host wants events.
+/// Parses the position from which the host wants events.
 fn from(request: &Request<TaskEventsRequest>) -> Result<EventsFrom, Status> {
     let said = request.metadata().get(EVENTS_AFTER_METADATA).map(|value| value.to_str().unwrap_or_default());
     EventsFrom::read(said)
