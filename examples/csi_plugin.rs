@@ -1,4 +1,4 @@
-//! A CSI plugin in forty lines. Try it with `CSI_ENDPOINT=unix:///tmp/csi.sock cargo run --example csi_plugin`.
+//! A CSI plugin in 40 lines. Run it with `CSI_ENDPOINT=unix:///tmp/csi.sock cargo run --example csi_plugin`.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! A task driver in some sixty lines, whose tasks are timers. Build it with `cargo build --example driver`, and let a host start it.
+//! A task driver in about 60 lines, whose tasks are timers. Build it with `cargo build --example driver`, and let a host start
+//! it.
 
 use std::{collections::HashMap, error::Error, process::ExitCode, sync::Mutex, time::Duration};
 

@@ -1,7 +1,7 @@
-//! A host program's own actor on Callboard's shell: it hands out a limited number of slots.
+//! A host program's own actor on Callboard's shell: it grants a limited number of slots.
 //!
-//! The machine decides and nothing else. The shell gives it a mailbox with a limit, answers to those who asked, news to
-//! those who subscribed, and a new life when it crashes. Run it with `cargo run --example own_actor`.
+//! The machine only decides. The shell adds a bounded mailbox, replies, a feed for subscribers, and a restart after a crash.
+//! Run it with `cargo run --example own_actor`.
 
 use callboard::actors::conversation;
 use callboard::actors::shell::{
@@ -10,16 +10,16 @@ use callboard::actors::shell::{
 };
 use callboard::actors::vocabulary::Moment;
 
-/// Asks for a slot; waits until one is free.
+/// Requests a slot; waits until one is free.
 #[derive(Debug)]
 struct Take;
 
-/// Gives a slot back.
+/// Returns a slot.
 #[derive(Debug)]
 struct GiveBack;
 
 conversation! {
-    /// What is said to the slots.
+    /// The requests to the slots.
     enum SlotsAsk -> SlotsAnswer for Slots {
         Take => usize,
         GiveBack => (),
@@ -73,7 +73,7 @@ impl Machine for Slots {
 }
 
 impl Slots {
-    /// Serves those who wait, first come first, and tells how many slots are left.
+    /// Serves the waiting requests, first come, first served, and publishes how many slots are free.
     fn serve(&mut self, effects: &mut Effects<Self>) {
         while self.free > 0 && !self.waiting.is_empty() {
             self.free -= 1;

@@ -1,7 +1,7 @@
-//! A host program plays message scripts in its own tests, with a verb of its own.
+//! A host program runs message scripts in its own tests, with a verb of its own.
 //!
-//! The host of this example sells places at its plugins: one place for each allocation that stands by. `places PLUGIN` asks how
-//! many there are. Run it with `cargo run --example own_verbs`.
+//! The host of this example sells slots at its plugins: one slot for each allocation on standby. The verb `places PLUGIN`
+//! returns their number. Run it with `cargo run --example own_verbs`.
 
 use callboard::actors::registry::Describe;
 use callboard::script::{Player, Verdict};
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     });
 
-    // A test would keep its stories in files, and only say: assert_eq!(player.check(path)?, Verdict::Same).
+    // A test would keep its scripts in files, and contain only: assert_eq!(player.check(path)?, Verdict::Same).
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("a_place_is_taken_when_its_holder_leaves");
     std::fs::write(&path, STORY)?;

@@ -1,7 +1,7 @@
-//! A host program that runs one task through a driver, and takes every event of it.
+//! A host program that runs one task through a driver, and receives all its events.
 //!
-//! Give it what to run, in HCL, and the command of a driver plugin, for instance:
-//! `cargo build --release && cargo run --example tasks -- 'command = "/bin/date"' $PWD/target/release/callboard plugin exec --name example`
+//! Pass the task's configuration in HCL, and the command of a driver plugin, for instance: `cargo build --release && cargo run
+//! --example tasks -- 'command = "/bin/date"' $PWD/target/release/callboard plugin exec --name example`
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -37,12 +37,12 @@ async fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs a host, a driver in it, and a task in that, to its end.
+/// Starts a host, adds a driver, and runs a task until it ends.
 async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<TaskExit, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let host = Host::builder(directory.path().join("host")).start().await?;
 
-    // The driver: which process serves it. One that survives its host is found again by the next run.
+    // The process that serves the driver. A surviving process is reattached by the next run of the host.
     let process = ProcessSpec {
         arguments,
         lifetime: Lifetime::Surviving,
@@ -50,11 +50,11 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
         ..ProcessSpec::new(Executable::at(program))
     };
     let name = DriverName::new("example")?;
-    // Whatever it calls itself; else it has to say the name that it is given here.
+    // `None` accepts any name that the driver reports; by default it must report the name given above.
     let spec = DriverSpec { said_name: None, ..DriverSpec::new(name.clone(), process) };
     host.drivers().ask(AddDriver { spec }).await??;
 
-    // Who hears of the task is said before it starts, and holds across every restart of the driver.
+    // The event handler is registered before the task starts, and stays registered when the driver restarts.
     let key = TaskKey::new(AllocationId::new("a1")?, TaskName::new("main")?);
     let (sink, mut events) = task_events(64, None);
     let handler = RegisterTaskHandler { driver: name.clone(), task: key.clone(), sink };
@@ -68,7 +68,7 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
         }
     });
 
-    // A client of one generation of the driver: every question of its service, each with a deadline.
+    // A client of one generation of the driver, with a deadline for each call.
     let dispense = DispenseDriver { name: name.clone(), wanted: Wanted::Healthy, within: PATIENCE };
     let driver = host.drivers().ask(dispense).await??;
     let schema = Schema::from_wire(&driver.task_config_schema(PATIENCE).await?)?;
@@ -82,7 +82,7 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
         ..TaskConfig::new(id.clone(), key.allocation, key.task, config)
     };
 
-    // What drivers of others need besides is filled in, and checked against what this one has said that it can do.
+    // Fields that third-party drivers need are filled in, and checked against the capabilities that this driver reported.
     let reports = host.drivers().ask(ListDrivers).await?;
     let report = reports.into_iter().find(|report| report.name == name);
     let capabilities =
@@ -91,14 +91,14 @@ async fn run_task(task: &str, program: &str, arguments: Vec<String>) -> Result<T
     let task =
         TaskConfigBuilder::new(task, &TaskNode::of_this_machine(), &capabilities).resources(ask).build()?;
     match driver.start_task(&task, PATIENCE).await? {
-        // A host that wants to find the task again stores the handle before anything else.
+        // A host that wants to recover the task stores the handle first.
         StartOutcome::Started { handle, .. } => println!("started {}", handle.task_id()),
         StartOutcome::Retry { reason } | StartOutcome::Fatal { reason } => return Err(reason.into()),
     }
     let exit = driver.wait_task(&id, Duration::from_secs(600)).await?;
     driver.destroy_task(&id, false, PATIENCE).await?;
     print!("{}", std::fs::read_to_string(output).unwrap_or_default());
-    // What it told in the end may be on its way. A host that goes on would stop listening with `ForgetTaskHandler`.
+    // The last events may still be in flight. A host that continues would unsubscribe with `ForgetTaskHandler`.
     let _ = tokio::time::timeout(Duration::from_secs(1), reader).await;
     for child in host.stop().await.children {
         println!("{}: {} in {:?}", child.name, child.ending, child.took);

@@ -1,8 +1,8 @@
-//! Charts with logarithmic axes, as SVG: a title, and panels two in a row, each with few lines and a legend.
+//! Charts with logarithmic axes, as SVG: a title, and panels in rows of two, each with a legend.
 
 use std::fmt::Write as _;
 
-/// The colours: those of a light page, and those of a dark one where the reader prefers it.
+/// The colours for light pages, and for dark pages if the reader prefers them.
 const STYLE: &str = "
 text{font:12px ui-sans-serif,system-ui,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;fill:#57606a}
 .page{fill:#ffffff}.title{font-size:16px;font-weight:600;fill:#1f2328}.panel{font-size:13px;font-weight:600;fill:#1f2328}
@@ -21,26 +21,26 @@ text{fill:#9198a1}.page{fill:#0d1117}.title,.panel,.legend{fill:#e6edf3}
 
 const WIDTH: f64 = 860.0;
 const MARGIN: f64 = 20.0;
-/// Where the first row of panels begins.
+/// The top of the first row of panels.
 const HEAD: f64 = 48.0;
 const PANEL_WIDTH: f64 = 400.0;
-/// What the inside of a panel leaves free: for the labels of the y axis, at the right, and below.
+/// The margins of a plot: left for the labels of the y axis, right, and below.
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 14.0;
 const BELOW: f64 = 46.0;
 const PLOT_HEIGHT: f64 = 190.0;
-/// How high the title of a panel and a line of its legend are.
+/// The heights of a panel's title and of a line of its legend.
 const PANEL_TITLE: f64 = 24.0;
 const LEGEND_LINE: f64 = 17.0;
 
-/// What the y axis counts.
+/// The unit of the y axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     PerSecond,
     Micros,
 }
 
-/// How a line looks: ours in colours, baselines grey and broken.
+/// The style of a line: Callboard in colours, baselines grey and dashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     First,
@@ -62,14 +62,13 @@ impl Look {
     }
 }
 
-/// A line through points, and what it is called.
+/// A line through points, with its label.
 pub(crate) struct Line {
     pub(crate) label: String,
     pub(crate) look: Look,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// One pair of axes.
 pub(crate) struct Panel {
     title: String,
     x_label: String,
@@ -78,7 +77,7 @@ pub(crate) struct Panel {
 }
 
 impl Panel {
-    /// A panel of the lines that have points.
+    /// A panel of those lines that have points.
     pub(crate) fn new(title: &str, x_label: &str, unit: Unit, mut lines: Vec<Line>) -> Self {
         lines.retain(|line| !line.points.is_empty());
         Self { title: title.to_owned(), x_label: x_label.to_owned(), unit, lines }
@@ -89,7 +88,6 @@ impl Panel {
     }
 }
 
-/// A picture.
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) panels: Vec<Panel>,
@@ -100,7 +98,7 @@ impl Chart {
         self.panels.iter().any(|panel| !panel.lines.is_empty())
     }
 
-    /// The picture as text; the same chart gives the same text, to the byte.
+    /// Renders the chart. The output is deterministic to the byte.
     pub(crate) fn svg(&self) -> String {
         let panels: Vec<_> = self.panels.iter().filter(|panel| !panel.lines.is_empty()).collect();
         let legend = panels.iter().map(|panel| panel.legend_height()).fold(0.0, f64::max);
@@ -123,16 +121,16 @@ impl Chart {
     }
 }
 
-/// The range of one axis, in powers of ten.
+/// The range of one axis, as powers of ten.
 struct Axis {
     from: f64,
     to: f64,
-    /// Where the axis begins and ends in the picture.
+    /// The pixel coordinates of both ends.
     ends: (f64, f64),
 }
 
 impl Axis {
-    /// Holds all values, and begins and ends at the first digits of `steps`.
+    /// An axis that contains all values. Its ends have first digits from `steps`.
     fn around(values: impl Iterator<Item = f64> + Clone, steps: &[f64], ends: (f64, f64)) -> Self {
         let least = values.clone().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
         let most = values.fold(0.0, f64::max);
@@ -153,7 +151,7 @@ impl Axis {
     }
 }
 
-/// The numbers with these first digits, from a thousandth to a thousand million.
+/// The numbers with these first digits, from 10^-3 to 10^9.
 fn marks(steps: &[f64]) -> impl Iterator<Item = f64> + '_ {
     (-3..=9).flat_map(move |power| steps.iter().map(move |step| step * 10_f64.powi(power)))
 }
@@ -162,7 +160,7 @@ struct Drawing(String);
 
 impl Drawing {
     fn put(&mut self, element: std::fmt::Arguments<'_>) {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(self.0, "{element}");
     }
 
@@ -176,7 +174,7 @@ impl Drawing {
         ));
     }
 
-    /// A panel whose left edge and title are there, and whose axes begin at `top`.
+    /// Draws a panel with this left edge and this title position; its plot begins at `top`.
     fn panel(&mut self, panel: &Panel, left: f64, title: f64, top: f64) {
         let (begin, end) = (left + LEFT, left + PANEL_WIDTH - RIGHT);
         let bottom = top + PLOT_HEIGHT;
@@ -198,7 +196,7 @@ impl Drawing {
 
     fn grid(&mut self, panel: &Panel, x: &Axis, y: &Axis) {
         let ((left, right), (bottom, top)) = (x.ends, y.ends);
-        // Where there is room for it, the numbers between the powers of ten are named as well.
+        // If there is room, the numbers between the powers of ten get labels, too.
         let is_narrow = y.to - y.from < 1.8;
         for mark in y.marks(&[1.0, 2.0, 5.0]) {
             let is_power = (mark.log10() - mark.log10().round()).abs() < 1e-6;
@@ -250,7 +248,7 @@ fn counted(value: f64) -> String {
     }
 }
 
-/// A number that is a digit and zeros, without zeros that say nothing.
+/// Formats a number without trailing zeros.
 fn plain(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

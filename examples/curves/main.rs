@@ -1,11 +1,11 @@
-//! Draws the curves of `docs/performance.md` from the rows that the benches wrote.
+//! Draws the curves of `docs/performance.md` from the CSV files of the benches.
 //!
 //! ```text
 //! cargo bench --bench interleaved -- --csv docs/pictures/interleaved.csv
 //! cargo run --example curves
 //! ```
 //!
-//! Each picture is an SVG of its own, with both axes logarithmic, for light pages and dark ones.
+//! Each picture is an SVG with two logarithmic axes, for light and dark pages.
 
 mod chart;
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use chart::{Chart, Line, Look, Panel, Unit};
 
-/// Where the rows are, and where the pictures go.
+/// The directory of the CSV files and of the pictures.
 fn pictures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures")
 }
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 // === Rows ===
 
-/// What a bench measured at one point: the values of its columns.
+/// The measurements of a bench at one point, by column.
 struct Row(Vec<(String, String)>);
 
 impl Row {
@@ -45,7 +45,7 @@ impl Row {
     }
 }
 
-/// All rows of all files of a directory, in the order of the files' names.
+/// All rows of all CSV files in a directory, in the order of the file names.
 fn read_rows(directory: &Path) -> Result<Vec<Row>, Box<dyn Error>> {
     let mut paths: Vec<_> = fs::read_dir(directory)?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -64,15 +64,15 @@ fn read_rows(directory: &Path) -> Result<Vec<Row>, Box<dyn Error>> {
     Ok(rows)
 }
 
-/// One curve of the rows: what was done, with what store, and along which axis.
+/// The key of a curve: operation, store, and axis.
 type Curve = (&'static str, &'static str, &'static str);
 
-/// What is drawn of a row.
+/// The value of a row that is drawn.
 #[derive(Clone, Copy)]
 enum Drawn {
-    /// A column as it is.
+    /// A column, unchanged.
     Column(&'static str),
-    /// The microseconds for each, of a column that says how many per second.
+    /// Microseconds per operation, from a column in operations per second.
     MicrosEach(&'static str),
 }
 
@@ -92,7 +92,7 @@ fn line(rows: &[Row], (operation, store, along): Curve, drawn: Drawn, label: &st
 
 // === Pictures ===
 
-/// The pictures by name. One whose rows are not there is left out.
+/// The pictures by name, without those that have no rows.
 fn charts(rows: &[Row]) -> Vec<(&'static str, Chart)> {
     let mut charts = vec![
         ("in-flight", in_flight(rows)),
@@ -156,7 +156,7 @@ fn latency(rows: &[Row]) -> Chart {
     }
 }
 
-/// What a message costs, in memory and on disk, along an axis.
+/// The cost of a message, in memory and on disk, along an axis.
 fn cost(rows: &[Row], along: &'static str, axis: &str) -> Vec<Panel> {
     let (ours, bare) = (Drawn::MicrosEach("per_second"), Drawn::MicrosEach("bare_per_second"));
     let panel = |title: &str, store: &'static str, bare_label: &str| {

@@ -1,26 +1,26 @@
-//! What the answers of a driver mean for a task: whether a start was one, and whether a trouble stays.
+//! Interprets a driver's answers about a task: whether a start took effect, and whether an error is permanent.
 
 use callboard_actors::driver::client::{DriverError, ServingProcess, StartOutcome};
 use callboard_actors::rpc::Code;
 
 use super::calls::{RunKey, Started, Trouble};
 
-/// What drivers on the official packages say of a task that they do not know; they have no code for it.
+/// The error text of drivers built on the official packages for an unknown task; they have no error code for it.
 const UNKNOWN_TASK: &str = "task not found";
 
-/// What is known of a start that this run of the host has asked for.
+/// The progress of a start that this run of the host has requested.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Asked {
-    /// It waits for its driver to be there, and is asked then.
+    /// It waits for its driver, and is sent then.
     Waiting,
-    /// It was asked of this process, which has not answered.
+    /// It was sent to this process, which has not answered.
     Unanswered(Option<ServingProcess>),
-    /// The driver has said what came of it.
+    /// The driver has answered.
     Answered,
 }
 
-/// Whether a process that knows of no run can have no start of it under way. One that an earlier run of the host launched may
-/// have been asked by that.
+/// Whether the answer "no such run" from `process` proves that no start of the run is under way there. A process that an
+/// earlier run of the host launched may have received a start from that run, so its answer proves nothing.
 pub(super) fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) -> bool {
     match asked {
         Some(Asked::Answered) => true,
@@ -32,19 +32,19 @@ pub(super) fn is_proof(asked: Option<Asked>, process: Option<ServingProcess>) ->
     }
 }
 
-/// A trouble that stays only if the driver itself says no; whatever is between it and us may pass.
+/// An error that is permanent only if the driver itself refused; an error in between is transient.
 pub(super) fn refused_for_good(error: DriverError) -> Trouble {
     let is_refusal = matches!(error, DriverError::Refused { .. });
     Trouble { is_transient: !is_refusal || error.is_transient(), ..passing(&error) }
 }
 
-/// A trouble that may pass. A driver whose process is gone is not there.
+/// A transient error. If the driver's process is gone, the driver is absent.
 pub(super) fn passing(error: &DriverError) -> Trouble {
     let is_absent = matches!(error, DriverError::PluginGone { .. });
     Trouble { is_absent, ..Trouble::passing(error.to_string()) }
 }
 
-/// Whether the driver says that it knows no such task.
+/// Whether the driver reports that it does not know the task.
 pub(super) fn is_unknown(error: &DriverError) -> bool {
     match error {
         DriverError::Refused { code, message, .. } => {
@@ -84,8 +84,8 @@ pub(super) fn started(run: &RunKey, answer: Result<StartOutcome, DriverError>) -
     }
 }
 
-/// What a driver's status says of a start. Most codes may as well come from whatever is between us and the driver, or from a
-/// driver that has begun already: they are no proof that nothing runs.
+/// Interprets the status of a failed start. Most codes may as well come from the transport, or from a driver that has already
+/// begun: they do not prove that nothing runs.
 fn refused_start(code: Code, reason: String) -> Started {
     match code {
         Code::Cancelled
@@ -96,8 +96,8 @@ fn refused_start(code: Code, reason: String) -> Started {
         | Code::DataLoss
         | Code::Ok => Started::Unclear(Trouble::passing(reason)),
         Code::ResourceExhausted => Started::Retry(reason),
-        // By the official packages all errors of a driver's own are unknown, those in the midst of a start too. The next two
-        // are said of an answer that is too large, and of a run that there is.
+        // In the official packages all errors of a driver's own code have the code `Unknown`, even those in the middle of a
+        // start. `OutOfRange` means that the answer is too large, `AlreadyExists` that the run exists.
         Code::Unknown | Code::OutOfRange | Code::AlreadyExists => Started::Refused(reason),
         Code::InvalidArgument
         | Code::NotFound

@@ -1,4 +1,4 @@
-//! What is decided for all tasks together; what is decided for one stands in `running.rs`, `ending.rs` and `stopping.rs`.
+//! Decisions for all tasks together; those for a single task are in `running.rs`, `ending.rs` and `stopping.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::state::*;
 use crate::config::{TaskConfig, TaskRestart};
 
 conversation! {
-    /// What is said to the tasks.
+    /// The requests to the tasks.
     #[derive(Clone)]
     pub enum TasksAsk -> TasksAnswer for Tasks {
         StartTask => Result<(), TaskError>,
@@ -51,7 +51,7 @@ impl Machine for Tasks {
             }
             tasks.push(task);
         }
-        // What the configuration has no more is stopped and forgotten.
+        // A task that is no longer configured is stopped and forgotten.
         for (name, course) in image.courses {
             let log = image.logs.remove(&name).unwrap_or_default();
             tasks.push(Task::removed(&name, course, log, moment));
@@ -120,7 +120,7 @@ impl Task {
         }
     }
 
-    /// A task that the configuration has no more.
+    /// A task that is no longer configured.
     fn removed(name: &AllocationId, mut course: Course, log: EventLog, moment: Moment) -> Self {
         let driver = course.run.as_ref().map(|run| run.driver.clone());
         let driver = driver.unwrap_or_else(|| DriverName::new("none").expect("a word is a name"));
@@ -130,8 +130,8 @@ impl Task {
         Self::new(Arc::new(config), false, course, log, moment)
     }
 
-    /// An earlier run of the host was told what was wanted then; only what is certain holds on: a run that there is, and
-    /// that a task which ended by itself is not started again by itself. One that was stopped, or failed, has another chance.
+    /// Resets what an earlier run of the host wanted. Two facts stay: an existing run, and that a task which ended by itself
+    /// is not restarted automatically. A task that was stopped or failed is started again if the configuration starts it.
     fn begin_another_run_of_the_host(&mut self) {
         match (self.course.wanted, &self.course.run) {
             (Some(Wanted::Stopped | Wanted::Failed), Some(_)) => self.starts_after_stop = self.config.start,
@@ -148,7 +148,7 @@ impl Tasks {
         self.tasks.iter().position(|task| task.config.name == *name)
     }
 
-    /// Lets one task be dealt with.
+    /// Calls `deal` with one task.
     pub(super) fn with<T>(
         &mut self,
         name: &AllocationId,
@@ -160,7 +160,7 @@ impl Tasks {
     }
 
     fn resume(&mut self, moment: Moment, effects: &mut Effects<Self>) {
-        // Before a driver is brought: a later run of the host may have to end what this one lets it begin.
+        // This is written before a driver is brought: a later run of the host may have to end what the driver starts.
         for (name, bringing) in self.drivers.iter_mut().filter(|(_, bringing)| !bringing.is_on_disk) {
             bringing.is_on_disk = true;
             if let Some(kept) = &bringing.kept {
@@ -254,7 +254,7 @@ impl Tasks {
             | TasksCall::Sweep { run, .. } => {
                 let shares_driver = matches!(call, TasksCall::Inspect(_)) && self.runs_others(run);
                 self.with(&run.name, |task, scene| {
-                    // What is told of an earlier run changes nothing.
+                    // Answers about an earlier run are stale and ignored.
                     let is_present = task.course.run.as_ref().is_some_and(|present| present.id == run.id);
                     if is_present && key.attempt == task.course.attempt {
                         task.shares_driver = shares_driver;
@@ -289,7 +289,6 @@ impl Tasks {
         }
     }
 
-    /// Whether the driver of a run has started other tasks as well.
     fn runs_others(&self, run: &RunKey) -> bool {
         let is_started =
             |present: &Run| present.driver == run.driver && matches!(present.state, RunState::Started(_));
@@ -311,17 +310,17 @@ impl Tasks {
             Life::Closing(StopMode::Detach) | Life::Leaving(StopMode::Detach) if mode == StopMode::Stop => {
                 self.wind_down(moment, mode, effects);
             }
-            // All have been told, and those out of reach were tried once more.
+            // All tasks are stopping already, and those out of reach have had their last retry.
             Life::Closing(_) | Life::Leaving(_) => {}
         }
     }
 
     fn wind_down(&mut self, moment: Moment, mode: StopMode, effects: &mut Effects<Self>) {
-        // What was stopped before is no news; that something may still run is.
+        // Tasks that stopped earlier are not reported again, except if something may still run.
         self.tasks.iter_mut().filter(|task| task.phase.is_down()).for_each(|task| task.steps.clear());
         let scene = Scene { options: &self.options, drivers: &self.drivers, life: self.life };
         for task in self.tasks.iter_mut().rev() {
-            // A task that is cut short while it starts or stops is still seen to; one that runs is left to its driver.
+            // A task in the middle of a start or a stop is still finished; a running task is left to its driver.
             if mode == StopMode::Stop || !scene.survives(task.driver()) {
                 task.stop(moment, &scene, effects);
             }
@@ -373,7 +372,7 @@ impl Tasks {
     }
 }
 
-/// What a task looks at when it decides.
+/// The context of a task's decision.
 #[derive(Debug)]
 pub(super) struct Scene<'t> {
     pub(super) options: &'t TasksOptions,
@@ -381,13 +380,13 @@ pub(super) struct Scene<'t> {
     pub(super) life: Life,
 }
 
-/// Telling something to an actor next door takes no longer.
+/// The timeout of a message to another actor of the host.
 pub(super) const SAY_PATIENCE: Duration = Duration::from_secs(10);
-/// A plugin is looked for and asked who it is within this, besides the time that it has to start and to end.
+/// The timeout to resolve and identify a plugin, besides the plugin's own start and stop times.
 const BRING_PATIENCE: Duration = Duration::from_secs(150);
 
 impl Bringing {
-    /// How long it may take to bring it.
+    /// The timeout to bring it.
     pub(super) fn patience(&self) -> Duration {
         let own = |kept: &super::kept::KeptDriver| kept.start_timeout.saturating_add(kept.stop_grace * 2);
         BRING_PATIENCE.saturating_add(self.kept.as_ref().map_or(Duration::ZERO, own))

@@ -1,5 +1,5 @@
-//! What is decided for the drivers of the configuration, and for the events of tasks: both have to be there before a driver is
-//! told anything about a task.
+//! Decisions about the drivers of the configuration, and about the events of tasks: both must be ready before a driver
+//! receives a request about a task.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::calls::*;
 use super::messages::{DriverCourse, TasksNews};
 use super::state::*;
 
-/// A call that waits for events is made again at least this often.
+/// A call that waits for events is renewed at least this often.
 const NEWS_PATIENCE: Duration = Duration::from_secs(3_600);
-/// How soon to ask again where nobody answered.
+/// The pause before a failed subscription is retried.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
-/// How soon to look for a plugin again that could not be had.
+/// The backoff for a plugin that could not be brought.
 pub(super) const BRING_BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(5),
     longest: Duration::from_secs(120),
@@ -24,25 +24,24 @@ pub(super) const BRING_BACKOFF: Backoff = Backoff {
 };
 
 impl Scene<'_> {
-    /// Whether a driver outlives its host.
     pub(super) fn survives(&self, driver: &DriverName) -> bool {
         let kept = self.drivers.get(driver).and_then(|bringing| bringing.kept.as_ref());
         kept.is_none_or(|kept| kept.survives)
     }
 
-    /// Whether the configuration has a driver no more.
+    /// Whether a driver is no longer configured.
     pub(super) fn has_departed(&self, driver: &DriverName) -> bool {
         self.drivers.get(driver).is_none_or(|bringing| bringing.standing != Standing::Configured)
     }
 
-    /// How far a driver has been brought; `None` if nothing is known of one of this name.
+    /// The progress of bringing a driver; `None` for an unknown name.
     pub(super) fn course(&self, driver: &DriverName) -> Option<&DriverCourse> {
         self.drivers.get(driver).map(|bringing| &bringing.course)
     }
 }
 
 impl Tasks {
-    /// Looks for a driver again that could not be had, since a person wants a task of it.
+    /// Retries a driver that was refused, since an operator wants a task of it.
     pub(super) fn bring_again(&mut self, name: &AllocationId, effects: &mut Effects<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| &task.config.driver) else { return };
@@ -54,7 +53,7 @@ impl Tasks {
         }
     }
 
-    /// Takes what came of bringing a driver.
+    /// Handles the result of bringing a driver.
     pub(super) fn brought(
         &mut self,
         moment: Moment,
@@ -81,7 +80,7 @@ impl Tasks {
 }
 
 impl Task {
-    /// Has its events read, unless they are already.
+    /// Subscribes to its events, unless that is done.
     pub(super) fn ask_to_watch(&mut self, effects: &mut Effects<Tasks>) {
         let driver = self.driver().clone();
         match &self.watch {
@@ -95,7 +94,7 @@ impl Task {
         }
     }
 
-    /// Takes what came of having its events read.
+    /// Handles the result of a subscription.
     pub(super) fn watched(
         &mut self,
         moment: Moment,
@@ -129,7 +128,7 @@ impl Task {
         effects.call(CallKey::default(), NEWS_PATIENCE, TasksCall::ReadEvents { name, taken });
     }
 
-    /// Takes events: they are on disk with their position before they are shown, and before more are read.
+    /// Handles events: they are on disk with their position before they are published, and before more are read.
     pub(super) fn events_came(
         &mut self,
         moment: Moment,
@@ -137,7 +136,7 @@ impl Task {
         outcome: &Result<TasksOutcome, CallLost>,
         effects: &mut Effects<Tasks>,
     ) {
-        // Asked for before the machine took what it has.
+        // Stale: read before the machine took its present items.
         if taken != self.log.taken || !matches!(self.watch, Watch::On(_)) {
             return;
         }

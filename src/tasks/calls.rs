@@ -1,4 +1,4 @@
-//! What the tasks have done for them: writes, calls and timers.
+//! The effects of the tasks: writes, calls and timers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,131 +14,130 @@ use super::log::EventLog;
 use super::state::{Course, RunEvidence};
 use crate::config::TaskConfig;
 
-/// What is written in one piece.
+/// One atomic write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TasksChange {
     /// The course of a task.
     Course(AllocationId, Box<Course>),
-    /// What its driver told of it, with the position up to which that is.
+    /// The events of its driver, with the position up to which they were read.
     Log(AllocationId, Box<EventLog>),
-    /// All of a task that the configuration has no more.
+    /// Removes everything about a task that is no longer configured.
     Forget(AllocationId),
     /// How a driver is run.
     KeepDriver(DriverName, Box<KeptDriver>),
-    /// All of a driver that the configuration has no more.
+    /// Removes everything about a driver that is no longer configured.
     ForgetDriver(DriverName),
 }
 
-/// What is on disk.
+/// The state on disk.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TasksImage {
     /// The courses.
     pub courses: BTreeMap<AllocationId, Course>,
-    /// What drivers told.
+    /// The events of drivers.
     pub logs: BTreeMap<AllocationId, EventLog>,
     /// How drivers were run.
     pub drivers: BTreeMap<DriverName, KeptDriver>,
-    /// Whether an earlier run of the host wrote this, and not this one.
+    /// Whether an earlier run of the host wrote this.
     pub is_of_earlier_run: bool,
 }
 
-/// A run of a task, as calls speak of it.
+/// A run of a task, as calls refer to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunKey {
-    /// Which task.
+    /// The task.
     pub name: AllocationId,
-    /// Of which driver.
+    /// The driver.
     pub driver: DriverName,
-    /// By what the driver knows it.
+    /// The driver's id of the run.
     pub id: TaskId,
 }
 
-/// What is done beside the mailbox.
+/// The calls that run beside the mailbox.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TasksCall {
-    /// Looks for the plugin of a driver and adds the driver to those of the host.
+    /// Resolves the plugin of a driver and adds the driver to the host.
     Bring(DriverName),
-    /// Adds a driver that the configuration has no more, and that was run in this way, to those of the host, so that what is
-    /// left of its tasks can be stopped.
+    /// Adds a driver that is no longer configured to the host, with its former settings, so that its tasks can be stopped.
     BringBack(DriverName, Box<KeptDriver>),
-    /// Ends a driver that the configuration has no more, whatever run of the host its process is of.
+    /// Ends a driver that is no longer configured, even if another run of the host started its process.
     Dismiss {
-        /// Which driver.
+        /// The driver.
         driver: DriverName,
-        /// The tasks that it leaves, which nobody can end.
+        /// Its tasks that could not be ended.
         left: Vec<AllocationId>,
     },
-    /// Has the events of a task read from now on. Those that were handed over and not taken yet are handed over again.
+    /// Subscribes to the events of a task. Events that were delivered but not taken are delivered again.
     Watch {
-        /// Which task.
+        /// The task.
         name: AllocationId,
-        /// At which driver.
+        /// The driver.
         driver: DriverName,
-        /// What has been had.
+        /// The position of the last event taken.
         after: Option<EventPosition>,
-        /// How many items were taken so far.
+        /// The number of items taken so far.
         taken: u64,
     },
-    /// Waits for events of a task beyond those that were taken.
+    /// Waits for events of a task after those that were taken.
     ReadEvents {
-        /// Which task.
+        /// The task.
         name: AllocationId,
-        /// How many items were taken so far; they are not handed over again.
+        /// The number of items taken so far; they are not delivered again.
         taken: u64,
     },
-    /// Has no more events of a task read, and what belongs to the task removed.
+    /// Unsubscribes from the events of a task, and removes the task's resources.
     Forget {
-        /// Which task.
+        /// The task.
         name: AllocationId,
-        /// At which driver its events are read, if they are.
+        /// The driver whose events are read, if any.
         driver: Option<DriverName>,
     },
     /// Starts a run.
     Start(RunKey, Arc<TaskConfig>),
-    /// Has a run taken up again.
+    /// Recovers a run after a restart of the driver or of the host.
     Recover(RunKey, Box<TaskHandle>),
-    /// Asks what a run is at.
+    /// Queries the state of a run.
     Inspect(RunKey),
-    /// Has the process of its driver replaced, unless that has happened since a start of the run was asked for: a process that
-    /// was never asked can have no start of it under way.
+    /// Replaces the process of the driver, unless that has happened since the start of the run was sent: a process that never
+    /// received the start can have none under way.
     ReplaceDriver(RunKey),
     /// Waits for the end of a run.
     Wait(RunKey),
-    /// Has a run stopped.
+    /// Stops a run.
     Stop {
-        /// Which one.
+        /// The run.
         run: RunKey,
-        /// How long it may take before it is killed.
+        /// The grace period before it is killed.
         grace: Duration,
-        /// By which signal it is asked to end; empty leaves that to its driver (T145).
+        /// The signal; empty for the driver's default (T145).
         signal: String,
     },
-    /// Has a run ended by force if it is not over, and forgotten.
+    /// Destroys a run: kills it if it is not over, and makes the driver forget it.
     Destroy(RunKey),
-    /// Looks where the processes of a run are, while its driver has it (TH052).
+    /// Locates the processes of a run, while its driver still has it (TH052).
     Locate {
-        /// Of which run.
+        /// The run.
         run: RunKey,
-        /// What its driver finds it by.
+        /// The driver's handle of the run.
         handle: Option<Box<TaskHandle>>,
-        /// What is known of its processes so far.
+        /// The evidence about its processes so far.
         evidence: Box<RunEvidence>,
     },
-    /// Ends whatever is left of a run, by evidence that does not come from its driver (TH040, TH041).
+    /// Kills whatever is left of a run, found by evidence that does not come from its driver (TH040, TH041).
     Sweep {
-        /// Of which run.
+        /// The run.
         run: RunKey,
-        /// What its driver found it by, if it was started.
+        /// The driver's handle of the run, if it was started.
         handle: Option<Box<TaskHandle>>,
-        /// What is known of its processes.
+        /// The evidence about its processes.
         evidence: Box<RunEvidence>,
-        /// What is known of its driver.
+        /// What the driver has answered.
         driver: Heard,
     },
 }
 
 impl TasksCall {
-    /// The run that it starts, asks about or ends; `None` if it does none of these.
+    /// The run that it starts, queries or ends; `None` for other calls.
     #[must_use]
     pub const fn run(&self) -> Option<&RunKey> {
         match self {
@@ -161,139 +160,140 @@ impl TasksCall {
     }
 }
 
-/// What is known of a driver whose run is swept.
+/// What the driver of a swept run has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// It has said how the run ended, which it knows.
+    /// It reported how the run ended, and is certain.
     End,
-    /// It has said what it had to say of the run, and that proves no end.
+    /// It answered, but its answer does not prove the end of the run.
     Word,
-    /// It has said nothing, and can begin nothing any more: it has started the run before.
+    /// It did not answer, and can no longer begin anything: it started the run before.
     Nothing,
-    /// It was told to start the run and has not said what came of that: it may still begin.
+    /// It received the start and did not answer: it may still begin the run.
     NothingOfStart,
 }
 
-/// Why something could not be done.
+/// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Trouble {
-    /// Whether the same may succeed later.
+    /// Whether a retry may succeed.
     pub is_transient: bool,
-    /// Whether the driver is not there to answer, as far as is known.
+    /// Whether the driver is absent, as far as is known.
     pub is_absent: bool,
-    /// What was tried on what, and what came back.
+    /// What was tried on what, and the error.
     pub reason: String,
 }
 
 impl Trouble {
-    /// One that may pass.
+    /// A transient error.
     #[must_use]
     pub fn passing(reason: impl Into<String>) -> Self {
         Self { is_transient: true, is_absent: false, reason: reason.into() }
     }
 
-    /// The driver is not there to answer.
+    /// The driver is absent.
     #[must_use]
     pub fn absent(reason: impl Into<String>) -> Self {
         Self { is_absent: true, ..Self::passing(reason) }
     }
 
-    /// One that stays.
+    /// A permanent error.
     #[must_use]
     pub fn lasting(reason: impl Into<String>) -> Self {
         Self { is_transient: false, is_absent: false, reason: reason.into() }
     }
 }
 
-/// Nothing is left of a run.
+/// The result of a sweep: nothing is left of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
-    /// Whether something was left and had to be killed.
+    /// Whether processes were left and had to be killed.
     pub has_killed: bool,
-    /// What was found, in words.
+    /// The findings in words.
     pub words: String,
 }
 
-/// What came of a start.
+/// The result of a start.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Started {
     /// It runs.
     Runs(Box<TaskHandle>),
-    /// The driver was not asked.
+    /// The driver did not receive the start.
     NotAsked(Trouble),
-    /// It does not run, as its driver says, and may if it is tried again. What may be left of this run has to go first.
+    /// The driver reports that it does not run, and that a retry may help. Remains of this run have to be removed first.
     Retry(String),
-    /// Its driver says no, in words that do not prove that nothing was started; trying again does not help.
+    /// The driver refuses, in a way that does not prove that nothing was started; a retry does not help.
     Refused(String),
-    /// It does not run, as its driver says, and never will.
+    /// The driver reports that it does not run and never will.
     Fatal(String),
-    /// The driver was asked, and nobody knows what it did.
+    /// The driver received the start, but its result is unknown.
     Unclear(Trouble),
 }
 
-/// What a driver says of a run.
+/// What a driver reports about a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// It runs, or the driver cannot tell.
+    /// It runs, or the driver does not know.
     Running,
     /// It has ended.
     Exited(TaskExit),
-    /// The driver knows of no such run.
+    /// The driver does not know the run.
     Nothing {
-        /// Its words.
+        /// The driver's answer.
         words: String,
-        /// Whether it can have no start of this run under way: it has answered that, or its process was never asked.
+        /// Whether this proves that no start of the run is under way: the driver has answered the start, or this process never
+        /// received it.
         is_proof: bool,
     },
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TasksOutcome {
-    /// The driver is among those of the host, or is not.
+    /// Whether the driver was added to the host.
     Brought(Result<(), Trouble>),
-    /// The driver has ended, or has not.
+    /// Whether the driver has ended.
     Dismissed(Result<(), Trouble>),
-    /// The events are read, or are not.
+    /// Whether the subscription succeeded.
     Watched(Result<(), Trouble>),
-    /// The next items, beginning behind those that were taken; empty if none comes any more.
+    /// The next items after those that were taken; empty if no more will come.
     Events(Vec<TaskEventItem>),
-    /// No more events are read.
+    /// The task is forgotten: its events are not read any more, and its resources are removed.
     Forgotten,
-    /// What came of a start.
+    /// The result of a start.
     Started(Started),
-    /// The driver has it again, or has not.
+    /// Whether the driver has recovered it.
     Recovered(Result<(), Trouble>),
-    /// What the driver says.
+    /// The driver's report.
     Inspected(Result<Found, Trouble>),
-    /// The process of the driver is being replaced, or was already, or could not be.
+    /// Whether the driver's process is being replaced, or was replaced before.
     DriverReplaced(Result<(), Trouble>),
-    /// It has ended in this way.
+    /// How it ended.
     Waited(Result<TaskExit, Trouble>),
-    /// The driver has stopped it, or has not.
+    /// Whether the driver has stopped it.
     StopTaken(Result<(), Trouble>),
-    /// The driver has forgotten it, or has not.
+    /// Whether the driver has forgotten it.
     Destroyed(Result<(), Trouble>),
-    /// Where its processes are; nowhere if none could be told from others.
+    /// The traces of its processes; empty if none could be told from others.
     Located(Result<Traces, Trouble>),
-    /// Nothing is left of it, or that is not known.
+    /// Whether nothing is left of it.
     Swept(Result<Swept, Trouble>),
 }
 
-/// What is waited for.
+/// The timers of the tasks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TasksTimer {
-    /// The time to bring a driver again, or to end it again.
+    /// Brings a driver again, or ends it again.
     Bring(DriverName),
-    /// The time to start a task again.
+    /// Starts a task again.
     Start(AllocationId),
-    /// The time to speak to a task's driver again.
+    /// Retries a request to a task's driver.
     Again(AllocationId),
-    /// The time to have a task's events read again.
+    /// Subscribes to a task's events again.
     Watch(AllocationId),
-    /// The time to locate the processes of a task again.
+    /// Locates the processes of a task again.
     Locate(AllocationId),
-    /// The time at which a task that is to stop is left as it is.
+    /// Gives up stopping a task.
     GiveUp(AllocationId),
 }

@@ -1,4 +1,4 @@
-//! Which cores tasks have for themselves: no core belongs to two.
+//! Exclusive cores of tasks: no core belongs to two tasks.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,51 +7,51 @@ use std::rc::Rc;
 use callboard_actors::topology::{CpuList, Topology};
 use callboard_actors::vocabulary::AllocationId;
 
-/// The cores of each task that has some for itself. A task has one run at a time, so a later choice replaces an earlier one.
+/// The exclusive cores of each task. A task has one run at a time, so a later choice replaces an earlier one.
 #[derive(Debug, Clone, Default)]
 pub struct CoreLedger(Rc<RefCell<BTreeMap<AllocationId, CpuList>>>);
 
-/// Why a task cannot have so many cores.
+/// Why a task does not get its exclusive cores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCores {
-    /// There are never so many.
+    /// The machine has fewer.
     #[error("it asks for {asked} cores of its own, and tasks may use {usable} on this machine; ask for less")]
     TooMany {
-        /// How many it asks for.
+        /// The number requested.
         asked: usize,
-        /// How many there are.
+        /// The number that tasks may use.
         usable: usize,
     },
-    /// Other tasks have them.
+    /// Other tasks hold them.
     #[error(
         "it asks for {asked} cores of its own, and {free} of {usable} are free; it waits until other tasks have ended"
     )]
     Taken {
-        /// How many it asks for.
+        /// The number requested.
         asked: usize,
-        /// How many are free.
+        /// The number that is free.
         free: usize,
-        /// How many there are.
+        /// The number that tasks may use.
         usable: usize,
     },
 }
 
 impl NoCores {
-    /// Whether the same may succeed later.
+    /// Whether a retry may succeed.
     pub(super) const fn is_transient(&self) -> bool {
         matches!(self, Self::Taken { .. })
     }
 }
 
 impl CoreLedger {
-    /// Notes the cores of a task that runs already.
+    /// Records the cores of a running task.
     pub(super) fn hold(&self, task: &AllocationId, cores: CpuList) {
         if !cores.is_empty() {
             self.0.borrow_mut().insert(task.clone(), cores);
         }
     }
 
-    /// Gives a task so many cores that may be used and that no other task has, of one memory node if one has as many.
+    /// Allocates this many free and usable cores to a task, all on one NUMA node if one has enough.
     pub(super) fn take(
         &self,
         task: &AllocationId,
@@ -80,7 +80,7 @@ impl CoreLedger {
         Ok(cores)
     }
 
-    /// Takes back the cores of a task of which nothing runs any more.
+    /// Releases the cores of a task that no longer runs.
     pub(super) fn release(&self, task: &AllocationId) {
         self.0.borrow_mut().remove(task);
     }

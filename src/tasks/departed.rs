@@ -1,14 +1,14 @@
-//! What is decided for drivers that the configuration has no more. Such a driver is brought back only to stop what is left of
-//! its tasks; then it is ended, and so is one of which nothing is left.
+//! Decisions about departed drivers: those that are no longer configured. A driver with tasks is brought back only to stop
+//! them. Then it is ended, as is a driver without tasks.
 //!
 //! ```text
 //!                       it has tasks                    all of them are over
 //!  an earlier run ──────────────────► brought back ──────────────────────────► ended, forgotten
 //!       │                                   │                                     ▲
-//!       │ it has none                       │ it cannot be, or cannot stop them   │
+//!       │ it has none                       │ this fails, or it cannot stop them  │
 //!       └───────────────────────────────────┼─────────────────────────────────────┘
 //!                                           ▼
-//!                              ended; its tasks are out of reach, and told with what to do
+//!                              ended; its tasks are out of reach, reported with advice
 //! ```
 
 use std::collections::BTreeMap;
@@ -23,13 +23,13 @@ use super::kept::KeptDriver;
 use super::messages::{DriverCourse, DriverEntry, TasksNews};
 use super::state::*;
 
-/// How long its end may take at most; each of its steps has a limit of its own.
+/// The timeout of its end; each step has a limit of its own.
 const DISMISS_PATIENCE: Duration = Duration::from_secs(150);
-/// What a person can do about a task that only a departed driver could end.
+/// The advice to the operator for a task that only a departed driver could end.
 pub(super) const ADVICE: &str =
     "put its [[driver]] back into the configuration and start the host again, or end it by hand";
 
-/// The drivers of the configuration, and those that it has no more while something of them is left.
+/// The drivers of the configuration, and the departed drivers that still have remains.
 pub(super) fn bringings(
     options: &TasksOptions,
     tasks: &[Task],
@@ -58,7 +58,7 @@ pub(super) fn bringings(
 }
 
 impl Tasks {
-    /// Looks for a driver of the configuration, or brings back one that it has no more.
+    /// Brings a configured driver, or brings back a departed one.
     pub(super) fn bring(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         let has_tasks = self.tasks.iter().any(|task| task.has_run_of(driver));
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
@@ -84,7 +84,7 @@ impl Tasks {
         }
     }
 
-    /// Brings back a departed driver that was given up, since a person wants a task of it to be stopped.
+    /// Brings back a departed driver that was given up, since an operator wants to stop a task of it.
     pub(super) fn bring_back_for(&mut self, name: &AllocationId, effects: &mut Effects<Self>) {
         let task = self.tasks.iter().find(|task| task.config.name == *name);
         let Some(driver) = task.map(|task| task.driver().clone()) else { return };
@@ -94,7 +94,7 @@ impl Tasks {
         }
     }
 
-    /// Ends every departed driver that nobody needs any more. A host that ends sees to its drivers itself.
+    /// Ends all departed drivers that are no longer needed. A host that is stopping handles its drivers itself.
     pub(super) fn dismiss_whom_nobody_needs(&mut self, effects: &mut Effects<Self>) {
         if self.life != Life::Serving {
             return;
@@ -116,7 +116,7 @@ impl Tasks {
         }
     }
 
-    /// Has a departed driver ended, whether it was brought back or only runs from an earlier time.
+    /// Ends a departed driver, whether it was brought back or is left over from an earlier run of the host.
     pub(super) fn dismiss(&mut self, driver: &DriverName, effects: &mut Effects<Self>) {
         let left = self.left_with(driver);
         let Some(bringing) = self.drivers.get_mut(driver) else { return };
@@ -127,7 +127,7 @@ impl Tasks {
         effects.call(CallKey::default(), DISMISS_PATIENCE, call);
     }
 
-    /// Takes what came of ending a departed driver.
+    /// Handles the result of ending a departed driver.
     pub(super) fn dismissed(
         &mut self,
         moment: Moment,
@@ -161,7 +161,7 @@ impl Tasks {
         }
     }
 
-    /// The tasks of which a driver has a run that nobody can end.
+    /// The tasks that have a run of this driver, which then cannot be ended.
     fn left_with(&self, driver: &DriverName) -> Vec<AllocationId> {
         let left = self.tasks.iter().filter(|task| task.has_run_of(driver));
         left.map(|task| task.config.name.clone()).collect()
@@ -179,8 +179,8 @@ impl Task {
         self.course.run.as_ref().is_some_and(|run| run.driver == *driver)
     }
 
-    /// Its driver is not in the configuration any more: what it runs there is stopped, and goes on by the driver that the
-    /// configuration names now, if it was to run.
+    /// Handles that its driver is no longer configured: its run there is stopped, and the task continues with the driver that
+    /// the configuration names now, if it was meant to run.
     pub(super) fn leave_its_driver(&mut self) {
         if self.is_configured && self.course.wanted == Some(Wanted::Running) {
             self.course.wanted = Some(Wanted::Stopped);

@@ -1,4 +1,4 @@
-//! What is decided for one task when a run of it is over: its driver is to forget it, and then it starts again or does not.
+//! Decisions for a task whose run is over: its driver has to forget the run, then the task is restarted or not.
 
 use callboard_actors::driver::client::TaskExit;
 use callboard_actors::shell::Effects;
@@ -11,12 +11,12 @@ use super::state::*;
 use super::sweeping::is_certain;
 use crate::config::TaskRestart;
 
-/// How often a driver is told to forget a run that is over, before it is left with it.
+/// How often a driver is asked to forget a run that is over, before this is given up.
 const FORGET_TRIES: u32 = 6;
 
 impl Task {
-    /// Its run is over, or is to be: that is on disk before its driver forgets it. Without an exit it is started anew,
-    /// since nobody had a use of it.
+    /// Records on disk that its run is over, or has to end, before its driver forgets it. Without an exit the task is started
+    /// again, since that run was never used.
     pub(super) fn over(
         &mut self,
         moment: Moment,
@@ -31,9 +31,9 @@ impl Task {
             RunState::Over { handle, .. } => handle,
             RunState::Intended => None,
         };
-        // It may name what is left of the run, also for the next run of the host.
+        // The handle may identify remains of the run, also for the next run of the host.
         run.state = RunState::Over { exit: exit.clone(), handle };
-        // One that nobody knows is told when nothing is left of the run.
+        // An unknown exit is reported when nothing is left of the run.
         if let Some(exit) = exit.filter(|exit| is_certain(Some(exit))) {
             self.course.exit = Some((exit, moment.now));
         }
@@ -43,7 +43,7 @@ impl Task {
         self.clear(moment, effects);
     }
 
-    /// Has its driver forget a run that is over.
+    /// Makes its driver forget a run that is over.
     pub(super) fn clear(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
         self.enter(moment, Phase::Clearing, self.cause.clone(), effects);
         self.say_destroy(effects);
@@ -55,7 +55,7 @@ impl Task {
         }
     }
 
-    /// Takes what came of having its run forgotten.
+    /// Handles the driver's answer to that.
     pub(super) fn destroyed(
         &mut self,
         moment: Moment,
@@ -71,7 +71,7 @@ impl Task {
         let is_over = is_certain(exit.as_ref());
         match answer {
             Ok(()) => {}
-            // What is over need not wait for its driver for ever; what may still run may have nothing started in its place.
+            // A run that is over does not wait for its driver forever; one that may still run must not be replaced.
             Err(trouble) if trouble.is_transient && (!is_over || self.troubles.failures() < FORGET_TRIES) => {
                 let what = if is_over { "its driver is to forget it" } else { "it is to be ended" };
                 let note = format!("{}; {what}: {trouble}", self.cause);
@@ -86,7 +86,7 @@ impl Task {
         self.sweep(moment, Word::Had, effects);
     }
 
-    /// No run of it is left: what comes next is for what is wanted and for how it ended.
+    /// Continues after a run of which nothing is left, depending on what is wanted and on how the run ended.
     pub(super) fn after_run(
         &mut self,
         moment: Moment,
@@ -119,8 +119,8 @@ impl Task {
         }
     }
 
-    /// It does not run, for this reason: it starts again after a pause, or is given up when its budget is spent. One that
-    /// nobody wants to run any more is left at that.
+    /// Handles that it does not run: it starts again after a pause, or is given up if its restart budget is spent. A task that
+    /// is no longer wanted stays down.
     pub(super) fn restart(
         &mut self,
         moment: Moment,
@@ -154,7 +154,7 @@ impl Task {
         effects.start_timer(TasksTimer::Start(self.config.name.clone()), moment.now + pause);
     }
 
-    /// It was not started, and trying again does not help; or nobody wants it any more.
+    /// It was not started, and a retry does not help; or it is no longer wanted.
     pub(super) fn not_started(&mut self, moment: Moment, reason: String, effects: &mut Effects<Tasks>) {
         self.course.run = None;
         if self.course.wanted == Some(Wanted::Stopped) {

@@ -1,5 +1,5 @@
-//! Which tasks are forgotten and still have directories: written down until these are gone, so that a removal that cannot be done
-//! now is tried again, while the host runs and by its next run (T050).
+//! Forgotten tasks whose directories still exist. They are recorded on disk until the directories are gone, so that a failed
+//! removal is retried, by this run of the host and by the next (T050).
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -12,12 +12,12 @@ use std::time::Duration;
 use callboard_actors::allocdir::TaskNames;
 use callboard_actors::vocabulary::{AllocationId, TaskName};
 
-/// The pause behind the first attempt that fails; each next one is twice as long.
+/// The pause after the first failed attempt; it doubles with each further one.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The forgotten tasks of one host whose directories are to be removed. Each is an empty file, `ALLOCATION.TASK`, in a directory.
+/// The forgotten tasks of one host with directories to remove. Each is an empty file, `ALLOCATION.TASK`, in a directory.
 #[derive(Debug)]
 pub(super) struct Forgotten {
     directory: PathBuf,
@@ -26,25 +26,25 @@ pub(super) struct Forgotten {
 }
 
 impl Forgotten {
-    /// Those that are kept in this directory, which is made with the first one.
+    /// Uses this directory, which is created with the first record.
     pub(super) fn new(directory: PathBuf) -> Self {
         Self { directory, at_work: Mutex::default() }
     }
 
-    /// Notes a task whose directories are to be removed.
+    /// Records a task whose directories have to be removed.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// If the record cannot be written.
     pub(super) fn note(&self, names: &TaskNames) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(self.file(names))?;
         File::open(&self.directory)?.sync_all()
     }
 
-    /// They are gone, or somebody needs them again.
+    /// Deletes a record: the directories are gone, or needed again.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// If the record cannot be deleted.
     pub(super) fn settle(&self, names: &TaskNames) -> io::Result<()> {
         match fs::remove_file(self.file(names)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -52,10 +52,10 @@ impl Forgotten {
         }
     }
 
-    /// All that were noted. Files that do not have the name of a task are not ours.
+    /// All records. Files without the name of a task are ignored.
     ///
     /// # Errors
-    /// When the directory cannot be read.
+    /// If the directory cannot be read.
     pub(super) fn all(&self) -> io::Result<BTreeSet<TaskNames>> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
@@ -68,12 +68,12 @@ impl Forgotten {
         Ok(all)
     }
 
-    /// Whether nobody is at work on this one; from now on the caller is.
+    /// Claims the removal of this task for the caller; `false` if it is already under way.
     pub(super) fn begin(&self, names: &TaskNames) -> bool {
         self.at_work.lock().unwrap_or_else(PoisonError::into_inner).insert(names.clone())
     }
 
-    /// The caller is at work on it no more.
+    /// Ends the caller's claim.
     pub(super) fn end(&self, names: &TaskNames) {
         self.at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(names);
     }

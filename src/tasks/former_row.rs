@@ -1,4 +1,4 @@
-//! How the courses of tasks lay on disk in earlier versions, and what they are now.
+//! Former layouts of task courses on disk, and their migration.
 //!
 //! ```text
 //!  1   a run had no evidence, and one that was over had no handle
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::row::{CourseLayout, CourseRow, ExitLayout, RunLayout, RunStateLayout, WantedLayout};
 
-/// Makes a row of one of an earlier schema.
+/// Migrates a row of an earlier schema.
 pub(super) fn course(schema: u16, payload: &[u8]) -> Result<CourseRow, DecodeError> {
     match schema {
         1 => {
@@ -72,7 +72,7 @@ mod tests {
     use super::super::state::{Course, Run, RunEvidence, RunState, Wanted};
     use super::*;
 
-    /// A row as the first version wrote it.
+    /// A row of the first version.
     #[derive(Serialize, Deserialize)]
     struct Former(FirstCourse);
 

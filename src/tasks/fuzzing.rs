@@ -1,4 +1,4 @@
-//! Any bytes, as what is kept of tasks: by the host, and by the driver `exec`.
+//! Feeds arbitrary bytes to the decoders of task records: those of the host, and that of the driver `exec`.
 
 use std::fmt::Debug;
 
@@ -6,10 +6,10 @@ use callboard_actors::persister::{Record, decode, encode};
 
 use super::row::{CourseRow, LogRow};
 
-/// The first byte says which record the others are.
+/// Decodes the data as the record that its first byte selects.
 ///
 /// # Panics
-/// When what decodes does not come back as it was, or what does not decode is not told.
+/// If a decoded record does not survive a round trip, or a decode error has no message.
 pub(crate) fn records(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
     match which % 3 {

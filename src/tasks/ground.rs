@@ -1,8 +1,8 @@
-//! What a task stands on: its directories, its user and its control group. Made before each start, released after each end, and
-//! removed when the task is forgotten (TH050, TH060).
+//! The ground of a task: its directories, its user and its control group. It is made before each start, released after each
+//! end, and removed when the task is forgotten (TH050, TH060).
 //!
-//! The kernel and the file system are asked what is there; nothing of it is in the database, so nothing can be out of step. What
-//! cannot be made is the failure of the task, and never of the host.
+//! The kernel and the file system are the only source of truth; the database holds nothing of it that could become stale. An
+//! error fails the task, never the host.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -21,21 +21,21 @@ use super::calls::Trouble;
 use super::forgotten::{FIRST_PAUSE, Forgotten, LONGEST_PAUSE};
 use super::identity::TaskIdentities;
 
-/// What the grounds of a host's tasks are made of.
+/// The settings for the grounds of a host's tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroundOptions {
     /// The data directory of the host.
     pub data_dir: PathBuf,
-    /// Where the directories of allocations lie; `alloc` in the data directory by default.
+    /// The directory of allocations; by default `alloc` in the data directory.
     pub alloc_dir: Option<PathBuf>,
-    /// Whether tasks have control groups where this host may make them.
+    /// Whether tasks get control groups, where this host may create them.
     pub control_groups: bool,
-    /// Where all hosts of this machine keep which dynamic users they have; `None` leaves the others out of account, as a host does
-    /// that is not root and cannot give any user out.
+    /// The directory where all hosts of this machine share which dynamic users they hold. `None` ignores the other hosts; that
+    /// is for a host that is not root and so cannot assign users.
     pub machine_users: Option<PathBuf>,
 }
 
-/// Makes and removes the grounds of the tasks of one host. Cheap to clone.
+/// Makes and removes the grounds of one host's tasks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Ground(Arc<Inner>);
 
@@ -47,26 +47,27 @@ struct Inner {
     users: Reservations,
     identities: TaskIdentities,
     forgotten: Forgotten,
-    /// Whether it was said that secrets may reach a disk.
+    /// Whether the warning that secrets may reach a disk was logged.
     is_disk_told: AtomicBool,
 }
 
-/// What was made for a start.
+/// The result of preparing a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// The directories, and how the task sees them.
+    /// The directories, and their paths as the task sees them.
     pub dirs: Prepared,
-    /// The control groups; `None` where this host makes none.
+    /// The control groups; `None` if this host makes none.
     pub groups: Option<Places>,
-    /// As which user the task runs; empty leaves it to the driver.
+    /// The user of the task; empty leaves it to the driver.
     pub user: String,
 }
 
 impl Ground {
-    /// Looks at what this machine permits, and says it once. What tasks of an earlier run stand on is left as it is. Actors on this
-    /// thread go on meanwhile: disks may be slow, and other hosts may use what they all share.
+    /// Checks what this machine permits, and logs it once. Grounds of an earlier run stay as they are. Runs off the actor
+    /// thread: disks may be slow, and other hosts may hold the shared lock.
     ///
     /// # Errors
+    /// If the check panics, or the runtime ends.
     /// When looking panics, or the runtime ends.
     pub async fn new(options: GroundOptions, identities: TaskIdentities) -> std::io::Result<Self> {
         let made = actix_rt::task::spawn_blocking(move || Self::made(&options, identities)).await;
@@ -89,16 +90,16 @@ impl Ground {
         }))
     }
 
-    /// Which control groups tasks have: `v2`, `v1`, or `none` with the reason.
+    /// The control groups of tasks: `v2`, `v1`, or `none` with the reason.
     #[must_use]
     pub fn control_groups(&self) -> String {
         self.0.groups.mode().to_string()
     }
 
-    /// Makes what a task stands on, anew before each start. Whatever an earlier run of it left in its control group is ended.
+    /// Makes the ground of a task before each start. Kills processes that an earlier run left in its control group.
     ///
     /// # Errors
-    /// Says what cannot be made and what to do.
+    /// What cannot be made, and what to do.
     pub async fn prepare(
         &self,
         name: &AllocationId,
@@ -118,9 +119,8 @@ impl Ground {
         made.await.map_err(|error| Trouble::passing(format!("its directories cannot be made: {error}")))?
     }
 
-    /// Gives back what a run stood on, once nothing is left of it: what is left in its control group is ended, the group removed,
-    /// its user given back, and what was mounted for it unmounted. Its files stay. What does not succeed is told in the log and tried
-    /// again with the next run.
+    /// Releases the ground of a run of which nothing is left: kills processes in its control group, removes the group,
+    /// releases its user, and unmounts what was mounted for it. Files stay. Errors are logged, and retried with the next run.
     pub async fn release(&self, name: &AllocationId) {
         let (inner, names) = (Arc::clone(&self.0), self.names(name));
         let released = actix_rt::task::spawn_blocking(move || inner.release(&names)).await;
@@ -129,8 +129,8 @@ impl Ground {
         }
     }
 
-    /// Begins to remove what a task stood on that is forgotten. What cannot be removed now, since it is busy or something is mounted
-    /// there, is told in the log and tried again, while the host runs and by its next run.
+    /// Begins to remove the ground of a forgotten task. If it is busy or has a mount below it, that is logged and retried, by
+    /// this run of the host and by the next.
     pub async fn remove(&self, names: TaskNames) {
         let (inner, noted) = (Arc::clone(&self.0), names.clone());
         let written = actix_rt::task::spawn_blocking(move || inner.forgotten.note(&noted)).await;
@@ -141,7 +141,7 @@ impl Ground {
         self.begin_removal(names);
     }
 
-    /// Removes it beside everything else, unless somebody is at it already. Ends with the last owner of the ground.
+    /// Removes it in the background, unless that is under way. The retries end with the last owner of the ground.
     fn begin_removal(&self, names: TaskNames) {
         if !self.0.forgotten.begin(&names) {
             return;
@@ -164,9 +164,8 @@ impl Ground {
         });
     }
 
-    /// Removes the control groups that dead runs left of tasks which are not known any more, and says which directories of such
-    /// tasks there are. `known` names all tasks of the configuration and of the database.
-    /// What earlier runs were to remove of forgotten tasks, and could not, is removed now.
+    /// Removes control groups that dead runs of unknown tasks left, and logs which directories of such tasks exist. Retries
+    /// removals that earlier runs could not finish. `known` names all tasks of the configuration and of the database.
     pub async fn sweep(&self, known: BTreeSet<AllocationId>) {
         let (inner, known) = (Arc::clone(&self.0), known.iter().map(|name| self.names(name)).collect());
         let swept = actix_rt::task::spawn_blocking(move || inner.sweep(known)).await;
@@ -176,7 +175,7 @@ impl Ground {
         }
     }
 
-    /// Under which names the directories and groups of a task lie.
+    /// The names of a task's directories and groups.
     #[must_use]
     pub fn names(&self, name: &AllocationId) -> TaskNames {
         let identity = self.0.identities.of(name);
@@ -195,7 +194,7 @@ impl Inner {
         isolation: FsIsolation,
         user: &str,
     ) -> Result<Prepared, Trouble> {
-        // A name that this machine does not know may mean somebody to the driver.
+        // A name that is unknown on this machine may be known to the driver.
         let account = if user.is_empty() { None } else { accounts::user(user).ok() };
         let tree = TaskTree { names: names.clone(), isolation, user: account };
         let made = self.dirs().and_then(|dirs| dirs.prepare(&tree)).map_err(|error| Trouble {
@@ -222,7 +221,7 @@ impl Inner {
         Ok(made.map(|made| made.places))
     }
 
-    /// The user of a task whose driver demands one for each task: kept until the run is gone (T116, TH070).
+    /// The user of a task whose driver demands a dynamic user: kept until the run is gone (T116, TH070).
     fn dynamic_user(&self, names: &TaskNames) -> Result<String, Trouble> {
         let random = random_bytes::<8>().map(u64::from_le_bytes);
         let taken = random.and_then(|random| self.users.take(&names.joined(), random));
@@ -245,9 +244,9 @@ impl Inner {
         }
     }
 
-    /// Removes all that a forgotten task stood on. What is not there is well.
+    /// Removes the ground of a forgotten task. Idempotent.
     fn remove(&self, names: &TaskNames) -> Result<(), String> {
-        // There is no group of a name that is too long for one.
+        // A name that is too long for a group has no group.
         if let Ok(group) = GroupName::new(&names.allocation, &names.task) {
             self.groups.destroy(&group).map_err(|error| error.to_string())?;
         }
@@ -261,8 +260,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Which forgotten tasks have directories that are to be removed. One that is known again keeps its own; one that is not this
-    /// host's came with a copy of its data directory, and is left alone (TH053).
+    /// The forgotten tasks whose directories have to be removed. A task that is known again keeps its own. A task of another
+    /// host came with a copy of its data directory, and is left alone (TH053).
     fn to_remove(&self, known: &BTreeSet<TaskNames>) -> BTreeSet<TaskNames> {
         let mut noted = self.forgotten.all().unwrap_or_else(|error| {
             tracing::warn!(%error, "it cannot be read which directories of forgotten tasks are to be removed");
@@ -278,7 +277,7 @@ impl Inner {
         noted
     }
 
-    /// Removes and tells what dead tasks left. Gives those whose directories are to be removed.
+    /// Removes and logs the remains of dead tasks. Returns the tasks whose directories have to be removed.
     fn sweep(&self, mut known: BTreeSet<TaskNames>) -> BTreeSet<TaskNames> {
         let to_remove = self.to_remove(&known);
         known.extend(to_remove.iter().cloned());
@@ -306,13 +305,13 @@ impl Inner {
         }
     }
 
-    /// Whether a group's name, `ALLOCID.NAME`, is one that this host gives.
+    /// Whether this host gives the group name, `ALLOCID.NAME`.
     fn is_ours(&self, group: &str) -> bool {
         let Some((allocation, task)) = group.split_once('.') else { return false };
         AllocationId::new(task).is_ok_and(|name| self.identities.of(&name).allocation.as_str() == allocation)
     }
 
-    /// Whether these names are ones that this host gives.
+    /// Whether this host gives these names.
     fn is_of_this_host(&self, names: &TaskNames) -> bool {
         self.is_ours(&format!("{}.{}", names.allocation, names.task))
     }
@@ -350,7 +349,7 @@ fn groups(are_wanted: bool) -> TaskCgroups {
     groups
 }
 
-/// The dynamic users of this host; the others on this machine are told which ones it has from before.
+/// The dynamic users of this host. The other hosts of this machine learn which users it still holds.
 fn users(options: &GroundOptions) -> Reservations {
     let users = Reservations::new(options.data_dir.join("users"));
     let Some(machine) = &options.machine_users else { return users };
@@ -364,7 +363,7 @@ fn users(options: &GroundOptions) -> Reservations {
     users
 }
 
-/// Lets users who run tasks pass through the data directory, when this host is root; everything else in it is closed to them.
+/// Lets the users of tasks traverse the data directory, if this host is root; its other entries are closed to them.
 fn make_passable(data_dir: &Path) -> std::io::Result<()> {
     let found = std::fs::metadata(data_dir)?;
     let mode = found.permissions().mode() & 0o7777;
@@ -399,7 +398,7 @@ mod tests {
             control_groups: false,
             machine_users: Some(machine.clone()),
         };
-        // The other one lets go only if somebody else than the ground gets to do something.
+        // The lock is released only if the thread runs something besides the ground.
         let other = async move { drop(lock) };
         let (ground, ()) = tokio::join!(Ground::new(options, TaskIdentities::of_owner("0123")), other);
         ground.unwrap();

@@ -1,13 +1,13 @@
-//! By which ids and names drivers know the tasks of this host.
+//! The ids and names under which drivers know the tasks of this host.
 //!
 //! ```text
-//!  allocation id   a UUID, made of the data directory's mark and the task's name: the same in every run of the host, and
-//!                  another one for each task and for each host (T041, TH053)
+//!  allocation id   a UUID, derived from the data directory's mark and the task's name: the same in every run of the host,
+//!                  different for each task and for each host (T041, TH053)
 //!  task name       the name in the configuration
-//!  task id         ALLOCATION-ID/NAME/1a2b3c4d, another one for each run (T053, T070)
+//!  task id         ALLOCATION-ID/NAME/1a2b3c4d, different for each run (T053, T070)
 //! ```
 //!
-//! Drivers make directories, control groups and containers of these, so they are unique on the machine.
+//! Drivers name directories, control groups and containers after these, so they are unique on the machine.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use callboard_actors::driver::client::TaskId;
 use callboard_actors::vocabulary::{AllocationId, Attempt, TaskName, hex};
 use sha2::{Digest, Sha256};
 
-/// What the digest of an allocation id begins with, so that it is no digest of anything else.
+/// The prefix of the digest for an allocation id; it separates this digest from all others.
 const ALLOCATION: &[u8] = b"callboard allocation id\0";
-/// The same for the id of the node.
+/// The same for the node id.
 const NODE: &[u8] = b"callboard node id\0";
 
-/// Gives each task of one host its ids.
+/// Derives the ids of one host's tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskIdentities {
     owner: Arc<str>,
@@ -30,15 +30,14 @@ pub struct TaskIdentities {
 /// The ids of one task: the same in every run of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskIdentity {
-    /// The id of its allocation: a UUID as text, of 36 characters.
+    /// The allocation id: a UUID as text, of 36 characters.
     pub allocation: AllocationId,
-    /// Its name within the allocation, which is its name in the configuration.
+    /// The name within the allocation: the task's name in the configuration.
     pub task: TaskName,
 }
 
 impl TaskIdentities {
-    /// Of the tasks of a host whose data directory has this mark
-    /// ([`Host::owner_mark`](crate::host::Host::owner_mark)).
+    /// The identities for a host whose data directory has this mark ([`Host::owner_mark`](crate::host::Host::owner_mark)).
     #[must_use]
     pub fn of_owner(owner: &str) -> Self {
         Self { owner: owner.into() }
@@ -53,7 +52,7 @@ impl TaskIdentities {
     /// The ids of the task with this name in the configuration.
     ///
     /// # Panics
-    /// Never: what may be the name of an allocation may be the name of a task.
+    /// Never: the rules for names of allocations and of tasks are the same.
     #[must_use]
     pub fn of(&self, name: &AllocationId) -> TaskIdentity {
         let allocation =
@@ -62,13 +61,13 @@ impl TaskIdentities {
         TaskIdentity { allocation, task }
     }
 
-    /// The id of the node, as tasks are told it: a UUID, the same in every run of the host.
+    /// The node id that tasks get: a UUID, the same in every run of the host.
     #[must_use]
     pub fn node(&self) -> String {
         self.uuid(NODE, "")
     }
 
-    /// A UUID of version 8, whose bits are our own, of the variant of RFC 9562.
+    /// A UUID of version 8 (custom bits), of the variant of RFC 9562.
     fn uuid(&self, purpose: &[u8], name: &str) -> String {
         let mut hasher = Sha256::new();
         hasher.update(purpose);
@@ -86,17 +85,17 @@ impl TaskIdentities {
 }
 
 impl TaskIdentity {
-    /// How events speak of the task.
+    /// The key of the task in events.
     #[must_use]
     pub fn key(&self) -> TaskKey {
         TaskKey::new(self.allocation.clone(), self.task.clone())
     }
 
-    /// The id of one run. `random` makes it differ from those that a lost database has forgotten, and the attempt from the
-    /// run before.
+    /// The id of one run. `random` makes it differ from ids that a lost database held, and the attempt from the id of the run
+    /// before.
     ///
     /// # Panics
-    /// Never: names are short and hold no control characters.
+    /// Never: names are short and contain no control characters.
     #[must_use]
     pub fn run(&self, attempt: Attempt, random: u64) -> TaskId {
         let [.., a, b, c, d] = attempt.get().wrapping_add(random >> 32).to_be_bytes();
@@ -123,7 +122,7 @@ mod tests {
         assert_ne!(web.allocation, two.of(&name("web")).allocation);
         assert_ne!(web.allocation, one.of(&name("job")).allocation);
         assert_ne!(one.node(), two.node());
-        // The border between the mark and the name counts.
+        // The boundary between the mark and the name matters.
         let moved = TaskIdentities::of_owner("0aw").of(&name("eb"));
         assert_ne!(web.allocation, moved.allocation);
     }

@@ -1,5 +1,5 @@
-//! How a driver was run, as far as that is kept: a task may outlive the configuration that had its driver, and only that
-//! driver can end it.
+//! The settings that a driver was run with, as far as they are stored: a task may outlive the configuration of its driver, and
+//! only that driver can end it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,23 +9,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::config::{DriverConfig, DriverProgram};
 
-/// How a driver was run. What it was given as environment and configuration is not among this, since both may hold secrets
-/// (P6).
+/// The settings that a driver was run with. Environment and configuration are not stored, since both may hold secrets (P6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptDriver {
-    /// What serves it.
+    /// Its program.
     pub program: DriverProgram,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// The digest that its program has to have (SEC-07).
+    /// The required digest of its program (SEC-07).
     pub sha256: Option<[u8; 32]>,
     /// Whether its process outlives its host.
     pub survives: bool,
-    /// How long it may take to end.
+    /// The grace period of its end.
     pub stop_grace: Duration,
-    /// How long it may take to say its handshake.
+    /// The timeout of its handshake.
     pub start_timeout: Duration,
-    /// Whether it was given an environment or a configuration: without them it would not be the same driver.
+    /// Whether it had an environment or a configuration: without them it would not be the same driver.
     pub had_more: bool,
 }
 
@@ -43,7 +42,6 @@ impl From<&DriverConfig> for KeptDriver {
     }
 }
 
-/// A kept driver, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeptRow(pub(super) KeptDriver);
 
@@ -52,7 +50,7 @@ impl Record for KeptRow {
     const SCHEMA: u16 = 1;
 }
 
-/// The layout of a row. Spans are microseconds.
+/// The layout of a row. Durations are in microseconds.
 #[derive(Serialize, Deserialize)]
 struct KeptLayout {
     program: ProgramLayout,
@@ -138,8 +136,8 @@ mod tests {
         }
     }
 
-    /// What this version writes. It stays readable: a change of these bytes, by us or by whatever library writes them, needs a new
-    /// schema and a migration.
+    /// The bytes that this version writes. They must stay readable: if we or a library change them, a new schema and a
+    /// migration are needed.
     #[test]
     fn p2_drivers_have_these_bytes_whatever_library_writes_them() {
         let digest = format!("name = 'exec'\nsha256 = '{}'", "07".repeat(32));

@@ -1,6 +1,5 @@
-//! What is decided for one task that runs: when its processes are located, and what is remembered of that (TH052). A later search
-//! for what is left of it may depend on it, when its driver is gone and its processes name it no more. Whatever comes of it,
-//! the task is at what it was at.
+//! Decisions about locating the processes of a running task (TH052). A later sweep may depend on the stored traces, if the
+//! driver is gone by then and the processes no longer name the task. Locating never changes the state of the task.
 
 use std::time::Duration;
 
@@ -12,14 +11,14 @@ use callboard_actors::vocabulary::Moment;
 use super::calls::*;
 use super::state::*;
 
-/// Looking takes no longer.
+/// The timeout of one search.
 const LOCATE_PATIENCE: Duration = Duration::from_secs(30);
-/// When its processes are located again after they were first: what starts a task is busy with that for a while, and the
-/// task makes processes of its own.
+/// The pauses before its processes are located again: the start of a task takes a while, and the task creates processes of its
+/// own.
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(55)];
 
 impl Run {
-    /// By what its driver finds it, or found it.
+    /// The driver's handle of the run, also after its end.
     pub(super) fn handle(&self) -> Option<Box<TaskHandle>> {
         match &self.state {
             RunState::Intended => None,
@@ -30,13 +29,13 @@ impl Run {
 }
 
 impl Task {
-    /// Its driver has just begun it, or taken it up again: it is located now and some times more.
+    /// Locates a run that its driver has just started or recovered, now and several times later.
     pub(super) fn locate(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
         self.looks = 0;
         self.locate_again(moment, effects);
     }
 
-    /// The time to locate it has come.
+    /// Handles the timer to locate it.
     pub(super) fn locate_again(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
         let (Phase::Running | Phase::Stopping, Some(key), Some(run)) =
             (self.phase, self.run_key(), self.course.run.as_ref())
@@ -52,7 +51,7 @@ impl Task {
         self.looks += 1;
     }
 
-    /// Remembers where its processes are. Where none was found, what was known before holds on.
+    /// Stores the traces of its processes. If none was found, the earlier traces stay.
     pub(super) fn located(&mut self, answer: &Result<Traces, Trouble>, effects: &mut Effects<Tasks>) {
         let (Ok(traces), Some(run)) = (answer, &mut self.course.run) else { return };
         if !traces.is_empty() && run.evidence.traces != *traces {

@@ -1,30 +1,30 @@
-//! What a driver told of a task: a short list in which repeats take no room, and how far it has been read.
+//! The events that a driver sent about a task: a short list in which repeats take no room, and the position read so far.
 
 use callboard_actors::driver::{EventPosition, Recent, TaskEventItem};
 use callboard_actors::vocabulary::Timestamp;
 use callboard_actors::vocabulary::text::bounded;
 
-/// How many bytes of an event's words are kept.
+/// The limit for the text of an event, in bytes.
 const WORDS_BYTES_MAX: usize = 512;
 
-/// What a driver told of a task. It is stored whole with each batch of events, so that what is shown and the position up to
-/// which events have been had never differ: none is lost and none counts twice.
+/// The events of a task. They are stored together with the position, in one write for each batch. So no event is lost, and
+/// none counts twice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventLog {
-    /// The place of the last event that was taken.
+    /// The position of the last event taken.
     pub position: Option<EventPosition>,
-    /// How many items were taken in all: events and gaps.
+    /// The number of items taken: events and gaps.
     pub taken: u64,
-    /// How many events were told in all.
+    /// The number of events received.
     pub told: u64,
-    /// How many are known to be missing.
+    /// The number of events known to be missing.
     pub missed: u64,
-    /// The first event, and the latest that differ (EVT-04).
+    /// The first event, and the latest distinct ones (EVT-04).
     pub recent: Recent,
 }
 
 impl EventLog {
-    /// Takes what comes next.
+    /// Takes the next item.
     pub fn take(&mut self, now: Timestamp, item: &TaskEventItem) {
         self.taken += 1;
         match item {
@@ -47,7 +47,7 @@ impl EventLog {
     }
 }
 
-/// An event's words, on one line and not too long.
+/// An event's text, on one line and truncated.
 fn words(message: &str) -> String {
     let text = bounded(message.trim(), WORDS_BYTES_MAX);
     if text.is_empty() { "(an event without words)".to_owned() } else { text }

@@ -1,4 +1,4 @@
-//! The logs of tasks: where they go, and from when until when they are collected.
+//! The logs of tasks: their place, and the lifecycle of their collection.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,33 +11,34 @@ use callboard_actors::vocabulary::{AllocationId, TaskName};
 use super::calls::Trouble;
 use crate::config::TaskLogs;
 
-/// How long what a task has left in its pipes may take to be written after its end (T069).
+/// The timeout to drain a task's pipes after its end (T069).
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is done with the output of a task.
+/// How a task's output is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Course {
-    /// It goes through pipes of ours.
+    /// Through pipes of this host.
     Pipes(Collection),
-    /// The driver is given no place for it.
+    /// The driver gets no place for it.
     Nowhere,
 }
 
-/// The configuration decides, and what the driver says of itself (TH003).
+/// Decided by the configuration and by the driver's capabilities (TH003).
 fn course(logs: TaskLogs, capabilities: &DriverCapabilities) -> Course {
     let is_off = logs.is_disabled || capabilities.disable_log_collection;
     if !is_off {
         return Course::Pipes(Collection::Keep(logs.retention));
     }
-    // A driver that keeps file systems apart by unveiling paths opens its pipes by their names in the directory of the
-    // allocation, whatever the paths say (T065).
+    // A driver with the isolation `unveil` ignores the given paths and opens its pipes by their names in the directory of the
+    // allocation (T065).
     match capabilities.fs_isolation {
         FsIsolation::Unveil => Course::Pipes(Collection::Discard),
         FsIsolation::None | FsIsolation::Chroot | FsIsolation::Image => Course::Nowhere,
     }
 }
 
-/// Makes the pipes of a task and has them read, before its driver is told to start it (TH001). Its directories are there already.
+/// Creates the pipes of a task and starts their readers, before its driver starts it (TH001). The task's directories exist
+/// already.
 pub(super) async fn open(
     logs: &Logs,
     name: &AllocationId,
@@ -52,7 +53,7 @@ pub(super) async fn open(
             return Ok(LogPaths { stdout: nowhere.clone(), stderr: nowhere });
         }
     };
-    // Below the directory of all allocations tasks may write.
+    // Tasks may write below the directory of all allocations.
     let root = layout.allocation_dir.parent().unwrap_or(&layout.allocation_dir);
     let spec = LogSpec {
         key: name.to_string(),
@@ -67,14 +68,14 @@ pub(super) async fn open(
     })
 }
 
-/// Writes what a task has left in its pipes and removes them. The task has ended.
+/// Drains the pipes of an ended task, and removes them.
 pub(super) async fn close(logs: &Logs, name: &AllocationId) {
     if let Err(error) = logs.close(name.as_str(), DRAIN_PATIENCE).await {
         tracing::warn!(task = %name, %error, "the logs of a task that has ended are not closed");
     }
 }
 
-/// Where the logs of a task were is forgotten, with the task.
+/// Forgets the place of a task's logs.
 pub(super) async fn forget(logs: &Logs, name: &TaskName) {
     if let Err(error) = logs.forget(name.as_str()).await {
         tracing::warn!(task = %name, %error, "where the logs of a task lie is not forgotten");

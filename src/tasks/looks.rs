@@ -1,8 +1,8 @@
-//! Looks at the processes of this machine, each on a thread of its own, since a read of `/proc` can block for as long as a process
-//! there holds its memory locked.
+//! Scans of the machine's processes, each on a thread of its own: a read of `/proc` can block for as long as a process there
+//! holds its memory locked.
 //!
-//! A look goes on when nobody waits for it any more. So there is at most one for each task, of which an earlier one may still kill
-//! what it finds, and at most [`LOOKS_MAX`] in all: more would only use up threads.
+//! A scan continues after its caller has timed out, and may still kill what it finds. So there is at most one scan per task,
+//! and at most [`LOOKS_MAX`] in all: more would only use up threads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +11,12 @@ use std::time::Duration;
 use callboard_actors::vocabulary::AllocationId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many there are at once. Those that wait for each other's result share one reading of `/proc`, so that many are cheap; the
-/// bound is for those that hang.
+/// The limit of concurrent scans. Scans at the same time share one read of `/proc`, so many are cheap; the limit is for those
+/// that hang.
 const LOOKS_MAX: usize = 256;
-/// How long one waits for those before it: less than whoever asks for it waits.
+/// The timeout to wait for earlier scans: shorter than the caller's own timeout.
 const LOOK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Has looks taken.
 #[derive(Debug, Clone)]
 pub(super) struct Looks {
     all: Arc<Semaphore>,
@@ -32,7 +31,7 @@ impl Default for Looks {
 }
 
 impl Looks {
-    /// Takes a look for a task, after those for the same task. Says why if it cannot be taken in time.
+    /// Runs a scan for a task, after earlier ones of the same task. Returns the reason if it cannot start in time.
     pub(super) async fn take<T: Send + 'static>(
         &self,
         task: &AllocationId,
@@ -62,7 +61,7 @@ impl Looks {
 
     fn of_task(&self, task: &AllocationId) -> Arc<Semaphore> {
         let mut of_tasks = self.of_tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever holds or awaits a permit has a reference of its own.
+        // Each holder of a permit, and each waiter, has a reference of its own.
         of_tasks.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         Arc::clone(of_tasks.entry(task.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }

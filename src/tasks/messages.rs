@@ -1,4 +1,4 @@
-//! What can be said to the tasks, and what they say.
+//! The messages and the news of the tasks.
 
 use callboard_actors::driver::Folded;
 use callboard_actors::driver::client::{TaskExit, TaskId};
@@ -6,90 +6,90 @@ use callboard_actors::vocabulary::{AllocationId, DriverName, Timestamp};
 
 use crate::agent::{StopStep, TaskStopped};
 
-/// Starts a task. One that failed, or that waits to be started again, begins anew with its whole budget of restarts.
+/// Starts a task. A task that failed, or that waits for a restart, gets its whole restart budget again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartTask {
-    /// Which task of the configuration.
+    /// A task of the configuration.
     pub name: AllocationId,
 }
 
 /// Stops a task through its driver. Answered when it has ended and its driver has forgotten it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopTask {
-    /// Which task of the configuration.
+    /// A task of the configuration.
     pub name: AllocationId,
 }
 
-/// Stops all tasks, and starts none from then on. Answered when all have stopped, with how each one did.
+/// Stops all tasks; none is started afterwards. Answered when all have stopped, with the result for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopAllTasks;
 
-/// Stops the tasks whose driver ends with its host, and leaves those of a driver that survives it; starts none from then on.
-/// Answered when nothing is under way any more: whatever runs can be recovered by the next run of the host.
+/// Stops the tasks whose driver ends with its host, and leaves those of a surviving driver; none is started afterwards.
+/// Answered when nothing is in progress: the next run of the host can recover every running task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaveTasks;
 
-/// Asks for all tasks, in the order of the configuration.
+/// Lists all tasks, in the order of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListTasks;
 
-/// Why a task is neither started nor stopped. Nothing has changed.
+/// Why a task is neither started nor stopped. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// The configuration has no such task.
     #[error("the configuration has neither an allocation nor a task {name:?}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: AllocationId,
     },
-    /// The configuration had it once; it is only stopped.
+    /// It is no longer configured; it can only be stopped.
     #[error("task {name} is not in the configuration any more; it is only being stopped")]
     Removed {
-        /// Which task.
+        /// The task.
         name: AllocationId,
     },
-    /// It is to be started and is on its way already.
+    /// A start of a task that is already starting or running.
     #[error("task {name} is {phase} already")]
     Started {
-        /// Which task.
+        /// The task.
         name: AllocationId,
-        /// Where it has got to.
+        /// Its phase.
         phase: TaskPhase,
     },
-    /// It is to be started while it is being stopped.
+    /// A start of a task that is being stopped.
     #[error("task {name} is being stopped; start it when it has stopped")]
     Stopping {
-        /// Which task.
+        /// The task.
         name: AllocationId,
     },
-    /// It is to be stopped and does not run.
+    /// A stop of a task that does not run.
     #[error("task {name} does not run: it is {phase}")]
     NotRunning {
-        /// Which task.
+        /// The task.
         name: AllocationId,
-        /// Where it has got to.
+        /// Its phase.
         phase: TaskPhase,
     },
-    /// It was to be stopped, and its driver could not be brought to do it in time. It may still run.
+    /// The driver could not stop it in time. It may still run.
     #[error(
         "task {name} is not stopped: {reason}; it may still run, and is taken up again by `start` or `stop`"
     )]
     OutOfReach {
-        /// Which task.
+        /// The task.
         name: AllocationId,
-        /// What keeps it.
+        /// The reason.
         reason: String,
     },
     /// The host is stopping.
     #[error("task {name} is not started: the host is stopping")]
     HostStopping {
-        /// Which task.
+        /// The task.
         name: AllocationId,
     },
 }
 
 impl TaskError {
-    /// Whether the same may succeed later, with nobody changing anything by hand.
+    /// Whether a retry may succeed without any change by hand.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -103,31 +103,31 @@ impl TaskError {
     }
 }
 
-/// Where a task has got to.
+/// The phase of a task, as reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskPhase {
-    /// It does not run and is not meant to.
+    /// It does not run, and is not meant to.
     Stopped,
-    /// It is to be started, or its driver has been told to.
+    /// It is about to be started, or its driver is starting it.
     Starting,
-    /// It runs, as far as is known, and its driver is asked to take it up again.
+    /// It runs, as far as is known, and its driver is recovering it.
     Recovering,
     /// It runs.
     Running,
-    /// It is being stopped, or its driver is being told to forget it.
+    /// It is being stopped, or its driver is forgetting it.
     Stopping,
-    /// It will be started: again, after a pause, since it failed; or once its driver can be had.
+    /// It will be started: by a restart after a pause, or when its driver is available.
     Waiting,
-    /// It has ended by itself and is not started again.
+    /// It has ended by itself and is not restarted.
     Ended,
-    /// It failed for good, or more often than its budget allows; only a person starts it again.
+    /// It failed permanently, or exceeded its restart budget; only an operator starts it again.
     Failed,
-    /// Its driver cannot be reached to stop it. It may still run.
+    /// Its driver is unavailable to stop it. It may still run.
     OutOfReach,
 }
 
 impl TaskPhase {
-    /// The word for it.
+    /// Its name in text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -150,85 +150,85 @@ impl std::fmt::Display for TaskPhase {
     }
 }
 
-/// One task.
+/// The state of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskReport {
     /// Its name.
     pub name: AllocationId,
-    /// The driver that runs it, or is to.
+    /// The driver that runs it, or will.
     pub driver: DriverName,
-    /// Where it has got to.
+    /// Its phase.
     pub phase: TaskPhase,
-    /// Since when it has been there.
+    /// The start of the phase.
     pub since: Timestamp,
-    /// By what its driver knows it, while there is a run of it.
+    /// The driver's id of the present run, if there is one.
     pub id: Option<TaskId>,
-    /// How its last run ended, and when that was heard.
+    /// How its last run ended, and when this became known.
     pub exit: Option<(TaskExit, Timestamp)>,
-    /// How often it was started again after it had ended by itself.
+    /// The number of restarts after it had ended by itself.
     pub restarts: u64,
-    /// The last thing that was done about it, in words.
+    /// Its last action, in words.
     pub note: String,
-    /// What its driver told of it: the first event, and the latest that differ (EVT-04).
+    /// The events of its driver: the first, and the latest distinct ones (EVT-04).
     pub events: Vec<Folded>,
-    /// How many events its driver told in all, across all runs of the host.
+    /// The number of events received, across all runs of the host.
     pub events_told: u64,
-    /// How many are known to be missing.
+    /// The number of events known to be missing.
     pub events_missed: u64,
-    /// Whether the configuration still has it.
+    /// Whether it is still configured.
     pub is_configured: bool,
 }
 
-/// How far a driver of the configuration has been brought. How it does then is told by its own reports.
+/// The progress of bringing a driver. Its later health is in its own reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriverCourse {
-    /// Its plugin is being looked for.
+    /// Its plugin is being resolved.
     Asking,
-    /// It could not be brought yet; this is why, and it is tried again after a pause.
+    /// It could not be brought, for this reason; a retry follows after a pause.
     Pausing(String),
-    /// It is among the drivers of the host.
+    /// The host has added it.
     Brought,
     /// It cannot be brought, for this reason, until the configuration or the plugin changes.
     Refused(String),
-    /// The configuration has it no more, nothing is left for it to do, and it is being ended.
+    /// It is no longer configured and no longer needed; it is being ended.
     Leaving,
 }
 
-/// One driver of the configuration, or one that it has no more while something of it is left.
+/// A configured driver, or a departed one that still has remains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverEntry {
     /// Its name.
     pub name: DriverName,
-    /// How far it has been brought.
+    /// Its progress.
     pub course: DriverCourse,
 }
 
-/// What subscribers are told.
+/// Notifications to subscribers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TasksNews {
-    /// Something about a task is not as it was.
+    /// The state of a task changed.
     TaskChanged(Box<TaskReport>),
-    /// A task that the configuration has no more is stopped and forgotten.
+    /// A task that is no longer configured was stopped and forgotten.
     TaskForgotten(AllocationId),
-    /// A driver has got further, or has not.
+    /// The progress of a driver changed.
     DriverChanged(DriverEntry),
-    /// A driver that the configuration has no more is ended and forgotten.
+    /// A driver that is no longer configured was ended and forgotten.
     DriverForgotten(DriverName),
 }
 
-/// Everything subscribers may know.
+/// The snapshot for subscribers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TasksView {
-    /// The tasks, in the order of the configuration, and after them those that it has no more.
+    /// The tasks, in the order of the configuration, followed by those that are no longer configured.
     pub tasks: Vec<TaskReport>,
-    /// The drivers of the configuration, and those that it has no more while something of them is left, by name.
+    /// The drivers by name: the configured ones, and the departed ones that still have remains.
     pub drivers: Vec<DriverEntry>,
 }
 
-/// What is answered to [`StopTask`].
+/// The answer to [`StopTask`].
 pub type Stopped = Result<TaskStopped, TaskError>;
 
-/// What is answered to [`StopAllTasks`] and [`LeaveTasks`].
+/// The answer to [`StopAllTasks`] and [`LeaveTasks`].
 pub type AllStopped = Vec<StopStep>;
 
 #[cfg(test)]

@@ -1,37 +1,37 @@
 //! The tasks of `callboard run`: a host's own actor, which runs each task of the configuration through its driver.
 //!
-//! It is a machine on the shell like all others, and an example of a host that loses no task and no event: it keeps what must
-//! not be forgotten in the host's database.
+//! It is a machine on the shell like all others, and an example of a host that loses no task and no event: its records are in
+//! the host's database.
 //!
-//! A task's life:
+//! The lifecycle of a task:
 //!
 //! ```text
-//!              intent on disk,              told to             handle on disk
+//!              intent on disk,              start sent          handle on disk
 //!   stopped ──────────────────► readying ───────────► starting ────────────────► running ◄───────────────┐
 //!     ▲          start        (its driver is brought,    │                       │  │  ▲ end, exit known  │
 //!     │                        its events are read)      │ no answer             │  │  │                  │
 //!     │                           ▲                      ▼                       │  │  │ driver gone      │ found
-//!     │         host killed ──────┴───────────────► settling: what became of it? │  │  └───────────► recovering
+//!     │         host killed ──────┴───────────────► settling: was it started?    │  │  └───────────► recovering
 //!     │                                                  │ nothing, ended, runs  │  │ stop
 //!     │                                                  ▼                       ▼  ▼
 //!     └── ended, failed, waiting ◄──────────────────── clearing ◄─────────── stopping
-//!           (to start again)     forgotten by its driver         told to stop, grace
+//!           (for a restart)       forgotten by its driver         stop sent, grace
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - A driver is told to start a run only when the run's id is on disk, and nobody hears that it runs before its handle is.
-//! - A start is waited for as long as its driver is there. Where the call for it broke off, a driver that may still be busy with
-//!   it is asked for a while, and then its process is replaced: that a driver knows nothing of the run is proof only if its
-//!   process was never asked to start it.
-//! - A run whose start nobody heard of is looked for first, and ended if it is found, since it could not be recovered later;
-//!   only then another begins. So a task never runs twice.
-//! - A driver that is gone is waited for, and has its tasks recovered when it is back; what cannot be recovered ended in a way
-//!   that nobody knows, which is no success (EVT-05).
-//! - What a driver tells is stored with its position in one write: no event is lost, none counts twice (EVT-03, EVT-04).
-//! - A driver that the configuration has no more is brought back only to stop what is left of its tasks, and then ended. Where
-//!   it cannot be, its tasks are out of reach, which is told with what to do, and what runs of the driver is proven, then ended.
-//! - Stopping takes a bounded time. A task whose driver cannot be reached is left, said to be so, and found again later.
+//! - A driver receives a start only after the run's id is on disk. Subscribers learn that the task runs only after its handle
+//!   is.
+//! - A start has no timeout while its driver lives. If the call breaks, the driver is queried for a while, and then its
+//!   process is replaced: "no such run" is proof only from a process that never received the start.
+//! - A start with an unknown result is settled first. If the run is found, it is ended, since it could not be recovered later.
+//!   Only then another run begins, so a task never runs twice.
+//! - If a driver is gone, its tasks wait for it and are recovered when it is back. A task that cannot be recovered has an
+//!   unknown exit, which is no success (EVT-05).
+//! - Events are stored with their position in one write: none is lost, none counts twice (EVT-03, EVT-04).
+//! - A driver that is no longer configured is brought back only to stop its tasks, and then ended. If it cannot be brought
+//!   back, its tasks are reported as out of reach, with advice; its processes are ended if they are proven to be the driver's.
+//! - A stop takes a bounded time. A task whose driver is unavailable is left, reported so, and recovered later.
 
 mod messages;
 

@@ -1,4 +1,4 @@
-//! The node that the tasks of a configuration are prepared on.
+//! The facts of the node that tasks are prepared for.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use callboard_actors::topology::{Topology, machine_memory_mib};
 use super::identity::TaskIdentities;
 use crate::config::{Config, HostConfig};
 
-/// The machine as a configuration has it. What it says of cores and compute that this machine has not is left out, with a
+/// The machine's topology with the limits of the configuration. Limits that do not fit this machine are ignored with a
 /// warning: the host runs what it can (T206).
 #[must_use]
 pub fn topology(host: &HostConfig) -> Arc<Topology> {
@@ -33,7 +33,7 @@ pub fn topology(host: &HostConfig) -> Arc<Topology> {
     }
 }
 
-/// What drivers are told of the node.
+/// The facts of the node that drivers receive.
 #[must_use]
 pub fn node_facts(host: &HostConfig, topology: &Arc<Topology>) -> NodeFacts {
     let (min_port, max_port) = host.client_ports;
@@ -41,7 +41,7 @@ pub fn node_facts(host: &HostConfig, topology: &Arc<Topology>) -> NodeFacts {
     NodeFacts { min_port: min_port.into(), max_port: max_port.into(), topology }
 }
 
-/// What tasks are prepared from.
+/// The facts of the node that tasks are prepared from.
 #[must_use]
 pub fn task_node(config: &Config, topology: Arc<Topology>, identities: &TaskIdentities) -> TaskNode {
     let machine_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();

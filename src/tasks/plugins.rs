@@ -1,4 +1,4 @@
-//! How the drivers of a configuration are to be run.
+//! How the drivers of a configuration are run.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,16 +19,16 @@ use super::calls::Trouble;
 use super::kept::KeptDriver;
 use crate::config::{Config, ConfigPlaces, DRIVERS_MAX, DriverConfig, DriverProgram, PluginPolicy};
 
-/// Why a driver that is not in the configuration any more is found again, and not launched.
+/// Why a departed driver is only reattached, and not launched.
 const NOT_THE_SAME: &str = "it had an `env` or a `config`, which are not kept since they may hold secrets, and without them it is not the same driver";
 
-/// Knows the plugin of each driver of a configuration.
+/// Resolves the plugin of each driver of a configuration.
 #[derive(Debug)]
 pub struct Plugins {
     drivers: BTreeMap<DriverName, DriverConfig>,
     policy: PluginPolicy,
     catalog: Address<Catalog>,
-    /// The drivers that the catalog was asked for.
+    /// The drivers for which the catalog was asked before.
     asked: RefCell<BTreeSet<DriverName>>,
     directory: PathBuf,
     program: PathBuf,
@@ -36,8 +36,8 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// Of the drivers of this configuration. What lies in the plugin directory is asked of the catalog; `program` is our own,
-    /// which is a plugin too, and what such a plugin keeps goes below the data directory. Each is told these facts of the node.
+    /// The drivers of this configuration. Files in the plugin directory are resolved by the catalog. `program` is this
+    /// program, which contains plugins, too; their state goes below the data directory. Each driver gets `node`.
     #[must_use]
     pub fn new(config: &Config, catalog: Address<Catalog>, program: PathBuf, node: NodeFacts) -> Self {
         let drivers = config.drivers.iter().map(|driver| (driver.name.clone(), driver.clone())).collect();
@@ -45,10 +45,10 @@ impl Plugins {
         Self { drivers, policy, catalog, asked: RefCell::default(), directory, program, node }
     }
 
-    /// How a driver is to be run.
+    /// Resolves how a driver is run.
     ///
     /// # Errors
-    /// Says why it cannot be: its plugin is not there, or refused, or its configuration does not fit.
+    /// The plugin is missing or refused, or its configuration does not fit.
     pub async fn resolve(&self, name: &DriverName) -> Result<DriverSpec, Trouble> {
         let driver = self.drivers.get(name);
         let driver =
@@ -64,11 +64,11 @@ impl Plugins {
         Ok(DriverSpec { stop_grace: driver.stop_grace, node: self.node.clone(), ..spec })
     }
 
-    /// How a driver that the configuration has no more is to be run, so that its tasks can be stopped. That it was configured
-    /// once is permission enough for that; what is kept out now stays out.
+    /// How a departed driver is run, so that its tasks can be stopped. Its former configuration is permission enough, unless
+    /// the present policy for plugins excludes it.
     ///
     /// # Errors
-    /// Says why it cannot be: what the configuration says of plugins keeps it out now.
+    /// The present policy for plugins excludes it.
     pub fn bring_back(&self, name: &DriverName, kept: &KeptDriver) -> Result<DriverSpec, Trouble> {
         let PluginPolicy { directory, allow, block } = &self.policy;
         let mut api_version = String::new();
@@ -101,7 +101,7 @@ impl Plugins {
             DriverProgram::Command(path) => (Executable::at(path), vec![]),
             DriverProgram::Internal(plugin) => {
                 let state = self.directory.join(name.as_str()).display().to_string();
-                // No driver is built into this host that another of the same name could stand in for.
+                // This host has no built-in driver of the same name that it could replace by mistake.
                 let named = ["plugin", plugin, "--name", name.as_str(), "--allow-builtin-name"];
                 let arguments = named.into_iter().chain(["--state-dir", &state]);
                 (Executable::at(&self.program), arguments.map(str::to_owned).collect())
@@ -126,7 +126,7 @@ impl Plugins {
         let name = name.map_err(|error| Trouble::lasting(error.to_string()))?;
         let plugin = PluginKey::new(PluginType::Driver, name);
         let unheard = |error: AskError| Trouble::passing(error.to_string());
-        // What is asked for again could not be had, and somebody may have mended it since.
+        // A second request means that the first failed; an operator may have fixed the plugin since.
         let anew = !self.asked.borrow_mut().insert(driver.name.clone());
         let asked = self.catalog.ask(ResolveFile { plugin, file: file.to_owned(), anew });
         let resolved =
@@ -136,7 +136,7 @@ impl Plugins {
     }
 }
 
-/// Why the plugin of a driver cannot be had; mistakes in its configuration with their lines, which the catalog does not know.
+/// Why the plugin of a driver is unavailable. Errors in its configuration get their lines, which the catalog does not know.
 fn refused(error: &ResolveError, places: &ConfigPlaces) -> Trouble {
     let reason = match error {
         ResolveError::Refused { plugin, source_name, reason } => match &**reason {
@@ -151,7 +151,7 @@ fn refused(error: &ResolveError, places: &ConfigPlaces) -> Trouble {
     Trouble { is_transient: error.is_transient(), ..Trouble::passing(reason) }
 }
 
-/// What the catalog is told by a configuration: where plugins lie, which of them may be launched, and how.
+/// The catalog's options from a configuration: the plugin directory, which plugins may be launched, and how.
 #[must_use]
 pub fn catalog_options(config: &Config) -> CatalogOptions {
     let PluginPolicy { directory, allow, block } = &config.plugins;
@@ -180,7 +180,7 @@ fn entry(driver: &DriverConfig) -> PluginEntry {
     }
 }
 
-/// What the owner of the drivers is told by a configuration: which of them are to come, and which are blocked.
+/// The options for the owner of the drivers: which drivers are expected, and which are blocked.
 #[must_use]
 pub fn drivers_options(config: &Config) -> DriversOptions {
     let blocked = config.plugins.block.iter().filter_map(|name| DriverName::new(name).ok());

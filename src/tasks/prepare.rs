@@ -1,4 +1,4 @@
-//! What is done for a task before its driver is told to start it.
+//! Prepares a task before its driver starts it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,6 @@ use super::identity::TaskIdentities;
 use super::logs;
 use crate::config::{Config, TaskConfig};
 
-/// Prepares the tasks of one host.
 #[derive(Debug)]
 pub struct Preparer {
     identities: TaskIdentities,
@@ -26,13 +25,13 @@ pub struct Preparer {
     cores: CoreLedger,
     ground: Ground,
     logs: Logs,
-    /// The variables of the host that tasks have.
+    /// The environment variables that tasks inherit from the host.
     host_environment: BTreeMap<String, String>,
 }
 
 impl Preparer {
-    /// Of the tasks of this configuration, on this node. Cores that tasks have for themselves are noted in `cores`, and `ground`
-    /// makes what they stand on, and `logs` collects what they write.
+    /// Prepares the tasks of this configuration, on this node. `cores` records exclusive cores, `ground` makes the tasks'
+    /// grounds, and `logs` collects their output.
     #[must_use]
     pub fn new(
         config: &Config,
@@ -54,11 +53,11 @@ impl Preparer {
         }
     }
 
-    /// Makes a task's directories, checks what its configuration says against the driver's own schema, and fills in what
-    /// drivers need besides (TH001).
+    /// Makes a task's directories, checks its configuration against the driver's own schema, and fills in the other fields
+    /// that drivers need (TH001).
     ///
     /// # Errors
-    /// Says what cannot be made, what does not fit, or what there is not enough of. The driver has not been told of the run.
+    /// What cannot be made, does not fit, or is in short supply. The driver has not received the run.
     pub async fn prepare(
         &self,
         client: &DriverClient,
@@ -91,20 +90,20 @@ impl Preparer {
             .map_err(|error| Trouble::lasting(error.to_string()))
     }
 
-    /// Nothing of the task runs any more: what it has left in its pipes is written, and then what it had for itself is free.
+    /// Releases the resources of a task that no longer runs, after draining its pipes.
     pub async fn release(&self, run: &RunKey) {
         logs::close(&self.logs, &run.name).await;
         self.ground.release(&run.name).await;
         self.cores.release(&run.name);
     }
 
-    /// Removes what belongs to a task that is forgotten.
+    /// Removes the resources of a forgotten task.
     pub async fn remove(&self, names: TaskNames) {
         logs::forget(&self.logs, &names.task).await;
         self.ground.remove(names).await;
     }
 
-    /// What the configuration says of the task itself.
+    /// The task without its resources.
     fn task(&self, run: &RunKey, config: &TaskConfig, driver_config: Vec<u8>) -> DriverTask {
         let identity = self.identities.of(&run.name);
         let origin = TaskOrigin {
@@ -124,7 +123,7 @@ impl Preparer {
         }
     }
 
-    /// What it asks for of the machine; cores are chosen now.
+    /// The requested resources; exclusive cores are chosen now.
     fn ask(&self, config: &TaskConfig) -> Result<ResourceAsk, Trouble> {
         let asked = &config.resources;
         let cpu = match usize::try_from(asked.cores).unwrap_or(usize::MAX) {
@@ -140,7 +139,7 @@ impl Preparer {
     }
 }
 
-/// What the driver gets of a task's `config`, or what is wrong with that, each mistake with its line.
+/// A task's `config` encoded for the driver, or its errors with their lines.
 fn encode(schema: &callboard_proto::hclspec::Spec, config: &TaskConfig) -> Result<Vec<u8>, String> {
     let schema = Schema::from_wire(schema).map_err(|error| error.to_string())?;
     let value = PluginConfig::from_toml(&config.config).and_then(|written| schema.decode(&written));

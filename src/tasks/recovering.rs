@@ -1,5 +1,4 @@
-//! What is decided for one task of which something is to be found out: whether a start was one, whether it still runs, and how
-//! it ended.
+//! Decisions for a task with an unknown state: whether a start took effect, whether it still runs, and how it ended.
 
 use std::time::Duration;
 
@@ -11,22 +10,22 @@ use super::calls::*;
 use super::running::{ASK_PATIENCE, TROUBLE_BACKOFF};
 use super::state::*;
 
-/// How long a driver that may be busy with a start is asked for it before its process is replaced.
+/// How long a driver that may be busy with a start is queried before its process is replaced.
 const UNSURE: Duration = Duration::from_secs(10);
-/// The same of a driver that has started other tasks as well, which a driver that runs tasks in its own process would lose.
+/// The same for a driver that has started other tasks as well: if it runs tasks in its own process, they would be lost.
 const UNSURE_SHARED: Duration = Duration::from_secs(120);
 
 impl Task {
     pub(super) fn recover(&mut self, key: RunKey, effects: &mut Effects<Tasks>) {
         let Some(RunState::Started(handle)) = self.course.run.as_ref().map(|run| &run.state) else { return };
-        // It was stored without the environment.
+        // The handle is stored without the environment.
         let handle = handle.as_ref().clone().with_environment(&self.config.environment);
         let call = TasksCall::Recover(key, Box::new(handle));
         self.phase = Phase::Recovering;
         self.call(ASK_PATIENCE, call, effects);
     }
 
-    /// Takes what the driver says of a run that was intended.
+    /// Handles the driver's report about an intended run.
     pub(super) fn inspected(
         &mut self,
         moment: Moment,
@@ -52,7 +51,7 @@ impl Task {
             Ok(Found::Nothing { words, is_proof: true }) => {
                 let cause = std::mem::take(&mut self.cause);
                 let why = if cause.is_empty() { cause } else { format!("{cause}; ") };
-                // Its word is no proof: what it began may run on without it (T115).
+                // The driver's answer is no proof: what it began may run on without it (T115).
                 self.cause = format!("{why}{id} was not started, its driver knows nothing of it: {words}");
                 self.sweep(moment, Word::Had, effects);
             }
@@ -63,8 +62,8 @@ impl Task {
         }
     }
 
-    /// Its driver knows nothing of a start, and may be busy with it all the same, for no known time. It is asked for a while;
-    /// then its process is replaced, since only one that was never asked proves by its word that nothing begins any more.
+    /// Handles that its driver does not know a run, but may still be busy with its start, for an unknown time. The driver is
+    /// queried for a while; then its process is replaced, since only a process that never received the start gives proof.
     fn unsure(&mut self, moment: Moment, id: &TaskId, words: &str, effects: &mut Effects<Tasks>) {
         let patience = if self.shares_driver { UNSURE_SHARED } else { UNSURE };
         let replaced_at = self.unsure_since + patience;
@@ -88,7 +87,7 @@ impl Task {
         effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
     }
 
-    /// Takes what came of having the process of its driver replaced: the next one is asked as soon as it is there.
+    /// Handles the replacement of its driver's process: the next process is queried as soon as it is there.
     pub(super) fn driver_replaced(
         &mut self,
         moment: Moment,
@@ -123,8 +122,8 @@ impl Task {
                 let note = format!("{id} is not recovered yet: {trouble}");
                 self.not_answered(moment, trouble, note, effects);
             }
-            // What became of it nobody knows: it may live, so it is not over before nothing is left of it (TH041), and how it
-            // ended is no success (EVT-05).
+            // The outcome is unknown: the task may live, so the run is not over before nothing is left of it (TH041), and its
+            // exit is no success (EVT-05).
             Err(trouble) => {
                 let reason = format!("its driver cannot recover it: {trouble}");
                 let exit = TaskExit { end: TaskEnd::Unknown(reason.clone()), oom_killed: false };
@@ -144,7 +143,7 @@ impl Task {
         }
         match answer {
             Ok(exit) => self.over(moment, Some(exit.clone()), exit.to_string(), effects),
-            // Its driver is gone, or does not know it any more: it is recovered as soon as that can be.
+            // Its driver is gone, or no longer knows it: it is recovered as soon as possible.
             Err(trouble) => {
                 let note = format!("lost sight of it: {trouble}; to be recovered");
                 self.enter(moment, Phase::Recovering, note.clone(), effects);

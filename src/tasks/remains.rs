@@ -1,4 +1,4 @@
-//! Ending what is left of a run, as it is done in production: by what the processes of this machine say of themselves.
+//! Ends the remains of a run in production, by data that the processes of this machine show.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,32 +12,32 @@ use super::calls::{Heard, RunKey, Swept, Trouble};
 use super::looks::Looks;
 use super::state::RunEvidence;
 
-/// How long what was killed may take to end.
+/// The timeout for killed processes to end.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
-/// Under which name drivers on the official packages tell the process of a task.
+/// The attribute in which drivers built on the official packages report a task's process.
 const PROCESS_ATTRIBUTE: &str = "pid";
 
-/// Locates what runs, and ends what is left of it.
+/// Locates the processes of runs, and ends what is left of them.
 #[derive(Debug, Clone)]
 pub(super) struct Remains {
     table: Arc<ProcessTable>,
     looks: Looks,
-    /// The mark of this host, which executors of its drivers carry.
+    /// The owner mark of this host, which executors of its drivers carry.
     owner: Arc<str>,
     located: Arc<Mutex<Located>>,
 }
 
-/// Where runs were found.
+/// The traces of the runs.
 #[derive(Debug, Default)]
 struct Located {
-    /// Those that are not known to be over: what is found to be of one of them is of no other task.
+    /// Runs that are not known to be over: processes of one of them belong to no other task.
     found: BTreeMap<TaskId, Traces>,
-    /// Which runs are being located, by the numbers of the searches. One that was ended meanwhile is not here any more.
+    /// The searches in progress, by number. A run that was ended meanwhile is no longer in it.
     under_way: BTreeMap<u64, TaskId>,
     searches: u64,
 }
 
-/// That a run is being located, from before its driver is asked about it.
+/// A search for a run's processes, from before its driver is asked.
 #[derive(Debug)]
 pub(super) struct Locating {
     run: RunKey,
@@ -46,7 +46,7 @@ pub(super) struct Locating {
 }
 
 impl Locating {
-    /// Notes where the run is; `false` if it was ended meanwhile. Then what was found may be of a later run of its task.
+    /// Stores the traces of the run; `false` if it was ended meanwhile. Then the traces may belong to a later run of its task.
     fn note(&self, traces: &Traces) -> bool {
         let mut located = lock(&self.located);
         let is_present = located.under_way.contains_key(&self.number);
@@ -68,12 +68,12 @@ fn lock(located: &Mutex<Located>) -> MutexGuard<'_, Located> {
 }
 
 impl Remains {
-    /// Of the tasks of the host with this mark.
+    /// The remains of tasks of the host with this owner mark.
     pub(super) fn new(owner: Arc<str>) -> Self {
         Self { table: Arc::default(), looks: Looks::default(), owner, located: Arc::default() }
     }
 
-    /// Ends what is left of a run. `reports` tells which drivers there are.
+    /// Ends what is left of a run. `reports` lists the drivers.
     pub(super) async fn end(
         &self,
         run: &RunKey,
@@ -91,7 +91,7 @@ impl Remains {
             return Err(Trouble::passing(reason));
         }
         let search = self.search(mark, handle, evidence, reports);
-        // What a driver has seen the end of is over, whatever it may have left that cannot be looked into.
+        // If a driver saw the run's end, the run is over; remains that cannot be inspected do not matter.
         let search = Search { is_in_doubt: heard != Heard::End, ..search };
         let table = Arc::clone(&self.table);
         let ended = self.looks.take(&run.name, move || search.end(&table, KILL_PATIENCE)).await;
@@ -109,7 +109,7 @@ impl Remains {
         Ok(Swept { has_killed, words: ended.to_string() })
     }
 
-    /// Says that a run is to be located. What is found counts only if nothing ends the run meanwhile; so this comes before its
+    /// Begins a search for a run's processes. Its result counts only if nothing ends the run meanwhile. Call it before the
     /// driver is asked, which may take long.
     pub(super) fn begin_locating(&self, run: &RunKey) -> Locating {
         let mut located = lock(&self.located);
@@ -119,7 +119,7 @@ impl Remains {
         Locating { run: run.clone(), number, located: Arc::clone(&self.located) }
     }
 
-    /// Finds out where the processes of a run are. `status` is what its driver says of it now.
+    /// Locates the processes of a run. `status` is the present report of its driver.
     pub(super) async fn locate(
         &self,
         locating: Locating,
@@ -159,7 +159,7 @@ impl Remains {
         evidence: RunEvidence,
         reports: &[DriverReport],
     ) -> Search {
-        // What was found of an earlier run of the same task is this task's.
+        // Processes of an earlier run of the same task belong to this task.
         let is_of_another = |id: &TaskId| TaskMark::of_task_id(id.as_str()).as_ref() != Some(&mark);
         let located = lock(&self.located);
         let others = located.found.iter().filter(|(id, _)| is_of_another(id));
@@ -178,8 +178,8 @@ impl Remains {
     }
 }
 
-/// Why a driver that was told to start a run may still do so; `None` if no process that was told is there any more. One that has
-/// launched a process has found before that none was left of an earlier run of the host.
+/// Why a driver that received a start may still begin the run; `None` if no process that received it is left. A driver that
+/// has launched a process has checked before that none was left of an earlier run of the host.
 fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
     match report {
         Some(DriverReport { pid: Some(pid), .. }) => {
@@ -193,8 +193,8 @@ fn may_still_begin(report: Option<&DriverReport>) -> Option<String> {
     }
 }
 
-/// A run that an older version began: the environment of its processes does not name it, so that nothing is found would mean
-/// nothing. As then, its driver's word has to do.
+/// Handles a run that an older version began: the environment of its processes does not name it, so a search that finds
+/// nothing proves nothing. As in that version, the driver's answer has to suffice.
 fn unmarked(run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
     let reason =
         format!("{} was begun by an older version, and its processes cannot be told from others", run.id);
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// A run of a task, with a child that has left its session and thrown its environment away.
+    /// Starts a run of a task, with a child that has left its session and cleared its environment.
     fn begin(allocation: &str, directory: &Path) -> (Child, u32) {
         let said = directory.join("child");
         let script =
@@ -249,7 +249,7 @@ mod tests {
         remains.locate(locating, None, RunEvidence::default(), None, &[]).await
     }
 
-    /// The second run of a task is located and then left by its driver, while the first one is located late.
+    /// Locates the second run of a task, which its driver then leaves, while the first one is located late.
     async fn what_is_left_of_the_second_run_is_found(remains: &Remains, allocation: &str, late: Locating) {
         let directory = tempfile::tempdir().expect("a directory");
         let (mut process, child) = begin(allocation, directory.path());

@@ -1,4 +1,4 @@
-//! How tasks lie on disk. Rows are not domain types: what comes from disk is checked like anything from outside.
+//! The records of tasks on disk. Rows are not domain types: data from disk is validated like any input.
 
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use super::former_row;
 use super::log::EventLog;
 use super::state::{Course, Run, RunEvidence, RunState, Wanted};
 
-/// The course of a task, by its name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CourseRow(pub(super) Course);
 
@@ -27,7 +26,7 @@ impl Record for CourseRow {
     }
 }
 
-/// What a driver told of a task, by its name.
+/// The events of a task, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LogRow(pub(super) EventLog);
 
@@ -36,7 +35,7 @@ impl Record for LogRow {
     const SCHEMA: u16 = 1;
 }
 
-/// The layout of a course. Times are microseconds since the Unix epoch.
+/// The layout of a course. Times are in microseconds since the Unix epoch.
 #[derive(Serialize, Deserialize)]
 pub(super) struct CourseLayout {
     pub(super) wanted: Option<WantedLayout>,
@@ -60,7 +59,7 @@ pub(super) struct RunLayout {
     pub(super) driver: String,
     pub(super) id: String,
     pub(super) state: RunStateLayout,
-    /// The boot in which it was begun, and how many microseconds after that.
+    /// The boot in which it began, and the microseconds since that boot.
     pub(super) begun: Option<(String, u64)>,
     pub(super) traces: Option<TracesLayout>,
 }
@@ -68,7 +67,7 @@ pub(super) struct RunLayout {
 #[derive(Serialize, Deserialize)]
 pub(super) struct TracesLayout {
     boot: String,
-    /// Process, when it was started in ticks since the boot, its session and its process group if they are the run's.
+    /// Process id, start time in ticks since the boot, and its session and process group if they belong to the run.
     processes: Vec<(u32, u64, Option<u32>, Option<u32>)>,
     groups: Vec<String>,
 }
@@ -76,8 +75,8 @@ pub(super) struct TracesLayout {
 #[derive(Serialize, Deserialize)]
 pub(super) enum RunStateLayout {
     Intended,
-    /// The handle as its driver gave it, without the environment of the task, which may hold secrets (P6) and stands in the
-    /// host's configuration.
+    /// The driver's handle, without the environment of the task: that may hold secrets (P6), and is in the host's
+    /// configuration.
     Started(Vec<u8>),
     Over {
         exit: Option<ExitLayout>,
@@ -99,7 +98,7 @@ enum EndLayout {
     Unknown(String),
 }
 
-/// The layout of what a driver told.
+/// The layout of an event log.
 #[derive(Serialize, Deserialize)]
 struct LogLayout {
     /// `<stream>:<sequence>`.
@@ -107,7 +106,7 @@ struct LogLayout {
     taken: u64,
     told: u64,
     missed: u64,
-    /// Words, first time, last time, how often.
+    /// Text, first time, last time, count.
     recent: Vec<(String, u64, u64, u64)>,
 }
 
@@ -192,8 +191,8 @@ impl From<TracesLayout> for Traces {
     }
 }
 
-/// Takes a run back. One whose handle cannot be read is one of which nobody knows whether it was started; if it is over all the
-/// same, its handle was only evidence.
+/// Decodes a run. If the handle of a started run cannot be decoded, this is an error; the handle of a run that is over was
+/// only evidence, and is dropped.
 fn run(layout: RunLayout) -> Result<Run, String> {
     let state = match layout.state {
         RunStateLayout::Intended => RunState::Intended,
@@ -364,8 +363,8 @@ mod tests {
         assert_eq!(decode::<CourseRow>(&encode(&nothing)).unwrap(), nothing);
     }
 
-    /// What this version writes. It stays readable: a change of these bytes, by us or by whatever library writes them, needs a new
-    /// schema and a migration.
+    /// The bytes that this version writes. They must stay readable: if we or a library change them, a new schema and a
+    /// migration are needed.
     #[test]
     fn p2_tasks_have_these_bytes_whatever_library_writes_them() {
         let over = RunState::Over { exit: Some(exit()), handle: None };

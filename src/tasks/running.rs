@@ -1,4 +1,4 @@
-//! What is decided for one task on its way up: what is to be said to its driver, and when.
+//! Decisions for a task that starts or runs: which request its driver gets, and when.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::departed::ADVICE;
 use super::messages::{DriverCourse, TaskError, TasksNews};
 use super::state::*;
 
-/// Any other question to a driver takes no longer.
+/// The timeout of all other requests to a driver.
 pub(super) const ASK_PATIENCE: Duration = Duration::from_secs(60);
-/// A call that waits for the end of a run is made again at least this often.
+/// A call that waits for the end of a run is renewed at least this often.
 const WAIT_PATIENCE: Duration = Duration::from_secs(3_600);
-/// How soon to speak to a driver again that could not be spoken to.
+/// The backoff for failed requests to a driver.
 pub(super) const TROUBLE_BACKOFF: Backoff = Backoff {
     first: Duration::from_millis(250),
     longest: Duration::from_secs(15),
@@ -28,7 +28,7 @@ impl Task {
         effects.persist(TasksChange::Course(self.config.name.clone(), Box::new(self.course.clone())));
     }
 
-    /// Enters a phase, and says so.
+    /// Enters a phase, and publishes it.
     pub(super) fn enter(
         &mut self,
         moment: Moment,
@@ -44,7 +44,7 @@ impl Task {
         effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
     }
 
-    /// Says what is to be known of it.
+    /// Sets the note, and publishes it.
     pub(super) fn note(&mut self, note: impl Into<String>, effects: &mut Effects<Tasks>) {
         let note = note.into();
         if self.note != note {
@@ -63,12 +63,12 @@ impl Task {
         Some(RunKey { name: self.config.name.clone(), driver: run.driver.clone(), id: run.id.clone() })
     }
 
-    /// Goes on from what is on disk.
+    /// Resumes from the state on disk.
     pub(super) fn pick_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         let Some(run) = &self.course.run else {
             return match self.course.wanted {
                 Some(Wanted::Ended) => {
-                    // Not since it was looked at again, but since its end was heard of.
+                    // The phase began when its end became known, not now.
                     let ended = self.course.exit.as_ref().map_or(moment.now, |(_, heard)| *heard);
                     self.enter(Moment { now: ended, ..moment }, Phase::Ended, "ended before", effects);
                 }
@@ -96,7 +96,7 @@ impl Task {
         self.ready(moment, scene, next, note, effects);
     }
 
-    /// Starts because a person says so: what failed before is forgiven.
+    /// Starts on an operator's request: earlier failures no longer count.
     pub(super) fn start_anew(
         &mut self,
         moment: Moment,
@@ -136,7 +136,7 @@ impl Task {
         }
     }
 
-    /// Begins a run: that it is intended, and by which id, is on disk before its driver hears of it.
+    /// Begins a run. Its intent and its id are on disk before its driver receives the start.
     pub(super) fn begin(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         if scene.life != Life::Serving {
             return;
@@ -158,7 +158,7 @@ impl Task {
         self.ready(moment, scene, Next::Start, "to be started", effects);
     }
 
-    /// Gets ready to say something to its driver.
+    /// Prepares a request to its driver.
     pub(super) fn ready(
         &mut self,
         moment: Moment,
@@ -171,7 +171,7 @@ impl Task {
         self.proceed(moment, scene, effects);
     }
 
-    /// Says to its driver what is to be said, if the driver is brought and its events are read.
+    /// Sends the prepared request, if the driver is brought and its events are read.
     pub(super) fn proceed(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         let Phase::Readying(next) = self.phase else { return };
         let driver = self.driver().clone();
@@ -209,7 +209,7 @@ impl Task {
         }
     }
 
-    /// Its driver cannot be had yet. Nothing is being started meanwhile.
+    /// Waits for a driver that is not available yet. No start is in progress meanwhile.
     fn wait_for_driver(&mut self, moment: Moment, next: Next, note: String, effects: &mut Effects<Tasks>) {
         match next {
             Next::Start => self.enter(moment, Phase::Readying(Next::StartAtLast), note, effects),
@@ -217,7 +217,7 @@ impl Task {
         }
     }
 
-    /// There is no driver to speak to, and there will be none.
+    /// Handles that its driver will never be available.
     fn without_driver(&mut self, moment: Moment, next: Next, reason: String, effects: &mut Effects<Tasks>) {
         match next {
             Next::Start | Next::StartAtLast => self.not_started(moment, reason, effects),
@@ -225,7 +225,7 @@ impl Task {
         }
     }
 
-    /// Takes what came of a question about its present run.
+    /// Handles the result of a call about its present run.
     pub(super) fn returned(
         &mut self,
         moment: Moment,
@@ -244,7 +244,7 @@ impl Task {
             Ok(TasksOutcome::Destroyed(answer)) => self.destroyed(moment, answer, effects),
             Ok(TasksOutcome::Located(answer)) => self.located(answer, effects),
             Ok(TasksOutcome::Swept(answer)) => self.swept(moment, scene, answer, effects),
-            // These belong to no run.
+            // These calls belong to no run.
             Ok(
                 TasksOutcome::Brought(_)
                 | TasksOutcome::Dismissed(_)
@@ -256,7 +256,7 @@ impl Task {
         }
     }
 
-    /// Takes it that a question has no answer.
+    /// Handles a call without a result.
     fn lost(
         &mut self,
         moment: Moment,
@@ -279,10 +279,10 @@ impl Task {
             },
             TasksCall::Stop { .. } => self.stop_taken(moment, &Err(trouble), effects),
             TasksCall::Destroy(_) => self.destroyed(moment, &Err(trouble), effects),
-            // It is only looked again.
+            // The next search makes up for it.
             TasksCall::Locate { .. } => {}
             TasksCall::Sweep { .. } => self.swept(moment, scene, &Err(trouble), effects),
-            // These belong to no run.
+            // These calls belong to no run.
             TasksCall::Bring(_)
             | TasksCall::BringBack(..)
             | TasksCall::Dismiss { .. }
@@ -292,7 +292,7 @@ impl Task {
         }
     }
 
-    /// It runs: whether it is to go on is for what is wanted to say.
+    /// Handles that it runs: it continues, or is stopped, as wanted.
     pub(super) fn go_on(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
         self.is_driver_absent = false;
         self.enter(moment, Phase::Running, note, effects);
@@ -309,7 +309,7 @@ impl Task {
         }
     }
 
-    /// Speaks to its driver again after a pause.
+    /// Retries the request to its driver after a pause.
     pub(super) fn speak_later(&mut self, moment: Moment, note: String, effects: &mut Effects<Tasks>) {
         self.note(note, effects);
         let pause = self.troubles.failed(&TROUBLE_BACKOFF, moment);
@@ -330,7 +330,7 @@ impl Task {
             Phase::Clearing => self.say_destroy(effects),
             Phase::Sweeping(_) => self.say_sweep(effects),
             Phase::Starting => self.start_takes_long(effects),
-            // Nothing is to be said to its driver.
+            // No request is pending.
             Phase::Stopped
             | Phase::Ended
             | Phase::Failed

@@ -1,7 +1,8 @@
-//! The tasks' stories: message scripts against the pure machine, under virtual time.
+//! Message scripts of the tasks: they run the pure machine under virtual time.
 //!
-//! A script says what reaches the tasks; below stands, in order, what they do. Calls stay open until the script lets them come
-//! back. `crash` rebuilds the machine as the shell does, `kill-host` begins another run of the host on the same disk.
+//! A script lists inputs; the recorded output below each lists the effects, in order. Calls stay open until the script
+//! completes them. `crash` rebuilds the machine as the shell does, `kill-host` begins another run of the host on the same
+//! disk.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -181,7 +182,7 @@ impl Stage {
         self.step(&asked, told);
     }
 
-    /// Lets the earliest such call come back.
+    /// Completes the earliest such call.
     fn come_back(
         &mut self,
         is_meant: impl Fn(&TasksCall) -> bool,
@@ -192,7 +193,7 @@ impl Stage {
         self.step(&returned, told);
     }
 
-    /// Lets the earliest call about a run of this task come back.
+    /// Completes the earliest call about a run of this task.
     fn answer(&mut self, name: &AllocationId, outcome: TasksOutcome, told: &mut String) {
         let kind = match outcome {
             TasksOutcome::Started(_) => "start",
@@ -217,7 +218,7 @@ impl Stage {
     fn wait(&mut self, span: Duration, told: &mut String) {
         let until = self.surroundings.now + span;
         while let Some(timer) = self.surroundings.next_timer(until) {
-            // That a task is located again is told by what comes of it.
+            // The effects of a further search show that this timer fired.
             if !matches!(timer, TasksTimer::Locate(_)) {
                 writeln!(told, "at {:.2} s", self.surroundings.now.since(begun()).as_secs_f64()).unwrap();
             }
@@ -294,7 +295,7 @@ fn tell_answer(answer: TasksAnswer) -> String {
     }
 }
 
-/// The id of a run without the long id of its allocation, which is the same in every run.
+/// The id of a run without its allocation id, which is the same in every run.
 fn short(id: &str) -> &str {
     id.split_once('/').map_or(id, |(_, rest)| rest)
 }
@@ -573,6 +574,6 @@ fn a_driver_that_may_take_long_to_start_is_waited_for_as_long() {
         Effect::Call { call: TasksCall::Bring(driver), deadline, .. } if driver == name => Some(deadline),
         _ => None,
     });
-    // Besides what any plugin has: the time to start, and the grace twice.
+    // Besides the time that every plugin has: the start timeout, and twice the grace.
     assert_eq!(patience, Some(Duration::from_secs(150 + 600 + 2 * 5)));
 }

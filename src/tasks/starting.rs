@@ -1,4 +1,4 @@
-//! What is decided for one task that its driver is told to start: until that has answered, nothing is started in its place.
+//! Decisions for a task whose driver is starting it: until the driver has answered, no other start begins.
 
 use std::time::Duration;
 
@@ -9,15 +9,14 @@ use callboard_actors::vocabulary::Moment;
 use super::calls::*;
 use super::state::*;
 
-/// A start is waited for until its driver answers, or is gone: given up, it would go on, and nobody would hear what came of it.
+/// The timeout of a start. It is long, since a start that was given up would continue, and its result would be lost.
 const START_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
-/// A start that takes longer is told as one that takes long.
+/// A start that takes longer is reported as slow.
 const START_USUAL: Duration = Duration::from_secs(60);
-/// Largest handle that is kept, in bytes.
+/// The largest handle that is stored, in bytes.
 const HANDLE_BYTES_MAX: usize = 512 * 1_024;
 
 impl Task {
-    /// Tells its driver to start it.
     pub(super) fn order_start(&mut self, moment: Moment, key: RunKey, effects: &mut Effects<Tasks>) {
         self.enter(moment, Phase::Starting, "starting", effects);
         self.call(START_PATIENCE, TasksCall::Start(key, self.config.clone()), effects);
@@ -28,9 +27,9 @@ impl Task {
         self.note("its driver has not said yet whether it has started it, and is waited for", effects);
     }
 
-    /// Takes what came of a start.
+    /// Handles the result of a start.
     pub(super) fn started(&mut self, moment: Moment, started: &Started, effects: &mut Effects<Tasks>) {
-        // It may be out of reach, or looked for, while the answer was on its way.
+        // The task may have become out of reach, or be settling, while the answer was in flight.
         let is_awaited = matches!(
             self.phase,
             Phase::Starting
@@ -62,7 +61,7 @@ impl Task {
                 }
             }
             Started::NotAsked(trouble) => self.not_started(moment, trouble.reason.clone(), effects),
-            // Its word is no proof: the next run begins, or the stop is over, when it has forgotten this one.
+            // The answer is no proof: the next run begins, or the stop completes, when the driver has forgotten this run.
             Started::Retry(reason) => {
                 self.over(moment, None, format!("its driver did not start it: {reason}"), effects);
             }
@@ -77,7 +76,7 @@ impl Task {
         }
     }
 
-    /// Its driver says no, for good. What it began all the same has to go (TH040).
+    /// Handles that its driver refuses for good. What the driver began nevertheless has to be removed (TH040).
     fn refuse(&mut self, moment: Moment, reason: &str, effects: &mut Effects<Tasks>) {
         if self.course.wanted == Some(Wanted::Running) {
             self.course.wanted = Some(Wanted::Failed);
@@ -85,13 +84,13 @@ impl Task {
         self.over(moment, None, format!("its driver does not start it: {reason}"), effects);
     }
 
-    /// It runs: its handle is on disk before anybody hears of it.
+    /// Handles that it runs: its handle is on disk before this is published.
     fn runs(&mut self, moment: Moment, handle: &TaskHandle, effects: &mut Effects<Tasks>) {
         let Some(run) = &mut self.course.run else { return };
         let id = run.id.clone();
         let bytes = handle.to_bytes().len();
         if bytes > HANDLE_BYTES_MAX {
-            // Without its handle it could not be found again.
+            // Without its handle it could not be recovered.
             let reason =
                 format!("its driver gave it a handle of {bytes} bytes; at most {HANDLE_BYTES_MAX} are kept");
             self.course.wanted = Some(Wanted::Failed);

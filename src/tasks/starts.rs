@@ -1,4 +1,4 @@
-//! Which starts this run of the host has asked for, and what is known of each: by that the word of a driver is judged.
+//! The starts that this run of the host has requested, and their progress: a driver's answers are judged by it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,38 +8,37 @@ use callboard_actors::driver::client::{ServingProcess, TaskId};
 
 use super::answers::{Asked, is_proof};
 
-/// The starts of this run of the host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Starts(Rc<RefCell<BTreeMap<TaskId, Asked>>>);
 
 impl Starts {
-    /// A start waits for its driver to be there, until it is asked for or this is dropped.
+    /// Records a start that waits for its driver, until it is sent or the guard is dropped.
     pub(super) fn waits(&self, run: &TaskId) -> WaitingStart {
         self.0.borrow_mut().insert(run.clone(), Asked::Waiting);
         WaitingStart { run: run.clone(), starts: self.clone() }
     }
 
-    /// Whether a start of this run waits for its driver: it may begin although no process was asked for it yet.
+    /// Whether a start of this run waits for its driver: it may begin although no process has received it yet.
     pub(super) fn is_waiting(&self, run: &TaskId) -> bool {
         matches!(self.0.borrow().get(run), Some(Asked::Waiting))
     }
 
-    /// A start is asked of this process.
+    /// Records that a start was sent to this process.
     pub(super) fn asked(&self, run: &TaskId, process: Option<ServingProcess>) {
         self.0.borrow_mut().insert(run.clone(), Asked::Unanswered(process));
     }
 
-    /// The driver has said what came of a start.
+    /// Records that the driver has answered a start.
     pub(super) fn answered(&self, run: &TaskId) {
         self.0.borrow_mut().insert(run.clone(), Asked::Answered);
     }
 
-    /// The driver has forgotten a run.
+    /// Records that the driver has forgotten a run.
     pub(super) fn forget(&self, run: &TaskId) {
         self.0.borrow_mut().remove(run);
     }
 
-    /// Whether this process, which knows nothing of a run, can have no start of it under way.
+    /// Whether the answer "no such run" of this process proves that it has no start of the run under way.
     pub(super) fn is_proof(&self, run: &TaskId, process: Option<ServingProcess>) -> bool {
         is_proof(self.0.borrow().get(run).copied(), process)
     }

@@ -1,4 +1,4 @@
-//! What is known of tasks, and what is done for them.
+//! The state of the tasks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::messages::{DriverCourse, TaskPhase, TaskReport};
 use crate::agent::StopStep;
 use crate::config::{RestartPolicy, TaskConfig};
 
-/// What the tasks are born with.
+/// The initial state of the tasks.
 #[derive(Debug, Clone)]
 pub struct TasksOptions {
     /// The tasks of the configuration.
@@ -24,9 +24,9 @@ pub struct TasksOptions {
     pub drivers: BTreeMap<DriverName, KeptDriver>,
     /// How tasks are restarted.
     pub restart: RestartPolicy,
-    /// By which ids drivers know them.
+    /// The ids by which drivers know them.
     pub identities: TaskIdentities,
-    /// How the clock of the machine that runs the tasks is tied to the present boot; `None` if the system does not tell its boot.
+    /// The relation of the machine's clock to the present boot; `None` if the system does not report its boot.
     pub boot: Option<BootClock>,
 }
 
@@ -35,54 +35,52 @@ pub struct TasksOptions {
 pub struct Tasks {
     pub(super) options: TasksOptions,
     pub(super) drivers: BTreeMap<DriverName, Bringing>,
-    /// In the order of the configuration, and after them those that it has no more.
+    /// In the order of the configuration, followed by those that are no longer configured.
     pub(super) tasks: Vec<Task>,
     pub(super) life: Life,
-    /// Who waits until everything has stopped, or can be left.
+    /// The callers that wait until everything has stopped, or can be left.
     pub(super) stop_askers: Vec<(AskId, StopMode)>,
 }
 
-/// A driver on its way to the host.
+/// A driver that is being brought, or was.
 #[derive(Debug, Clone)]
 pub(super) struct Bringing {
     pub(super) course: DriverCourse,
     pub(super) backoff: BackoffState,
     pub(super) standing: Standing,
-    /// How it is run; `None` for a departed one of which nothing is known.
+    /// Its settings; `None` for a departed driver without a record.
     pub(super) kept: Option<KeptDriver>,
-    /// Whether that is on disk.
+    /// Whether they are on disk.
     pub(super) is_on_disk: bool,
 }
 
-/// How a driver stands with the configuration.
+/// Whether a driver is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// The configuration has it.
     Configured,
-    /// The configuration has it no more.
+    /// It is no longer configured.
     Departed {
-        /// Whether it was ended although tasks of it are left, which may still run.
+        /// Whether it was ended although it left tasks, which may still run.
         is_ended: bool,
     },
 }
 
-/// What the tasks as a whole are at.
+/// The lifecycle of all tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Life {
-    /// Tasks are run.
     Serving,
-    /// Everything stops in this way and nothing starts; it remains to be asked.
+    /// Everything stops in this way and nothing starts; the actor stays and answers.
     Closing(StopMode),
-    /// Everything stops in this way, and then it ends.
+    /// Everything stops in this way, and then the actor ends.
     Leaving(StopMode),
 }
 
-/// One task: what it is at, what for, and since when.
+/// One task.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) config: Arc<TaskConfig>,
     pub(super) is_configured: bool,
-    /// Whether it is started anew once nothing is left of a run that was stopped, or failed, in an earlier run of the host.
+    /// Whether it is started again once nothing is left of a run that was stopped, or failed, in an earlier run of the host.
     pub(super) starts_after_stop: bool,
     pub(super) phase: Phase,
     pub(super) since: Timestamp,
@@ -90,25 +88,25 @@ pub(super) struct Task {
     pub(super) course: Course,
     pub(super) log: EventLog,
     pub(super) watch: Watch,
-    /// How often it was tried in vain to speak to its driver.
+    /// Failed requests to its driver.
     pub(super) troubles: BackoffState,
-    /// Since when it is not known whether its driver is busy with a start of it.
+    /// Since when its driver may be busy with a start of it.
     pub(super) unsure_since: Timestamp,
-    /// Whether its driver had started other tasks as well when it was asked about a run of this one.
+    /// Whether its driver had started other tasks as well, when it was asked about a run of this one.
     pub(super) shares_driver: bool,
-    /// Why its run is over, or why nobody knows whether it is one; empty as long as neither is so.
+    /// Why its run is over, or why its state is unknown; else empty.
     pub(super) cause: String,
-    /// How often its processes were to be located since it runs.
+    /// How often its processes have been located in this run.
     pub(super) looks: usize,
-    /// How many looks for what is left of it are under way.
+    /// The number of sweeps in progress.
     pub(super) sweeps: u32,
     /// Why its driver refused to end it, until it is known whether something is left of it.
     pub(super) refusal: Option<String>,
-    /// Whether its driver was not there when it was last spoken to.
+    /// Whether its driver was absent at the last request.
     pub(super) is_driver_absent: bool,
-    /// Who waits until it has stopped.
+    /// The callers that wait until it has stopped.
     pub(super) askers: Vec<AskId>,
-    /// How its last stop went.
+    /// The steps of its last stop.
     pub(super) steps: Vec<StopStep>,
     /// When its stop began.
     pub(super) stop_began: Timestamp,
@@ -118,37 +116,37 @@ pub(super) struct Task {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Watch {
     No,
-    /// It is being asked for at this driver.
+    /// The subscription at this driver is in progress.
     Asked(DriverName),
     /// They are read from this driver.
     On(DriverName),
 }
 
-/// What must not be forgotten of a task. It is on disk before anybody outside sees what follows from it.
+/// The durable state of a task. It is on disk before its consequences are visible outside.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Course {
-    /// What somebody has decided; `None` as long as nobody has.
+    /// The last decision; `None` before the first.
     pub wanted: Option<Wanted>,
     /// The number of its latest start.
     pub attempt: Attempt,
-    /// The run that there is, or may be.
+    /// The run that exists, or may exist.
     pub run: Option<Run>,
-    /// How the last run ended, and when that was heard.
+    /// How the last run ended, and when this became known.
     pub exit: Option<(TaskExit, Timestamp)>,
-    /// How often it was restarted in all.
+    /// The total number of restarts.
     pub restarts: u64,
-    /// When the restarts were that still count.
+    /// The times of the restarts that still count towards the budget.
     pub restarted_at: Vec<Timestamp>,
 }
 
-/// What is to become of a task.
+/// The wanted state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// It is to run.
+    /// It has to run.
     Running,
-    /// It is to be stopped.
+    /// It has to be stopped.
     Stopped,
-    /// It has ended by itself and is not started again.
+    /// It has ended by itself and is not restarted.
     Ended,
     /// It was given up.
     Failed,
@@ -157,86 +155,85 @@ pub enum Wanted {
 /// One run of a task by a driver.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Which driver.
+    /// Its driver.
     pub driver: DriverName,
-    /// By what the driver knows it. No two runs share one.
+    /// The driver's id of it. Unique.
     pub id: TaskId,
-    /// How far it has got.
+    /// Its progress.
     pub state: RunState,
-    /// By what its processes can be found without its driver.
+    /// The evidence by which its processes can be found without its driver.
     pub evidence: RunEvidence,
 }
 
-/// By what the processes of a run can be found without its driver. Nothing of it changes what a task is at.
+/// The evidence by which the processes of a run can be found without its driver. It does not affect the phase of a task.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunEvidence {
-    /// When it was begun; `None` of one that an older version began, and where the system does not tell its boot.
+    /// When it began; `None` for a run of an older version, or if the system does not report its boot.
     pub begun: Option<Begun>,
-    /// Where its processes were when they were last located (TH052).
+    /// The last known traces of its processes (TH052).
     pub traces: Traces,
 }
 
-/// How far a run has got, as far as is on disk.
+/// The progress of a run, as recorded on disk.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunState {
-    /// The driver is told to start it, or was, or was not: nobody knows before the driver is asked.
+    /// Its start may or may not have been sent: only the driver can tell.
     Intended,
-    /// It runs, and by this its driver finds it again.
+    /// It runs; its driver recovers it by this handle.
     Started(Box<TaskHandle>),
-    /// It is over, or is to be: its driver is still to end it if it is not, and to forget it, and then nothing may be left of
-    /// it.
+    /// It is over, or has to end: its driver has to end it if it still runs, and to forget it; then nothing of it may be left.
     Over {
-        /// How it ended; `None` if it is to be started anew whatever its end was.
+        /// How it ended; `None` if the task has to start again regardless.
         exit: Option<TaskExit>,
-        /// By what its driver found it, if it was started: it may name what is left of it.
+        /// The driver's handle, if it was started: it may identify remains.
         handle: Option<Box<TaskHandle>>,
     },
 }
 
-/// Where a task has got to.
+/// The phase of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Stopped,
     Ended,
     Failed,
-    /// It was given up to stop it; its run is kept in mind.
+    /// Stopping it was given up; its run stays recorded.
     OutOfReach,
-    /// Until the timer for its start.
+    /// Waits for the timer of its start.
     Waiting,
-    /// Until its driver is brought and its events are read.
+    /// Waits for its driver to be brought, and its events to be read.
     Readying(Next),
-    /// Until its driver has started it.
+    /// Waits for its driver to start it.
     Starting,
-    /// Until its driver has said whether an intended run is one.
+    /// Waits for its driver to say whether an intended run was started.
     Settling,
-    /// Until its driver has taken it up again.
+    /// Waits for its driver to recover it.
     Recovering,
-    /// Until it ends.
+    /// Waits for its end.
     Running,
-    /// Until it ends, as its driver was told to make it.
+    /// Waits for its end, after its driver was asked to stop it.
     Stopping,
-    /// Until its driver has forgotten it.
+    /// Waits for its driver to forget it.
     Clearing,
-    /// Until nothing is left of its run, by evidence that does not come from its driver.
+    /// Waits for the proof that nothing is left of its run, by evidence that does not come from its driver.
     Sweeping(Word),
 }
 
-/// What its driver had to say of a run whose remains are ended.
+/// The driver's answer about a run whose remains are being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
-    /// It has said what it had to say.
+    /// It has answered.
     Had,
-    /// It is not there, and what is to stop does not wait for it.
+    /// It is absent, and the stop does not wait for it.
     Absent,
-    /// The time of the stop is over.
+    /// The timeout of the stop has expired.
     Late,
 }
 
-/// What is asked of a driver as soon as it can be.
+/// The next request to a driver, as soon as it can be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Start,
-    /// The same, of a driver that could not be had so far.
+    /// The same, after the driver was unavailable.
     StartAtLast,
     Settle,
     Recover,
@@ -244,7 +241,7 @@ pub(super) enum Next {
 }
 
 impl Phase {
-    /// What others are told of it.
+    /// The phase as reported.
     pub(super) const fn told(self) -> TaskPhase {
         match self {
             Self::Stopped => TaskPhase::Stopped,
@@ -263,17 +260,16 @@ impl Phase {
         }
     }
 
-    /// Whether nothing of it runs.
     pub(super) const fn is_down(self) -> bool {
         matches!(self, Self::Stopped | Self::Ended | Self::Failed)
     }
 
-    /// Whether nothing is under way for it: it is down, or nothing more can be done, and then it may run all the same.
+    /// Whether nothing is in progress for it: it is down, or nothing more can be done, in which case it may still run.
     pub(super) const fn is_let_be(self) -> bool {
         self.is_down() || matches!(self, Self::OutOfReach)
     }
 
-    /// Whether the next run of the host finds it as it is, without anything having been cut short.
+    /// Whether the next run of the host can continue from here, with nothing interrupted.
     pub(super) const fn can_be_left(self) -> bool {
         match self {
             Self::Stopped
@@ -291,7 +287,7 @@ impl Phase {
 }
 
 impl Task {
-    /// The driver that has its run, or is to have the next one.
+    /// The driver of its run, or of the next one.
     pub(super) fn driver(&self) -> &DriverName {
         self.course.run.as_ref().map_or(&self.config.driver, |run| &run.driver)
     }

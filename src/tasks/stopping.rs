@@ -1,4 +1,4 @@
-//! What is decided for one task on its way down: its driver stops it, and all of it takes a bounded time.
+//! Decisions for a task that stops: its driver stops it, in a bounded time.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use super::messages::TaskError;
 use super::state::*;
 use crate::agent::{StopStep, TaskStopped};
 
-/// How much longer than its grace a task may take to stop, with a driver that has to be recovered meanwhile.
+/// The time to stop a task beyond its grace; it includes the recovery of its driver.
 const STOP_MARGIN: Duration = Duration::from_secs(30);
-/// How much longer than the grace the answer of its driver may take: longer than whoever asks it waits, so that its own words
-/// are heard.
+/// The timeout of the driver's answer beyond the grace: longer than the timeout of the client call below it, so that its error
+/// is received.
 const ANSWER_MARGIN: Duration = Duration::from_secs(25);
 
 impl Task {
-    /// Stops for somebody who waits for it.
+    /// Stops it for a caller that waits.
     pub(super) fn stop_for(
         &mut self,
         moment: Moment,
@@ -35,7 +35,7 @@ impl Task {
         Ok(())
     }
 
-    /// Stops. What is under way comes back, and then finds out what is wanted now; what was out of reach is tried once more.
+    /// Stops it. Calls in flight return and then find it stopped; a task out of reach is tried once more.
     pub(super) fn stop(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         self.starts_after_stop = false;
         let is_told = self.course.wanted == Some(Wanted::Stopped) && self.phase != Phase::OutOfReach;
@@ -49,7 +49,7 @@ impl Task {
                 effects.cancel_timer(TasksTimer::Start(self.config.name.clone()));
                 self.arrive(moment, Phase::Stopped, "stopped while it waited to be started again", effects);
             }
-            // Its driver has not heard of it yet.
+            // Its driver has not received the start.
             Phase::Readying(Next::Start | Next::StartAtLast) => {
                 self.not_started(moment, String::new(), effects)
             }
@@ -85,7 +85,7 @@ impl Task {
         effects.start_timer(TasksTimer::GiveUp(self.config.name.clone()), at);
     }
 
-    /// Has its driver stop it.
+    /// Begins to stop it through its driver.
     pub(super) fn order_stop(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
         let (delay, grace) = (self.config.shutdown_delay, self.config.stop_grace);
         let note = if delay.is_zero() {
@@ -97,8 +97,8 @@ impl Task {
         self.say_stop(moment, effects);
     }
 
-    /// Tells its driver to stop it, not before the shutdown delay is over: until then it serves those that still
-    /// have its address (T144).
+    /// Sends the stop to its driver, after the shutdown delay: until then it serves clients that still have its address
+    /// (T144).
     pub(super) fn say_stop(&self, moment: Moment, effects: &mut Effects<Tasks>) {
         let (Phase::Stopping, Some(run)) = (self.phase, self.run_key()) else { return };
         let asked_at = self.stop_began + self.config.shutdown_delay;
@@ -109,7 +109,7 @@ impl Task {
         self.call(grace + ANSWER_MARGIN, TasksCall::Stop { run, grace, signal }, effects);
     }
 
-    /// Takes what came of having it stopped. That it has ended is told by its end.
+    /// Handles the answer to a stop. Its end is reported by the call that waits for it.
     pub(super) fn stop_taken(
         &mut self,
         moment: Moment,
@@ -121,7 +121,7 @@ impl Task {
         }
     }
 
-    /// The time is over within which it should have stopped.
+    /// The timeout of its stop has expired.
     pub(super) fn give_up(&mut self, moment: Moment, scene: &Scene<'_>, effects: &mut Effects<Tasks>) {
         if self.phase.is_let_be() || self.course.wanted != Some(Wanted::Stopped) {
             return;
@@ -132,13 +132,13 @@ impl Task {
         } else if matches!(self.phase, Phase::Sweeping(_)) || self.course.run.is_none() {
             self.out_of_reach(moment, reason, effects);
         } else {
-            // What its driver did not do in time is done without it (TH080).
+            // Processes that its driver did not stop in time are ended without it (TH080).
             self.cause = format!("not stopped by its driver in time: {reason}");
             self.sweep(moment, Word::Late, effects);
         }
     }
 
-    /// Whether it waits for its driver, to find out or to say something, and for nothing else.
+    /// Whether it waits for its driver, and for nothing else.
     pub(super) const fn may_stop_alone(&self) -> bool {
         match self.phase {
             Phase::Readying(Next::Settle | Next::Recover | Next::Clear)
@@ -158,7 +158,7 @@ impl Task {
         }
     }
 
-    /// Leaves it as it is, and keeps its run in mind: it may still run.
+    /// Leaves it as it is, and keeps its run recorded: it may still run.
     pub(super) fn out_of_reach(&mut self, moment: Moment, reason: String, effects: &mut Effects<Tasks>) {
         effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
         effects.cancel_timer(TasksTimer::GiveUp(self.config.name.clone()));
@@ -172,7 +172,7 @@ impl Task {
         self.enter(moment, Phase::OutOfReach, reason, effects);
     }
 
-    /// Nothing of it is left, which is on disk before whoever waited for that is told.
+    /// Nothing of it is left. This is on disk before the waiting callers are answered.
     pub(super) fn arrive(
         &mut self,
         moment: Moment,
@@ -192,7 +192,7 @@ impl Task {
         }
     }
 
-    /// How it was stopped, or that it is left as it is.
+    /// How it was stopped, or that it was left as it is.
     pub(super) fn told_steps(&self) -> Vec<StopStep> {
         match &self.course.run {
             Some(run) if self.phase.can_be_left() && !self.phase.is_let_be() => vec![StopStep {

@@ -1,4 +1,4 @@
-//! Where tasks are kept: in the database of the host.
+//! Stores tasks in the database of the host.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,31 +17,31 @@ use super::kept::KeptRow;
 use super::row::{CourseRow, LogRow};
 use super::state::{Course, RunState, Tasks};
 
-/// Whose writes these are.
+/// The owner of these writes.
 const OWNER: Owner = Owner("tasks");
 
-/// Keeps tasks in the database of a host.
+/// The store of tasks.
 #[derive(Debug)]
 pub struct TasksStore {
     ledger: Ledger,
     /// Whether this run of the host has read them yet.
     is_read: Rc<Cell<bool>>,
-    /// Where the cores of tasks that run are noted when they are read.
+    /// Records the cores of running tasks when they are read.
     cores: CoreLedger,
 }
 
 impl TasksStore {
-    /// Will keep them in this database, and note in `cores` which cores those have that run already.
+    /// Stores tasks in this database, and records the cores of running tasks in `cores`.
     #[must_use]
     pub fn new(database: &Database, cores: CoreLedger) -> Self {
         Self { ledger: database.ledger(OWNER), is_read: Rc::default(), cores }
     }
 }
 
-/// The names of all tasks that are on disk.
+/// The names of all tasks on disk.
 ///
 /// # Errors
-/// When they cannot be read, in words.
+/// If they cannot be read.
 pub async fn recorded(database: &Database) -> Result<BTreeSet<AllocationId>, String> {
     let ledger = database.ledger(OWNER);
     ledger.reopen().await?;
@@ -53,7 +53,7 @@ fn key(name: &AllocationId) -> Vec<u8> {
     name.as_str().as_bytes().to_vec()
 }
 
-/// A row's key as a name. A record under a key that is none was not written by us.
+/// Decodes a row's key. A key that is not a name was not written by us.
 fn name(key: &[u8]) -> Result<AllocationId, String> {
     let text = std::str::from_utf8(key).map_err(|error| error.to_string())?;
     AllocationId::new(text).map_err(|error| error.to_string())
@@ -111,7 +111,7 @@ impl Store<Tasks> for TasksStore {
     }
 }
 
-/// Notes the cores of the tasks that run, before another one is given any.
+/// Records the cores of running tasks, before another task gets any.
 fn hold_cores(courses: &BTreeMap<AllocationId, Course>, cores: &CoreLedger) {
     for (name, course) in courses {
         if let Some(RunState::Started(handle)) = course.run.as_ref().map(|run| &run.state)

@@ -1,5 +1,5 @@
-//! What is decided for one task of which a run is over, or is to be: what is left of it is looked for and ended, by evidence that
-//! does not come from its driver. Only then another run may begin (TH040, TH041).
+//! Decisions for a task with a run that is over, or has to end: its remains are found and ended by evidence that does not come
+//! from its driver. Only then another run may begin (TH040, TH041).
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use super::calls::*;
 use super::running::TROUBLE_BACKOFF;
 use super::state::*;
 
-/// Looking for what is left, killing it, seeing it end and taking back what the task stood on takes no longer.
+/// The timeout of a sweep: to find remains, kill them, wait for their end, and release the ground.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is tried to end what is left before a person is told.
+/// The number of attempts before the operator is notified.
 const SWEEP_TRIES: u32 = 4;
-/// What a person can do about processes that do not end.
+/// The advice to the operator for processes that do not end.
 const ADVICE: &str = "end it by hand, then `callboard stop` or `start` looks again";
 
-/// Whether an exit proves that its run is over. That nobody knows how it ended does not (EVT-05).
+/// Whether an exit proves that its run is over. An unknown exit does not (EVT-05).
 pub(super) const fn is_certain(exit: Option<&TaskExit>) -> bool {
     match exit {
         Some(exit) => !matches!(exit.end, TaskEnd::Unknown(_)),
@@ -28,7 +28,7 @@ pub(super) const fn is_certain(exit: Option<&TaskExit>) -> bool {
 }
 
 impl Task {
-    /// Has what is left of its run ended.
+    /// Ends the remains of its run.
     pub(super) fn sweep(&mut self, moment: Moment, word: Word, effects: &mut Effects<Tasks>) {
         effects.cancel_timer(TasksTimer::Again(self.config.name.clone()));
         let phase = Phase::Sweeping(word);
@@ -50,7 +50,7 @@ impl Task {
         let driver = match (word, &run.state) {
             (_, RunState::Over { exit, .. }) if is_certain(exit.as_ref()) => Heard::End,
             (Word::Had, _) => Heard::Word,
-            // A start that was cut off may still begin, as long as the process that was asked for it is there.
+            // An interrupted start may still begin, as long as the process that received it lives.
             (Word::Absent | Word::Late, RunState::Intended) => Heard::NothingOfStart,
             (Word::Absent | Word::Late, RunState::Started(_) | RunState::Over { .. }) => Heard::Nothing,
         };
@@ -60,7 +60,7 @@ impl Task {
         self.call(SWEEP_PATIENCE, call, effects);
     }
 
-    /// Takes what came of that.
+    /// Handles the result of a sweep.
     pub(super) fn swept(
         &mut self,
         moment: Moment,
@@ -68,7 +68,7 @@ impl Task {
         answer: &Result<Swept, Trouble>,
         effects: &mut Effects<Tasks>,
     ) {
-        // Another look that is still under way would end what is started meanwhile: the last one counts.
+        // An earlier sweep that is still in progress would kill what is started meanwhile: the last one counts.
         self.sweeps = self.sweeps.saturating_sub(1);
         let Phase::Sweeping(word) = self.phase else { return };
         if self.sweeps > 0 {
@@ -101,7 +101,7 @@ impl Task {
             && !swept.has_killed
             && !is_certain(exit.as_ref())
         {
-            // Its driver may run it in a way in which it cannot be found.
+            // Its driver may run it in a way that cannot be found.
             let reason = format!(
                 "it cannot be ended: {refusal}; {}, so it may run where it cannot be seen",
                 swept.words
@@ -113,7 +113,7 @@ impl Task {
         }
         self.troubles.reset();
         self.note.clone_from(&self.cause);
-        // Of a run that ended as it should, it goes without saying.
+        // After a normal end this is not worth a note.
         if swept.has_killed || word != Word::Had || !is_certain(exit.as_ref()) {
             let so_far = if self.note.is_empty() { String::new() } else { format!("{}; ", self.note) };
             self.note = format!("{so_far}{}", swept.words);
@@ -121,13 +121,13 @@ impl Task {
         self.after_run(moment, scene, exit, effects);
     }
 
-    /// It is not known that nothing is left, so nothing may be started.
+    /// It is unknown whether something is left, so nothing may be started.
     fn not_settled(&mut self, moment: Moment, word: Word, trouble: &Trouble, effects: &mut Effects<Tasks>) {
         let so_far = if self.cause.is_empty() { String::new() } else { format!("{}; ", self.cause) };
         let note = format!("{so_far}{trouble}");
         match word {
             Word::Absent => {
-                // Its driver may come back in time, and is asked again.
+                // Its driver may come back in time, and is queried again.
                 self.is_driver_absent = false;
                 self.phase = match self.course.run.as_ref().map(|run| &run.state) {
                     Some(RunState::Intended) => Phase::Settling,
@@ -146,7 +146,7 @@ impl Task {
         }
     }
 
-    /// Its driver did not answer: it is spoken to again, unless the task is to stop and nobody is there who could do it.
+    /// Its driver did not answer: the request is retried, unless the task has to stop and the driver is absent.
     pub(super) fn not_answered(
         &mut self,
         moment: Moment,
@@ -167,8 +167,8 @@ impl Task {
         effects.start_timer(TasksTimer::Again(self.config.name.clone()), at);
     }
 
-    /// Whether it is to stop, and its driver is not there to do it. A run that nobody has a use of is ended at once, another one
-    /// has the time that its stop may take, in which its driver may come back.
+    /// Whether it has to stop while its driver is absent. A run that was never used is ended at once; any other run is given
+    /// the time of a stop, in which its driver may come back.
     pub(super) fn stops_alone(&self, now: Timestamp) -> bool {
         let Some(run) = &self.course.run else { return false };
         let is_due = match run.state {
@@ -178,13 +178,12 @@ impl Task {
         self.is_driver_absent && self.course.wanted == Some(Wanted::Stopped) && is_due
     }
 
-    /// Ends it without its driver.
     pub(super) fn stop_alone(&mut self, moment: Moment, why: &str, effects: &mut Effects<Tasks>) {
         why.clone_into(&mut self.cause);
         self.sweep(moment, Word::Absent, effects);
     }
 
-    /// When a driver that answers would have killed it.
+    /// The time at which its driver would have killed it.
     fn stop_time(&self) -> Timestamp {
         self.stop_began + self.config.shutdown_delay + self.config.stop_grace
     }

@@ -1,4 +1,4 @@
-//! What the driver and the processes of the machine make of a question of the host.
+//! How the driver and the machine's processes answer the host's calls.
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle, TaskId};
 use callboard_actors::simulation::Law;
@@ -13,7 +13,7 @@ use super::ground::{Known, Standing};
 use super::host::Host;
 
 impl Host {
-    /// The questions about runs that wait for an answer, each with the number of its task: the first of each kind.
+    /// The open calls about runs, with the number of their task and whether they are due: the first of each kind.
     pub(super) fn questions(&self) -> Vec<(Question, u8, bool)> {
         let mut questions: Vec<(Question, u8, bool)> = Vec::new();
         for (number, call) in self.actor.calls() {
@@ -39,7 +39,7 @@ impl Host {
 
     fn is_due(&self, number: u64, call: &TasksCall) -> bool {
         match call {
-            // Of one that waits for its driver the time decides.
+            // A start that waits for its driver is decided by time.
             TasksCall::Start(run, _) => {
                 self.sent.contains(&number) && !self.ground.works().iter().any(|work| work.run == *run)
             }
@@ -48,13 +48,13 @@ impl Host {
         }
     }
 
-    /// The first call of a kind about a task.
+    /// The first open call of a kind about a task.
     fn open(&self, question: Question, task: u8) -> Option<(u64, TasksCall)> {
         let is_it = |call: &TasksCall| self.question(call) == Some((question, task));
         self.actor.calls().find(|(_, call)| is_it(call)).map(|(number, call)| (number, call.clone()))
     }
 
-    /// A question has the answer that is due.
+    /// Answers a call correctly.
     pub(super) fn answer(&mut self, now: Timestamp, question: Question, task: u8) {
         let Some((number, call)) = self.open(question, task) else { return };
         let outcome = match &call {
@@ -73,7 +73,7 @@ impl Host {
         self.returned(now, number, outcome);
     }
 
-    /// A question has no answer, since something in between fails.
+    /// Fails a call: an error occurs between host and driver.
     pub(super) fn trouble(&mut self, now: Timestamp, question: Question, task: u8) {
         let Some((number, _)) = self.open(question, task) else { return };
         let trouble = Trouble::passing("no answer in time");
@@ -95,7 +95,6 @@ impl Host {
 
     // === What the driver does ===
 
-    /// The driver begins a copy.
     pub(super) fn begin(&mut self, place: u8) {
         let Some(run) = self.ground.begin(usize::from(place)) else { return };
         if self.told.get(&run.name).is_some_and(|told| told.is_down()) {
@@ -103,7 +102,7 @@ impl Host {
         }
     }
 
-    /// The driver is done with a start, and this came of it; whoever still waits for that is told.
+    /// The driver finishes a start with this result, which is delivered if the call still waits.
     pub(super) fn finish(&mut self, now: Timestamp, place: u8, is_told: impl FnOnce(&RunKey) -> Started) {
         let Some(work) = self.ground.works().get(usize::from(place)) else { return };
         let started = is_told(&work.run);
@@ -148,7 +147,7 @@ impl Host {
         })
     }
 
-    /// The process is told to end, unless it can have no start of the run under way. It may go on until it has ended.
+    /// Ends the process, unless it can have no start of the run under way. It may continue until it has ended.
     fn replace(&mut self, run: &RunKey) -> Result<(), Trouble> {
         let asked = self.starts.get(&run.id).copied();
         let Some(process) = self.ground.serving_mut() else { return Err(absent()) };
@@ -189,7 +188,7 @@ impl Host {
         Ok(())
     }
 
-    /// Ends what really lives of the task, whatever its driver knows, unless a start of it may still begin.
+    /// Kills the copies of the task that really live, unless the driver may still begin a start of it.
     fn sweep(&mut self, run: &RunKey, heard: Heard) -> Result<Swept, Trouble> {
         if heard == Heard::NothingOfStart && (self.ground.may_still_begin() || self.start_waits(run)) {
             self.unsettled.insert(run.name.clone());
@@ -202,13 +201,13 @@ impl Host {
         Ok(Swept { has_killed: !found.is_empty(), words: words.to_owned() })
     }
 
-    /// Whether a start of a run waits for its driver to be there.
+    /// Whether a start of a run waits for its driver.
     fn start_waits(&self, run: &RunKey) -> bool {
         let is_start = |call: &TasksCall| matches!(call, TasksCall::Start(other, _) if other == run);
         self.actor.calls().any(|(number, call)| is_start(call) && !self.sent.contains(&number))
     }
 
-    /// The host has a copy ended.
+    /// Kills a copy on behalf of the host.
     fn end_copy(&mut self, name: &AllocationId, run: &TaskId, how: &str) {
         let is_wanted = self.wants.get(name) == Some(&Some(true)) && self.ends.is_none();
         let is_held = self.actor.books.has_held(run) && !self.excused.contains(run);
@@ -227,7 +226,7 @@ fn exit(code: i32) -> TaskExit {
     TaskExit { end: TaskEnd::Exited(code), oom_killed: false }
 }
 
-/// What a driver finds a run again by.
+/// The driver's handle of a run.
 pub(super) fn handle(run: &RunKey) -> Box<TaskHandle> {
     let config = drivers::TaskConfig { id: run.id.to_string(), ..Default::default() };
     let wire = drivers::TaskHandle { config: Some(config), ..Default::default() };

@@ -1,4 +1,4 @@
-//! What the tasks are born with in the simulation.
+//! The initial state of the tasks in the simulation.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,18 +14,17 @@ use super::disk::TasksDisk;
 use super::laws::TasksLaws;
 use crate::config::{DriverProgram, RestartPolicy, TaskConfig};
 
-/// The machine in the stand-in for the shell.
+/// The machine in the shell's stand-in.
 pub(super) type Actor = StandIn<Tasks, TasksDisk, TasksLaws>;
 
-/// How often a task is restarted before it is given up.
+/// The restart budget of a task.
 pub(super) const RESTARTS_MAX: u32 = 4;
 
-/// The name of the task of this number.
 pub(super) fn numbered(number: u8) -> AllocationId {
     AllocationId::new(format!("t{number}")).expect("it is a name")
 }
 
-/// What the machine is born with.
+/// The options of the machine.
 pub(super) fn options(names: &[AllocationId], survives: bool) -> TasksOptions {
     let driver = DriverName::new("driver").expect("a word is a name");
     let kept = KeptDriver {

@@ -1,4 +1,4 @@
-//! The courses of tasks on a disk that settles, fails and is cut off when it is told to.
+//! A disk for the courses of tasks that settles, fails or is cut off on request.
 
 use std::collections::BTreeSet;
 
@@ -22,34 +22,33 @@ pub(super) struct TasksDisk {
 }
 
 impl TasksDisk {
-    /// How many writes wait.
+    /// The number of pending writes.
     pub(super) fn waiting(&self) -> usize {
         self.writes.waiting()
     }
 
-    /// What a machine is built from.
+    /// The image from which a machine is built.
     pub(super) fn read(&mut self) -> TasksImage {
         let is_of_earlier_run = !std::mem::replace(&mut self.is_read, true);
         TasksImage { is_of_earlier_run, ..self.image.clone() }
     }
 
-    /// The run of a task that stands on disk.
+    /// The run of a task on disk.
     pub(super) fn run(&self, name: &AllocationId) -> Option<&Run> {
         self.image.courses.get(name)?.run.as_ref()
     }
 
-    /// Whether it is on disk that a task is not to run.
+    /// Whether the disk says that a task must not run.
     pub(super) fn is_to_rest(&self, name: &AllocationId) -> bool {
         let wanted = self.image.courses.get(name).and_then(|course| course.wanted);
         matches!(wanted, Some(Wanted::Stopped | Wanted::Failed))
     }
 
-    /// Whether the handle of a run has been on disk.
     pub(super) fn has_held(&self, run: &TaskId) -> bool {
         self.held.contains(run)
     }
 
-    /// Settles so many of the waiting writes as one commit.
+    /// Settles this many pending writes as one commit.
     pub(super) fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
         let mut on_disk = Vec::new();
         let settled = self.writes.settle(count, outcome, |change| on_disk.push(change));
@@ -57,7 +56,7 @@ impl TasksDisk {
         settled
     }
 
-    /// The host is gone, and so many of the waiting writes had reached the disk.
+    /// The host is killed; this many pending writes had reached the disk.
     pub(super) fn begin_run(&mut self, reached: usize) {
         let mut on_disk = Vec::new();
         self.writes.begin_run(reached, |change| on_disk.push(change));

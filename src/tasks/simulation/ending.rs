@@ -1,4 +1,4 @@
-//! What the tasks come to when nothing goes wrong any more.
+//! The final state of the tasks when no more faults occur.
 
 use callboard_actors::shell::StopMode;
 use callboard_actors::simulation::{Law, Outcome};
@@ -12,8 +12,8 @@ use super::ground::Standing;
 use super::host::{Host, Told};
 
 impl Host {
-    /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass. A start that
-    /// nobody waits for goes on only when nothing else does.
+    /// Performs the next event that must happen without a fault. False if only time has to pass. A start that nothing waits
+    /// for proceeds only when nothing else does.
     pub(super) fn go_on(&mut self, now: Timestamp) -> bool {
         if self.actor.has_ended() {
             return false;
@@ -41,7 +41,7 @@ impl Host {
         true
     }
 
-    /// A start that somebody waits for.
+    /// A start that a call waits for.
     fn awaited_work(&self) -> Option<u8> {
         let mut starts = self.actor.calls().filter_map(|(number, call)| match call {
             TasksCall::Start(run, _) if self.sent.contains(&number) => Some(run),
@@ -51,7 +51,7 @@ impl Host {
         u8::try_from(place).ok()
     }
 
-    /// The driver goes on with a start.
+    /// The driver proceeds with a start.
     fn work(&mut self, now: Timestamp, place: u8) {
         if self.ground.works().get(usize::from(place)).is_some_and(|work| work.has_begun) {
             self.finish(now, place, |run| Started::Runs(handle(run)));
@@ -60,7 +60,7 @@ impl Host {
         }
     }
 
-    /// The driver goes on with a start that nobody waits for. False if it has none.
+    /// The driver proceeds with a start that no call waits for. False if there is none.
     pub(super) fn go_on_alone(&mut self, now: Timestamp) -> bool {
         let has_one = !self.ground.works().is_empty();
         if has_one {
@@ -69,7 +69,7 @@ impl Host {
         has_one
     }
 
-    /// Whether nothing more happens of itself, not even in a while.
+    /// Whether nothing more happens by itself, not even later.
     pub(super) fn is_calm(&self) -> bool {
         let is_settled = |told: &Told| told.is_down() || is_last(told.phase);
         self.actor.has_ended()
@@ -79,7 +79,7 @@ impl Host {
                 && self.told.values().all(is_settled)
     }
 
-    /// All is calm: each task is what is wanted of it, or it is told why not.
+    /// Checks at rest that each task is as wanted, or has a reported reason why not.
     pub(super) fn check_end(&mut self) {
         let found = match self.ends {
             Some(mode) => self.check_ended(mode),
@@ -146,7 +146,7 @@ impl Host {
         }
     }
 
-    /// Whether there is a cause for what is told of a task that is wanted.
+    /// Whether the reported state of a wanted task has a cause.
     fn is_so(&self, name: &AllocationId, told: &Told) -> bool {
         match told.phase {
             TaskPhase::Ended => self.ground.exits.get(name) == Some(&0),
@@ -164,7 +164,7 @@ impl Host {
     }
 }
 
-/// Whether a task stays in this phase until something happens to it.
+/// Whether a task stays in this phase until an event changes it.
 const fn is_last(phase: TaskPhase) -> bool {
     matches!(phase, TaskPhase::Running | TaskPhase::OutOfReach)
 }

@@ -1,4 +1,4 @@
-//! What can happen to the tasks in a small world, and how much of it.
+//! The events of the tasks in a small world, and their bounds.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use callboard_actors::simulation::Outcome;
 
 use super::super::calls::TasksCall;
 
-/// What a driver is like.
+/// The properties of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manner {
-    /// Whether a process of it can recover a task that an earlier one has started, as long as the task lives.
+    /// Whether its process can recover a living task that an earlier process has started.
     pub recovers: bool,
     /// Whether its process outlives its host.
     pub survives: bool,
@@ -18,34 +18,34 @@ pub struct Manner {
     pub carries: bool,
 }
 
-/// How much may happen, of each kind.
+/// How often each kind of event may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TasksBounds {
-    /// How many tasks the driver runs.
+    /// Tasks of the driver.
     pub tasks: u8,
-    /// What the driver is like.
+    /// The properties of the driver.
     pub manner: Manner,
-    /// How often somebody says that a task is to start.
+    /// Requests to start a task.
     pub starts: u32,
-    /// How often somebody says that a task is to stop.
+    /// Requests to stop a task.
     pub stops: u32,
-    /// How often a task ends by itself.
+    /// Tasks that end by themselves.
     pub exits: u32,
-    /// How often the driver's process dies.
+    /// Deaths of the driver's process.
     pub deaths: u32,
-    /// How often the connection of a start breaks off, and the driver goes on with it for as long as it likes.
+    /// Connections of a start that break, while the driver continues with it for any time.
     pub cuts: u32,
-    /// How often a start fails, whether or not it has begun a copy, and how often the driver is asked in vain.
+    /// Failed starts, whether or not a copy has begun, and failed requests to the driver.
     pub faults: u32,
-    /// How many commits fail, whether or not they took effect.
+    /// Failed commits, whether or not they took effect.
     pub failures: u32,
-    /// How many steps crash.
+    /// Crashed steps.
     pub crashes: u32,
-    /// How often the host is killed.
+    /// Kills of the host.
     pub kills: u32,
-    /// How often time passes until something is due.
+    /// Passages of time until something is due.
     pub pauses: u32,
-    /// In which ways the host may end, once.
+    /// The ways in which the host may end, once.
     pub ends: &'static [StopMode],
 }
 
@@ -68,18 +68,18 @@ impl TasksBounds {
     };
 }
 
-/// What the host has asked and waits for.
+/// The kind of an open call of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// To start a run.
     Start,
-    /// To recover one.
+    /// To recover a run.
     Recover,
-    /// What one is at.
+    /// To query a run.
     Inspect,
     /// To replace the process of its driver.
     Replace,
-    /// To tell its end.
+    /// To wait for its end.
     Wait,
     /// To stop it.
     Stop,
@@ -90,7 +90,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// What a call asks, if it is about a run.
+    /// The kind of a call, if it is about a run.
     pub(super) const fn of(call: &TasksCall) -> Option<Self> {
         match call {
             TasksCall::Start(..) => Some(Self::Start),
@@ -112,36 +112,36 @@ impl Question {
     }
 }
 
-/// What can happen. Tasks have numbers.
+/// An event. Tasks have numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TasksEvent {
-    /// Somebody says that a task is to start.
+    /// A request to start a task.
     Start(u8),
-    /// Somebody says that a task is to stop.
+    /// A request to stop a task.
     Stop(u8),
     /// A process of the driver is launched.
     Launch,
-    /// The process that an earlier run of the host has left is found again.
+    /// The host reattaches the process that its earlier run has left.
     Found,
     /// The driver's process dies.
     Die,
-    /// The driver begins a copy of a task, for the start of this place among those that it has under way.
+    /// The driver begins a copy of a task, for the start at this index of those under way.
     Begin(u8),
-    /// The driver is done with a start: the copy runs.
+    /// The driver finishes a start: the copy runs.
     Done(u8),
-    /// The driver says that a start failed, which may help if it is tried again. What it has begun goes on.
+    /// The driver reports a start as failed, but retryable. What it has begun continues.
     Fail(u8),
-    /// The driver says no to a start. What it has begun goes on.
+    /// The driver refuses a start. What it has begun continues.
     Refuse(u8),
-    /// The connection of a start breaks off, and the driver goes on with it.
+    /// The connection of a start breaks, and the driver continues with it.
     Cut(u8),
-    /// A question has the answer that is due.
+    /// A call is answered correctly.
     Answer(Question, u8),
-    /// A question has none: something in between fails.
+    /// A call fails with an error in between.
     Trouble(Question, u8),
     /// A task ends by itself with this exit code.
     Exit(u8, i32),
-    /// So many of the waiting writes settle in this way.
+    /// This many pending writes settle in this way.
     Settle(u8, Outcome),
     /// The machine is built from what is on disk.
     Load,
@@ -149,14 +149,14 @@ pub enum TasksEvent {
     Pass,
     /// The next step crashes.
     Crash,
-    /// The host is killed, so many of its writes had reached the disk, and another one starts.
+    /// The host is killed after this many of its writes reached the disk, and another one starts.
     Kill(u8),
     /// The host ends.
     End(StopMode),
 }
 
 impl TasksEvent {
-    /// Whether it happens although nobody wants it to.
+    /// Whether it is a fault, or an event against what is wanted.
     pub(super) const fn is_rare(self) -> bool {
         match self {
             Self::Stop(_)
@@ -183,7 +183,6 @@ impl TasksEvent {
     }
 }
 
-/// As a line of a history.
 impl fmt::Display for TasksEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |question: &Question| format!("{question:?}").to_lowercase();

@@ -1,4 +1,4 @@
-//! What really is: the process of the driver with what it knows, and the copies of tasks that live.
+//! The real state: the driver's process with what it knows, and the living copies of tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use callboard_actors::vocabulary::AllocationId;
 use super::super::calls::RunKey;
 use super::event::Manner;
 
-/// The exit code of what was killed.
+/// The exit code of a killed copy.
 const KILLED: i32 = 137;
 
-/// One copy of a task that lives.
+/// A living copy of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Copied {
     pub(super) name: AllocationId,
@@ -24,29 +24,27 @@ pub(super) struct Copied {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Work {
     pub(super) run: RunKey,
-    /// Whether a copy was begun.
     pub(super) has_begun: bool,
 }
 
-/// What a process of the driver knows of a run.
+/// What a process of the driver knows about a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     Runs,
     Ended(i32),
 }
 
-/// How the host has a process of the driver.
+/// The host's relation to a process of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// An earlier run of the host has left it, and this one has yet to find it.
+    /// Left by an earlier run of the host, and not yet reattached by this one.
     Left,
-    /// It can be spoken to.
+    /// It accepts requests.
     Serves,
-    /// It is to end, and is not spoken to any more.
+    /// It is about to end, and accepts no more requests.
     Doomed,
 }
 
-/// A process of the driver.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     tag: u8,
@@ -56,18 +54,16 @@ pub(super) struct Process {
     pub(super) knows: BTreeMap<TaskId, Known>,
 }
 
-/// The driver and the copies of its tasks.
 #[derive(Debug, Clone)]
 pub(super) struct Ground {
     pub(super) manner: Manner,
     pub(super) process: Option<Process>,
     launched: u8,
-    /// Whether this run of the host has launched a process.
     has_launched: bool,
     pub(super) copies: Vec<Copied>,
-    /// How the last copy of each task ended that did so by itself.
+    /// How the last copy of each task ended that ended by itself.
     pub(super) exits: BTreeMap<AllocationId, i32>,
-    /// The tasks that the driver has said no to.
+    /// The tasks whose start the driver has refused.
     pub(super) refused: BTreeSet<AllocationId>,
     pub(super) verdict: Verdict,
 }
@@ -88,7 +84,7 @@ impl Ground {
 
     // === What is there ===
 
-    /// The process that can be spoken to.
+    /// The process that accepts requests.
     pub(super) fn serving(&self) -> Option<&Process> {
         self.process.as_ref().filter(|process| process.standing == Standing::Serves)
     }
@@ -97,28 +93,26 @@ impl Ground {
         self.process.as_mut().filter(|process| process.standing == Standing::Serves)
     }
 
-    /// The starts that are under way.
     pub(super) fn works(&self) -> &[Work] {
         self.process.as_ref().map_or(&[], |process| &process.works)
     }
 
-    /// How many copies of a task live.
+    /// The number of living copies of a task.
     pub(super) fn living(&self, name: &AllocationId) -> usize {
         self.copies.iter().filter(|copied| copied.name == *name).count()
     }
 
-    /// Whether a copy of a run lives.
     pub(super) fn lives(&self, run: &TaskId) -> bool {
         self.copies.iter().any(|copied| copied.run == *run)
     }
 
-    /// Whether the driver says that a run runs.
+    /// Whether the driver reports a run as running.
     pub(super) fn says_runs(&self, run: &TaskId) -> bool {
         self.serving().is_some_and(|process| process.knows.get(run) == Some(&Known::Runs))
     }
 
-    /// Whether a process that was told to start a run may still begin it, as far as the host can tell: it has one, or it cannot
-    /// say whether an earlier run has left one, since it has launched none so far.
+    /// Whether a process that received a start may still begin the run, as far as the host can tell: there is such a process,
+    /// or the host cannot exclude that an earlier run has left one, since it has launched none so far.
     pub(super) fn may_still_begin(&self) -> bool {
         match &self.process {
             Some(Process { standing: Standing::Serves | Standing::Doomed, .. }) => true,
@@ -140,14 +134,14 @@ impl Ground {
         });
     }
 
-    /// The process that an earlier run of the host has left is found again.
+    /// The host reattaches the process that its earlier run has left.
     pub(super) fn find(&mut self) {
         if let Some(process) = &mut self.process {
             process.standing = Standing::Serves;
         }
     }
 
-    /// The process dies, with all that it had under way.
+    /// The process dies, with all starts under way.
     pub(super) fn die(&mut self) {
         self.process = None;
         if self.manner.carries {
@@ -155,7 +149,6 @@ impl Ground {
         }
     }
 
-    /// Another run of the host begins.
     pub(super) fn next_run(&mut self) {
         self.has_launched = false;
         if let Some(process) = &mut self.process {
@@ -169,7 +162,6 @@ impl Ground {
 
     // === What happens to tasks ===
 
-    /// The driver begins a copy.
     pub(super) fn begin(&mut self, place: usize) -> Option<RunKey> {
         let work = self.process.as_mut()?.works.get_mut(place)?;
         work.has_begun = true;
@@ -182,7 +174,7 @@ impl Ground {
         Some(run)
     }
 
-    /// The driver is done with a start.
+    /// The driver finishes a start.
     pub(super) fn finish(&mut self, place: usize, is_started: bool) -> Option<RunKey> {
         let process = self.process.as_mut()?;
         let work = (place < process.works.len()).then(|| process.works.remove(place))?;
@@ -194,7 +186,6 @@ impl Ground {
         Some(work.run)
     }
 
-    /// The copy of a task ends by itself.
     pub(super) fn exit(&mut self, name: &AllocationId, code: i32) {
         if let Some(place) = self.copies.iter().position(|copied| copied.name == *name) {
             let run = self.copies.remove(place).run;
@@ -203,7 +194,7 @@ impl Ground {
         }
     }
 
-    /// Every copy of a run is killed. Says whether there was one.
+    /// Kills every copy of a run. Returns whether there was one.
     pub(super) fn kill(&mut self, run: &TaskId) -> bool {
         let before = self.copies.len();
         self.copies.retain(|copied| copied.run != *run);
@@ -220,7 +211,7 @@ impl Ground {
 }
 
 impl Process {
-    /// As the host knows it.
+    /// Its identity as the host knows it.
     pub(super) const fn identity(&self) -> ServingProcess {
         ServingProcess { tag: ProcessTag::new([self.tag; 16]), is_adopted: self.is_adopted }
     }

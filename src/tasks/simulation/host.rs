@@ -1,5 +1,5 @@
-//! A run of the host in which the tasks are, and what is between them and the ground: whatever leaves the machine is carried
-//! here, and the world says when something comes back.
+//! A run of the host with its tasks, and the transport between them and the ground: it delivers the machine's effects, and the
+//! world decides when an answer returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,9 +21,9 @@ use super::event::TasksBounds;
 use super::ground::{Ground, Work};
 use super::laws::TasksLaws;
 
-/// How long a start waits for a driver that can be spoken to, as `HostRunners` does.
+/// How long a start waits for a driver that accepts requests, as in `HostRunners`.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(5);
-/// What was last told of a task.
+/// The last report about a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) phase: TaskPhase,
@@ -31,7 +31,7 @@ pub(super) struct Told {
     pub(super) restarts: u64,
 }
 
-/// The machine, what it stands on, and what is between them.
+/// The machine, its ground, and the transport between them.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     pub(super) actor: Actor,
@@ -39,34 +39,33 @@ pub(super) struct Host {
     tamper: Option<Rc<dyn Tamper<Tasks>>>,
     pub(super) ground: Ground,
     pub(super) names: Vec<AllocationId>,
-    /// What this run of the host knows of the starts that it has asked for, as `HostRunners` keeps it.
+    /// The starts that this run of the host has requested, as `HostRunners` keeps them.
     pub(super) starts: BTreeMap<TaskId, Asked>,
-    /// Which calls for a start have reached the driver.
+    /// The start calls that have reached the driver.
     pub(super) sent: BTreeSet<u64>,
-    /// Until when the others wait for a driver that can be spoken to.
+    /// The deadlines of the other start calls, which wait for a driver.
     patience: BTreeMap<u64, Timestamp>,
-    /// When those questions are given up that are not to be waited for without end.
+    /// The deadlines of the calls that have one.
     deadlines: BTreeMap<u64, (Timestamp, Duration)>,
-    /// How many runs the host has had; each begins with other random numbers.
+    /// The number of runs of the host; each begins with other random numbers.
     runs: u64,
-    /// In which way the host ends.
     pub(super) ends: Option<StopMode>,
     askers: u64,
     pub(super) unanswered: BTreeMap<u64, AllocationId>,
-    /// Whether somebody wants a task to run; `None` if a crash left it open.
+    /// Whether a task is wanted to run; `None` if a crash left it open.
     pub(super) wants: BTreeMap<AllocationId, Option<bool>>,
-    /// Who said last that a task is to stop.
+    /// The last request to stop each task.
     stoppers: BTreeMap<AllocationId, u64>,
     pub(super) told: BTreeMap<AllocationId, Told>,
-    /// The runs that the host may end: their driver has told their end, or cannot recover them, or somebody wanted their end.
+    /// The runs that the host may end: their end was reported or requested, or they cannot be recovered.
     pub(super) excused: BTreeSet<TaskId>,
-    /// The tasks of which it could not be proven in this run of the host that nothing is left.
+    /// The tasks for which this run of the host could not prove that nothing is left.
     pub(super) unsettled: BTreeSet<AllocationId>,
     pub(super) verdict: Verdict,
 }
 
 impl Host {
-    /// A host that has just been started for the first time.
+    /// A host at its first start.
     pub(super) fn new(bounds: &TasksBounds, tamper: Option<Rc<dyn Tamper<Tasks>>>) -> Self {
         let names: Vec<AllocationId> = (0..bounds.tasks).map(numbered).collect();
         let options = Rc::new(options(&names, bounds.manner.survives));
@@ -97,28 +96,27 @@ impl Host {
         Moment { now, random: self.runs << 33 }
     }
 
-    /// The law that was broken first by anyone in here.
+    /// The first broken law.
     pub(super) fn broken(&mut self) -> Option<&Violation> {
         self.verdict.heard_of(self.actor.witness.verdict.broken());
         self.verdict.heard_of(self.ground.verdict.broken());
         self.verdict.broken()
     }
 
-    /// When something is due next.
+    /// The time of the next due event.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let timers = self.actor.next_timer().into_iter().chain(self.actor.pauses_until());
         let deadlines = self.deadlines.values().map(|(until, _)| *until);
         timers.chain(self.patience.values().copied()).chain(deadlines).min()
     }
 
-    /// The name of a task.
     pub(super) fn name(&self, task: u8) -> Option<&AllocationId> {
         self.names.get(usize::from(task))
     }
 
     // === The host's life ===
 
-    /// The machine is built from what is on disk, if it waits for that.
+    /// Builds the machine from the disk, if it waits for that.
     pub(super) fn load(&mut self, now: Timestamp) {
         if self.actor.is_loading() {
             let image = self.actor.books.read();
@@ -130,15 +128,15 @@ impl Host {
         }
     }
 
-    /// That a task is to start again which an earlier run of the host has stopped is known to the machine alone until that has
-    /// begun: one that is rebuilt before leaves it stopped.
+    /// That a task stopped by an earlier run of the host starts again is only in the machine's memory until the start has
+    /// begun: a machine that is rebuilt before leaves the task stopped.
     fn forget_second_chances(&mut self) {
         let books = &self.actor.books;
         let names = self.names.iter().filter(|name| books.is_to_rest(name));
         self.wants.extend(names.map(|name| (name.clone(), None)).collect::<Vec<_>>());
     }
 
-    /// The host is gone, and so many of its writes had reached the disk. Another one starts on what is left.
+    /// The host is killed after this many of its writes reached the disk. Another one starts from the disk.
     pub(super) fn next_run(&mut self, reached: usize) {
         let mut disk = std::mem::take(&mut self.actor.books);
         disk.begin_run(reached);
@@ -151,7 +149,7 @@ impl Host {
         self.excused.extend(unwanted.map(|copied| copied.run.clone()));
         let copies = &self.ground.copies;
         self.excused.retain(|run| copies.iter().any(|copied| copied.run == *run));
-        // What was stopped, or failed, has another chance.
+        // Tasks that were stopped, or failed, start again.
         self.wants.values_mut().for_each(|wanted| *wanted = Some(true));
         (self.ends, self.askers) = (None, 0);
         self.starts.clear();
@@ -164,7 +162,6 @@ impl Host {
         self.told.clear();
     }
 
-    /// The host ends.
     pub(super) fn end(&mut self, now: Timestamp, mode: StopMode) {
         self.ends = Some(mode);
         self.wants.values_mut().for_each(|wanted| *wanted = None);
@@ -172,7 +169,6 @@ impl Host {
         self.carry(now);
     }
 
-    /// So many writes settle.
     pub(super) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
         if let Some(settlement) = self.actor.books.settle(count, outcome) {
             self.actor.settled(self.moment(now), settlement);
@@ -180,7 +176,7 @@ impl Host {
         }
     }
 
-    /// What is due by now runs, and a pause that is over is over.
+    /// Fires due timers, and ends a pause that is over.
     pub(super) fn time_passes(&mut self, now: Timestamp) {
         if self.actor.pauses_until().is_some_and(|until| until <= now) {
             self.actor.wake();
@@ -195,7 +191,7 @@ impl Host {
         self.carry(now);
     }
 
-    /// Questions whose time is over have no answer.
+    /// Calls past their deadline fail.
     fn give_up_calls(&mut self, now: Timestamp) {
         let given_up = self.deadlines.iter().filter(|(_, (until, _))| *until <= now);
         let given_up: Vec<(u64, Duration)> =
@@ -212,13 +208,13 @@ impl Host {
 
     // === What people say ===
 
-    /// Somebody says that a task is to start.
+    /// An operator requests a start.
     pub(super) fn say_start(&mut self, now: Timestamp, task: u8) {
         let Some(name) = self.name(task).cloned() else { return };
         self.ask(now, &name, StartTask { name: name.clone() });
     }
 
-    /// Somebody says that a task is to stop.
+    /// An operator requests a stop.
     pub(super) fn say_stop(&mut self, now: Timestamp, task: u8) {
         let Some(name) = self.name(task).cloned() else { return };
         self.wants.insert(name.clone(), Some(false));
@@ -238,13 +234,12 @@ impl Host {
 
     // === What leaves ===
 
-    /// A call comes back.
     pub(super) fn returned(&mut self, now: Timestamp, number: u64, outcome: TasksOutcome) {
         self.actor.returned(self.moment(now), number, Ok(outcome));
         self.carry(now);
     }
 
-    /// Carries what has left to whom it is for.
+    /// Delivers the effects of the machine.
     pub(super) fn carry(&mut self, now: Timestamp) {
         let mut left = Vec::new();
         loop {
@@ -285,7 +280,7 @@ impl Host {
         }
     }
 
-    /// What has only one answer is answered at once.
+    /// Answers at once the calls that have only one possible answer.
     fn called(&mut self, now: Timestamp, number: u64, deadline: Duration, call: &TasksCall) {
         let outcome = match call {
             TasksCall::Bring(_) | TasksCall::BringBack(..) => TasksOutcome::Brought(Ok(())),
@@ -327,7 +322,7 @@ impl Host {
         };
         match answer {
             TasksAnswer::StartTask(Ok(())) => {
-                // A stop may have been said before this answer left, of the task or of the host.
+                // A stop, of the task or of the host, may have been requested before this answer was sent.
                 let is_last = self.stoppers.get(&name).is_none_or(|stopper| *stopper < asker);
                 if is_last && self.ends.is_none() {
                     self.wants.insert(name, Some(true));
@@ -355,7 +350,7 @@ impl Host {
         self.told.insert(report.name.clone(), told);
     }
 
-    /// Of a task that is told to be down nothing lives.
+    /// Checks that no copy lives of a task that is reported down.
     pub(super) fn check_down(&mut self, name: &AllocationId, what: &str) {
         if self.ground.living(name) > 0 {
             let copies = &self.ground.copies;
@@ -363,7 +358,7 @@ impl Host {
         }
     }
 
-    /// Has those starts reach the driver that it has not heard of, if it can be spoken to.
+    /// Delivers waiting starts to the driver, if it accepts requests.
     pub(super) fn send_starts(&mut self) {
         let Some(process) = self.ground.serving_mut() else { return };
         for (number, call) in self.actor.calls() {
@@ -379,7 +374,7 @@ impl Host {
 }
 
 impl Told {
-    /// Whether nothing of it runs, as it is told.
+    /// Whether the report says that nothing of it runs.
     pub(super) const fn is_down(&self) -> bool {
         matches!(self.phase, TaskPhase::Stopped | TaskPhase::Ended | TaskPhase::Failed)
     }

@@ -1,4 +1,4 @@
-//! The laws of the tasks that need no more than the machine itself; the [host](super::host) sees to those that need the ground.
+//! The laws of the tasks that need only the machine; the [host](super::host) checks those that need the ground.
 
 use callboard_actors::shell::{Effect, Input};
 use callboard_actors::simulation::{Law, Left, Verdict, Witness};
@@ -6,7 +6,7 @@ use callboard_actors::vocabulary::Moment;
 
 use super::super::state::Tasks;
 
-/// Sees everything that the tasks do.
+/// The witness of the tasks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TasksLaws {
     pub(super) verdict: Verdict,

@@ -1,16 +1,16 @@
-//! The tasks of `callboard run` in the simulation: a world so small that every order is tried, and the same by chance.
+//! The tasks of `callboard run` in the simulation: a world small enough to search every order, and random walks through it.
 //!
 //! ```text
 //!   search ── every order ──┐
-//!                           ├──► world ──► host: the machine of production in the stand-in for the shell, with its disk
+//!                           ├──► world ──► host: the production machine in the shell's stand-in, with its disk
 //!   walk ────── by seed ────┘                │  ▲
 //!                                      calls │  │ answers
 //!                                            ▼  │
 //!                                          ground: one driver's process, what it knows, and the copies that really live
 //! ```
 //!
-//! The machine and its rules of evidence are those of production; the driver and the processes are plain models. After each step
-//! the laws T1 to T5 are held against what really lives.
+//! The machine and its rules of evidence are those of production; the driver and the processes are simple models. After each
+//! step the laws T1 to T5 are checked against the copies that really live.
 
 mod disk;
 mod ground;

@@ -1,4 +1,4 @@
-//! The same world by chance, with faults of all kinds for as long as one likes.
+//! A random walk through the same world, with faults of all kinds, of any length.
 
 use callboard_actors::shell::StopMode;
 use callboard_actors::simulation::{Chance, Counterexample, Fault, Faults, Play, World, shorten};
@@ -6,36 +6,36 @@ use callboard_actors::simulation::{Chance, Counterexample, Fault, Faults, Play, 
 use super::event::{Manner, TasksBounds, TasksEvent};
 use super::world::TasksWorld;
 
-/// How many steps are taken in one world before another one begins.
+/// The number of steps in one world.
 const STEPS_OF_A_WORLD: u64 = 400;
-/// How often it is looked whether everything comes to rest.
+/// The number of steps between checks that everything comes to rest.
 const REST_EVERY: u64 = 40;
-/// Something that nobody wants happens once in so many steps.
+/// A fault happens once in this many steps.
 const RARE: u64 = 10;
 
-/// A walk by chance.
+/// A random walk.
 #[derive(Debug, Clone, Copy)]
 pub struct Walk {
-    /// Seed of the random numbers; the same seed gives the same walk.
+    /// The seed of the random numbers; the same seed gives the same walk.
     pub seed: u64,
-    /// How many steps it takes.
+    /// The number of steps.
     pub steps: u64,
-    /// What may go wrong.
+    /// The faults that may happen.
     pub faults: Faults,
 }
 
-/// How far a walk has come.
+/// The progress of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Walked {
-    /// How many steps were taken.
+    /// The number of steps taken.
     pub steps: u64,
-    /// In how many worlds.
+    /// The number of worlds.
     pub worlds: u64,
-    /// How many steps were faults, ends of tasks, and wishes of people.
+    /// The number of steps that were faults, ends of tasks, or requests of operators.
     pub faults: u64,
 }
 
-/// What there is and may happen in one of its worlds.
+/// The bounds of one of its worlds.
 fn bounds(chance: &mut Chance, faults: Faults) -> TasksBounds {
     let often = |fault| if faults.has(fault) { u32::MAX } else { 0 };
     let manner =
@@ -62,7 +62,7 @@ fn bounds(chance: &mut Chance, faults: Faults) -> TasksBounds {
     }
 }
 
-/// Takes a walk; `told` is told of each event.
+/// Walks; `told` receives each event.
 ///
 /// # Errors
 /// The first history that breaks a law, shortened, with the world in which it happened.
@@ -79,7 +79,7 @@ pub fn walk(walk: &Walk, told: &mut dyn FnMut(&str)) -> Result<Walked, Counterex
     Ok(walked)
 }
 
-/// Takes so many steps in one world, or fewer if its host ends.
+/// Takes this many steps in one world, or fewer if its host ends.
 fn live(
     start: &TasksWorld,
     steps: u64,

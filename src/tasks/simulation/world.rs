@@ -1,4 +1,4 @@
-//! The tasks of a host with their disk, one driver and the copies that it begins: small enough to try every order.
+//! The tasks of a host with their disk, one driver and its copies: small enough to search every order.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::event::{Question, TasksBounds, TasksEvent};
 use super::ground::Standing;
 use super::host::Host;
 
-/// How often time passes until all must be calm.
+/// The limit of passages of time until everything must be at rest.
 const PAUSES_MAX: u32 = 200;
 
-/// The world, with what may still happen.
+/// The world, with the events that may still happen.
 #[derive(Debug, Clone)]
 pub struct TasksWorld {
     host: Host,
@@ -25,7 +25,7 @@ pub struct TasksWorld {
 }
 
 impl TasksWorld {
-    /// A world in which so much may happen, with a fault in the machine if one is given.
+    /// A world with these bounds, and with a fault in the machine if one is given.
     #[must_use]
     pub fn new(bounds: TasksBounds, tamper: Option<Rc<dyn Tamper<Tasks>>>) -> Self {
         let now = Timestamp::from_epoch(Duration::from_secs(1_000));
@@ -48,7 +48,7 @@ impl TasksWorld {
         if waiting > 0 {
             events.push(TasksEvent::Settle(waiting, Outcome::Written));
         }
-        // Without a failure or an end of the host it makes no difference whether two commits or one write the same.
+        // Without a failure or an end of the host, one commit and two commits of the same writes are equivalent.
         if waiting > 1 && (self.left.failures > 0 || self.left.kills > 0) {
             events.push(TasksEvent::Settle(1, Outcome::Written));
         }
@@ -147,7 +147,7 @@ impl TasksWorld {
         self.host.carry(self.now);
     }
 
-    /// Notes that it has happened.
+    /// Counts the event against the bounds.
     fn spend(&mut self, event: &TasksEvent) {
         let left = &mut self.left;
         let is_doomed =
@@ -184,7 +184,7 @@ impl World for TasksWorld {
             return events;
         }
         self.writes(&mut events);
-        // What waits for the disk and can come to nothing else reaches it first.
+        // If nothing can fail, pending writes settle first.
         if !events.is_empty() && self.left.failures.max(self.left.kills).max(self.left.crashes) == 0 {
             return events;
         }
