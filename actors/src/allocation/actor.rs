@@ -14,9 +14,9 @@ use crate::instances::AwaitRetired;
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_actor};
 use crate::vocabulary::{AllocationId, PluginKey, RestartBudget, SocketPath};
 
-/// Starts the supervisor of one allocation at a vacant address. It tells `told` what it has to tell, without missing a word.
+/// Starts the supervisor of one allocation at a vacant address. `told` receives all its news without loss.
 ///
-/// A crash ends it: its owner knows what it was at and starts another one.
+/// A crash ends it: its owner knows its state and starts another one.
 pub fn start(
     address: &Address<Allocation>,
     config: AllocationConfig,
@@ -99,7 +99,7 @@ async fn find_socket(socket: SocketPath) -> AllocationOutcome {
 async fn ask(socket: SocketPath, rpc: Rpc, deadline: Duration) -> AllocationOutcome {
     let answer = ask_once(&socket, rpc, deadline).await;
     if let Err(error) = &answer {
-        // Not being ready yet is normal.
+        // Not ready yet is normal.
         tracing::debug!(%socket, %rpc, %error, "a plugin did not answer");
     }
     AllocationOutcome::Answered(answer)
@@ -113,7 +113,7 @@ async fn ask_once(socket: &SocketPath, rpc: Rpc, deadline: Duration) -> Result<A
 
 fn log(allocation: &AllocationId, news: &AllocationNews) {
     match news {
-        // Not being ready yet is normal (A2).
+        // Not ready yet is normal (A2).
         AllocationNews::Changed(status) if status.phase == AllocationPhase::Probing => {
             tracing::debug!(%allocation, plugin = %status.plugin, event = status.last_event, "not ready yet");
         }

@@ -1,4 +1,4 @@
-//! How the supervisor of an allocation decides: which input goes to which part of its life.
+//! The decisions of an allocation's supervisor: dispatches each input to a part of its lifecycle.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Machine for Allocation {
             }
             Input::Elapsed(timer) => self.elapsed(moment, *timer, effects),
             Input::StopRequested(StopMode::Stop) => self.stop_with_host(moment, effects),
-            // Everything stays as it is for the next start of the host.
+            // Everything is left in place for the next start of the host.
             Input::StopRequested(StopMode::Detach) => effects.stop(),
         }
         self.tell(moment, effects);
@@ -64,7 +64,7 @@ impl Machine for Allocation {
 }
 
 impl Allocation {
-    /// Takes up what its predecessor was at, if it had one.
+    /// Resumes the work of its predecessor, if it had one.
     fn resumed(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         match self.config.task {
             Task::NotStarted => {}
@@ -123,7 +123,7 @@ impl Allocation {
         }
     }
 
-    /// A call that came back with nothing is treated as one that came back with a failure.
+    /// A lost call is handled like a failed one.
     fn lost(
         &mut self,
         moment: Moment,
@@ -201,23 +201,23 @@ impl Allocation {
         answer_all(preparing.askers, &context, effects);
     }
 
-    /// Tells those who wait for directories that there will be none.
+    /// Refuses the callers that wait for directories.
     pub(super) fn refuse_preparing(&mut self, effects: &mut Effects<Self>) {
         let Some(preparing) = self.preparing.take() else { return };
         let stopping = PrepareError::Stopping { allocation: self.config.spec.allocation.clone() };
         answer_all(preparing.askers, &Err(stopping), effects);
     }
 
-    // === Between the parts ===
+    // === Shared by the parts ===
 
-    /// The task does not run: whatever it was at is over, and its registration leaves.
+    /// The task does not run: ends its phase, and deregisters it.
     fn end_of_task(&mut self, event: String, effects: &mut Effects<Self>) {
         self.enter(Phase::Prepared, event, effects);
         self.health = Health::Gone;
         self.want(Wish::Out, effects);
     }
 
-    /// Leaves the present phase, with its timers, for another.
+    /// Changes the phase, and cancels the timers of the former one.
     pub(super) fn enter(&mut self, phase: Phase, event: impl Into<String>, effects: &mut Effects<Self>) {
         match self.phase {
             Phase::Waiting(_) => {
@@ -246,7 +246,7 @@ impl Allocation {
         }
     }
 
-    /// Makes a call under a number of its own, by which what comes back is told from what comes too late.
+    /// Makes a call under a unique number, which identifies a late outcome.
     pub(super) fn call(
         &mut self,
         call: AllocationCall,
@@ -259,7 +259,7 @@ impl Allocation {
         self.attempts
     }
 
-    /// Notes an event for the owner of the task, told at the end of this step.
+    /// Adds an event for the owner of the task; published at the end of this step.
     pub(super) fn event(&mut self, event: Event) {
         let Event { kind, message } = event;
         let allocation = self.config.spec.allocation.clone();
@@ -267,7 +267,7 @@ impl Allocation {
         self.news.push(AllocationNews::Task(TaskEvent { allocation, task, kind, message }));
     }
 
-    /// Takes a new health over, with an event if it is another one and not just another reason for it.
+    /// Sets the health, with an event if its kind changed, not just its reason.
     pub(super) fn take_health(&mut self, health: Health, message: String) {
         let is_new = self.health.as_str() != health.as_str();
         self.health = health;
@@ -297,7 +297,7 @@ impl Allocation {
         }
     }
 
-    /// Tells what this step has changed: the status first, then events, then the end.
+    /// Publishes the changes of this step: the status first, then events, then the end.
     fn tell(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let phase = self.phase.shown();
         if self.told.as_ref().is_none_or(|told| told.phase != phase) {

@@ -1,5 +1,5 @@
-//! Makes and removes an allocation's directories. It follows no link, and what it removes is one socket file and one empty
-//! directory: never anything recursively (VOL-06). A disk that hangs may let go of this work after it was given up; then it removes
+//! Creates and removes an allocation's directories. It follows no symlink, and removes only one socket file and one empty
+//! directory: never anything recursively (VOL-06). If a disk hangs, this work may resume after its deadline; then it removes
 //! nothing any more, since the socket may be that of the next task by now (REG-08).
 
 use std::ffi::CStr;
@@ -20,13 +20,13 @@ use super::paths::{Access, Place, Plan, Step};
 use crate::vocabulary::text::quoted;
 use crate::vocabulary::{AllocationId, SocketPath};
 
-/// How long a process that may listen on the socket has to take a connection.
+/// The connect timeout for a process that may listen on the socket.
 const KNOCK_DEADLINE: Duration = Duration::from_secs(1);
-/// How many files that were left behind a remark names.
+/// How many remaining files a remark lists.
 const LEFTOVERS_NAMED: usize = 5;
 
-/// The files of an allocation. What is done with them is done in the order in which it was asked for: a removal waits for
-/// what is still being made, so that nothing comes to be behind it (A4).
+/// The files of an allocation. Operations run in the order of their calls: a removal waits for a creation that is still
+/// running, so that nothing is created after it (A4).
 pub(super) struct Files {
     plan: Plan,
     turn: Rc<Mutex<()>>,
@@ -37,16 +37,15 @@ impl Files {
         Self { plan, turn: Rc::default() }
     }
 
-    /// What the files are for.
     pub(super) const fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Makes the directories of an allocation and removes a dead socket of a former run; done again it changes nothing.
+    /// Creates the directories of an allocation and removes a dead socket of a former run. Idempotent.
     ///
     /// # Errors
-    /// [`PrepareError::SocketInUse`] when somebody listens already and is not welcome (SEC-02), and
-    /// [`PrepareError::Directory`] when a directory cannot be made, or is not ours.
+    /// [`PrepareError::SocketInUse`] when a process listens already and is not welcome (SEC-02), and
+    /// [`PrepareError::Directory`] when a directory cannot be created, or is not ours.
     pub(super) fn make_ready(
         &self,
         allocation: AllocationId,
@@ -59,7 +58,7 @@ impl Files {
         }
     }
 
-    /// Removes an allocation's socket and the directory of it. Gives what could not be put in order.
+    /// Removes an allocation's socket and its directory. Returns what could not be cleaned up.
     pub(super) fn remove(&self) -> impl Future<Output = Vec<String>> + use<> {
         let (turn, plan) = (Rc::clone(&self.turn), self.plan.clone());
         async move {
@@ -69,7 +68,7 @@ impl Files {
     }
 }
 
-/// What could not be done to which path.
+/// A failed operation and its path.
 #[derive(Debug)]
 struct Trouble {
     path: PathBuf,
@@ -115,7 +114,7 @@ async fn remove(plan: Plan) -> Vec<String> {
     }
 }
 
-/// Whether somebody still waits for file work.
+/// Whether a caller still waits for the file work.
 #[derive(Clone, Default)]
 struct Asker {
     has_left: Arc<AtomicBool>,
@@ -130,7 +129,7 @@ impl Asker {
     }
 }
 
-/// Held by whoever waits, and dropped when that is over.
+/// Held by the caller; dropped at the end of its wait.
 struct Patience(Asker);
 
 impl Drop for Patience {
@@ -139,7 +138,7 @@ impl Drop for Patience {
     }
 }
 
-/// Runs file work beside the arbiter: a disk that hangs must not hold anyone else.
+/// Runs file work on a blocking thread: a disk that hangs must not block others.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Asker) -> Result<T, Trouble> + Send + 'static,
 ) -> Result<T, Trouble> {
@@ -160,7 +159,7 @@ async fn is_listened_on(socket: &SocketPath) -> Result<bool, Trouble> {
     let Err(error) = connected else { return Ok(true) };
     match Errno::from_io_error(&error) {
         Some(Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR | Errno::NOTSOCK | Errno::LOOP) => Ok(false),
-        // Its queue is full, or it takes datagrams: it lives.
+        // Its queue is full, or it is a datagram socket: it is alive.
         Some(Errno::AGAIN | Errno::PROTOTYPE) => Ok(true),
         _ => Err(Trouble::new(
             socket.as_path(),
@@ -169,12 +168,12 @@ async fn is_listened_on(socket: &SocketPath) -> Result<bool, Trouble> {
     }
 }
 
-// === Making ===
+// === Creation ===
 
 const DIRECTORY: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// Makes every step of a place that is not there, and opens the last.
+/// Creates all missing directories of a place, and opens the last.
 fn make(place: &Place) -> Result<OwnedFd, Trouble> {
     let mut path = place.base.clone();
     let base = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
@@ -197,7 +196,7 @@ fn make_step(at: &OwnedFd, step: &Step, is_last: bool, path: &Path) -> Result<Ow
     let made = enter(at, &step.name, path)?;
     let found = rustix::fs::fstat(&made).map_err(|error| Trouble::of(path, error))?;
     check_owner(&found, path)?;
-    // A plugin may have changed the mode of its own directory, and the mask of the process that of a new one.
+    // A plugin may have changed the mode of its own directory, and the umask that of a new one.
     if is_new || (is_last && step.access == Access::Private) {
         rustix::fs::fchmod(&made, mode).map_err(|error| Trouble::of(path, error))?;
         return Ok(made);
@@ -246,7 +245,7 @@ fn check_mode(found: &Stat, access: Access, path: &Path) -> Result<(), Trouble> 
     Err(Trouble::new(path, format!("its mode {mode:04o} lets others in; set it to {right}")))
 }
 
-/// Removes a socket that nobody listens on.
+/// Removes a socket without a listener.
 fn unlink_dead(place: &Place, file: &str, asker: &Asker) -> Result<(), Trouble> {
     let path = place.path().join(file);
     let directory = make(place)?;
@@ -258,7 +257,7 @@ fn unlink_dead(place: &Place, file: &str, asker: &Asker) -> Result<(), Trouble> 
     }
 }
 
-/// What a name stands for; a link stands for itself.
+/// The type of a file; a symlink is not followed.
 fn kind(directory: &OwnedFd, name: &str) -> Result<FileType, Errno> {
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(found.st_mode))
@@ -272,7 +271,7 @@ fn unlink(directory: &OwnedFd, name: &str, path: &Path, asker: &Asker) -> Result
     }
 }
 
-// === Taking away ===
+// === Removal ===
 
 fn take_away(place: &Place, socket_file: Option<&str>, asker: &Asker) -> Result<(), Trouble> {
     let Some((last, way)) = place.steps.split_last() else { return Ok(()) };
@@ -296,7 +295,7 @@ fn take_away(place: &Place, socket_file: Option<&str>, asker: &Asker) -> Result<
     }
 }
 
-/// Opens a place, or nothing if it is not there.
+/// Opens a place; `None` if it does not exist.
 fn find(place: &Place) -> Result<Option<OwnedFd>, Trouble> {
     let mut path = place.base.clone();
     let base = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
@@ -323,7 +322,7 @@ fn enter_if_there(at: &OwnedFd, name: &str, path: &Path) -> Result<Option<OwnedF
     }
 }
 
-/// Refuses a directory of another owner, and one on which something has been mounted.
+/// Refuses a directory of another user, and a mount point.
 fn check_ours(above: &OwnedFd, directory: &OwnedFd, path: &Path) -> Result<(), Trouble> {
     let outer = rustix::fs::fstat(above).map_err(|error| Trouble::of(path, error))?;
     let inner = rustix::fs::fstat(directory).map_err(|error| Trouble::of(path, error))?;
@@ -333,7 +332,7 @@ fn check_ours(above: &OwnedFd, directory: &OwnedFd, path: &Path) -> Result<(), T
     check_owner(&inner, path)
 }
 
-/// Names what is in a directory besides what we put there.
+/// Lists the files in a directory that are not ours.
 fn leftovers(directory: &OwnedFd) -> String {
     let names: Vec<String> = match Dir::read_from(directory) {
         Ok(entries) => entries.flatten().map(|entry| shown(entry.file_name())).collect(),

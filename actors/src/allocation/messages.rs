@@ -1,4 +1,4 @@
-//! What is said of one plugin workload, to its supervisor and by it.
+//! The messages and the news of an allocation's supervisor.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,42 +8,42 @@ use super::state::Allocation;
 use crate::conversation;
 use crate::vocabulary::{AllocationId, Health, PluginKey, PluginName, Role, SocketPath, TaskName, Timestamp};
 
-/// How a workload sees the file system: decides which path `CSI_ENDPOINT` names (A1).
+/// The file system isolation of a workload: decides which path `CSI_ENDPOINT` names (A1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
     /// It sees the host's own paths.
     None,
-    /// It is confined to a directory of the host, into which the socket directory is mounted.
+    /// It is confined to a directory of the host; the socket directory is bind-mounted into it.
     Chroot,
-    /// It has a root of its own from an image, into which the socket directory is mounted.
+    /// Its root is an image; the socket directory is bind-mounted into it.
     Image,
 }
 
-/// Everything a host says of one plugin workload.
+/// The specification of one plugin workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationSpec {
     /// The allocation.
     pub allocation: AllocationId,
-    /// Its task whose process is the plugin.
+    /// The task whose process is the plugin.
     pub task: TaskName,
     /// The name of the plugin.
     pub plugin: PluginName,
-    /// Which halves of it.
+    /// The halves of the plugin that it serves.
     pub role: Role,
-    /// The directory inside the workload where its socket directory is mounted; meaningless without isolation.
+    /// The mount point of the socket directory inside the workload; ignored without isolation.
     pub socket_mount_dir: PathBuf,
-    /// The directory inside the workload below which volumes are staged and published. `/local/csi` by default.
+    /// The directory inside the workload where volumes are staged and published. `/local/csi` by default.
     pub volume_mount_dir: PathBuf,
-    /// How long the plugin may take from its start to its first ready answer. 30 s by default.
+    /// The timeout from the start of the plugin to its first ready answer. 30 s by default.
     pub health_timeout: Duration,
-    /// How the workload sees the file system.
+    /// The file system isolation.
     pub isolation: Isolation,
-    /// The user's own environment: a `CSI_ENDPOINT` in it wins (SEC-04), and then the socket is looked for where it says.
+    /// The user's own environment: a `CSI_ENDPOINT` in it takes precedence (SEC-04), and the socket is expected there.
     pub environment: BTreeMap<String, String>,
 }
 
 impl AllocationSpec {
-    /// A spec with the usual defaults.
+    /// A spec with the default values.
     #[must_use]
     pub fn new(allocation: AllocationId, task: TaskName, plugin: PluginName, role: Role) -> Self {
         Self {
@@ -67,45 +67,45 @@ impl AllocationSpec {
     }
 }
 
-/// How mounts made on one side of a bind mount show on the other.
+/// The mount propagation of a bind mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
-    /// Not at all.
+    /// None.
     Private,
-    /// Both ways (`rshared`).
+    /// In both directions (`rshared`).
     Bidirectional,
 }
 
-/// One directory that the host is to mount into the workload (C178).
+/// A directory that the host must bind-mount into the workload (C178).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// On the host.
+    /// The path on the host.
     pub host_path: PathBuf,
-    /// Inside the workload.
+    /// The path inside the workload.
     pub task_path: PathBuf,
-    /// How mounts pass.
+    /// The mount propagation.
     pub propagation: Propagation,
 }
 
-/// All that a workload needs to be started. Asked for again it is the same again (A1, RES-02).
+/// The context that a workload needs to start. Deterministic: the same for the same spec (A1, RES-02).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskContext {
-    /// What to set in its environment; does not repeat what the user set.
+    /// Environment variables to set; without those that the user has set.
     pub environment: BTreeMap<String, String>,
-    /// What to mount. Without isolation both paths of each mount are the same, and it only says what the task must be able
-    /// to see.
+    /// Bind mounts. Without isolation both paths of each mount are equal, and it only says what the task must be able to
+    /// access.
     pub mounts: Vec<Mount>,
-    /// Where its socket will be, as the host sees it.
+    /// The path of its socket on the host.
     pub socket: SocketPath,
 }
 
-/// Why a workload cannot be prepared. Nothing was left half-done.
+/// Why a workload cannot be prepared. Partial work was rolled back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
     /// The allocation exists with another spec; stop it first.
     #[error("allocation {allocation} exists with other contents ({difference}); stop it first")]
     SpecChanged {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
         /// The field that differs.
         difference: &'static str,
@@ -113,79 +113,79 @@ pub enum PrepareError {
     /// The allocation is being stopped.
     #[error("allocation {allocation} is being stopped; prepare it again when it is gone")]
     Stopping {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
     },
-    /// Something listens on its socket already.
+    /// A process listens on its socket already.
     #[error("a process listens on {socket} already; stop it, or start this allocation under another id")]
     SocketInUse {
         /// The socket.
         socket: SocketPath,
     },
-    /// The user's own `CSI_ENDPOINT` cannot be used.
+    /// The user's own `CSI_ENDPOINT` is invalid.
     #[error("CSI_ENDPOINT of allocation {allocation}: {reason}")]
     Endpoint {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
         /// What is wrong with it.
         reason: String,
     },
-    /// The directory cannot be made.
+    /// A directory cannot be created.
     #[error("cannot make {path} for allocation {allocation}: {reason}")]
     Directory {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
-        /// What was to be made.
+        /// The path of the directory.
         path: PathBuf,
-        /// What the system said, and what to do.
+        /// The error of the system, and the remedy.
         reason: String,
     },
-    /// Its supervisor failed over this again and again, or too many ask for the same at once.
+    /// Its supervisor crashed repeatedly over this, or too many callers ask for it at once.
     #[error("the supervisor of allocation {allocation} could not answer: {reason}")]
     Failed {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
-        /// What it failed of.
+        /// The last error.
         reason: String,
     },
-    /// There are too many allocations.
+    /// The limit of allocations is reached.
     #[error("{held} allocations are held and no more are taken")]
     Full {
-        /// How many there are.
+        /// The number of allocations.
         held: usize,
     },
 }
 
-/// What became of stopping an allocation.
+/// The result of stopping an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationStopped {
-    /// Whether it was registered and was deregistered.
+    /// Whether it was registered and has been deregistered.
     pub deregistered: bool,
-    /// What could not be put in order, if anything: files left in the socket directory, calls that did not end in time.
+    /// What could not be cleaned up: files left in the socket directory, calls that did not end in time.
     pub remarks: Vec<String>,
 }
 
-/// Where an allocation has got to.
+/// The phase of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AllocationPhase {
-    /// Its directories are made and its task does not run.
+    /// Its directories exist and its task does not run.
     Prepared,
-    /// Its task runs, and its socket is not there yet.
+    /// Its task runs, and its socket does not exist yet.
     AwaitingSocket,
-    /// Its socket is there, and it does not say ready yet.
+    /// Its socket exists, and it is not ready yet.
     Probing,
     /// It is ready and being registered.
     Registering,
     /// It is registered.
     Registered,
-    /// It took too long, and the host was asked to restart its task.
+    /// It was not ready in time, and the host was asked to restart its task.
     AwaitingRestart,
     /// It is being stopped.
     Stopping,
 }
 
 impl AllocationPhase {
-    /// The word for it.
+    /// The phase as a word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -200,46 +200,46 @@ impl AllocationPhase {
     }
 }
 
-/// One allocation.
+/// The status of one allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationStatus {
-    /// Which allocation.
+    /// The allocation.
     pub allocation: AllocationId,
     /// Its task.
     pub task: TaskName,
     /// The name of its plugin.
     pub plugin: PluginName,
-    /// Which halves of it.
+    /// The halves of the plugin that it serves.
     pub role: Role,
-    /// Where it has got to.
+    /// Its phase.
     pub phase: AllocationPhase,
-    /// Its health as last seen.
+    /// Its last known health.
     pub health: Health,
-    /// Where its socket is.
+    /// The path of its socket.
     pub socket: SocketPath,
-    /// Since when it has been in this phase.
+    /// When this phase began.
     pub since: Timestamp,
-    /// The last thing worth telling.
+    /// Its last event.
     pub last_event: String,
 }
 
 impl AllocationStatus {
-    /// What it says beside its times: two reports that agree in this tell the same.
+    /// The content without times: two statuses that agree in it are not published twice.
     pub(crate) fn says(&self) -> (AllocationPhase, &Health, &str) {
         (self.phase, &self.health, &self.last_event)
     }
 }
 
-/// Something that the owner of the workload should see among its task's events.
+/// An event for the owner of the workload, among its task's events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEvent {
-    /// Which allocation.
+    /// The allocation.
     pub allocation: AllocationId,
-    /// Which task.
+    /// The task.
     pub task: TaskName,
-    /// What kind of thing.
+    /// The kind of event.
     pub kind: TaskEventKind,
-    /// A sentence for people, with the true cause.
+    /// A message for people, with the root cause.
     pub message: String,
 }
 
@@ -254,48 +254,48 @@ pub enum TaskEventKind {
     NotReadyInTime,
     /// Its socket cannot be used, and waiting would not help (SEC-03).
     SocketRefused,
-    /// Something could not be put in order while stopping.
+    /// The cleanup after a stop was incomplete.
     StoppedWithRemarks,
 }
 
-/// Asks for the directories and the context of the task before it starts. Whatever ran before has ended: its registration
-/// leaves.
+/// Requests the directories and the context of the task before its start. A former task has ended: its registration is
+/// removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MakeReady {
-    /// What to do about a process that listens on the socket already.
+    /// How to handle a process that listens on the socket already.
     pub listener: Listener,
 }
 
-/// What a process that listens on the socket before the task has started means.
+/// How to interpret a process that listens on the socket before the task has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listener {
     /// The socket is taken: the task must not start (SEC-02).
     Refused,
-    /// It is the task itself, which outlived its host.
+    /// It is the task itself, which has survived its host.
     Welcome,
 }
 
-/// Says that the task's process runs: wait for its socket.
+/// The task's process runs: wait for its socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoteStart;
 
-/// Says that the task's process has ended: deregister.
+/// The task's process has ended: deregister.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteExit {
     /// How it ended.
     pub how: String,
 }
 
-/// Ends the supervision in order (A4); the actor ends right after the answer.
+/// Ends the supervision gracefully (A4); the actor ends right after the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignOff;
 
-/// Asks for the present status.
+/// Queries the present status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescribeAllocation;
 
 conversation! {
-    /// What is said to the supervisor of one allocation.
+    /// The messages of an allocation's supervisor.
     #[derive(Clone)]
     pub enum AllocationAsk -> AllocationAnswer for Allocation {
         MakeReady => Result<TaskContext, PrepareError>,
@@ -306,7 +306,7 @@ conversation! {
     }
 }
 
-/// What the supervisor of one allocation tells.
+/// The news of an allocation's supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllocationNews {
     /// Its phase, its health or its last event changed.
@@ -315,7 +315,7 @@ pub enum AllocationNews {
     Task(TaskEvent),
     /// The host is asked to restart its task, once per start (A2, HLT-02).
     RestartRequested {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,5 +1,5 @@
-//! The supervisor of one plugin workload: makes its directories, waits for its socket, registers it, watches it, and puts
-//! everything away when it stops (A1 to A4).
+//! The supervisor of one plugin workload: creates its directories, waits for its socket, registers it, watches it, and
+//! cleans up when it stops (A1 to A4).
 //!
 //! ```text
 //!                    task started         socket seen          ready             registry says yes
@@ -14,12 +14,12 @@
 //!        └── from anywhere: stop ──► stopping: deregister ─► calls end ─► remove directory ─► ended (A4)
 //! ```
 //!
-//! Beside the phase it keeps a wish of what the registry is to know, and pursues it with one message at a time: a registry
-//! that refuses or is away delays the wish and loses nothing.
+//! Independent of the phase it keeps the desired state in the registry (`Wish`), and reconciles it with one message at a
+//! time: if the registry refuses or is not running, it retries and loses nothing.
 //!
-//! Whatever comes back carries the number of the call it belongs to; a new start of the task makes new calls, so answers to
-//! the old ones change nothing. It remembers nothing on disk: its owner, `allocations`, knows the spec and what the task was
-//! doing, and gives both to its successor.
+//! Every outcome carries the number of its call; a new start of the task makes new calls, so stale outcomes have no effect.
+//! It stores nothing on disk: its owner, `allocations`, knows the spec and the state of the task, and passes both to a
+//! successor.
 
 mod messages;
 

@@ -1,4 +1,4 @@
-//! Whom the supervisor of an allocation talks to: the registry, and the supervisor of the instances.
+//! The actors that an allocation's supervisor sends to: the registry and the supervisor of instances.
 
 use futures_util::future::{LocalBoxFuture, try_join, try_join_all};
 
@@ -9,14 +9,14 @@ use crate::registry::{
 use crate::shell::{Address, AskError};
 use crate::vocabulary::{AllocationId, Health, PluginKey};
 
-/// What came of a [`Register`].
+/// The outcome of a [`Register`].
 pub type RegisterOutcome = Result<Result<Registered, RegisterError>, AskError>;
 
-/// What came of an [`AwaitRetired`].
+/// The outcome of an [`AwaitRetired`].
 pub type RetiredOutcome = Result<Result<(), AwaitRetiredError>, AskError>;
 
-/// The neighbours of an allocation's supervisor. Every message is handed in before its future is returned, so that messages
-/// arrive in the order in which they are sent.
+/// The neighbours of an allocation's supervisor. Every message is sent before its future is returned, so the order of calls
+/// is the order of messages.
 pub trait Neighbours: 'static {
     /// Registers the plugins of an allocation.
     fn register(&self, message: Register) -> LocalBoxFuture<'static, RegisterOutcome>;
@@ -24,8 +24,8 @@ pub trait Neighbours: 'static {
     /// Deregisters them.
     fn deregister(&self, message: Deregister) -> LocalBoxFuture<'static, Result<Deregistered, AskError>>;
 
-    /// The health of each of these plugins of an allocation whose instance talks to it, or is about to; none if another
-    /// allocation is active.
+    /// The health of each plugin of an allocation whose instance talks to it, or is about to; empty if another allocation is
+    /// active.
     fn health_of(
         &self,
         allocation: AllocationId,
@@ -36,12 +36,12 @@ pub trait Neighbours: 'static {
     fn await_retired(&self, message: AwaitRetired) -> LocalBoxFuture<'static, RetiredOutcome>;
 }
 
-/// The neighbours of a host: the actors at these addresses.
+/// The neighbours in a host: the actors at these addresses.
 #[derive(Debug, Clone)]
 pub struct Addresses {
-    /// Who is told of plugins that are ready.
+    /// Registers ready plugins.
     pub registry: Address<Registry>,
-    /// Who knows how they are.
+    /// Knows their health.
     pub instances: Address<Instances>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn healths(
 ) -> Vec<Health> {
     let active = described.iter().filter(|described| is_active(described, allocation));
     let is_reported = |plugin: &PluginKey| reports.iter().any(|report| report.plugin == *plugin);
-    // Those who are active already and whose instance has not been heard of are only just beginning.
+    // Active plugins whose instance has not reported yet are starting.
     let beginning = active.filter(|described| !is_reported(&described.plugin)).count();
     let healths = reports.iter().map(|report| report.health.clone());
     healths.chain(std::iter::repeat_n(Health::Starting, beginning)).collect()

@@ -1,8 +1,8 @@
-//! Where everything of an allocation lies: one pure function from its spec to its paths, the same at every start (A1, RES-02).
+//! The paths of an allocation: a pure function of its spec, the same at every start (A1, RES-02).
 //!
-//! Two allocations never share a path. Below the data directory an allocation's directory bears its name, which is one
-//! component of a path. Where that would be too long for a Unix socket it lies in the runtime directory instead, under
-//! names of fixed length made by SHA-256, so that no choice of names brings two of them together (SEC-01).
+//! Two allocations never share a path. Below the data directory an allocation's directory has its name, which is one path
+//! component. If that would be too long for a Unix socket, it is placed in the runtime directory instead, under names of
+//! fixed length made by SHA-256, so that no choice of names makes two of them collide (SEC-01).
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -14,15 +14,15 @@ use crate::vocabulary::{AllocationId, PluginName, Role, SOCKET_PATH_BYTES_MAX, S
 
 /// The variable that tells a CSI plugin where to listen (C171).
 pub const ENDPOINT_VARIABLE: &str = "CSI_ENDPOINT";
-/// The name of the socket file unless the user chose another (C171).
+/// The default name of the socket file (C171).
 const SOCKET_FILE: &str = "csi.sock";
-/// Bytes of a data directory's hash in the name of a runtime directory.
+/// How many bytes of a data directory's hash are in the name of a runtime directory.
 const DATA_DIR_HASH_BYTES: usize = 8;
-/// Bytes of an allocation's hash in the name of its runtime directory.
+/// How many bytes of an allocation's hash are in the name of its runtime directory.
 const ALLOCATION_HASH_BYTES: usize = 16;
-/// What stands before the hash of the data directory.
+/// The prefix of the hash of the data directory.
 const RUNTIME_PREFIX: &str = "callboard-";
-/// What a runtime directory must leave room for: `/callboard-<16 digits>/<32 digits>/csi.sock`.
+/// The reserved length below a runtime directory: `/callboard-<16 digits>/<32 digits>/csi.sock`.
 const RUNTIME_TAIL_BYTES: usize = 1
     + RUNTIME_PREFIX.len()
     + 2 * DATA_DIR_HASH_BYTES
@@ -31,38 +31,38 @@ const RUNTIME_TAIL_BYTES: usize = 1
     + 1
     + SOCKET_FILE.len();
 
-/// Why no plugin's files can lie below these directories.
+/// Why these directories cannot hold plugin files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// It depends on somebody's working directory, or climbs.
+    /// It is a relative path, or contains `..`.
     #[error("the {what} {path} must be absolute and hold no '..'")]
     NotAbsolute {
-        /// Which directory.
+        /// The kind of directory.
         what: &'static str,
-        /// As given.
+        /// The path as given.
         path: PathBuf,
     },
-    /// Sockets below it would have paths that the kernel refuses (SEC-01).
+    /// Sockets below it would exceed the path limit of the kernel (SEC-01).
     #[error(
         "the runtime directory {path} has {bytes} bytes; sockets below it have room for {limit}, choose a shorter one"
     )]
     TooLong {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
         /// Its length in bytes.
         bytes: usize,
-        /// The most that is allowed, in bytes.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// It cannot be written into an environment variable.
+    /// It is not UTF-8, and so cannot be passed in an environment variable.
     #[error("the runtime directory {path} is not readable text; choose another")]
     NotText {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
     },
 }
 
-/// The directories of one host below which everything lies.
+/// The base directories of one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     data_dir: PathBuf,
@@ -74,8 +74,8 @@ impl Layout {
     /// Takes the data directory of a host, and a short directory for sockets whose path would be too long there.
     ///
     /// # Errors
-    /// When one of them is relative or climbs, or when the runtime directory is itself too long: so that no allocation
-    /// fails of it later (SEC-01).
+    /// When one of them is relative or contains `..`, or when the runtime directory is itself too long: so that no
+    /// allocation fails because of it later (SEC-01).
     pub fn new(data_dir: impl Into<PathBuf>, runtime_dir: impl Into<PathBuf>) -> Result<Self, LayoutError> {
         let data_dir = clean("data directory", data_dir.into())?;
         let runtime_dir = clean("runtime directory", runtime_dir.into())?;
@@ -92,7 +92,7 @@ impl Layout {
         Ok(Self { data_dir, runtime_dir, short_name })
     }
 
-    /// The place of an allocation's socket directory, short enough for a socket at `below` it.
+    /// The place of an allocation's socket directory, short enough for a socket at `below` in it.
     fn socket_place(&self, allocation: &AllocationId, below: &Path) -> Place {
         let direct = Place {
             base: self.data_dir.clone(),
@@ -117,7 +117,7 @@ impl Layout {
     }
 }
 
-/// Brings a path into the one spelling that its hash is made of.
+/// Normalizes a path, so that its hash is unique.
 fn clean(what: &'static str, path: PathBuf) -> Result<PathBuf, LayoutError> {
     if !is_plain(&path) {
         return Err(LayoutError::NotAbsolute { what, path });
@@ -133,21 +133,21 @@ fn hashed(bytes: &[u8], length: usize) -> String {
     Sha256::digest(bytes).iter().take(length).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Who may enter a directory of ours.
+/// The access rights of a directory of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// We alone (0700).
+    /// Only our user (0700).
     Private,
-    /// Everybody may pass through to what lies below, and nobody else may look or write (0711).
+    /// Everybody may traverse it, and only our user may list or write it (0711).
     Passage,
 }
 
-/// One directory of ours on the way to a [`Place`].
+/// One directory on the path of a [`Place`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Its name: one component of a path.
+    /// Its name: one path component.
     pub name: String,
-    /// Who may enter.
+    /// Its access rights.
     pub access: Access,
 }
 
@@ -161,12 +161,12 @@ impl Step {
     }
 }
 
-/// A directory of ours: a directory that is there already, and the steps below it that we make.
+/// A directory of ours: an existing base directory, and the steps below it that we create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// What is there already.
+    /// The existing base directory.
     pub base: PathBuf,
-    /// What we make, one below the other.
+    /// The directories that we create, outermost first.
     pub steps: Vec<Step>,
 }
 
@@ -178,25 +178,25 @@ impl Place {
     }
 }
 
-/// Everything about an allocation's paths.
+/// All paths of an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The directory of its socket; its own, made and removed with it.
+    /// The directory of its socket; exclusive, created and removed with it.
     pub socket_place: Place,
-    /// The directory of its plugin's volumes; made with it and never removed.
+    /// The directory of its plugin's volumes; created with it and never removed.
     pub volume_place: Place,
-    /// The name of the socket file within the socket directory, if the socket lies there. A socket that the user keeps
-    /// elsewhere is looked for and never removed.
+    /// The name of the socket file, if it is in the socket directory. A socket that the user placed elsewhere is found, but
+    /// never removed.
     pub socket_file: Option<String>,
-    /// What the task is told.
+    /// The context for the task.
     pub context: TaskContext,
 }
 
 impl Plan {
-    /// Plans the paths of an allocation. The same spec gives the same plan, always.
+    /// Computes the paths of an allocation. Deterministic in the spec.
     ///
     /// # Errors
-    /// [`PrepareError::Endpoint`] or [`PrepareError::Directory`] when the spec names a path that cannot be used.
+    /// [`PrepareError::Endpoint`] or [`PrepareError::Directory`] when the spec names an invalid path.
     pub fn new(layout: &Layout, spec: &AllocationSpec) -> Result<Self, PrepareError> {
         check_mount_dirs(spec)?;
         let volume_place = layout.volume_place(spec.role, &spec.plugin);
@@ -232,14 +232,14 @@ impl Plan {
     }
 }
 
-/// Where the socket will be as we see it, and what the task is told of it.
+/// The socket path on the host, and the value that is passed to the task.
 struct Endpoint {
     socket: SocketPath,
     environment: BTreeMap<String, String>,
 }
 
 impl Endpoint {
-    /// A socket of our own choice, in the directory of the first mount.
+    /// A socket in the directory of the first mount.
     fn ours(spec: &AllocationSpec, directory: &Mount) -> Result<Self, PrepareError> {
         let socket = socket_at(spec, &directory.host_path.join(SOCKET_FILE))?;
         let told = socket_at(spec, &directory.task_path.join(SOCKET_FILE))?;
@@ -247,7 +247,7 @@ impl Endpoint {
         Ok(Self { socket, environment })
     }
 
-    /// A socket of the user's choice, found again through the mounts (SEC-04). The task knows of it already.
+    /// A socket of the user's choice, mapped to the host through the mounts (SEC-04). The task knows it already.
     fn of_user(spec: &AllocationSpec, told: SocketPath, mounts: &[Mount]) -> Result<Self, PrepareError> {
         let environment = BTreeMap::new();
         if spec.isolation == Isolation::None {
@@ -295,7 +295,7 @@ fn check_mount_dirs(spec: &AllocationSpec) -> Result<(), PrepareError> {
     Ok(())
 }
 
-/// What is mounted where; the socket directory comes first (C178).
+/// The bind mounts; the socket directory comes first (C178).
 fn mounts(spec: &AllocationSpec, sockets: &Place, volumes: &Place) -> Vec<Mount> {
     let mount = |host_path: PathBuf, task_path: &Path, propagation| {
         let task_path = match spec.isolation {
@@ -359,7 +359,7 @@ mod tests {
         for (sockets, volumes) in [("csi", "/local"), ("/csi", "/local/../..")] {
             let error = planned(sockets, volumes, Isolation::Chroot).unwrap_err();
             assert!(error.to_string().contains("absolute and hold no '..'"), "{error}");
-            // Where nothing is mounted it does not matter.
+            // It does not matter if nothing is mounted.
             assert_eq!(planned(sockets, volumes, Isolation::None), Ok(()));
         }
     }

@@ -1,7 +1,7 @@
-//! The stories of one allocation's supervisor: message scripts against the pure machine, under virtual time.
+//! Message scripts of an allocation's supervisor: the pure machine under virtual time.
 //!
-//! A script says what reaches the supervisor; below stands, in order, what it does. `world` lets calls of a kind be answered
-//! in the same way from then on, without a word; `tally` says how many of them there were.
+//! Each command is an input of the supervisor; below it come the effects in order. `world` sets a default answer for calls
+//! of a kind, which is not printed; `tally` prints the number of such calls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
@@ -28,7 +28,7 @@ fn every_story_of_an_allocation_goes_as_it_is_told() {
 
 const START: Duration = Duration::from_secs(1_000);
 
-/// A supervisor, its world and a clock.
+/// A supervisor, its environment and a clock.
 struct Stage {
     machine: Option<Allocation>,
     now: Timestamp,
@@ -55,7 +55,7 @@ impl Stage {
     }
 
     fn moment(&self) -> Moment {
-        // No jitter is asked for, so any random number does.
+        // No jitter is used, so the random number does not matter.
         Moment { now: self.now, random: 0 }
     }
 
@@ -116,7 +116,7 @@ impl Stage {
         self.step(Input::Asked { id, asked_at: self.now, ask }, told);
     }
 
-    /// Answers the oldest call of a kind that has had no answer.
+    /// Answers the oldest pending call of a kind.
     fn answer(&mut self, kind: &str, value: &str, told: &mut String) {
         let at = self.calls.iter().position(|(_, call, _)| word(call) == kind);
         let (key, call, deadline) = self.calls.remove(at.expect("such a call is under way")).unwrap();
@@ -180,7 +180,7 @@ impl Stage {
         })
     }
 
-    /// Numbered sockets are real ones, so that each is another file.
+    /// Numbered sockets are real ones, so that each is a different file.
     fn file(&self, value: &str) -> Result<SocketFile, Cause> {
         match value {
             "absent" => Err(Cause::Absent),
@@ -188,7 +188,7 @@ impl Stage {
             "a-file" => Err(Cause::NotASocket { what: "a regular file" }),
             number => {
                 let path = self.sockets.path().join(number);
-                // Bound already is as good.
+                // It may be bound already.
                 drop(UnixListener::bind(&path));
                 SocketFile::at(&SocketPath::new(path.to_str().unwrap()).unwrap())
             }

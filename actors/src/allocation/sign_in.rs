@@ -1,6 +1,6 @@
-//! Registration and deregistration (A3, A4): brings the registry to know what it is to know, one message at a time.
+//! Registration and deregistration (A3, A4): reconciles the registry with the desired state, one message at a time.
 //!
-//! A refusal or an absent registry loses nothing: the message is sent again after a pause, until the wish changes.
+//! If the registry refuses or is not running, the message is retried after a pause, until the desired state changes.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl SignIn {
 }
 
 impl Allocation {
-    /// Changes what the registry is to know, and sees to it.
+    /// Changes the desired state, and reconciles.
     pub(super) fn want(&mut self, wish: Wish, effects: &mut Effects<Self>) {
         self.sign_in.wish = wish;
         self.sign_in.trouble = None;
@@ -48,7 +48,7 @@ impl Allocation {
         self.wish_granted(effects);
     }
 
-    /// Sends the next message to the registry, if one is needed and none is under way.
+    /// Sends the next message to the registry, if one is needed and none is pending.
     pub(super) fn pursue_wish(&mut self, effects: &mut Effects<Self>) {
         if self.sign_in.is_settled() || self.sign_in.is_pausing || self.sign_in.under_way.is_some() {
             return;
@@ -122,7 +122,7 @@ impl Allocation {
         self.wish_granted(effects);
     }
 
-    /// The message may or may not have been taken: it is sent again after a pause.
+    /// It is unknown whether the message took effect: it is retried after a pause.
     pub(super) fn registry_failed(
         &mut self,
         attempt: Attempt,
@@ -145,7 +145,7 @@ impl Allocation {
         self.sign_in.trouble = Some(error);
     }
 
-    /// Goes on with what waited for the registry.
+    /// Continues what waited for the registry.
     fn wish_granted(&mut self, effects: &mut Effects<Self>) {
         if !self.sign_in.is_settled() {
             return;
@@ -162,7 +162,7 @@ impl Allocation {
             (Phase::Stopping(Stopping { stage: Stage::Owing, .. }), Standing::Out) => {
                 self.enter(Phase::Ended, "stopped", effects);
             }
-            // Nobody waits for the registry here.
+            // Nothing waits for the registry.
             (
                 Phase::Prepared
                 | Phase::Waiting(_)

@@ -1,4 +1,4 @@
-//! What the supervisor of one allocation knows. Data only.
+//! The state of an allocation's supervisor. Data only.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use crate::registry::{Deregister, Deregistered, Register};
 use crate::shell::{AskError, AskId};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Generation, Health, Identity, Timestamp};
 
-/// How patient the supervisor of an allocation is.
+/// The options of an allocation's supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllocationOptions {
-    /// Pauses between looks at the place of a socket that is waited for. They begin anew with each new socket (REG-10).
+    /// The pauses between checks for an expected socket. They are reset for each new socket (REG-10).
     pub look_pauses: Backoff,
-    /// Pauses between probes of a plugin that is not ready yet; looks go on meanwhile.
+    /// The pauses between probes of a plugin that is not ready yet; checks for the socket continue meanwhile.
     pub probe_pauses: Backoff,
-    /// How long connecting to the plugin may take, and as long again one question to it.
+    /// The timeout for connecting to the plugin, and the same again for one request.
     pub call_deadline: Duration,
-    /// How long a refused permission must last to be believed: a plugin may just be changing the mode of its new socket.
+    /// How long a permission error must last before it is final: a plugin may be changing the mode of its new socket.
     pub denial_patience: Duration,
-    /// How long the registry may take for one answer.
+    /// The deadline of one message to the registry.
     pub registry_deadline: Duration,
-    /// Pauses before the registry is asked again.
+    /// The pauses before a retry with the registry.
     pub registry_pauses: Backoff,
-    /// How often the health of a registered plugin is looked at.
+    /// The interval of health checks of a registered plugin.
     pub round: Duration,
-    /// How far rounds are spread, in percent of a round to either side.
+    /// The jitter of rounds, in percent of a round to either side.
     pub round_jitter_percent: u32,
-    /// How long calls in flight may take to end when an allocation stops (A4).
+    /// The timeout for calls in flight when an allocation stops (A4).
     pub retire_deadline: Duration,
-    /// How long work on directories may take.
+    /// The deadline of work on directories.
     pub directory_deadline: Duration,
-    /// How long stopping may take up to the removal of the directory.
+    /// The timeout for stopping, up to the removal of the directory.
     pub stop_deadline: Duration,
 }
 
@@ -64,10 +64,10 @@ impl Default for AllocationOptions {
     }
 }
 
-/// What was known of the task when this supervisor came into being.
+/// The state of the task when this supervisor was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// It has not been started in this run of the host. What the registry remembers from before is left alone (R2).
+    /// It has not been started in this run of the host. A restored registration is left alone (R2).
     NotStarted,
     /// It runs.
     Running,
@@ -77,35 +77,35 @@ pub enum Task {
     Leaving,
 }
 
-/// What a supervisor of an allocation is born with.
+/// The configuration of an allocation's supervisor.
 #[derive(Debug, Clone)]
 pub struct AllocationConfig {
     /// The workload.
     pub spec: AllocationSpec,
     /// Its paths.
     pub plan: Plan,
-    /// Limits and pauses.
+    /// The options.
     pub options: AllocationOptions,
-    /// What the task was doing.
+    /// The state of the task.
     pub task: Task,
-    /// The health that was told last, so that a new supervisor does not tell it again.
+    /// The health that was published last, so that a new supervisor does not repeat it.
     pub health: Health,
 }
 
-/// What is called beside the mailbox.
+/// The calls of an allocation's supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllocationCall {
-    /// Make the directories, and see to a socket that is there.
+    /// Create the directories, and handle an existing socket.
     MakeDirectories(Listener),
-    /// Look what is at the place of the socket, without connecting.
+    /// Check the place of the socket, without connecting.
     FindSocket,
-    /// Connect and ask one question.
+    /// Connect and make one request.
     Ask(Rpc),
     /// Register.
     Register(Register),
     /// Deregister.
     Deregister(Deregister),
-    /// Ask how the instances find the plugin.
+    /// Query the health that the instances know.
     AskHealth,
     /// Wait until no instance talks to it.
     AwaitRetired,
@@ -113,41 +113,41 @@ pub enum AllocationCall {
     RemoveDirectory,
 }
 
-/// What comes back.
+/// The outcomes of the calls.
 #[derive(Debug, Clone)]
 pub enum AllocationOutcome {
-    /// From [`AllocationCall::MakeDirectories`].
+    /// Of [`AllocationCall::MakeDirectories`].
     Made(Result<(), PrepareError>),
-    /// From [`AllocationCall::FindSocket`].
+    /// Of [`AllocationCall::FindSocket`].
     Found(Result<SocketFile, Cause>),
-    /// From [`AllocationCall::Ask`].
+    /// Of [`AllocationCall::Ask`].
     Answered(Result<Answer, CallError>),
-    /// From [`AllocationCall::Register`].
+    /// Of [`AllocationCall::Register`].
     Registered(RegisterOutcome),
-    /// From [`AllocationCall::Deregister`].
+    /// Of [`AllocationCall::Deregister`].
     Deregistered(Result<Deregistered, AskError>),
-    /// From [`AllocationCall::AskHealth`].
+    /// Of [`AllocationCall::AskHealth`].
     Health(Result<Vec<Health>, AskError>),
-    /// From [`AllocationCall::AwaitRetired`].
+    /// Of [`AllocationCall::AwaitRetired`].
     Retired(RetiredOutcome),
-    /// From [`AllocationCall::RemoveDirectory`]: what was left, and why.
+    /// Of [`AllocationCall::RemoveDirectory`]: what could not be removed, and why.
     Removed(Vec<String>),
 }
 
-/// What is waited for.
+/// The timers of an allocation's supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AllocationTimer {
-    /// The next look at the place of the socket.
+    /// The next check for the socket.
     Look,
-    /// The end of the plugin's time to become ready.
+    /// The health timeout of the plugin.
     HealthTimeout,
-    /// The next try with the registry.
+    /// The next retry with the registry.
     Registry,
     /// The next round.
     Round,
-    /// The next try to learn that calls have ended.
+    /// The next retry of waiting for calls in flight.
     Retire,
-    /// The end of patience with stopping.
+    /// The timeout for stopping.
     StopDeadline,
 }
 
@@ -155,9 +155,9 @@ pub enum AllocationTimer {
 #[derive(Debug, Clone)]
 pub struct Allocation {
     pub(super) config: AllocationConfig,
-    /// The last number that was given to a call.
+    /// The number of the last call.
     pub(super) attempts: Attempt,
-    /// Which start of the task this is.
+    /// The number of the task's start.
     pub(super) start: Generation,
     pub(super) phase: Phase,
     pub(super) since: Timestamp,
@@ -165,13 +165,13 @@ pub struct Allocation {
     pub(super) last_event: String,
     pub(super) preparing: Option<Preparing>,
     pub(super) sign_in: SignIn,
-    /// What was published last.
+    /// The status that was published last.
     pub(super) told: Option<AllocationStatus>,
-    /// What this step wants to tell beside the status.
+    /// The news of this step beside the status.
     pub(super) news: Vec<AllocationNews>,
 }
 
-/// Where it has got to.
+/// The phase of the allocation.
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
     Prepared,
@@ -197,21 +197,21 @@ impl Phase {
     }
 }
 
-/// Directories are being made for these.
+/// Callers that wait for directories.
 #[derive(Debug, Clone)]
 pub(super) struct Preparing {
     pub(super) attempt: Attempt,
     pub(super) askers: Vec<AskId>,
 }
 
-/// The time between the start of the task and its first ready answer (A2).
+/// The phase between the start of the task and its first ready answer (A2).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
-    /// The socket that was seen last.
+    /// The socket that was found last.
     pub(super) file: Option<SocketFile>,
     pub(super) looks: BackoffState,
     pub(super) probes: BackoffState,
-    /// Before this no question is asked again.
+    /// No probe before this time.
     pub(super) probe_after: Timestamp,
     pub(super) denied_since: Option<Timestamp>,
     pub(super) under_way: Option<Errand>,
@@ -220,7 +220,7 @@ pub(super) struct Waiting {
     pub(super) last_cause: Option<String>,
 }
 
-/// A call that was made while waiting.
+/// The pending call of this phase.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Errand {
     pub(super) attempt: Attempt,
@@ -228,25 +228,25 @@ pub(super) struct Errand {
     pub(super) rpc: Option<Rpc>,
 }
 
-/// The rounds after registration (A3).
+/// The health rounds after registration (A3).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Watch {
     pub(super) under_way: Option<Attempt>,
-    /// Pauses between rounds until the plugin is known to be healthy or not.
+    /// The pauses between rounds until the plugin is known to be healthy or not.
     pub(super) looks: BackoffState,
 }
 
-/// The way out (A4).
+/// The stop in progress (A4).
 #[derive(Debug, Clone)]
 pub(super) struct Stopping {
     pub(super) askers: Vec<AskId>,
     pub(super) stage: Stage,
     pub(super) report: AllocationStopped,
-    /// Whether the host itself stops: then what could not be done is left to its next start.
+    /// Whether the host itself stops: then failed cleanup is left to its next start.
     pub(super) is_last: bool,
 }
 
-/// How far stopping has got.
+/// The stage of stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Deregistering,
@@ -256,12 +256,11 @@ pub(super) enum Stage {
     Removing {
         attempt: Attempt,
     },
-    /// All that is left to do is the deregistration that was not possible in time: as long as the registry knows of us, work
-    /// is routed to a plugin that is gone.
+    /// Only the deregistration remains, which was not possible in time: until then, work is routed to a plugin that is gone.
     Owing,
 }
 
-/// What the registry is to know of us, and what it does know. One message is under way at a time, so that none overtakes.
+/// The desired and the actual state in the registry. One message is pending at a time, to keep the order.
 #[derive(Debug, Clone)]
 pub(super) struct SignIn {
     pub(super) wish: Wish,
@@ -272,18 +271,18 @@ pub(super) struct SignIn {
     pub(super) trouble: Option<String>,
 }
 
-/// What the registry is to know.
+/// The desired state in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// Whatever it knows: the task has not been started in this run of the host.
+    /// Unchanged: the task has not been started in this run of the host.
     LeaveAlone,
-    /// That this plugin serves.
+    /// Registered with this identity.
     In(Identity),
-    /// Nothing of us.
+    /// Not registered.
     Out,
 }
 
-/// What the registry knows.
+/// The actual state in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
     Unknown,
@@ -291,7 +290,7 @@ pub(super) enum Standing {
     Out,
 }
 
-/// An event in the making.
+/// An event of this step.
 pub(super) struct Event {
     pub(super) kind: TaskEventKind,
     pub(super) message: String,

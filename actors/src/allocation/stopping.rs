@@ -1,6 +1,6 @@
-//! The way out, always in this order (A4, SHD-04): deregister, so that nothing new is sent; wait for calls in flight; then
-//! remove the socket and its directory. Each step is bounded, and what it could not do becomes a remark. A deregistration
-//! that was not possible in time is pursued further, unless the host itself stops.
+//! The stop, always in this order (A4, SHD-04): deregister, so that no new work is routed; wait for calls in flight; then
+//! remove the socket and its directory. Each step is bounded, and its failure becomes a remark. A deregistration that was
+//! not possible in time is retried further, unless the host itself stops.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::instances::AwaitRetiredError;
 use crate::shell::{AskError, AskId, CallLost, Effects};
 use crate::vocabulary::{Attempt, Health, Moment};
 
-/// How long to wait before those are asked again who were too busy to answer.
+/// The pause before a retry with actors that were too busy to answer.
 const RETIRE_PAUSE: Duration = Duration::from_millis(100);
 
 impl Allocation {
@@ -42,7 +42,7 @@ impl Allocation {
         self.want(Wish::Out, effects);
     }
 
-    /// The host itself stops: nothing is owed any more, since its next start drops what nobody confirms (R8).
+    /// The host itself stops: no deregistration is owed any more, since its next start drops unconfirmed registrations (R8).
     pub(super) fn stop_with_host(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         self.begin_stopping(None, moment, effects);
         if let Phase::Stopping(stopping) = &mut self.phase {
@@ -53,7 +53,7 @@ impl Allocation {
         }
     }
 
-    /// Waits until nobody talks to the plugin any more.
+    /// Waits until no instance talks to the plugin any more.
     pub(super) fn retire(&mut self, effects: &mut Effects<Self>) {
         let deadline = self.config.options.retire_deadline;
         match self.phase {
@@ -101,7 +101,7 @@ impl Allocation {
             return;
         }
         match retired {
-            // Where nobody runs, nobody calls.
+            // Without instances there are no calls.
             Ok(Ok(())) | Err(AskError::NotRunning { .. }) => self.remove_directory(effects),
             Ok(Err(AwaitRetiredError::TooMany { .. }))
             | Err(AskError::Busy { .. } | AskError::NotDurable { .. }) => {
@@ -131,7 +131,7 @@ impl Allocation {
         self.set_stage(Stage::Removing { attempt });
     }
 
-    /// Stopping has taken too long: goes on without what it waits for.
+    /// The stop timeout: continues without the pending step.
     pub(super) fn out_of_patience(&mut self, effects: &mut Effects<Self>) {
         let deadline = self.config.options.stop_deadline;
         match self.stage() {
@@ -144,7 +144,8 @@ impl Allocation {
                 self.remark(format!("calls in flight to the plugin did not end within {deadline:?}"));
                 self.remove_directory(effects);
             }
-            // The removal has a deadline of its own, what is owed has none; and who is not stopping needs no patience.
+            // The removal has its own deadline, an owed deregistration has none; in other phases there is no stop to time
+            // out.
             Some(Stage::Removing { .. } | Stage::Owing) | None => {}
         }
     }

@@ -1,7 +1,7 @@
 //! From the start of the task to its first ready answer (A2).
 //!
-//! A look at the place of the socket costs nothing, so looks are frequent, and a new socket is seen soon however long a dead
-//! one lay there before (REG-10). A probe costs the plugin something (C037), so probes of one socket become rarer.
+//! A check for the socket is cheap, so checks are frequent, and a new socket is found soon however long a dead one was there
+//! before (REG-10). A probe costs the plugin something (C037), so probes of one socket back off.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::csi::{Answer, CallError, Cause, Class, Readiness, Rpc, SocketFile, St
 use crate::shell::{CallLost, Effects};
 use crate::vocabulary::{Attempt, Health, Identity, Moment};
 
-/// Something that did not come to a ready answer.
+/// Why there is no ready answer yet.
 struct Setback {
     class: Class,
     cause: String,
@@ -29,7 +29,7 @@ impl Allocation {
         let event = format!("start {} of the task; waiting for its socket", self.start);
         self.enter(Phase::Waiting(Waiting::default()), event, effects);
         self.since = moment.now;
-        // A supervisor that takes up another one's work does not tell the same health twice.
+        // A supervisor that resumes the work of another one does not publish the same health twice.
         let is_taken_up = self.told.is_none() && self.config.health == Health::Healthy;
         self.health = if is_taken_up { Health::Healthy } else { Health::Starting };
         if matches!(self.sign_in.wish, Wish::In(_)) {
@@ -40,7 +40,7 @@ impl Allocation {
         self.look(moment, effects);
     }
 
-    /// Looks what is at the place of the socket.
+    /// Checks for the socket.
     pub(super) fn look(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let deadline = self.config.options.directory_deadline;
         self.run_errand(AllocationCall::FindSocket, None, deadline, moment, effects);
@@ -51,7 +51,7 @@ impl Allocation {
         self.run_errand(AllocationCall::Ask(rpc), Some(rpc), deadline, moment, effects);
     }
 
-    /// Both limits of a question, and a little, so that they run out first and say which it was (LOG-05).
+    /// The sum of both timeouts of a request and a margin, so that they expire first and give the precise error (LOG-05).
     pub(super) fn question_deadline(&self) -> Duration {
         2 * self.config.options.call_deadline + Duration::from_secs(1)
     }
@@ -64,7 +64,7 @@ impl Allocation {
         moment: Moment,
         effects: &mut Effects<Self>,
     ) {
-        // Nobody waits for the socket in any other phase.
+        // No other phase waits for the socket.
         if !matches!(self.phase, Phase::Waiting(_)) {
             return;
         }
@@ -74,7 +74,7 @@ impl Allocation {
         }
     }
 
-    /// Takes the errand that a call belongs to; nothing if it is not the present one.
+    /// Takes the pending call out; `None` if the number is stale.
     fn errand_over(&mut self, attempt: Attempt) -> Option<(&mut Waiting, Errand)> {
         let Phase::Waiting(waiting) = &mut self.phase else { return None };
         let errand = waiting.under_way.take_if(|errand| errand.attempt == attempt)?;
@@ -109,7 +109,7 @@ impl Allocation {
         match &self.phase {
             Phase::Waiting(waiting) if moment.now < waiting.probe_after => self.rest(moment, effects),
             Phase::Waiting(_) => self.ask(Rpc::Probe, moment, effects),
-            // Nobody waits.
+            // No other phase waits.
             Phase::Prepared
             | Phase::Registering
             | Phase::Registered(_)
@@ -119,7 +119,7 @@ impl Allocation {
         }
     }
 
-    /// Waits a little, then looks again.
+    /// Pauses, then checks again.
     fn rest(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let policy = self.config.options.look_pauses;
         if let Phase::Waiting(waiting) = &mut self.phase {
@@ -128,7 +128,7 @@ impl Allocation {
         }
     }
 
-    /// An answer of the plugin, asked while waiting or in a round.
+    /// Handles an answer of the plugin, in this phase or in a round.
     pub(super) fn answered(
         &mut self,
         attempt: Attempt,
@@ -174,13 +174,13 @@ impl Allocation {
         }
     }
 
-    /// Not ready yet, which is normal: remembers why, and looks again soon. Only a lasting refusal by the file system is
-    /// final at once (SEC-03).
+    /// Not ready yet, which is normal: records the cause and retries soon. Only a lasting permission error is final at once
+    /// (SEC-03).
     fn setback(&mut self, setback: &Setback, moment: Moment, effects: &mut Effects<Self>) {
         let options = self.config.options;
         let Phase::Waiting(waiting) = &mut self.phase else { return };
         waiting.note(&setback.cause);
-        // Who looks meanwhile sees the cause; told once, however often it is met.
+        // The status shows the cause; it is published once, however often it occurs.
         if waiting.file.is_some() && setback.class != Class::Absent {
             self.last_event = format!("not ready yet: {}", setback.cause);
         }
@@ -189,7 +189,7 @@ impl Allocation {
         }
         match setback.class {
             Class::Absent => waiting.file = None,
-            // To connect to a socket where nobody listens costs nobody anything.
+            // A refused connection costs the plugin nothing.
             Class::Refused => {}
             Class::Denied => match waiting.denied_since {
                 Some(since) if moment.now.since(since) >= options.denial_patience => {
@@ -215,13 +215,13 @@ impl Allocation {
         self.rest(moment, effects);
     }
 
-    /// Neither waiting nor a restart helps; only somebody who changes owner or mode.
+    /// Neither waiting nor a restart helps; an operator must change owner or mode.
     fn refuse_socket(&mut self, cause: String, effects: &mut Effects<Self>) {
         self.give_up(&cause, effects);
         self.event(Event { kind: TaskEventKind::SocketRefused, message: cause });
     }
 
-    /// The time is up: says why, and asks the host once to restart the task (A2, HLT-02).
+    /// The health timeout: reports the cause, and asks the host once to restart the task (A2, HLT-02).
     pub(super) fn out_of_time(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let Phase::Waiting(waiting) = &self.phase else { return };
         let reason = waiting.verdict(self.config.spec.health_timeout, moment);
@@ -243,7 +243,7 @@ impl Allocation {
 }
 
 impl Waiting {
-    /// A new socket: no pause that was meant for another one applies (REG-10).
+    /// A new socket: resets the pauses of the former one (REG-10).
     fn meet(&mut self, file: SocketFile, moment: Moment) {
         self.file = Some(file);
         self.looks.reset();
@@ -257,7 +257,7 @@ impl Waiting {
         self.last_cause = Some(cause.to_owned());
     }
 
-    /// Why it was not ready in time: the first cause, the last one, and what is still under way (LOG-05).
+    /// Why it was not ready in time: the first cause, the last one, and the pending call (LOG-05).
     fn verdict(&self, timeout: Duration, moment: Moment) -> String {
         let causes = match (&self.first_cause, &self.last_cause) {
             (Some(first), Some(last)) if first == last => format!(", at any of {} tries: {last}", self.tries),

@@ -1,8 +1,8 @@
 //! After registration (A3): rounds at a low rate, frequent ones until the plugin is known to be healthy or not.
 //!
-//! The instance of an active plugin probes it already, and what it sees is the truth for everyone (HLT-03), so a round asks
-//! for that: a plugin is called healthy when its instance has read everything (HLT-01). Only a plugin that no instance talks
-//! to, because another allocation is active, is probed from here.
+//! The instance of an active plugin probes it already, and its result is authoritative (HLT-03), so a round queries that: a
+//! plugin is healthy when its instance has read everything (HLT-01). Only a plugin without an instance, because another
+//! allocation is active, is probed directly.
 
 use super::state::{Allocation, AllocationCall, AllocationTimer, Phase, Standing};
 use crate::csi::{Answer, CallError, Readiness, Rpc};
@@ -14,7 +14,7 @@ impl Allocation {
         let Phase::Registered(watch) = &mut self.phase else { return };
         let options = &self.config.options;
         let pause = match self.health {
-            // What becomes of it is known soon, and awaited.
+            // The result is known soon.
             Health::Starting => watch.looks.failed(&options.probe_pauses, moment),
             Health::Healthy | Health::Unhealthy { .. } | Health::Gone => {
                 moment.spread(options.round, options.round_jitter_percent)
@@ -24,7 +24,7 @@ impl Allocation {
     }
 
     pub(super) fn begin_round(&mut self, effects: &mut Effects<Self>) {
-        // Rounds are made of registered plugins only.
+        // Only registered plugins have rounds.
         if matches!(self.phase, Phase::Registered(_)) {
             let deadline = self.config.options.registry_deadline;
             self.watch(AllocationCall::AskHealth, deadline, effects);
@@ -38,11 +38,11 @@ impl Allocation {
         }
     }
 
-    /// Whether a call belongs to the present round, which then has no call under way any more.
+    /// Whether a call belongs to the present round; marks it as no longer pending.
     fn is_of_round(&mut self, attempt: Attempt) -> bool {
         match &mut self.phase {
             Phase::Registered(watch) => watch.under_way.take_if(|current| *current == attempt).is_some(),
-            // What comes back to another phase comes too late.
+            // Outcomes for other phases are stale.
             Phase::Prepared
             | Phase::Waiting(_)
             | Phase::Registering
@@ -71,7 +71,7 @@ impl Allocation {
                 self.conclude(&worst(seen));
                 self.next_round(moment, effects);
             }
-            // Who cannot be asked may be probing all the same: nothing is known, and nothing is said.
+            // If the query fails, an instance may still exist: the health is unknown and not published.
             Err(_) => self.next_round(moment, effects),
         }
     }
@@ -98,7 +98,7 @@ impl Allocation {
         self.next_round(moment, effects);
     }
 
-    /// A round that came to nothing says nothing of the plugin.
+    /// A round without a result says nothing about the plugin.
     pub(super) fn round_over(&mut self, attempt: Attempt, moment: Moment, effects: &mut Effects<Self>) {
         if self.is_of_round(attempt) {
             self.next_round(moment, effects);
@@ -119,13 +119,13 @@ impl Allocation {
                 self.take_health(Health::Healthy, event);
             }
             Health::Unhealthy { reason } => self.take_health(health.clone(), format!("unhealthy: {reason}")),
-            // An instance that is just beginning knows no better than we do.
+            // An instance that is starting does not know the health either.
             Health::Starting | Health::Gone => {}
         }
     }
 }
 
-/// What several instances of one allocation come to: it is healthy if all are.
+/// Combines the health of several instances of one allocation: it is healthy if all are.
 fn worst(seen: &[Health]) -> Health {
     let unhealthy = seen.iter().find(|health| matches!(health, Health::Unhealthy { .. }));
     let starting = seen.iter().find(|health| **health == Health::Starting);

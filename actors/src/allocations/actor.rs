@@ -1,4 +1,4 @@
-//! What the owner of the allocations does: it holds the actors of the supervisors.
+//! The effect handler of the owner of the allocations: holds the actors of the supervisors.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -24,16 +24,16 @@ use crate::shell::{
 };
 use crate::vocabulary::{AllocationId, Attempt};
 
-/// How many calls may be under way or wait: several for each allocation, and none may hold another up.
+/// The limit of running and queued calls: several per allocation, and none may delay another.
 const CALLS_MAX: usize = 1 << 20;
-/// How many messages may be in flight to one supervisor. Only its owner talks to it, and bounds what it says.
+/// The limit of messages in flight to one supervisor. Only its owner sends to it, and bounds the number.
 const SUPERVISOR_IN_FLIGHT_MAX: usize = 4_096;
 
-/// How many endings are heard of in one step.
+/// How many endings one step receives at most.
 const ENDINGS_AT_ONCE: usize = 1_024;
 
-/// Starts the owner of the allocations at a vacant address. Each supervisor gets the same settings. The memory is to be the
-/// same when the owner is started again at the same address, so that it knows what it owned.
+/// Starts the owner of the allocations at a vacant address. Each supervisor gets the same settings. Pass the same memory
+/// when the owner is restarted at the same address, so that it finds its records.
 pub fn start(
     address: &Address<Allocations>,
     options: AllocationsOptions,
@@ -53,7 +53,7 @@ pub fn start(
 }
 
 /// A short directory for sockets whose path would be too long below a data directory (SEC-01): `$XDG_RUNTIME_DIR`, else
-/// `/run/callboard` where that can be made, else the system's directory for temporary files.
+/// `/run/callboard` if that can be created, else the system's directory for temporary files.
 #[must_use]
 pub fn default_runtime_dir() -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -84,7 +84,7 @@ struct Handler {
     endings: Rc<Endings>,
 }
 
-/// Endings that the machine has not heard of yet.
+/// Endings that the machine has not received yet.
 #[derive(Default)]
 struct Endings {
     queue: RefCell<VecDeque<SupervisorEnded>>,
@@ -97,7 +97,7 @@ impl Endings {
         self.arrived.notify_one();
     }
 
-    /// Forgets the ending of a life that begins anew: it would be taken for the end of the new one.
+    /// Drops the ending of a life that is started again: it would be taken for the end of the new actor.
     fn forget(&self, allocation: &AllocationId, life: Attempt) {
         self.queue.borrow_mut().retain(|ended| (&ended.allocation, ended.life) != (allocation, life));
     }
@@ -108,7 +108,7 @@ impl Endings {
         queue.drain(..some).collect()
     }
 
-    /// Waits until there are some.
+    /// Waits for endings.
     async fn next(&self) -> Vec<SupervisorEnded> {
         loop {
             let ended = self.take();
@@ -147,7 +147,7 @@ impl EffectHandler<Allocations> for Handler {
     fn published(&mut self, news: &AllocationsNews) {
         match news {
             AllocationsNews::Gone(allocation) => tracing::info!(%allocation, "allocation gone"),
-            // The supervisors log for themselves.
+            // The supervisors log their own news.
             AllocationsNews::Changed(_)
             | AllocationsNews::Task(_)
             | AllocationsNews::RestartRequested { .. } => {}
@@ -167,7 +167,7 @@ impl Handler {
         let settings = Settings { seed, ..self.settings.clone() };
         let (parent, allocation) = (self.address.clone(), id.clone());
         let told = move |news| {
-            // An owner that is gone needs no news.
+            // An owner that has ended needs no news.
             let _ = parent.notify(AllocationReported { allocation: allocation.clone(), life, news });
         };
         let running = allocation::start(&address, config, Rc::clone(&self.neighbours), told, settings);
@@ -193,7 +193,7 @@ impl Handler {
         Box::pin(async move { AllocationsOutcome::Ended(endings.next().await) })
     }
 
-    /// Does something with a supervisor, if this life of it is still there. One that has ended is heard of by its ending.
+    /// Applies `act` to a supervisor, if this life of it still exists. Its end is reported by its ending.
     fn with<T>(&self, id: &AllocationId, life: Attempt, act: impl FnOnce(&Held) -> T) -> Option<T> {
         self.held.borrow().get(id).filter(|held| held.life == life).map(act)
     }
@@ -204,7 +204,7 @@ impl Handler {
         life: Attempt,
         order: Order,
     ) -> LocalBoxFuture<'static, AllocationsOutcome> {
-        // The message is handed in here and now, so that messages arrive in the order of the calls.
+        // The message is sent synchronously, so that messages arrive in the order of the calls.
         let answer = self.with(id, life, |held| hand_in(&held.address, order));
         let actor = format!("allocation {id}");
         Box::pin(async move {
@@ -258,7 +258,7 @@ fn ready(outcome: AllocationsOutcome) -> LocalBoxFuture<'static, AllocationsOutc
 }
 
 impl Drop for Handler {
-    /// An owner that ended by force takes its supervisors with it: none goes on that nobody owns (A5).
+    /// An owner that is killed takes its supervisors with it: none survives without an owner (A5).
     fn drop(&mut self) {
         for held in self.held.borrow().values() {
             held.running.request_stop(StopMode::Detach);
@@ -266,7 +266,7 @@ impl Drop for Handler {
     }
 }
 
-/// Keeps the records where a crash of the owner does not reach them.
+/// Keeps the records so that they survive a crash of the owner.
 #[derive(Debug, Clone, Default)]
 pub struct AllocationsMemory(Rc<RefCell<AllocationsImage>>);
 

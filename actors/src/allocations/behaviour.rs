@@ -1,4 +1,4 @@
-//! How the owner of the allocations decides: who is asked for, and who passes it on.
+//! The decisions of the owner of the allocations: dispatches its inputs.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::allocation::{AllocationNews, AllocationStatus};
 use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Vitals};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
 
-/// How long one wait for endings lasts before it is begun anew.
+/// The deadline of one wait for endings; then it is repeated.
 const ENDINGS_DEADLINE: Duration = Duration::from_secs(3_600);
-/// How long what is done at once may take.
+/// The deadline of calls that do not wait.
 const AT_ONCE_DEADLINE: Duration = Duration::from_secs(10);
 
 impl Machine for Allocations {
@@ -61,7 +61,7 @@ impl Machine for Allocations {
 }
 
 impl Allocations {
-    /// Takes its supervisors back after a crash of its own: those that live go on, the others are started again.
+    /// Recovers after its own crash: living supervisors continue, the others are restarted.
     fn resumed(&mut self, effects: &mut Effects<Self>) {
         await_endings(effects);
         for (allocation, entry) in &self.entries {
@@ -109,7 +109,7 @@ impl Allocations {
         }
     }
 
-    // === What comes back ===
+    // === Outcomes of calls ===
 
     fn returned(
         &mut self,
@@ -139,11 +139,11 @@ impl Allocations {
                     Ok(AllocationsOutcome::Told(answer)) => {
                         self.told(allocation, *ask, answer, moment, effects);
                     }
-                    // It is stuck, since all its own limits have run out: the next one is told again.
+                    // It is stuck, since all its own limits have expired: its successor receives the order again.
                     Ok(_) | Err(_) => self.kill(allocation, effects),
                 }
             }
-            // What one of an earlier life says changes nothing.
+            // A status of an earlier life is stale.
             AllocationsCall::Look { allocation, .. } => {
                 if let Ok(AllocationsOutcome::Seen(Ok(status))) = outcome {
                     let news = AllocationNews::Changed(status.clone());
@@ -151,7 +151,7 @@ impl Allocations {
                     self.reported(&AllocationReported { allocation, life, news }, effects);
                 }
             }
-            // Nothing comes back from these, and what belongs to an earlier life changes nothing.
+            // These calls have no result, or belong to an earlier life.
             AllocationsCall::Tell { .. }
             | AllocationsCall::Start { .. }
             | AllocationsCall::End { .. }
@@ -163,7 +163,7 @@ impl Allocations {
         self.entries.get(allocation).is_some_and(|entry| entry.record.life == life)
     }
 
-    /// Passes on what a supervisor tells.
+    /// Publishes the news of a supervisor.
     fn reported(&mut self, reported: &AllocationReported, effects: &mut Effects<Self>) {
         let AllocationReported { allocation, life, news } = reported;
         let Some(entry) = self.entries.get_mut(allocation) else { return };
@@ -184,7 +184,7 @@ impl Allocations {
         });
     }
 
-    // === Looking ===
+    // === Queries ===
 
     fn list(&self) -> Vec<AllocationStatus> {
         self.entries.values().map(|entry| entry.status.clone()).collect()
@@ -208,7 +208,7 @@ fn await_endings(effects: &mut Effects<Allocations>) {
     effects.call(CallKey::default(), ENDINGS_DEADLINE, AllocationsCall::AwaitEndings);
 }
 
-/// Has something done at once.
+/// Makes a call with a short deadline.
 pub(super) fn make(life: Attempt, call: AllocationsCall, effects: &mut Effects<Allocations>) {
     let key = CallKey { generation: Generation::default(), attempt: life };
     effects.call(key, AT_ONCE_DEADLINE, call);

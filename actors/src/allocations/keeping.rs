@@ -1,5 +1,5 @@
-//! How the owner keeps one supervisor for each allocation: start it, start it again after a crash, give it up after too many,
-//! and see it out (A5, S3).
+//! How the owner keeps one supervisor for each allocation: start, restart after a crash, giving up after too many, and
+//! removal after a stop (A5, S3).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::allocation::{AllocationConfig, Task};
 use crate::shell::{AskId, Effects, Ending, StopMode};
 use crate::vocabulary::{AllocationId, BackoffState, Health, Moment, RestartHistory};
 
-/// How long the report of a supervisor that has ended is waited for.
+/// The timeout for the report of a supervisor that has ended.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Entry {
@@ -49,7 +49,7 @@ impl Entry {
         }
     }
 
-    /// What a supervisor is born with: what the former one was told, and what it told last.
+    /// The configuration of a supervisor: the state of the task and the last status of its predecessor.
     pub(super) fn birth(&self, options: &AllocationsOptions) -> AllocationConfig {
         AllocationConfig {
             spec: (*self.record.spec).clone(),
@@ -60,19 +60,19 @@ impl Entry {
         }
     }
 
-    /// Whether the task was started while its preparation still waits for an answer, and that start waits for none any more.
+    /// Whether the task was started while its preparation is pending, and that start was answered already.
     fn is_started_before_prepared(&self) -> bool {
         let waits = |is_meant: fn(&Order) -> bool| self.orders.iter().any(|(_, order)| is_meant(order));
         self.record.task == Task::Running && waits(Order::prepares) && !waits(|order| *order == Order::Start)
     }
 
-    /// Takes an order out that waits for its answer.
+    /// Takes out an order that waits for its answer.
     pub(super) fn take_order(&mut self, ask: AskId) -> Option<Order> {
         let at = self.orders.iter().position(|(id, _)| *id == ask)?;
         self.orders.remove(at).map(|(_, order)| order)
     }
 
-    /// Whether it has never been prepared, and this order was the last hope of that.
+    /// Whether the allocation was never prepared, and this is its last pending preparation.
     pub(super) fn is_hopeless(&self, ask: AskId) -> bool {
         let mut others = self.orders.iter().filter(|(id, _)| *id != ask);
         !self.record.is_prepared && self.leaving == Leaving::No && !others.any(|(_, order)| order.prepares())
@@ -80,8 +80,8 @@ impl Entry {
 }
 
 impl Allocations {
-    /// Starts a supervisor, and tells it all that waits. It takes a preparation for the next start of the task, so a start that
-    /// came behind one is told again, too.
+    /// Starts a supervisor, and sends it all pending orders. It takes a preparation for the next start of the task, so a
+    /// start that followed one is sent again, too.
     pub(super) fn start(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         self.last_life = self.last_life.next();
@@ -96,7 +96,7 @@ impl Allocations {
         waiting.into_iter().for_each(|(id, order)| self.tell(allocation, id, order, effects));
     }
 
-    /// Starts a supervisor that had been given up, with all its chances before it.
+    /// Starts a supervisor that was given up, with a full restart budget.
     pub(super) fn revive(&mut self, allocation: &AllocationId, effects: &mut Effects<Self>) {
         if let Some(entry) = self.entries.get_mut(allocation) {
             entry.restarts = RestartHistory::default();
@@ -141,7 +141,7 @@ impl Allocations {
         }
         let is_expected = match (&entry.leaving, ending) {
             (Leaving::Refused(..), _) | (Leaving::Stopping(_), Ending::Normal) => true,
-            // One that has put everything away may still owe its goodbye to the registry.
+            // One that has cleaned up may still owe the deregistration.
             (
                 Leaving::Stopping(_),
                 Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed,
@@ -156,7 +156,7 @@ impl Allocations {
         }
     }
 
-    /// Starts a crashed supervisor again after a pause, as long as its budget lasts.
+    /// Restarts a crashed supervisor after a pause, within its budget.
     fn crashed(
         &mut self,
         allocation: &AllocationId,
@@ -180,7 +180,7 @@ impl Allocations {
         self.answer_in_its_place(allocation, &reason, moment, effects);
     }
 
-    /// Answers what waits for a supervisor that was given up.
+    /// Answers the pending orders of a supervisor that was given up.
     fn answer_in_its_place(
         &mut self,
         allocation: &AllocationId,
@@ -199,12 +199,12 @@ impl Allocations {
         for (id, order) in std::mem::take(&mut entry.orders) {
             let (allocation, reason) = (allocation.clone(), reason.to_owned());
             refuse(id, &order, PrepareError::Failed { allocation, reason }, effects);
-            // The next supervisor is born with it.
+            // The next supervisor gets it in its configuration.
             noted(id, &order, effects);
         }
     }
 
-    /// Lets an allocation go when its supervisor has ended and has said all that is expected of it.
+    /// Removes an allocation when its supervisor has ended and all its reports have arrived.
     pub(super) fn conclude(
         &mut self,
         allocation: &AllocationId,
@@ -217,14 +217,14 @@ impl Allocations {
         }
         let is_asked_for = entry.orders.iter().any(|(_, order)| *order == Order::Stop);
         if is_asked_for && entry.leaving == Leaving::Stopping(None) {
-            // Its report is on its way, or it was asked too late for one.
+            // Its report is pending, or it was requested too late.
             self.bid_farewell(allocation, moment, effects);
             return;
         }
         self.let_go(allocation, effects);
     }
 
-    /// Waits a moment for what is still missing of the report and the ending of a supervisor.
+    /// Waits briefly for the missing report and ending of a supervisor.
     pub(super) fn bid_farewell(
         &self,
         allocation: &AllocationId,
@@ -238,7 +238,7 @@ impl Allocations {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
         match (&entry.supervisor, &entry.leaving) {
             (Supervisor::Ended, _) => self.let_go(allocation, effects),
-            // It has put everything away and goes on for what it owes to the registry.
+            // It has cleaned up and continues only for the deregistration that it owes.
             (
                 Supervisor::Running | Supervisor::Pausing | Supervisor::GivenUp(_),
                 Leaving::Stopping(Some(report)),
@@ -262,7 +262,7 @@ impl Allocations {
         let Some(entry) = self.entries.remove(allocation) else { return };
         effects.cancel_timer(AllocationsTimer::Farewell(allocation.clone()));
         effects.cancel_timer(AllocationsTimer::Restart(allocation.clone()));
-        // An owner that is started after a detached one takes up what this one leaves in place.
+        // The owner that is started after a detached one takes over what this one leaves in place.
         if self.ending != Some(StopMode::Detach) || matches!(entry.leaving, Leaving::Refused(..)) {
             effects.persist(AllocationsChange::Forget(allocation.clone()));
         }
@@ -274,7 +274,7 @@ impl Allocations {
 
     // === The end of the host ===
 
-    /// Ends all supervisors at once, in a bounded time (S3).
+    /// Ends all supervisors concurrently, in bounded time (S3).
     pub(super) fn end_all(&mut self, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
         self.ending = Some(mode);
         let patience = self.options.shutdown_deadline();
@@ -302,7 +302,7 @@ impl Allocations {
         }
         match (&entry.supervisor, mode) {
             (Supervisor::Running, _) => self.end(allocation, mode, effects),
-            // Born leaving, it puts everything away and ends.
+            // Started in the leaving state, it cleans up and ends.
             (Supervisor::Pausing, StopMode::Stop) => self.start(allocation, effects),
             (Supervisor::Pausing, StopMode::Detach) | (Supervisor::GivenUp(_) | Supervisor::Ended, _) => {
                 entry.supervisor = Supervisor::Ended;
@@ -317,7 +317,7 @@ impl Allocations {
     }
 }
 
-/// Answers what was still asked of an allocation that is gone.
+/// Answers the pending orders of an allocation that is gone.
 fn answer_goodbye(allocation: &AllocationId, entry: Entry, effects: &mut Effects<Allocations>) {
     let report = match entry.leaving {
         Leaving::Refused(id, order, error) => {

@@ -1,4 +1,4 @@
-//! The owner of the allocations: one supervisor for each plugin workload, by ownership (A5, REG-07).
+//! The owner of the allocations: one supervisor for each plugin workload (A5, REG-07).
 //!
 //! ```text
 //!  host ── prepare, started, exited, stop ──►  allocations  ── in the order of arrival ──►  allocation a1
@@ -11,11 +11,11 @@
 //!                                         └──────────┘──► given up, until it is spoken to again
 //! ```
 //!
-//! However often a workload is prepared or restarted, its supervisor is the same actor; after a crash another one takes its
-//! place, told what the task was doing and what had not been answered yet. What one allocation waits for holds up no other.
+//! However often a workload is prepared or restarted, its supervisor is the same actor. After a crash another one replaces
+//! it, with the state of the task and all unanswered orders. Allocations do not wait for each other.
 //!
-//! The records that this needs are kept in memory, beyond the reach of a crash of the owner. After a restart of the host it is
-//! the host that says what runs: [`PrepareAllocation`] for what it starts, [`AdoptAllocation`] for what outlived it.
+//! The records for that are kept in memory and survive a crash of the owner. After a restart of the host, the host reports
+//! what runs: [`PrepareAllocation`] for tasks that it starts, [`AdoptAllocation`] for those that survived it.
 
 mod messages;
 

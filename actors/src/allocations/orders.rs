@@ -1,4 +1,4 @@
-//! What the host says of an allocation, passed on to its supervisor in the order in which it was said.
+//! The orders of the host for an allocation, forwarded to its supervisor in the same order.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::allocation::{AllocationSpec, Plan, Task};
 use crate::shell::{AskError, AskId, CallKey, Effects, StopMode};
 use crate::vocabulary::{AllocationId, Attempt, Generation, Moment, Timestamp};
 
-/// Whose question is told anew although it was answered, or was never asked: nobody waits for it. The shell counts from one.
+/// The asker of an order that is repeated after its answer, or that nothing waits for. The shell counts from one.
 pub(super) const NOBODY: AskId = AskId::new(0);
 
 impl Allocations {
@@ -50,7 +50,7 @@ impl Allocations {
         Ok(())
     }
 
-    /// Takes a new allocation in, with a supervisor of its own.
+    /// Adds a new allocation and starts its supervisor.
     fn admit(
         &mut self,
         spec: &AllocationSpec,
@@ -81,7 +81,7 @@ impl Allocations {
 
     // === Orders ===
 
-    /// Passes a message on to the supervisor of its allocation.
+    /// Forwards an order to the supervisor of its allocation.
     pub(super) fn pass_on(
         &mut self,
         allocation: &AllocationId,
@@ -101,13 +101,13 @@ impl Allocations {
             Order::Start => effects.reply(id, AllocationsAnswer::TaskStarted(Err(unknown))),
             Order::Exit(_) => effects.reply(id, AllocationsAnswer::TaskExited(Err(unknown))),
             Order::Stop => effects.reply(id, AllocationsAnswer::StopAllocation(Err(unknown))),
-            // These bring the allocation into being and have an entry.
+            // These create the allocation, so it has an entry.
             Order::Prepare | Order::Adopt => {}
         }
     }
 
-    /// Gives an order of which the supervisor knows nothing yet, and notes what it says of the task. One that is asked again after
-    /// a crash, and that others have come behind, says nothing of it any more.
+    /// Sends a new order, and records the state of the task. An order that is repeated after a crash, behind which others
+    /// have come, does not change that state any more.
     fn give(
         &mut self,
         allocation: &AllocationId,
@@ -129,14 +129,14 @@ impl Allocations {
         entry.orders.push_back((id, order.clone()));
         match entry.supervisor {
             Supervisor::Running => {
-                // It takes a preparation for the next start of the task, and that has come already.
+                // It takes a preparation for the next start of the task, which has happened already.
                 let is_started = is_again && task == Task::Running && order.prepares();
                 self.tell(allocation, id, order, effects);
                 if is_started {
                     self.tell(allocation, NOBODY, Order::Start, effects);
                 }
             }
-            // It is told all that waits when it is started again, and who has ended needs not be told.
+            // A new supervisor gets all pending orders when it is started; one that has ended needs none.
             Supervisor::Pausing | Supervisor::Ended => {}
             Supervisor::GivenUp(_) => self.revive(allocation, effects),
         }
@@ -150,7 +150,7 @@ impl Allocations {
         effects: &mut Effects<Self>,
     ) {
         let Some(entry) = self.entries.get(allocation) else { return };
-        // A task that is said to run while its preparation is told anew was started behind that: whoever listens may be it, and
+        // If the task runs while its preparation is repeated, it was started after that: the listener may be the task, and
         // is welcome.
         let is_started = order == Order::Prepare && entry.record.task == Task::Running;
         let order = if is_started { Order::Adopt } else { order };
@@ -169,10 +169,10 @@ impl Allocations {
         effects: &mut Effects<Self>,
     ) {
         let Some(entry) = self.entries.get_mut(allocation) else { return };
-        // Its supervisor has crashed over it or before it, and the next one is told again.
+        // Its supervisor crashed; the next one gets the order again.
         let Ok(answer) = answer else { return };
         match answer {
-            // Who is stopping refuses it because of that, and puts everything away before it goes.
+            // A stopping supervisor refuses it for that reason, and cleans up before it ends.
             OrderAnswer::Prepared(Err(error)) if entry.is_hopeless(ask) => {
                 let Some(order) = entry.take_order(ask) else { return };
                 self.turn_away(allocation, (ask, order), error.clone(), moment, effects);
@@ -197,8 +197,7 @@ impl Allocations {
                 let Some(order) = entry.take_order(ask) else { return };
                 noted(ask, &order, effects);
             }
-            // Whoever asked, if anybody did, hears it when the supervisor has ended, which takes a moment or, should it owe
-            // something, long.
+            // The callers, if any, are answered when the supervisor has ended: soon, or late if it owes a deregistration.
             OrderAnswer::Stopped(report) => {
                 entry.leaving = Leaving::Stopping(Some(report.clone()));
                 self.bid_farewell(allocation, moment, effects);
@@ -209,8 +208,8 @@ impl Allocations {
 }
 
 impl Allocations {
-    /// Lets an allocation go that could not be prepared. Where nobody spoke of its task there is nothing to put away; a task that
-    /// was started all the same may be registered, and is seen out like any that is stopped.
+    /// Removes an allocation that could not be prepared. If its task was never reported, there is nothing to clean up; a
+    /// task that was started nevertheless may be registered, and is stopped like any other.
     fn turn_away(
         &mut self,
         allocation: &AllocationId,
@@ -226,7 +225,7 @@ impl Allocations {
             entry.leaving = Leaving::Stopping(None);
             entry.record.task = Task::Leaving;
             effects.persist(AllocationsChange::Keep(allocation.clone(), entry.record.clone()));
-            // Any other one is born with that.
+            // Otherwise its successor gets that in its configuration.
             if is_running {
                 self.tell(allocation, NOBODY, Order::Stop, effects);
             }
@@ -236,14 +235,14 @@ impl Allocations {
         if is_running {
             self.end(allocation, StopMode::Detach, effects);
         } else {
-            // It has crashed behind this answer, and no other one is needed.
+            // It crashed after this answer, and no successor is needed.
             entry.supervisor = Supervisor::Ended;
             self.conclude(allocation, moment, effects);
         }
     }
 }
 
-/// What is known of the task after an order.
+/// The state of the task after an order.
 const fn after(task: Task, order: &Order) -> Task {
     match (task, order) {
         (Task::Leaving, _) | (_, Order::Stop) => Task::Leaving,
@@ -281,7 +280,7 @@ pub(super) fn noted(id: AskId, order: &Order, effects: &mut Effects<Allocations>
     match order {
         Order::Start => effects.reply(id, AllocationsAnswer::TaskStarted(Ok(()))),
         Order::Exit(_) => effects.reply(id, AllocationsAnswer::TaskExited(Ok(()))),
-        // These have answers of their own.
+        // These have other answers.
         Order::Prepare | Order::Adopt | Order::Stop => {}
     }
 }

@@ -1,7 +1,7 @@
-//! The stories of the owner of the allocations: message scripts against the pure machine, under virtual time.
+//! Message scripts of the owner of the allocations: the pure machine under virtual time.
 //!
-//! A script says what reaches the owner: from the host, from a supervisor (`hears`, `reports`, `ended`), or as a crash of its
-//! own (`crash`). Below stands, in order, what it does.
+//! Each command is an input of the owner: from the host, from a supervisor (`hears`, `reports`, `ended`), or its own crash
+//! (`crash`). Below it come the effects in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
@@ -24,7 +24,7 @@ fn every_story_of_the_owner_goes_as_it_is_told() {
 
 const START: Duration = Duration::from_secs(1_000);
 
-/// An owner, what it keeps, and a clock.
+/// An owner, its memory, and a clock.
 struct Stage {
     machine: Allocations,
     image: AllocationsImage,
@@ -110,7 +110,7 @@ impl Stage {
         self.step(&Input::Asked { id, asked_at: self.now, ask }, told);
     }
 
-    /// A supervisor answers the oldest thing that it was told, or the last one if the answer begins with `last-`.
+    /// A supervisor answers its oldest order, or the last one if the answer begins with `last-`.
     fn hears(&mut self, allocation: &AllocationId, answer: &str, told: &mut String) {
         let is_told = |call: &AllocationsCall| matches!(call, AllocationsCall::Tell { allocation: of, .. } if of == allocation);
         let mut told_calls =
@@ -162,7 +162,7 @@ impl Stage {
         self.step(&Input::Returned { key: CallKey::default(), call, outcome }, told);
     }
 
-    /// The owner crashes and is built anew from what it keeps; what was not answered is asked again.
+    /// The owner crashes and is rebuilt from its memory; unanswered orders are sent again.
     fn crash(&mut self, told: &mut String) {
         self.timers.clear();
         self.calls.clear();
@@ -194,7 +194,7 @@ impl Stage {
     }
 }
 
-/// The same question once more.
+/// A copy of the message.
 fn again(ask: &AllocationsAsk) -> AllocationsAsk {
     match ask {
         AllocationsAsk::PrepareAllocation(ask) => AllocationsAsk::PrepareAllocation(ask.clone()),

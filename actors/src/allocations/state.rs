@@ -1,4 +1,4 @@
-//! What the owner of the allocations knows. Data only.
+//! The state of the owner of the allocations. Data only.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::vocabulary::{
     AllocationId, Attempt, Backoff, BackoffState, RestartBudget, RestartHistory, Timestamp,
 };
 
-/// How the owner of the allocations is set up.
+/// The options of the owner of the allocations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationsOptions {
-    /// Where everything lies.
+    /// The base directories.
     pub layout: Layout,
-    /// How patient each supervisor is.
+    /// The options of each supervisor.
     pub each: AllocationOptions,
-    /// How many allocations are taken. 10,000 by default.
+    /// The limit of allocations. 10,000 by default.
     pub allocations_max: usize,
-    /// How many messages for one allocation may wait for their answer. 64 by default.
+    /// The limit of unanswered messages per allocation. 64 by default.
     pub orders_max: usize,
-    /// How often the supervisor of one allocation is started again after a crash.
+    /// The restart budget of each supervisor.
     pub restart_budget: RestartBudget,
-    /// How soon it is started again.
+    /// The backoff before a restart.
     pub restart_pauses: Backoff,
 }
 
 impl AllocationsOptions {
-    /// The usual limits.
+    /// The default limits.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
         Self {
@@ -42,36 +42,36 @@ impl AllocationsOptions {
         }
     }
 
-    /// How long a supervisor may take for one order before it is taken for stuck: longer than each of its own limits, which
-    /// all run out first.
+    /// The deadline of one order, after which the supervisor counts as stuck: longer than all its own limits, which expire
+    /// first.
     pub(super) fn order_deadline(&self) -> Duration {
         self.shutdown_deadline() + Duration::from_secs(5)
     }
 
-    /// How long all supervisors together may take to stop, since they do it at once. Whoever stops their owner should be
-    /// patient for a little longer.
+    /// The stop bound of all supervisors together; they stop concurrently. The timeout for stopping their owner should be a
+    /// little longer.
     #[must_use]
     pub fn shutdown_deadline(&self) -> Duration {
         self.each.stop_deadline + 2 * self.each.directory_deadline
     }
 }
 
-/// What is to survive a crash of the owner, and of a supervisor. It is kept in memory: after a restart of the host the host
-/// itself says again what runs.
+/// The data that survives a crash of the owner and of a supervisor. It is kept in memory: after a restart of the host the
+/// host itself reports what runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The workload.
     pub spec: Arc<AllocationSpec>,
     /// Its paths.
     pub plan: Arc<Plan>,
-    /// Which life of a supervisor looks after it.
+    /// The life of its supervisor.
     pub life: Attempt,
-    /// What its task was doing when it was last spoken of.
+    /// The last reported state of its task.
     pub task: Task,
-    /// When that was said, and under which number: what is asked again after a crash of the owner and was said before it, tells
-    /// nothing new of the task.
+    /// When that was reported, and the number of the message: an order that is repeated after a crash of the owner and is
+    /// older than that does not change the state of the task.
     pub said: (Timestamp, AskId),
-    /// Whether its directories were ever made.
+    /// Whether its directories were ever created.
     pub is_prepared: bool,
 }
 
@@ -80,12 +80,12 @@ pub struct Record {
 pub struct AllocationsImage {
     /// One for each allocation.
     pub records: BTreeMap<AllocationId, Record>,
-    /// The last life that was ever given.
+    /// The last life that was assigned.
     pub last_life: Attempt,
 }
 
 impl AllocationsImage {
-    /// Takes a change in.
+    /// Applies a change.
     pub(crate) fn take(&mut self, change: AllocationsChange) {
         match change {
             AllocationsChange::Keep(allocation, record) => {
@@ -102,35 +102,35 @@ impl AllocationsImage {
 /// One change of the records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllocationsChange {
-    /// Put this in.
+    /// Insert or replace this record.
     Keep(AllocationId, Record),
-    /// Take it out.
+    /// Remove this record.
     Forget(AllocationId),
 }
 
-/// Something that a supervisor is told, and answers.
+/// An order for a supervisor, which it answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
-    /// Make everything ready for a start.
+    /// Prepare a start.
     Prepare,
-    /// Make everything ready around a task that runs already.
+    /// Prepare around a task that runs already.
     Adopt,
     /// The task runs.
     Start,
-    /// The task has ended in this way.
+    /// The task has ended, and how.
     Exit(String),
-    /// Put everything away.
+    /// Stop and clean up.
     Stop,
 }
 
 impl Order {
-    /// Whether everything is to be made ready.
+    /// Whether it is a preparation.
     pub(super) const fn prepares(&self) -> bool {
         matches!(self, Self::Prepare | Self::Adopt)
     }
 }
 
-/// What a supervisor answers.
+/// The answer of a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrderAnswer {
     /// To [`Order::Prepare`] and [`Order::Adopt`].
@@ -141,100 +141,100 @@ pub enum OrderAnswer {
     Stopped(AllocationStopped),
 }
 
-/// What the owner has done for it.
+/// The calls of the owner.
 #[derive(Debug, Clone)]
 pub enum AllocationsCall {
     /// Start a supervisor, unless this life of it runs already.
     Start {
-        /// Which life this will be.
+        /// The life of the supervisor.
         life: Attempt,
-        /// What it is born with.
+        /// The configuration of the supervisor.
         config: Box<AllocationConfig>,
     },
-    /// Tell a supervisor something.
+    /// Send an order to a supervisor.
     Tell {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
-        /// Which life of its supervisor.
+        /// The life of its supervisor.
         life: Attempt,
-        /// Whose question it answers.
+        /// The asker of the order.
         ask: AskId,
-        /// What to tell.
+        /// The order.
         order: Order,
     },
-    /// Ask a supervisor how it is.
+    /// Query the status of a supervisor.
     Look {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
-        /// Which life of its supervisor.
+        /// The life of its supervisor.
         life: Attempt,
     },
-    /// Ask a supervisor to end in this way.
+    /// Ask a supervisor to stop.
     End {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
-        /// Which life of its supervisor.
+        /// The life of its supervisor.
         life: Attempt,
-        /// How.
+        /// The stop mode.
         mode: StopMode,
     },
-    /// End a supervisor by force.
+    /// Kill a supervisor.
     Kill {
-        /// Which allocation.
+        /// The allocation.
         allocation: AllocationId,
-        /// Which life of its supervisor.
+        /// The life of its supervisor.
         life: Attempt,
     },
     /// Wait until supervisors have ended.
     AwaitEndings,
-    /// Look at the actors of all supervisors, for this question.
+    /// Read the counters of all supervisors, for this asker.
     Describe(AskId),
 }
 
-/// What came of an [`AllocationsCall`].
+/// The outcome of an [`AllocationsCall`].
 #[derive(Debug, Clone)]
 pub enum AllocationsOutcome {
     /// It was done.
     Done,
-    /// What a supervisor answered, or that it could not.
+    /// The answer of the supervisor, or the error of the call.
     Told(Result<OrderAnswer, AskError>),
-    /// How a supervisor is.
+    /// The status of a supervisor.
     Seen(Result<AllocationStatus, AskError>),
     /// These have ended; at least one.
     Ended(Vec<SupervisorEnded>),
-    /// What can be seen of the actors.
+    /// The counters of the actors.
     Described(BTreeMap<AllocationId, Vitals>),
 }
 
 /// A supervisor has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupervisorEnded {
-    /// Of which allocation.
+    /// The allocation.
     pub allocation: AllocationId,
-    /// Which life.
+    /// The life of its supervisor.
     pub life: Attempt,
-    /// How.
+    /// How it ended.
     pub ending: Ending,
 }
 
-/// What the owner waits for.
+/// The timers of the owner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AllocationsTimer {
     /// The next start of a supervisor that crashed.
     Restart(AllocationId),
-    /// The end of waiting for the report of a supervisor that has ended.
+    /// The timeout for the report of a supervisor that has ended.
     Farewell(AllocationId),
-    /// The end of patience with a shutdown.
+    /// The timeout of a shutdown.
     Patience,
 }
 
-/// The owner of the allocations: one supervisor for each, by ownership (A5, REG-07).
+/// The owner of the allocations: one supervisor for each (A5, REG-07).
 #[derive(Debug, Clone)]
 pub struct Allocations {
     pub(super) options: AllocationsOptions,
     pub(super) entries: BTreeMap<AllocationId, Entry>,
     pub(super) last_life: Attempt,
-    /// How the host is ending, if it is.
+    /// The stop mode of the host, if it is stopping.
     pub(super) ending: Option<StopMode>,
 }
 
@@ -245,18 +245,18 @@ pub(super) struct Entry {
     pub(super) status: AllocationStatus,
     pub(super) supervisor: Supervisor,
     pub(super) leaving: Leaving,
-    /// What was asked and not answered, in order.
+    /// Unanswered orders, in their order.
     pub(super) orders: VecDeque<(AskId, Order)>,
     pub(super) restarts: RestartHistory,
     pub(super) pauses: BackoffState,
     pub(super) crashes: u64,
 }
 
-/// What the actor of a supervisor is at.
+/// The state of a supervisor's actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Supervisor {
     Running,
-    /// It crashed and is started again after a pause.
+    /// It crashed and is restarted after a pause.
     Pausing,
     /// It crashed too often.
     GivenUp(String),
@@ -264,14 +264,14 @@ pub(super) enum Supervisor {
     Ended,
 }
 
-/// Whether an allocation is on its way out.
+/// Whether an allocation is being removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Leaving {
     /// It is not.
     No,
-    /// It is being stopped; the report is there when its supervisor has given it.
+    /// It is being stopped; the report is set when its supervisor has given it.
     Stopping(Option<AllocationStopped>),
-    /// It could not be prepared the first time and goes again, with this error for who asked.
+    /// Its first preparation failed and it is removed, with this error for the asker.
     Refused(AskId, Order, PrepareError),
 }
 

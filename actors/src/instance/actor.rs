@@ -1,4 +1,4 @@
-//! What an instance does: it holds the one connection, and passes its news on.
+//! The effect handler of an instance: holds its one connection and forwards its news.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,8 +12,8 @@ use crate::csi::{Answer, CallError, Cause, Connection, Limits, Readiness, Rpc, S
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
 use crate::vocabulary::{Health, SocketPath};
 
-/// Starts an instance and gives it a seat at a vacant address. Each of its reports is handed to `told` in the instant in
-/// which it is published, in order and without exception; the last one says that it is gone.
+/// Starts an instance at a vacant address. `told` is called synchronously for each published report, in order and without
+/// loss; the last one has health `Gone`.
 pub fn start(
     address: &Address<Instance>,
     config: InstanceConfig,
@@ -30,7 +30,7 @@ pub fn start(
     start_machine(address, config, line, NoStore, settings)
 }
 
-/// The one connection to the plugin. Nobody else has one (I2, HLT-01).
+/// The one connection to the plugin. No other actor connects to it (I2, HLT-01).
 struct Line {
     socket: SocketPath,
     limits: Limits,
@@ -55,7 +55,7 @@ impl EffectHandler<Instance> for Line {
 
 impl Line {
     fn dial(&mut self) -> LocalBoxFuture<'static, Result<Reached, CallError>> {
-        // A process that still listens to the old connection sees it end before the new one comes.
+        // Drops the old connection first: a process that still listens on it sees it close before the new one opens.
         self.connection.borrow_mut().take();
         let held = Rc::clone(&self.connection);
         let (socket, limits) = (self.socket.clone(), self.limits);

@@ -1,4 +1,4 @@
-//! What an instance decides.
+//! The decisions of an instance.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::csi::{Answer, CallError, Class, Rpc};
 use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, BackoffState, CsiFingerprint, Health, Moment};
 
-/// How much longer the shell waits for a call than the call itself does, so that the call's own words are heard.
+/// The margin between the call's own timeout and that of the shell, so that the call's own error is reported.
 const CALL_GRACE: Duration = Duration::from_secs(2);
 
 impl Machine for Instance {
@@ -82,7 +82,7 @@ impl Instance {
     fn look_due(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         match self.phase {
             Phase::Resting => self.look(moment, effects),
-            // A look is under way, or none may begin any more (I6).
+            // A check is in progress, or none may start any more (I6).
             Phase::Asked(_) | Phase::Retiring | Phase::Gone => {}
         }
     }
@@ -106,7 +106,7 @@ impl Instance {
 
     // === Calls ===
 
-    /// Begins a look, or goes on with it: asks for what is still missing.
+    /// Starts a check, or continues it with the next call that is missing.
     fn look(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         match &self.link {
             Link::Down => self.call(InstanceCall::Dial, effects),
@@ -139,7 +139,7 @@ impl Instance {
         outcome: &Result<Result<Reached, CallError>, CallLost>,
         effects: &mut Effects<Self>,
     ) {
-        // A goodbye of another generation or try says nothing of this one (REG-08).
+        // The outcome of another generation or attempt is stale (REG-08).
         if key != self.key() {
             return;
         }
@@ -150,7 +150,7 @@ impl Instance {
                 Err(lost) => self.lost(moment, call, lost, effects),
             },
             Phase::Retiring => self.leave(moment, effects),
-            // No call is under way.
+            // No call is pending.
             Phase::Resting | Phase::Gone => {}
         }
     }
@@ -183,7 +183,7 @@ impl Instance {
         let Link::Up(reading) = &mut self.link else { return };
         match reading.take(answer.clone(), &self.config, known.as_deref()) {
             Ok(()) => self.look(moment, effects),
-            // Until it has been ready once, not being ready is how a plugin starts and no failure.
+            // Until the first ready answer, not ready is the normal start of a plugin and no failure.
             Err(Refusal::NotReady) if self.report.fingerprint.is_none() => {
                 self.set_health(moment, Health::Starting);
                 self.look_again(moment, effects);
@@ -195,7 +195,7 @@ impl Instance {
         }
     }
 
-    /// The plugin, or the way to it, gave an error.
+    /// The plugin or the connection returned an error.
     fn refused(
         &mut self,
         moment: Moment,
@@ -216,7 +216,7 @@ impl Instance {
         self.failed(moment, error.to_string(), effects);
     }
 
-    /// The call itself came to nothing. What became of a dial is unknown, so it begins anew.
+    /// The call itself was lost. The state of a dial is unknown then, so it is repeated.
     fn lost(&mut self, moment: Moment, call: InstanceCall, lost: &CallLost, effects: &mut Effects<Self>) {
         let what = match call {
             InstanceCall::Dial => {
@@ -228,7 +228,7 @@ impl Instance {
         self.failed(moment, format!("{what} on {}: {lost}", self.config.socket), effects);
     }
 
-    // === What a look ends with ===
+    // === The end of a check ===
 
     fn complete(
         &mut self,
@@ -266,7 +266,7 @@ impl Instance {
         self.rest(moment, pause, effects);
     }
 
-    /// Ends a look: tells what changed, and leaves the plugin in peace for a while.
+    /// Ends a check: publishes changes, and schedules the next check.
     fn rest(&mut self, moment: Moment, pause: Duration, effects: &mut Effects<Self>) {
         if let Link::Up(reading) = &mut self.link {
             reading.forget_readiness();
@@ -290,7 +290,7 @@ impl Instance {
         self.report.health = health;
     }
 
-    /// Tells the report if it is another than the last one told (SCL-05).
+    /// Publishes the report if it differs from the last one (SCL-05).
     fn tell(&mut self, effects: &mut Effects<Self>) {
         if self.told.as_ref() != Some(&self.report) {
             effects.publish(self.report.clone());
@@ -309,7 +309,7 @@ impl Instance {
                 self.answer_looks(effects);
             }
             Phase::Resting => self.leave(moment, effects),
-            // It is on its way out.
+            // It is retiring already.
             Phase::Retiring => {}
             Phase::Gone => self.answer_goodbyes(effects),
         }
@@ -318,12 +318,12 @@ impl Instance {
     fn patience_ended(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         match self.phase {
             Phase::Retiring => self.leave(moment, effects),
-            // The last call came back in time.
+            // The last call returned in time.
             Phase::Asked(_) | Phase::Resting | Phase::Gone => {}
         }
     }
 
-    /// Says goodbye. The connection, and a call that was given up, end with the actor.
+    /// Publishes `Gone`. The connection, and a pending call, end with the actor.
     fn leave(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         self.phase = Phase::Gone;
         self.set_health(moment, Health::Gone);
@@ -340,7 +340,7 @@ impl Instance {
     }
 }
 
-/// Whether an error means that nothing can be asked over this connection any more.
+/// Whether an error means that this connection is unusable.
 const fn is_hung_up(class: Class) -> bool {
     match class {
         Class::Disconnected

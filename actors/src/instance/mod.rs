@@ -1,4 +1,4 @@
-//! The instance: talks to the active registration of one plugin, reads what it is, and watches its health.
+//! The instance: connects to the active registration of one plugin, reads its fingerprint, and watches its health.
 //!
 //! ```text
 //!              dial, read identity, offers, readiness, capabilities, node
@@ -12,21 +12,21 @@
 //!  Retire or stop, whatever it is at ► retiring: the call in flight ends or is given up ► Gone
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - One connection and one health: what is shown is what routes (I2, HLT-01, HLT-03). It is healthy once everything was
-//!   read over the very connection that is still open, and a lost connection makes it unhealthy at once, since another
+//! - One connection and one health: the health that is shown is the one that routes (I2, HLT-01, HLT-03). It is healthy once
+//!   everything was read over the connection that is still open. A lost connection makes it unhealthy at once, since another
 //!   process may listen there next.
 //! - Identity and capabilities are read once per connection; a round of a healthy plugin is one probe (I3, HLT-03).
-//! - The first failure takes the same path as any later one (I4, HLT-04).
-//! - Not ready is neither healthy nor a failure: it is waited for, and no other service is called meanwhile (C039). Of a
-//!   plugin that was healthy before it is a failure like any other.
-//! - The plugin's own name must be what its registration and the generation before it said (C031); other capabilities under
-//!   the same version are a remark (C032).
-//! - A node plugin need not answer `NodeGetInfo` unless its controller publishes volumes (C146, I7). Where the plugin says
-//!   that it has a controller, this very process is asked for the controller's capabilities before that is believed; one
-//!   that has no controller of its own is believed, with a remark.
-//! - Once retiring, nothing new starts (I6).
+//! - The first failure is handled like any later one (I4, HLT-04).
+//! - Not ready is neither healthy nor a failure: the instance retries, and calls no other service meanwhile (C039). If the
+//!   plugin was healthy before, not ready is a failure.
+//! - The plugin's own name must equal that of its registration and of the previous generation (C031); other capabilities
+//!   under the same version are a remark (C032).
+//! - A node plugin need not answer `NodeGetInfo` unless its controller publishes volumes (C146, I7). If the plugin says that
+//!   it has a controller, this process is asked for the controller's capabilities to verify that; if it has no controller of
+//!   its own, the claim is accepted with a remark.
+//! - While it retires, nothing new starts (I6).
 
 mod messages;
 

@@ -1,4 +1,4 @@
-//! What has been read over one connection, and what is still to be asked over it.
+//! The answers that were read over one connection, and the calls that are still missing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use crate::vocabulary::{
     ControllerCapability, CsiFingerprint, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability,
 };
 
-/// Something that a plugin may decline to answer (C019).
+/// An answer that a plugin may decline (C019).
 #[derive(Debug, Clone)]
 enum Answered<T> {
     With(T),
     Declined,
 }
 
-/// What the plugin as a whole offers.
+/// The plugin capabilities.
 #[derive(Debug, Clone)]
 struct Offers {
     capabilities: Vec<PluginCapability>,
@@ -29,7 +29,7 @@ impl Offers {
     }
 }
 
-/// What one process has said of itself over one connection.
+/// The answers of one process over one connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reading {
     identity: Option<Identity>,
@@ -40,21 +40,21 @@ pub(super) struct Reading {
     node_info: Option<Answered<NodeInfo>>,
 }
 
-/// How a reading goes on.
+/// The next step of a reading.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// This is to be asked.
+    /// Make this call.
     Ask(Rpc),
     /// Everything was read.
     Complete(Arc<CsiFingerprint>, Vec<String>),
 }
 
-/// Why an answer is not taken.
+/// Why an answer is rejected.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// It is not ready (C039).
     NotReady,
-    /// What it says cannot be.
+    /// The answer is invalid.
     Broken(String),
 }
 
@@ -65,7 +65,7 @@ impl From<Fault> for Refusal {
 }
 
 impl Reading {
-    /// What comes next. Before anything but the identity service is called, the plugin must have said that it is ready (C039).
+    /// The next call. Before anything but the identity service is called, the plugin must have answered ready (C039).
     pub(super) fn next(&self, half: Half) -> Next {
         let (Some(identity), Some(offers)) = (&self.identity, &self.offers) else {
             return Next::Ask(if self.identity.is_none() {
@@ -116,7 +116,7 @@ impl Reading {
         }
     }
 
-    /// Takes an answer in.
+    /// Stores an answer.
     pub(super) fn take(
         &mut self,
         answer: Answer,
@@ -144,7 +144,7 @@ impl Reading {
         Ok(())
     }
 
-    /// A node half is asked for these only when it declined to tell its node (C146).
+    /// A node half is asked for these only when it declined `NodeGetInfo` (C146).
     fn take_controller(&mut self, controller: Vec<ControllerCapability>, half: Half) -> Result<(), Refusal> {
         let publishes = controller.contains(&ControllerCapability::PublishUnpublishVolume);
         if half == Half::Node && publishes {
@@ -155,7 +155,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Notes that the plugin does not have a call. False means that it must have it.
+    /// Records that the plugin does not implement a call. False means that the call is mandatory.
     pub(super) fn declined(&mut self, rpc: Rpc, half: Half) -> bool {
         match (half, rpc) {
             (Half::Node, Rpc::NodeInfo) => self.node_info = Some(Answered::Declined),
@@ -169,7 +169,7 @@ impl Reading {
         true
     }
 
-    /// Forgets what may have changed: the next look begins with a probe.
+    /// Forgets the readiness, so that the next check begins with a probe.
     pub(super) const fn forget_readiness(&mut self) {
         self.is_ready = false;
     }
@@ -186,7 +186,7 @@ const NO_CONTROLLER: &str = "CONTROLLER_SERVICE is not named, so no call of a co
 const NODE_UNNAMED: &str = "NodeGetInfo is not implemented although the controller has PUBLISH_UNPUBLISH_VOLUME and needs a \
                             node id (rule C146); report it to the plugin's vendor";
 
-/// Checks the plugin's own name against its registration and against what was read before (C031).
+/// Compares the plugin's own name with its registration and with the previous generation (C031).
 fn check_name(
     identity: &Identity,
     config: &InstanceConfig,
@@ -205,7 +205,7 @@ fn check_name(
     }
 }
 
-/// What is odd about a fingerprint, compared with what was read before (C032).
+/// The remark about a fingerprint that differs from the previous one (C032).
 pub(super) fn remark(now: &CsiFingerprint, known: Option<&Arc<CsiFingerprint>>) -> Option<String> {
     known.and_then(|known| check_same_plugin(known, now).err()).map(|fault| fault.to_string())
 }

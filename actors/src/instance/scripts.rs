@@ -1,6 +1,6 @@
-//! The instance's stories: message scripts against the pure machine, under virtual time.
+//! Message scripts of the instance: the pure machine under virtual time.
 //!
-//! A script says what comes back from the plugin and what time passes; below stands, in order, what the instance does.
+//! Each command is an answer of the plugin or a passage of time; below it come the effects in order.
 
 use goldenscript::ArgumentConsumer;
 
@@ -14,7 +14,7 @@ use crate::vocabulary::*;
 #[test]
 fn every_story_of_the_instance_goes_as_it_is_told() {
     play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/instance/scripts"), 15, || {
-        // The key of the first call that came back.
+        // The key of the first call that returned.
         let mut first = None;
         Player::new(begin, move |stage, verb, args| say(stage, verb, args, &mut first))
     });
@@ -36,7 +36,7 @@ fn say(
             (0..times).for_each(|_| stage.ask(InstanceAsk::LookNow(LookNow)));
         }
         "retire" => stage.ask(InstanceAsk::Retire(Retire)),
-        // Everything that a healthy plugin answers, from the first call to the last.
+        // All answers of a healthy plugin, from the first call to the last.
         "whole" => {
             let (name, version) = (args.take_key("name"), args.take_key("version"));
             while let Ok((key, call)) = stage.take_call(|_| true) {
@@ -45,13 +45,13 @@ fn say(
                 stage.give((key, call), Ok(Ok(outcome)));
             }
         }
-        // An outcome of an earlier try.
+        // An outcome of an earlier attempt.
         "late" => {
             let key = first.ok_or("nothing came back yet")?;
             let call = InstanceCall::Dial;
             stage.give((key, call), read_outcome(call, args)?);
         }
-        // An outcome of the generation before.
+        // An outcome of the previous generation.
         "stray" => {
             let (key, call) = stage.take_call(|_| true)?;
             let stray = CallKey { generation: Generation::new(2), ..key };
@@ -98,7 +98,7 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<InstanceConfig, Fault>
     })
 }
 
-/// What a generation before reported; it offered nothing at all.
+/// A fingerprint of an earlier generation without any capabilities.
 fn fingerprint(name: &str, version: &str) -> CsiFingerprint {
     CsiFingerprint {
         identity: identity(name, version),

@@ -1,4 +1,4 @@
-//! What an instance is made of, and what it remembers.
+//! The configuration and the state of an instance.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::vocabulary::{
     SocketPath,
 };
 
-/// How many questions for a look may wait; one more is answered with what is known.
+/// The limit of callers that wait for a check; one more is answered with the present state.
 pub(super) const LOOKS_WAITING_MAX: usize = 256;
 
-/// Which half of a CSI plugin an instance talks to.
+/// The half of a CSI plugin that an instance talks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     /// The controller.
@@ -25,7 +25,7 @@ pub enum Half {
 }
 
 impl Half {
-    /// The half that a plugin of this type is; `None` for what is no CSI plugin.
+    /// The half of a plugin of this type; `None` if it is no CSI plugin.
     #[must_use]
     pub const fn of(plugin_type: PluginType) -> Option<Self> {
         match plugin_type {
@@ -41,18 +41,18 @@ impl Half {
 pub struct InstanceLimits {
     /// How often a healthy plugin is probed. 30 s by default.
     pub round: Duration,
-    /// How far a round is spread, in percent of itself to either side. 10 by default.
+    /// The jitter of a round, in percent of itself to either side. 10 by default.
     pub round_jitter_percent: u32,
-    /// How long each call may take. 10 s by default.
+    /// The timeout of each call. 10 s by default.
     pub call_deadline: Duration,
-    /// Limits of the connection.
+    /// The limits of the connection.
     pub connection: Limits,
-    /// How many rounds in a row must fail before a healthy plugin counts as unhealthy (I5). 1 by default. A lost connection
-    /// counts at once, since what was read over it says nothing of who listens there next.
+    /// How many consecutive rounds must fail before a healthy plugin is unhealthy (I5). 1 by default. A lost connection
+    /// counts at once, since another process may listen there next.
     pub failures_until_unhealthy: u32,
-    /// How soon to look again after a failure, and while the plugin is not ready. 500 ms to 30 s by default.
+    /// The backoff after a failure, and while the plugin is not ready. 500 ms to 30 s by default.
     pub backoff: Backoff,
-    /// How long a call that is in flight may still take when the instance retires. 4 s by default.
+    /// The timeout of a call in flight when the instance retires. 4 s by default.
     pub retire_deadline: Duration,
 }
 
@@ -70,37 +70,37 @@ impl Default for InstanceLimits {
     }
 }
 
-/// What an instance is born with.
+/// The configuration of an instance.
 #[derive(Debug, Clone)]
 pub struct InstanceConfig {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
-    /// Which half of it; that of the plugin's type.
+    /// Its half; that of the plugin's type.
     pub half: Half,
-    /// Who serves it.
+    /// The allocation that serves it.
     pub allocation: AllocationId,
-    /// Where it listens.
+    /// Its socket.
     pub socket: SocketPath,
-    /// Which generation this is.
+    /// The generation of the activation.
     pub generation: Generation,
-    /// The name by which the plugin was registered, if that is known (C031).
+    /// The name under which the plugin was registered, if known (C031).
     pub expected_provider: Option<Arc<str>>,
-    /// What the generation before this one reported (C031, C032).
+    /// The fingerprint of the previous generation (C031, C032).
     pub predecessor: Option<Arc<CsiFingerprint>>,
     /// Its limits.
     pub limits: InstanceLimits,
 }
 
-/// What an instance has done for it.
+/// The calls of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstanceCall {
-    /// Drop the connection there was and make a new one.
+    /// Drop the present connection and open a new one.
     Dial,
-    /// Ask over the connection there is.
+    /// Make this RPC over the present connection.
     Ask(Rpc),
 }
 
-/// What came of an [`InstanceCall`].
+/// The outcome of an [`InstanceCall`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reached {
     /// The connection is open.
@@ -109,34 +109,34 @@ pub enum Reached {
     Answered(Answer),
 }
 
-/// What an instance waits for.
+/// The timers of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstanceTimer {
-    /// The next look.
+    /// The next check.
     Look,
-    /// The end of its patience with the call in flight, when it retires.
+    /// The timeout of the call in flight, when it retires.
     Retire,
 }
 
-/// Where an instance stands.
+/// The phase of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The plugin is being asked.
+    /// A call to the plugin is pending.
     Asked(InstanceCall),
-    /// The plugin is left in peace until the next look.
+    /// It waits for the next check.
     Resting,
-    /// No more calls are made; the last one is on its way.
+    /// No more calls are made; the last one is pending.
     Retiring,
-    /// It is over.
+    /// It has ended.
     Gone,
 }
 
-/// What is known of the connection.
+/// The state of the connection.
 #[derive(Debug, Clone)]
 pub(super) enum Link {
-    /// There is none, or it is lost.
+    /// There is none, or it was lost.
     Down,
-    /// It is open, and this was read over it.
+    /// It is open; the reading was made over it.
     Up(Box<Reading>),
 }
 

@@ -1,4 +1,4 @@
-//! What the supervisor of the instances does: it holds their actors.
+//! The effect handler of the supervisor of instances: holds their actors.
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -13,14 +13,13 @@ use crate::shell::{
 };
 use crate::vocabulary::Attempt;
 
-/// How many messages may be in flight to one instance. Only its supervisor talks to it.
+/// The limit of messages in flight to one instance. Only its supervisor sends to it.
 const INSTANCE_IN_FLIGHT_MAX: usize = 64;
-/// How many orders to instances may wait to be carried out: enough to start as many instances as there may be
-/// registrations in one step.
+/// The limit of queued calls to instances: enough to start an instance for every possible registration in one step.
 const ORDERS_MAX: usize = 1 << 20;
 
-/// Starts the supervisor of the instances and gives it a seat at a vacant address. It follows `registry`, whether that runs
-/// already or comes later. The instances get the same settings.
+/// Starts the supervisor of instances at a vacant address. It follows `registry`, which may be started later. The instances
+/// get the same settings.
 pub fn start(
     address: &Address<Instances>,
     registry: Address<Registry>,
@@ -33,7 +32,7 @@ pub fn start(
         children: Children::default(),
         settings: settings.clone(),
     };
-    // A look that hangs may keep nobody's instance from being started.
+    // Checks that hang must not delay the start of an instance.
     let calls_running_max = settings.calls_running_max.max(options.waiting_max.saturating_add(64));
     let settings = Settings { calls_running_max, calls_waiting_max: ORDERS_MAX, ..settings };
     start_machine(address, options, handler, NoStore, settings)
@@ -61,7 +60,7 @@ impl EffectHandler<Instances> for Handler {
             InstancesCall::Sweep => self.children.kill_all(),
             InstancesCall::Start { life, config } => self.start(life, *config),
             InstancesCall::Retire { life } => {
-                // One that has ended already is heard of by its ending.
+                // An instance that has ended already is reported by its ending.
                 let _ = self.children.with(life, |child| child.address.notify(Retire));
             }
             InstancesCall::Kill { life } => {
@@ -78,7 +77,7 @@ impl EffectHandler<Instances> for Handler {
                 tracing::info!(?plugins, "plugins registered before are awaited");
             }
             InstancesNews::Settled => tracing::info!("every plugin registered before is known by now"),
-            // Each instance logs for itself.
+            // Each instance logs its own reports.
             InstancesNews::Reported(_) | InstancesNews::Left(_) => {}
         }
     }
@@ -99,7 +98,7 @@ impl Handler {
         let address = Address::vacant(format!("instance {plugin}"), INSTANCE_IN_FLIGHT_MAX);
         let parent = self.address.clone();
         let told = move |report: &_| {
-            // A parent that has ended takes its instances with it.
+            // A parent that has ended has killed its instances.
             let _ = parent.notify(InstanceReported { life, report: Clone::clone(report) });
         };
         let running = instance::start(&address, config, told, self.settings.clone());
@@ -121,7 +120,7 @@ fn ready(outcome: InstancesOutcome) -> LocalBoxFuture<'static, InstancesOutcome>
     Box::pin(std::future::ready(outcome))
 }
 
-/// Word of plugins that have no instances is passed over, but not in silence.
+/// News about plugins without instances are skipped, but logged.
 fn log_others(item: &RegistryItem) {
     let FeedItem::Change { news: RegistryNews::ActiveChanged { plugin, .. }, .. } = item else { return };
     if Half::of(plugin.plugin_type).is_none() {

@@ -1,4 +1,4 @@
-//! What the supervisor of the instances decides: what comes in, and where it goes.
+//! The decisions of the supervisor of instances: dispatches its inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::registry::{Active, RegistryNews};
 use crate::shell::{AskError, AskId, CallKey, CallLost, Effects, FeedItem, Input, Machine, Never, Vitals};
 use crate::vocabulary::{Attempt, Generation, Moment, PluginKey, Timestamp};
 
-/// How long one call for the registry's news, or for endings, waits before it is made again.
+/// The deadline of one call for the registry's news or for endings; then it is repeated.
 const FOLLOW_DEADLINE: Duration = Duration::from_secs(3_600);
-/// How long to wait before a registry that was not there is followed again.
+/// The pause before a registry that was not running is followed again.
 const REFOLLOW_PAUSE: Duration = Duration::from_millis(100);
-/// How long the calls may take that only hand something to an instance.
+/// The deadline of calls that only send something to an instance.
 pub(super) const HAND_OVER_DEADLINE: Duration = Duration::from_secs(10);
-/// How many may ask for a description at once; one more gets it without what can be seen of the actors.
+/// The limit of concurrent callers for a description; one more gets it without the vitals of the actors.
 const DESCRIBING_MAX: usize = 64;
 
 impl Machine for Instances {
@@ -151,7 +151,7 @@ impl Instances {
             (InstancesCall::Follow { .. }, outcome) if key == self.following_key() => {
                 self.followed(moment, outcome, effects);
             }
-            // Another try of following is under way.
+            // A newer attempt to follow is pending.
             (InstancesCall::Follow { .. }, _) => {}
             (InstancesCall::AwaitEndings, outcome) => {
                 effects.call(CallKey::default(), FOLLOW_DEADLINE, InstancesCall::AwaitEndings);
@@ -164,7 +164,8 @@ impl Instances {
             (InstancesCall::Start { life, config }, Err(lost)) => {
                 self.not_started(moment, &config.plugin, *life, lost, effects);
             }
-            // Their effect is heard of as an ending. A timer ends by force whoever does not retire, as often as it takes.
+            // Their effect is reported as an ending. A timer kills an instance that does not retire, repeatedly if
+            // necessary.
             (InstancesCall::Start { .. }, Ok(_))
             | (InstancesCall::Sweep | InstancesCall::Retire { .. } | InstancesCall::Kill { .. }, _) => {}
         }
@@ -183,7 +184,7 @@ impl Instances {
                 self.heard(moment, items, effects);
                 self.follow(false, effects);
             }
-            // Nothing happened for a long time.
+            // There was no news before the deadline.
             Err(CallLost::DeadlineExceeded(_)) => self.follow(false, effects),
             Ok(InstancesOutcome::Followed(Err(
                 AskError::NotRunning { .. }
@@ -203,7 +204,7 @@ impl Instances {
         }
     }
 
-    /// Takes in what the registry said, and acts once on the sum of it.
+    /// Applies all items of the registry, and acts once on the final state.
     fn heard(&mut self, moment: Moment, items: &[RegistryItem], effects: &mut Effects<Self>) {
         if self.is_stopping {
             return;
@@ -226,7 +227,7 @@ impl Instances {
                 FeedItem::Change { news: RegistryNews::Deregistered(entry, _), .. } => {
                     touched.extend(self.entry_left(entry));
                 }
-                // An active registration that changed comes as another generation; word of a gap precedes a snapshot.
+                // A changed active registration comes as another generation; after a lag comes a snapshot.
                 FeedItem::Change { news: RegistryNews::Updated(_), .. } | FeedItem::Lagged { .. } => {}
             }
         }
@@ -235,7 +236,7 @@ impl Instances {
         }
     }
 
-    /// Notes whom the registry routes to. Plugins that have no instances are nobody's business here.
+    /// Records the active registration of a plugin. Plugins without instances are ignored.
     fn route(&mut self, plugin: &PluginKey, to: Option<&Active>) -> Option<PluginKey> {
         Half::of(plugin.plugin_type)?;
         match to {

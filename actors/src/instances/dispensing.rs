@@ -1,4 +1,4 @@
-//! Handing plugins out, looking at them on demand, and waiting for their instances to retire.
+//! Dispenses plugins, checks them on demand, and waits for their instances to retire.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::state::{Child, Instances, InstancesCall, InstancesTimer};
 use crate::shell::{AskId, CallKey, Effects};
 use crate::vocabulary::{AllocationId, Attempt, Health, Moment, PluginKey, Timestamp};
 
-/// How long a look may take that somebody waits for: connecting and every call of it, each at its own deadline.
+/// The deadline of a check on demand: the connection and each call have their own timeouts.
 const LOOK_DEADLINE: Duration = Duration::from_secs(120);
 
 impl Instances {
@@ -15,7 +15,7 @@ impl Instances {
         self.dispensing.len() + self.checking.len() + self.retirement.len()
     }
 
-    // === Handing out ===
+    // === Dispensing ===
 
     pub(super) fn dispense(
         &mut self,
@@ -45,7 +45,7 @@ impl Instances {
         }
     }
 
-    /// Serves everyone who waits for a plugin, if it can be had now.
+    /// Answers all callers that wait for a plugin, if it is available now.
     pub(super) fn serve_waiting(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
         if !self.dispensing.waits_for(plugin) {
             return;
@@ -70,7 +70,7 @@ impl Instances {
         }
     }
 
-    /// The present answer to whoever wants a plugin (RES-01).
+    /// The present answer for a plugin (RES-01).
     fn present(&self, plugin: &PluginKey, waited: Duration) -> Result<Dispensed, DispenseError> {
         let not_served = || DispenseError::NotServed { plugin: plugin.clone(), waited };
         let not_ready = |allocation: &AllocationId| DispenseError::NotReady {
@@ -105,7 +105,7 @@ impl Instances {
         }
     }
 
-    // === Looking ===
+    // === Checking ===
 
     pub(super) fn check_now(
         &mut self,
@@ -139,14 +139,15 @@ impl Instances {
                 self.revive(moment, plugin, effects);
                 self.answer_check(id, plugin, effects);
             }
-            // There is nobody who could look; what is known tells why.
+            // No instance can check it; the known state gives the reason.
             Some(Child::Retiring { .. } | Child::Pausing) => self.answer_check(id, plugin, effects),
         }
     }
 
-    /// A look is over, well or badly. What the instance saw it reported before it answered, so that is known.
+    /// A check has ended, successfully or not. The instance reported its result before it answered, so the state is up to
+    /// date.
     pub(super) fn looked(&mut self, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
-        // Whoever waited for an instance that is no more was answered when it ended (REG-08).
+        // Callers of an instance that has ended were answered at its end (REG-08).
         if self.posts.get(plugin).and_then(|post| post.child.life()) == Some(life) {
             self.answer_checks(plugin, effects);
         }

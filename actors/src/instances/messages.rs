@@ -1,4 +1,4 @@
-//! What can be said to the supervisor of the instances, and what it says.
+//! The messages and the news of the supervisor of instances.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,112 +9,112 @@ pub use crate::instance::InstanceReport;
 use crate::shell::Vitals;
 use crate::vocabulary::{AllocationId, Attempt, CsiFingerprint, Generation, PluginKey, SocketPath};
 
-/// Asks for a plugin to send work to (Nomad calls this dispensing). Three answers (RES-01): it, not yet, no.
+/// Dispenses a plugin to send work to, as in Nomad. There are three answers (RES-01): the plugin, not yet, no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispense {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
-    /// How long to wait for it to become healthy; zero asks for the present.
+    /// The timeout for it to become healthy; zero returns the present state.
     pub within: Duration,
 }
 
-/// A healthy plugin. The generation says for how long this holds: a later one replaces it.
+/// A healthy plugin. It is valid for its generation: a later one replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispensed {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
-    /// Who serves it.
+    /// The allocation that serves it.
     pub allocation: AllocationId,
-    /// Where.
+    /// Its socket.
     pub socket: SocketPath,
-    /// Which generation.
+    /// Its generation.
     pub generation: Generation,
-    /// What it reported of itself.
+    /// Its fingerprint.
     pub fingerprint: Arc<CsiFingerprint>,
 }
 
-/// Why a plugin cannot be had now.
+/// Why a plugin is not available now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DispenseError {
     /// No allocation serves it now. It may come.
     #[error("no allocation serves {plugin} (waited {waited:?}); start one")]
     NotServed {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// How long was waited.
+        /// How long the caller waited.
         waited: Duration,
     },
-    /// It is there and has not answered in full yet.
+    /// It is registered, and its fingerprint is not complete yet.
     #[error("{plugin} of allocation {allocation} is not ready yet (waited {waited:?}); wait longer")]
     NotReady {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// Who serves it.
+        /// The allocation that serves it.
         allocation: AllocationId,
-        /// How long was waited.
+        /// How long the caller waited.
         waited: Duration,
     },
-    /// It is there and does not serve.
+    /// It is registered and unhealthy.
     #[error("{plugin} of allocation {allocation} is unhealthy (waited {waited:?}): {reason}")]
     Unhealthy {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// Who serves it.
+        /// The allocation that serves it.
         allocation: AllocationId,
-        /// What was tried and what came back.
+        /// The failed operation and its error.
         reason: String,
-        /// How long was waited.
+        /// How long the caller waited.
         waited: Duration,
     },
     /// The host is stopping; nothing new starts (I6).
     #[error("{plugin} is not given out any more: the host is stopping")]
     Stopping {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
     },
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} others wait for plugins already; try again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
 }
 
-/// Asks for a look at a plugin now instead of at its next round, and for what was seen. An instance that was given up is
-/// started again by this, and is answered for as it starts.
+/// Checks a plugin now instead of in its next round, and returns the result. It restarts an instance that was given up, and
+/// returns its report after the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckNow {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
 }
 
-/// Why a plugin cannot be looked at.
+/// Why a plugin cannot be checked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// No allocation serves it.
     #[error("no allocation serves {plugin}; start one")]
     NotServed {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
     },
     /// The host is stopping; nothing new starts (I6).
     #[error("{plugin} is not looked at any more: the host is stopping")]
     Stopping {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
     },
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} others wait for plugins already; try again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
 }
 
-/// Asks for the health of an allocation's instances. The answer is empty if it has none.
+/// Queries the health of an allocation's instances. The answer is empty if it has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthOf {
-    /// Whose instances.
+    /// The allocation.
     pub allocation: AllocationId,
 }
 
@@ -122,61 +122,61 @@ pub struct HealthOf {
 /// SHD-04). Send it after the allocation was deregistered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AwaitRetired {
-    /// Whose instances.
+    /// The allocation.
     pub allocation: AllocationId,
 }
 
-/// Why it cannot be said that an allocation's instances have retired.
+/// Why the retirement of an allocation's instances cannot be confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AwaitRetiredError {
     /// An instance still talks to it; most likely it was not deregistered.
     #[error("an instance still talks to allocation {allocation} (waited {waited:?}); deregister it first")]
     StillServing {
-        /// Whose instance.
+        /// The allocation.
         allocation: AllocationId,
-        /// How long was waited.
+        /// How long the caller waited.
         waited: Duration,
     },
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} others wait for plugins already; try again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
 }
 
-/// Asks for every instance as its supervisor sees it, for the tree of actors.
+/// Queries every instance as its supervisor sees it, for the tree of actors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescribeInstances;
 
 /// One instance as its supervisor sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceStatus {
-    /// What is known of its plugin.
+    /// The last report of its plugin.
     pub report: InstanceReport,
-    /// What its actor is at.
+    /// The state of its actor.
     pub state: InstanceState,
-    /// How often its actor was started again after it ended unexpectedly, in this generation.
+    /// How often its actor was restarted after a crash, in this generation.
     pub restarts: u64,
-    /// What can be seen of its actor; `None` while there is none.
+    /// The counters of its actor; `None` while there is none.
     pub vitals: Option<Vitals>,
 }
 
-/// What the actor of an instance is at.
+/// The state of an instance's actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstanceState {
     /// It runs.
     Running,
-    /// It has been told to end, and has not ended yet.
+    /// It was asked to retire, and has not ended yet.
     Retiring,
-    /// It ended unexpectedly and is started again after a pause.
+    /// It crashed and is restarted after a pause.
     Pausing,
-    /// It ended unexpectedly too often, and is not started again until its plugin is registered anew or checked.
+    /// It crashed too often, and is not restarted until its plugin is registered anew or checked.
     GivenUp,
 }
 
 impl InstanceState {
-    /// The word for it.
+    /// The state as a word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -188,17 +188,17 @@ impl InstanceState {
     }
 }
 
-/// Says what an instance reports. Said by the instances themselves; from anyone else it changes nothing.
+/// The report of an instance to its supervisor. From any other sender it has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceReported {
-    /// Which life of which instance says so: what an earlier one says late changes nothing (REG-08).
+    /// The life of the instance; a late report of an earlier life is ignored (REG-08).
     pub life: Attempt,
-    /// What it says.
+    /// The report.
     pub report: InstanceReport,
 }
 
 conversation! {
-    /// What is said to the supervisor of the instances.
+    /// The messages of the supervisor of instances.
     #[derive(Clone)]
     pub enum InstancesAsk -> InstancesAnswer for Instances {
         Dispense => Result<Dispensed, DispenseError>,
@@ -210,29 +210,29 @@ conversation! {
     }
 }
 
-/// What subscribers are told.
+/// The news of the supervisor of instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstancesNews {
-    /// These plugins were registered when the host started. Once it is known of each what became of it,
-    /// [`InstancesNews::Settled`] follows.
+    /// These plugins were registered when the host started. [`InstancesNews::Settled`] follows once the state of each is
+    /// known.
     Expected(Vec<PluginKey>),
-    /// An instance came, or its health or fingerprint changed. With health `Gone` nothing is routed to it any more, while
-    /// it still ends what is in flight; a successor or [`InstancesNews::Left`] follows.
+    /// An instance was started, or its health or fingerprint changed. With health `Gone` nothing is routed to it any more,
+    /// while calls in flight still end; a successor or [`InstancesNews::Left`] follows.
     Reported(InstanceReport),
     /// A plugin has no instance any more; this is its last report, with health `Gone` (HLT-08).
     Left(InstanceReport),
-    /// Every plugin that was registered when the host started is known by now, one way or the other: healthy, unhealthy,
-    /// or gone, also since nobody confirmed it (R8). What is missing is not expected.
+    /// The state of every plugin that was registered when the host started is known: healthy, unhealthy, or gone, also
+    /// because it was not confirmed (R8). No other plugin is expected.
     Settled,
 }
 
-/// Everything subscribers may know of the instances.
+/// The view that subscribers get as snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstancesView {
-    /// One report for each plugin that has an instance, by plugin.
+    /// The report of each instance, ordered by plugin.
     pub reports: Vec<InstanceReport>,
-    /// Which plugins of [`InstancesNews::Expected`] have not been heard of.
+    /// The plugins of [`InstancesNews::Expected`] whose state is not known yet.
     pub expected: Vec<PluginKey>,
-    /// Whether [`InstancesNews::Settled`] has been said.
+    /// Whether [`InstancesNews::Settled`] was published.
     pub settled: bool,
 }

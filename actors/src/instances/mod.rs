@@ -1,7 +1,7 @@
-//! The supervisor of the instances: keeps exactly one instance for each active registration.
+//! The supervisor of instances: keeps exactly one instance for each active registration.
 //!
-//! It follows the registry's feed, starts an instance for each plugin that becomes active, and hands healthy plugins out.
-//! Each plugin goes its own way, so a slow one delays nobody else (SCL-02):
+//! It follows the registry's feed, starts an instance for each plugin that becomes active, and dispenses healthy plugins.
+//! Plugins are independent of each other, so a slow one does not delay the others (SCL-02):
 //!
 //! ```text
 //!                 active                      other generation, or none
@@ -16,18 +16,18 @@
 //!       └────────────────── no successor ◄────────── (its post) ── successor ──► Serving
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - On takeover the old instance retires first and the new one starts when it has ended, in bounded time (I1).
-//! - From the moment in which the registry routes elsewhere, the old instance is shown as gone and is not handed out, though
-//!   what is in flight still ends (SHD-04). `AwaitRetired` waits for that end.
+//! - On takeover the old instance retires first, in bounded time, and the new one starts when it has ended (I1).
+//! - From the moment in which the registry routes elsewhere, the old instance is shown as gone and is not dispensed; calls
+//!   in flight still end (SHD-04). `AwaitRetired` waits for that end.
 //! - A registration that comes with another socket is another generation, and so another instance (REG-06).
-//! - What an earlier life of an instance says late changes nothing (REG-08).
+//! - Late reports of an earlier life of an instance are ignored (REG-08).
 //! - The three answers to `Dispense` are a healthy plugin, not yet, and no, each with its reason (RES-01).
-//! - A predecessor is remembered for C031 and C032 as long as one registration directly follows another. When a plugin has
-//!   left, the next one under its name begins anew.
-//! - When this actor's own machine is rebuilt after a crash, its instances are ended by force and started anew.
-//! - Only the two halves of CSI plugins have instances for now; other types of plugins are left to actors of their own.
+//! - The fingerprint of the predecessor is kept for C031 and C032 as long as one registration directly follows another.
+//!   After a plugin has left, the next one under its name begins without it.
+//! - When this actor's own machine is rebuilt after a crash, its instances are killed and restarted.
+//! - Only the two halves of CSI plugins have instances; other types of plugins have their own actors.
 
 mod messages;
 

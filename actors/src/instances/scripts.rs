@@ -1,7 +1,7 @@
-//! The stories of the instances' supervisor: message scripts against the pure machine, under virtual time.
+//! Message scripts of the supervisor of instances: the pure machine under virtual time.
 //!
-//! A script says what the registry tells, what the instances report and how they end, and what is asked; below stands, in
-//! order, what the supervisor does. Instances are numbered by their lives.
+//! Each command is news of the registry, a report or an ending of an instance, or a message; below it come the effects in
+//! order. Instances are numbered by their lives.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn say(stage: &mut Stage<Instances>, verb: &str, args: &mut ArgumentConsumer<'_>
             };
             stage.give(call, Ok(InstancesOutcome::Followed(followed)));
         }
-        // What an earlier try of following brings.
+        // The outcome of an earlier attempt to follow.
         "late-snapshot" => {
             let (key, call) = stage.take_call(|call| matches!(call, InstancesCall::Follow { .. }))?;
             let followed = Ok(vec![read_snapshot(args)?]);
@@ -73,7 +73,7 @@ fn say(stage: &mut Stage<Instances>, verb: &str, args: &mut ArgumentConsumer<'_>
     Ok(())
 }
 
-// === Reading ===
+// === Parsing ===
 
 fn read_options(args: &mut ArgumentConsumer<'_>) -> Result<InstancesOptions, Fault> {
     let defaults = InstancesOptions::default();
@@ -137,7 +137,8 @@ fn read_snapshot(args: &mut ArgumentConsumer<'_>) -> Result<RegistryItem, Fault>
     Ok(FeedItem::Snapshot { number: 0, view })
 }
 
-/// All of one batch: `zfs=b@4` becomes active, `zfs=none` is active no more; `came=zfs/b` and `left=zfs/a` are registrations.
+/// One batch: `zfs=b@4` becomes active, `zfs=none` has no active registration any more; `came=zfs/b` and `left=zfs/a` are
+/// registrations.
 fn read_news(args: &mut ArgumentConsumer<'_>) -> Result<Vec<RegistryItem>, Fault> {
     let mut items = vec![];
     while let Some((key, value)) = args.next_key() {
@@ -161,7 +162,7 @@ fn read_news(args: &mut ArgumentConsumer<'_>) -> Result<Vec<RegistryItem>, Fault
     Ok(items)
 }
 
-/// What life 2 says: `reports 2 zfs healthy`.
+/// The report of life 2: `reports 2 zfs healthy`.
 fn read_report(stage: &Stage<Instances>, args: &mut ArgumentConsumer<'_>) -> Result<InstanceReported, Fault> {
     let life = Attempt::new(word(args, "life")?.parse()?);
     let plugin = read_plugin(&word(args, "plugin")?)?;
@@ -217,7 +218,7 @@ fn read_ask(verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<InstancesAsk,
     })
 }
 
-// === Telling ===
+// === Printing ===
 
 fn tell(effect: &Effect<Instances>, now: Timestamp) -> String {
     match effect {

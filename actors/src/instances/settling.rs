@@ -1,4 +1,4 @@
-//! Whether everything that was registered at the start is known by now.
+//! Whether the state of all plugins that were registered at the start is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use crate::shell::Effects;
 use crate::vocabulary::{AllocationId, Health, PluginKey};
 
 impl Instances {
-    /// Takes in the registry's snapshot. The first one says what is awaited; a later one says what has left unnoticed.
-    /// Gives the plugins about which something may be known now.
+    /// Applies the registry's snapshot. The first one defines the expected plugins; a later one shows which have left
+    /// meanwhile. Returns the plugins that may be settled now.
     pub(super) fn take_entries(
         &mut self,
         entries: &[Entry],
@@ -53,14 +53,14 @@ impl Instances {
         }
     }
 
-    /// Gives the plugin if it was awaited.
+    /// Returns the plugin if it was expected.
     pub(super) fn entry_left(&mut self, entry: &Entry) -> Option<PluginKey> {
         let Settling::Awaiting(awaited) = &mut self.settling else { return None };
         awaited.get_mut(&entry.registration.plugin)?.remove(&entry.registration.allocation);
         Some(entry.registration.plugin.clone())
     }
 
-    /// Strikes a plugin off the list if it is known by now what became of it.
+    /// Removes a plugin from the expected ones if its state is known now.
     pub(super) fn settle(&mut self, plugin: &PluginKey, effects: &mut Effects<Self>) {
         let is_known = self.is_known(plugin);
         let Settling::Awaiting(awaited) = &mut self.settling else { return };

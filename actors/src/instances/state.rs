@@ -1,4 +1,4 @@
-//! What the supervisor of the instances is made of, and what it remembers.
+//! The configuration and the state of the supervisor of instances.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::vocabulary::{
     RestartHistory,
 };
 
-/// How the supervisor of the instances is set up.
+/// The options of the supervisor of instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstancesOptions {
     /// The limits of each instance.
     pub limits: InstanceLimits,
-    /// How long an instance may take to retire; then it is ended by force. Should exceed its own
+    /// The deadline for an instance to retire; then it is killed. Should exceed its own
     /// [`retire_deadline`](InstanceLimits::retire_deadline). 5 s by default.
     pub retire_deadline: Duration,
-    /// How often the actor of one plugin's instance is started again after it ended unexpectedly.
+    /// The restart budget of each instance.
     pub restart_budget: RestartBudget,
-    /// How soon it is started again.
+    /// The backoff before a restart.
     pub restart_backoff: Backoff,
-    /// How many questions may wait for plugins, all together. 4096 by default.
+    /// The limit of callers that wait for plugins, in total. 4096 by default.
     pub waiting_max: usize,
-    /// How long [`AwaitRetired`](super::AwaitRetired) waits at most. 60 s by default.
+    /// The timeout of [`AwaitRetired`](super::AwaitRetired). 60 s by default.
     pub retirement_deadline: Duration,
 }
 
@@ -48,97 +48,97 @@ impl Default for InstancesOptions {
 /// One item of the registry's feed.
 pub type RegistryItem = FeedItem<RegistryNews, RegistryView>;
 
-/// What the supervisor of the instances has done for it.
+/// The calls of the supervisor of instances.
 #[derive(Debug, Clone)]
 pub enum InstancesCall {
-    /// Wait for what the registry says next; `afresh` begins with a snapshot.
+    /// Wait for the next items of the registry; `afresh` begins with a snapshot.
     Follow {
         /// Whether to subscribe anew.
         afresh: bool,
     },
     /// Wait until instances have ended.
     AwaitEndings,
-    /// End every instance that there is, by force: none of them is known to this life of the machine.
+    /// Kill every living instance: this life of the machine knows none of them.
     Sweep,
     /// Start an instance.
     Start {
-        /// Which life of it this will be.
+        /// The life of the instance.
         life: Attempt,
-        /// What it is born with.
+        /// The configuration of the instance.
         config: Box<InstanceConfig>,
     },
-    /// Tell an instance to retire.
+    /// Ask an instance to retire.
     Retire {
-        /// Which life.
+        /// The life of the instance.
         life: Attempt,
     },
-    /// End an instance by force.
+    /// Kill an instance.
     Kill {
-        /// Which life.
+        /// The life of the instance.
         life: Attempt,
     },
-    /// Have an instance look at its plugin now.
+    /// Ask an instance to check its plugin now.
     Look {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// Which life of its instance.
+        /// The life of the instance.
         life: Attempt,
     },
-    /// Look at the actors of all instances.
+    /// Read the counters of all instances.
     Describe,
 }
 
-/// What came of an [`InstancesCall`].
+/// The outcome of an [`InstancesCall`].
 #[derive(Debug)]
 pub enum InstancesOutcome {
-    /// What the registry said, or that it is not there.
+    /// The items of the registry, or the error that it is not running.
     Followed(Result<Vec<RegistryItem>, AskError>),
     /// These instances have ended; at least one.
     Ended(Vec<ChildEnded>),
     /// It was done.
     Done,
-    /// What an instance saw, or that it could not be asked.
+    /// The report of the instance, or the error of the call.
     Looked(Result<InstanceReport, AskError>),
-    /// What can be seen of the actors, by life.
+    /// The counters of the actors, by life.
     Described(BTreeMap<Attempt, Vitals>),
 }
 
 /// An instance has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildEnded {
-    /// Of which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
-    /// Which life.
+    /// The life of the instance.
     pub life: Attempt,
-    /// How.
+    /// How it ended.
     pub ending: Ending,
 }
 
-/// What the supervisor of the instances waits for.
+/// The timers of the supervisor of instances.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstancesTimer {
-    /// The registry may be there again.
+    /// The registry is followed again.
     Refollow,
-    /// The instance of this plugin should have retired by now.
+    /// The retire deadline of this plugin's instance.
     Retire(PluginKey),
-    /// The instance of this plugin is to be started again.
+    /// The restart of this plugin's instance after its pause.
     Restart(PluginKey),
-    /// Whoever waits for this plugin has waited long enough.
+    /// The timeout of a caller that waits for this plugin.
     Dispense(PluginKey, AskId),
-    /// Whoever waits for the end of this allocation's instances has waited long enough.
+    /// The timeout of a caller that waits for the retirement of this allocation's instances.
     AwaitRetired(AllocationId, AskId),
 }
 
-/// What there is of a plugin's instance.
+/// The state of a plugin's instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Child {
     /// It runs, for this generation.
     Serving { life: Attempt, generation: Generation },
-    /// It was told to end.
+    /// It was asked to retire.
     Retiring { life: Attempt },
-    /// It ended unexpectedly; a timer starts it again.
+    /// It crashed; a timer restarts it.
     Pausing,
-    /// It ended unexpectedly, too often.
+    /// It crashed too often.
     GivenUp,
 }
 
@@ -161,12 +161,12 @@ impl Child {
     }
 }
 
-/// One plugin.
+/// A plugin with an instance.
 #[derive(Debug, Clone)]
 pub(super) struct Post {
     /// The instance.
     pub(super) child: Child,
-    /// What is known of it. It is about the child, not about a successor that is still to come.
+    /// The last report of the present child, not of a pending successor.
     pub(super) report: InstanceReport,
     /// The last full fingerprint of any generation of the plugin (C031, C032).
     pub(super) known: Option<Arc<CsiFingerprint>>,
@@ -174,14 +174,14 @@ pub(super) struct Post {
     pub(super) backoff: BackoffState,
 }
 
-/// Whether the plugins that were registered at the start are known by now.
+/// Whether the state of the plugins that were registered at the start is known.
 #[derive(Debug, Clone)]
 pub(super) enum Settling {
-    /// The registry has not told yet what there is.
+    /// The registry has not sent its snapshot yet.
     Unknown,
-    /// Of these it is not known yet what became of them. Each comes with the allocations that may still serve it.
+    /// The plugins whose state is not known yet, each with the allocations that may still serve it.
     Awaiting(BTreeMap<PluginKey, BTreeSet<AllocationId>>),
-    /// They are all known.
+    /// The state of all is known.
     Settled,
 }
 
@@ -189,16 +189,16 @@ pub(super) enum Settling {
 #[derive(Debug, Clone)]
 pub struct Instances {
     pub(super) options: InstancesOptions,
-    /// Whom the registry routes to.
+    /// The active registrations.
     pub(super) wanted: BTreeMap<PluginKey, Active>,
     /// What is there.
     pub(super) posts: BTreeMap<PluginKey, Post>,
     pub(super) settling: Settling,
     pub(super) is_stopping: bool,
-    /// The number of the latest life of any instance. It starts at random, so that lives known to a former life of this
-    /// machine have other numbers.
+    /// The number of the latest life of any instance. It starts at random, so that it differs from the lives of an earlier
+    /// life of this machine.
     pub(super) life: Attempt,
-    /// Which try of following the registry is current.
+    /// The current attempt to follow the registry.
     pub(super) following: Attempt,
     pub(super) dispensing: Waiters<PluginKey>,
     pub(super) checking: Waiters<PluginKey>,
