@@ -1,4 +1,4 @@
-//! What can be told to the driver.
+//! The arguments of the driver.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use clap::Args;
 use super::faults::FaultArgs;
 use crate::duration::parse_duration;
 
-/// The name of the driver if nobody chooses one: no driver that is built into Nomad has it, so that no job that asks for such a
-/// one comes here unasked (T171, TH091).
+/// The default name of the driver. No driver built into Nomad has it, so a job for one of those never comes here by accident
+/// (T171, TH091).
 pub(super) const DEFAULT_NAME: &str = "callboard_exec";
 
-/// The drivers that are built into Nomad, which prefers an external one of the same name without a word (T171).
+/// The drivers built into Nomad. Nomad silently prefers an external driver of the same name (T171).
 const BUILTIN_NAMES: [&str; 7] = ["docker", "exec", "java", "mock", "mock_driver", "qemu", "raw_exec"];
 
-/// What can be told to the driver. Each field is an argument of `callboard plugin exec`.
+/// The arguments of `callboard plugin exec`.
 #[derive(Debug, Clone, Args)]
 pub struct ExecArgs {
-    /// Its name, by which jobs ask for it; that of a driver built into Nomad needs --allow-builtin-name
+    /// Its name, which jobs refer to; that of a driver built into Nomad needs --allow-builtin-name
     #[arg(long, default_value = DEFAULT_NAME, value_parser = driver_name)]
     pub name: String,
 
-    /// Take a name that a driver built into Nomad has: Nomad then gives its tasks to this driver, which does not isolate them
+    /// Accept the name of a driver built into Nomad: Nomad then gives its tasks to this driver, which does not isolate them
     #[arg(long)]
     pub allow_builtin_name: bool,
 
@@ -31,20 +31,20 @@ pub struct ExecArgs {
     #[arg(long, value_name = "VERSION", default_value = env!("CARGO_PKG_VERSION"))]
     pub plugin_version: String,
 
-    /// Keep task events and what was started in this directory, so that no event is lost or doubled when the driver dies;
-    /// without it only what was started is noted, in the runtime directory of the system
+    /// Keep task events and notes of started tasks in this directory, so that no event is lost or duplicated when the driver
+    /// dies; without it only the notes are kept, in the runtime directory of the system
     #[arg(long, value_name = "DIRECTORY")]
     pub state_dir: Option<PathBuf>,
 
-    /// How often to report what the node offers
+    /// Interval of the fingerprints
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub fingerprint_interval: Duration,
 
-    /// How long the supervisor of a task may take to start it; one that takes longer is ended with all that it has begun
+    /// Timeout for a task's supervisor to start it; one that takes longer is killed with all that it has begun
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = parse_duration)]
     pub start_patience: Duration,
 
-    /// How many task events to keep for hosts that ask for them again
+    /// Number of task events to keep for hosts that ask for them again
     #[arg(long, value_name = "NUMBER", default_value_t = crate::plugin::EVENTS_KEPT)]
     pub events_kept: usize,
 
@@ -54,7 +54,7 @@ pub struct ExecArgs {
 }
 
 impl ExecArgs {
-    /// Whether it takes the name of a driver that is built into Nomad, and was not told that this is meant (TH091).
+    /// Whether it has the name of a driver built into Nomad without permission (TH091).
     pub(super) fn takes_a_builtin_name(&self) -> bool {
         !self.allow_builtin_name && BUILTIN_NAMES.contains(&self.name.as_str())
     }

@@ -1,7 +1,7 @@
 //! Commands that run beside a task: in its directory, with its environment, as its user.
 //!
-//! Such a command belongs to the call that asked for it. It is bound to the driver by the kernel, and ended with its whole group
-//! when the call ends, whichever way.
+//! Such a command belongs to its call. The kernel kills it when the driver dies, and its whole process group is killed when
+//! the call ends for any reason.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,14 +24,14 @@ use super::task;
 use super::terminal::Terminal;
 use crate::plugin::{ExecOutput, Refusal, RefusalKind};
 
-/// How much of each output is kept for a call that is answered at once; the rest is read and left out.
+/// The limit of each captured output; the rest is read and dropped.
 const OUTPUT_BYTES_MAX: usize = 1024 * 1_024;
-/// How much travels in one message of a stream.
+/// The size of one message of a stream.
 pub(super) const CHUNK_BYTES: usize = 16 * 1_024;
-/// How long a command may take if the host names no time.
+/// The default timeout of a command.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A command that runs, a group of its own, or a session of its own if it has a terminal. Dropped, all of that is killed.
+/// A running command: a process group of its own, or a session of its own if it has a terminal. Drop kills all of it.
 pub(super) struct Beside {
     pub(super) child: Child,
     has_terminal: bool,
@@ -44,7 +44,7 @@ impl Drop for Beside {
 }
 
 impl Beside {
-    /// The command's own process, and its group, as long as it is not reaped: nobody else can have the number.
+    /// The process id of the command, and of its group, until it is reaped; until then it cannot be reused.
     fn pid(&self) -> Option<Pid> {
         self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
     }
@@ -52,15 +52,15 @@ impl Beside {
     /// Kills the whole group, and the whole session if it leads one.
     fn kill(&self) {
         let Some(group) = self.pid() else { return };
-        // A group that has ended needs no signal.
+        // Fails only if the group has ended.
         let _ = kill_process_group(group, Signal::KILL);
         if self.has_terminal {
             processes::kill_session(group.as_raw_nonzero().get().cast_unsigned());
         }
     }
 
-    /// Waits for the end of the command, and ends with it what it has left of its group. It is reaped after that, so that the
-    /// number is still its own.
+    /// Waits for the end of the command, and kills the rest of its group. It is reaped only afterwards, so that its process id
+    /// is not reused before.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(pid) = self.pid() {
             task::until_ended(pidfd_open(pid, PidfdFlags::empty())?).await?;
@@ -69,7 +69,7 @@ impl Beside {
         self.child.wait().await
     }
 
-    /// Starts a command whose input and output are pipes.
+    /// Starts a command with pipes as its input and output.
     pub(super) fn at_pipes(around: &Surroundings, command: &[String]) -> Result<Self, Refusal> {
         Self::piped(around, command, Stdio::piped())
     }
@@ -79,7 +79,7 @@ impl Beside {
         Self::start(around, command, streams, false)
     }
 
-    /// Starts a command that has a terminal, and gives the other end of that.
+    /// Starts a command with a terminal, and returns the driver's end.
     pub(super) fn at_terminal(
         around: &Surroundings,
         command: &[String],
@@ -112,7 +112,7 @@ impl Beside {
             true => spawning.arg("--terminal"),
             false => spawning.process_group(0),
         };
-        // It enters the task, asks the kernel to be killed with the driver, and becomes the command.
+        // It enters the task, requests SIGKILL for the death of the driver (`PR_SET_PDEATHSIG`), and execs the command.
         spawning.args(["--", "/proc/self/exe", "bound", "--parent", &std::process::id().to_string(), "--"]);
         spawning.args(command).envs(enter::wrapped(around.environment.iter().cloned()));
         spawning.current_dir(directory.path()).stdin(stdin).stdout(stdout).stderr(stderr);
@@ -121,7 +121,7 @@ impl Beside {
     }
 }
 
-/// Runs a command to its end and gives what it printed.
+/// Runs a command to its end and returns its output.
 pub(super) async fn run(
     around: &Surroundings,
     command: &[String],
@@ -141,7 +141,7 @@ pub(super) async fn run(
     }
 }
 
-/// What is told of the end of a command.
+/// The exit of a command as hosts receive it.
 pub(super) fn result(status: ExitStatus) -> ExitResult {
     let status = match (status.code(), status.signal()) {
         (_, Some(signal)) => EndStatus::Signal(signal),
@@ -151,7 +151,7 @@ pub(super) fn result(status: ExitStatus) -> ExitResult {
     task::exit(&status, false).result
 }
 
-/// Reads an output to its end and keeps the beginning.
+/// Reads an output to its end, and keeps a bounded part from its beginning.
 async fn collect(output: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let (mut kept, mut chunk) = (Vec::new(), vec![0; CHUNK_BYTES]);
     let Some(mut output) = output else { return kept };

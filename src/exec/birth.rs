@@ -1,14 +1,14 @@
-//! How a task is started, or not started for certain.
+//! Starts a task, or makes sure that it is not started.
 //!
 //! ```text
-//!  spawn ──► errand ──► answer ── started: from now on the supervisor lives for itself
+//!  spawn ──► errand ──► answer ── started: from now on the supervisor is independent
 //!                         │
-//!                         └ failed, none in time, or a broken one:
-//!                             stop the supervisor ─► kill what descends from it ─► kill it, reap it ─► kill what has the tag
+//!                         └ failed, timeout, or a malformed answer:
+//!                             stop the supervisor ─► kill its descendants ─► kill it, reap it ─► kill what has the tag
 //! ```
 //!
-//! A supervisor that is stopped starts nothing more, and whatever it has started is its descendant, whichever tag that has
-//! thrown away. It is the driver's own child and not reaped, so that its number is its own.
+//! A stopped supervisor starts nothing more, and whatever it has started is its descendant, even if that has dropped the tag.
+//! It is the driver's own child and not reaped, so its process id cannot be reused.
 
 use std::fs::File;
 use std::io;
@@ -28,24 +28,24 @@ use super::processes;
 use super::record::{Errand, NotStarted, OrderAnswer, TaskOrder, TaskRecord};
 use crate::plugin::{Refusal, random};
 
-/// How long a supervisor may take to stop, and what it has begun to die.
+/// The timeout for a supervisor to stop, and for what it has begun to die.
 const ENDING_PATIENCE: Duration = Duration::from_secs(5);
-/// How often that is looked for meanwhile.
+/// The polling interval meanwhile.
 const ENDING_PAUSE: Duration = Duration::from_millis(5);
 
-/// How tasks are started.
+/// The settings for the start of tasks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StartTerms {
-    /// How long a supervisor may take.
+    /// The timeout of a supervisor.
     pub(super) patience: Duration,
-    /// Whether a task that uses more memory than it has is ended.
+    /// Whether a task is killed when it exceeds its memory limit.
     pub(super) limits_memory: bool,
-    /// Where it is to hang, in tests.
+    /// Where it hangs, in tests.
     pub(super) hang: Option<SupervisorHang>,
 }
 
-/// Starts a supervisor, which starts the task. Where there is no task in the end, nothing of it runs or will run; if that cannot
-/// be brought about, the answer says so.
+/// Starts a supervisor, which starts the task. After an error nothing of the task runs or will run; if that cannot be ensured,
+/// the error says so.
 pub(super) async fn supervise(
     order: &TaskOrder,
     groups: &[PathBuf],
@@ -84,7 +84,7 @@ fn spawn(place: &TaskPlace, lock: File) -> io::Result<Child> {
     Command::new("/proc/self/exe")
         .args(["plugin", "exec-task", "--place"])
         .arg(place.path())
-        // Nothing of the driver's surroundings: neither its host's marks, nor its output, nor its directory.
+        // It inherits nothing of the driver: neither its host's marks, nor its output, nor its directory.
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -93,7 +93,7 @@ fn spawn(place: &TaskPlace, lock: File) -> io::Result<Child> {
         .spawn()
 }
 
-/// Sends a supervisor on its errand and hears what it answers.
+/// Sends a supervisor its errand and reads its answer.
 async fn speak(supervisor: &mut Child, errand: &Errand) -> io::Result<OrderAnswer> {
     let missing = || io::Error::other("it has no pipe");
     let mut input = supervisor.stdin.take().ok_or_else(missing)?;
@@ -109,21 +109,21 @@ async fn speak(supervisor: &mut Child, errand: &Errand) -> io::Result<OrderAnswe
     Ok(serde_json::from_str(&answer)?)
 }
 
-/// Ends a supervisor and all that it may have begun.
+/// Ends a supervisor and everything that it may have begun.
 ///
 /// # Errors
-/// When something of it is left, or may be; says what.
+/// Some of it is left, or may be.
 async fn end(mut supervisor: Child, errand: &Errand) -> Result<(), String> {
-    // It is not reaped yet, so its number is its own.
+    // It is not reaped yet, so its process id cannot be reused.
     let identity = supervisor.id().and_then(|pid| processes::identity(pid.cast_signed()));
     if let Some(pid) = supervisor.id().map(u32::cast_signed) {
-        // What does not stop is killed as it is; the tag leads to what it has begun.
+        // A supervisor that does not stop is killed nevertheless; the tag finds what it has begun.
         let _ = timeout(ENDING_PATIENCE, end_descendants(pid)).await;
     }
-    // One that has ended already takes no signal.
+    // Fails only if it has ended.
     let _ = supervisor.start_kill();
     let gone = async {
-        // An error says that it is no child of ours any more, and so that it has ended.
+        // An error means that it is no longer our child, and so has ended.
         let _ = supervisor.wait().await;
         processes::end_tagged(&errand.tag).await;
     };
@@ -133,10 +133,10 @@ async fn end(mut supervisor: Child, errand: &Errand) -> Result<(), String> {
     hidden::left(Since::new(begun, Some(&errand.order.context))).await.map_or(Ok(()), Err)
 }
 
-/// Stops a child of ours and kills what descends from it.
+/// Stops a child and kills its descendants.
 async fn end_descendants(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
-        // It is not reaped, so this can only fail because it has ended.
+        // It is not reaped, so this fails only if it has ended.
         let _ = kill_process(pid, Signal::STOP);
     }
     while processes::stat(pid).is_some_and(|stat| !stat.is_stopped && !stat.is_zombie) {

@@ -1,4 +1,4 @@
-//! What the driver knows: its tasks, and what it has said of them.
+//! The state of the driver: its tasks, and the events about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
@@ -20,18 +20,18 @@ use super::task::Task;
 use super::{config, signals};
 use crate::plugin::{Events, Refusal, RefusalKind, StartedTask};
 
-/// How long a task that is killed may take to end.
+/// The timeout for a killed task to end.
 pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long that is waited for before it is killed again.
+/// The pause before it is killed again.
 const KILL_PAUSE: Duration = Duration::from_millis(500);
 
-/// What the driver knows.
+/// The state of the driver.
 #[derive(Debug)]
 pub(super) struct Board {
     pub(super) args: ExecArgs,
     pub(super) faults: Faults,
-    /// Opened with the first task, so that a driver that is only asked who it is takes it from no other.
+    /// Opened with the first task: a driver that is only queried for its identity must not take the file from another driver.
     events: Mutex<Option<Events>>,
     pub(super) memory: TaskMemory,
     settings: Mutex<Settings>,
@@ -41,7 +41,7 @@ pub(super) struct Board {
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     pub(super) known: BTreeMap<String, Arc<Task>>,
-    /// The ids of those that are being started.
+    /// The ids of tasks that are being started.
     coming: BTreeSet<String>,
 }
 
@@ -52,7 +52,7 @@ impl Board {
         Self { args, faults, events, memory, settings, tasks }
     }
 
-    /// What the operator has written.
+    /// The operator's settings.
     pub(super) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -69,8 +69,8 @@ impl Board {
         self.tasks().known.get(task_id).cloned().ok_or_else(|| Refusal::no_such_task(task_id))
     }
 
-    /// A task that an earlier driver has begun and did not live to tell of, and that nobody has recovered: to look at it and to
-    /// end it.
+    /// Finds a task that an earlier driver began and could not report before it died, and that was not recovered. It can be
+    /// inspected and ended.
     pub(super) fn recall(&self, task_id: &str) -> Result<Arc<Task>, Refusal> {
         if self.tasks().coming.contains(task_id) {
             return Err(being_started(task_id));
@@ -109,7 +109,7 @@ impl Board {
         Ok(events.insert(opened.map_err(failed)?).clone())
     }
 
-    /// Takes a task in, and watches it from now on.
+    /// Adds a task, and watches it from now on.
     pub(super) fn take_in(self: &Arc<Self>, task: &Arc<Task>, events: Events, kind: &str, message: String) {
         self.tasks().known.insert(task.id().to_owned(), task.clone());
         events.announce(task.event(kind, message));
@@ -130,12 +130,12 @@ impl Board {
         task.ask(wish).map_err(failed)
     }
 
-    /// Ends a task by force.
+    /// Kills a task.
     pub(super) async fn kill(task: &Task) -> Result<(), Refusal> {
         let killing = async {
             loop {
                 Self::ask(task, Wish::Kill)?;
-                // Asked again: a supervisor that is killed just now may have taken the wish along.
+                // Repeated, since the request may be lost with a supervisor that is killed at this moment.
                 if timeout(KILL_PAUSE, task.ended()).await.is_ok() {
                     return Ok(());
                 }
@@ -152,7 +152,7 @@ impl Board {
     }
 }
 
-/// Says once how a task ended, whichever driver has seen it first (EVT-02).
+/// Announces the end of a task once, whichever driver has seen it first (EVT-02).
 pub(super) fn announce_end(task: &Task, events: &Events, status: &EndStatus) {
     let is_told = |event: &DriverTaskEvent| {
         event.task_id == task.id() && event.annotations.get("kind").is_some_and(|kind| kind == "exited")
@@ -168,12 +168,12 @@ pub(super) fn announce_end(task: &Task, events: &Events, status: &EndStatus) {
     };
     events.announce(event);
     if let Err(error) = task.place().set_announced() {
-        // A task that was destroyed meanwhile has no place any more, and nobody who would ask.
+        // The place of a task that was destroyed meanwhile is gone, and no caller will ask.
         tracing::debug!(task = task.id(), error = %error, "cannot remember that an end was told");
     }
 }
 
-/// Starts a task, or gives the handle of the same one that was started before.
+/// Starts a task, or returns the handle of the same task that was started before. Idempotent.
 pub(super) async fn start(board: &Arc<Board>, config: TaskConfig) -> Result<StartedTask, Refusal> {
     if config.id.is_empty() {
         return Err(Refusal::invalid("a task needs an id").recoverable(false));
@@ -233,7 +233,7 @@ fn being_started(task_id: &str) -> Refusal {
     Refusal::new(RefusalKind::NotNow, format!("task {task_id:?} is being started")).recoverable(true)
 }
 
-/// Says that a task was started, where the driver that has started it did not live to say so (EVT-02).
+/// Announces the start of a task, if the driver that started it died before it could (EVT-02).
 fn announce_start(task: &Task, events: &Events) {
     let is_told = |event: &DriverTaskEvent| {
         let kind = event.annotations.get("kind").map(String::as_str);
@@ -244,7 +244,7 @@ fn announce_start(task: &Task, events: &Events) {
     }
 }
 
-/// The handle of a task that is known already, if the same is wanted.
+/// The handle of a known task, if the configuration is the same.
 fn again(task: &Task, config: &TaskConfig) -> Result<StartedTask, Refusal> {
     if config::digest(&config::order(config)?) == task.record.digest {
         return Ok(StartedTask { handle: task.handle(), network: None });

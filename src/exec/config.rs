@@ -1,4 +1,4 @@
-//! What a task is to be, read from what the host sends.
+//! Builds the order for a task from the host's request.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use super::record::{TaskContext, TaskOrder, TaskUser};
 use crate::plugin::accounts::{self, AccountError};
 use crate::plugin::{Refusal, decode, schema};
 
-/// Where programs are looked for by a task whose environment does not say.
+/// The `PATH` of a task whose environment has none.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// The lowest number that a user can have whom a host has made up (T116).
+/// The lowest id of a dynamic user (T116).
 const DYNAMIC_USER_MIN: u32 = 1_000;
-/// Where output goes that the host names no place for.
+/// The output of a task for which the host names no file.
 const NOWHERE: &str = "/dev/null";
 
-/// What an operator writes of a task.
+/// An operator's configuration of a task.
 #[derive(Debug, Deserialize)]
 struct Written {
     command: String,
@@ -30,7 +30,7 @@ struct Written {
     args: Option<Vec<String>>,
 }
 
-/// The schema of what an operator writes of a task.
+/// The schema of that configuration.
 pub(super) fn task_schema() -> Spec {
     schema::object([
         ("command", schema::required("command", "string")),
@@ -38,7 +38,7 @@ pub(super) fn task_schema() -> Spec {
     ])
 }
 
-/// Reads what a task is to be.
+/// Builds the order for a task.
 pub(super) fn order(task: &TaskConfig) -> Result<TaskOrder, Refusal> {
     let written: Written = decode(&task.msgpack_driver_config)?;
     if written.command.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn order(task: &TaskConfig) -> Result<TaskOrder, Refusal> {
     })
 }
 
-/// The environment of a task: what its host says, and a path to find programs in.
+/// The environment of a task: the host's, with a default `PATH`.
 pub(super) fn environment(task: &TaskConfig) -> BTreeMap<String, String> {
     let mut environment: BTreeMap<String, String> =
         task.env.iter().chain(&task.device_env).map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -62,12 +62,11 @@ pub(super) fn environment(task: &TaskConfig) -> BTreeMap<String, String> {
     environment
 }
 
-/// Where and as whom a task runs. This needs nothing of what an operator writes of it.
+/// The directory, user and network of a task. The operator's configuration is not needed for this.
 pub(super) fn context(task: &TaskConfig) -> Result<TaskContext, Refusal> {
     Ok(TaskContext { directory: task_directory(task)?, user: user(&task.user)?, network: network(task)? })
 }
 
-/// The directory of a task: its own below its allocation's.
 pub(super) fn task_directory(task: &TaskConfig) -> Result<PathBuf, Refusal> {
     let refused = |why: &str| Refusal::invalid(format!("task {:?}: {why}", task.id)).recoverable(false);
     let allocation = Path::new(&task.alloc_dir);
@@ -98,14 +97,14 @@ fn user(name: &str) -> Result<Option<TaskUser>, Refusal> {
     }
     let groups = match accounts::groups(name) {
         Ok(groups) => groups,
-        // Where no file lists groups, the user is in none but its own.
+        // If no file lists groups, the user has only its own group.
         Err(AccountError::Unreadable { .. }) => vec![account.gid],
         Err(error) => return Err(refused(error.to_string())),
     };
     Ok(Some(TaskUser { uid: account.uid, gid: account.gid, groups }))
 }
 
-/// The network namespace of a task, if its host has made one.
+/// The network namespace of a task, if its host has created one.
 fn network(task: &TaskConfig) -> Result<Option<PathBuf>, Refusal> {
     let Some(spec) = &task.network_isolation_spec else { return Ok(None) };
     let path = Path::new(&spec.path);
@@ -125,14 +124,14 @@ fn network(task: &TaskConfig) -> Result<Option<PathBuf>, Refusal> {
     }
 }
 
-/// The digest by which the same order is recognised.
+/// The digest by which equal orders are recognised.
 pub(super) fn digest(order: &TaskOrder) -> String {
     let text =
         serde_json::to_vec(order).expect("paths that came as text are text, and nothing else can fail");
     hex(&Sha256::digest(text))
 }
 
-/// A short name for a text that may hold anything.
+/// A short file name for any text.
 pub(super) fn short_name(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes())[..12])
 }
@@ -142,7 +141,7 @@ mod tests {
     use super::*;
 
     fn task() -> TaskConfig {
-        // A map of one field, `command`, with the value `true`.
+        // A map with one field, `command`, of the value `true`.
         let msgpack = b"\x81\xa7command\xa4true".to_vec();
         TaskConfig {
             id: "t".to_owned(),

@@ -1,9 +1,9 @@
 //! The directory in which a task runs.
 //!
-//! A host closes what it keeps to everybody else, and with it the way to the directory of a task that runs as another user. So
-//! such a task starts through a descriptor of its directory: it is there without having walked there, and nothing on the way
-//! has to be opened. In its directory it may make and remove what is its own. What the driver keeps there stays out of its
-//! hands: the directory is not its property and has the sticky bit.
+//! A host closes its directories to other users, and with them the path to the directory of a task that runs as another user.
+//! So such a task starts through a file descriptor of its directory, and no directory above it has to be opened. In its
+//! directory the task may create and remove its own files. It cannot remove the driver's files: it does not own the directory,
+//! which has the sticky bit.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -15,21 +15,21 @@ use rustix::fs::OFlags;
 
 use super::record::{TaskContext, TaskUser};
 
-/// Who may do everything in a directory because it is anybody.
+/// The permissions of others.
 const OTHERS: u32 = 0o007;
-/// What the group of a task's user may do there: everything but to remove what is of others.
+/// The permissions for the group of the task's user: everything except to remove files of other users.
 const GROUP_STICKY: u32 = 0o1070;
 
-/// The directory of a task, ready for a process of the task to start in.
+/// The directory of a task, for a process of the task to start in.
 #[derive(Debug)]
 pub(super) struct TaskDirectory {
     path: PathBuf,
-    /// What the path leads through.
+    /// The descriptor in the path.
     _held: Option<File>,
 }
 
 impl TaskDirectory {
-    /// Opens the directory of a task, and lets the task's user in where only root could.
+    /// Opens the directory of a task, and gives the task's user access to one that only root could enter.
     pub(super) fn open(context: &TaskContext) -> io::Result<Self> {
         match &context.user {
             Some(user) if rustix::process::geteuid().is_root() => Self::of_user(&context.directory, user),
@@ -46,11 +46,11 @@ impl TaskDirectory {
             fchown(&held, None, Some(user.gid))?;
             held.set_permissions(Permissions::from_mode(found.mode() & 0o7777 | GROUP_STICKY))?;
         }
-        // Among the descriptors of the new process until that becomes the program.
+        // The new process has the descriptor until it execs.
         Ok(Self { path: format!("/proc/self/fd/{}", held.as_raw_fd()).into(), _held: Some(held) })
     }
 
-    /// By which a new process of this one's gets there.
+    /// The path by which a child of this process reaches it.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

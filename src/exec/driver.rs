@@ -1,4 +1,4 @@
-//! The driver: what each call of a host does.
+//! The driver: handles each call of a host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,13 +31,12 @@ use crate::plugin::{
     RefusalKind, StartedTask, TaskExit,
 };
 
-/// The shortest time between two looks at what a task uses, and the one that is meant if a host names none.
+/// The shortest interval between two usage reports, and the default.
 const STATS_INTERVAL_MIN: Duration = Duration::from_millis(20);
 const STATS_INTERVAL: Duration = Duration::from_secs(1);
-/// The shortest time between two fingerprints.
+/// The shortest interval between two fingerprints.
 const FINGERPRINT_PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// The driver.
 #[derive(Debug)]
 pub(super) struct ExecDriver(Arc<Board>);
 
@@ -79,7 +78,7 @@ impl Driver for ExecDriver {
             send_signals: true,
             exec: true,
             fs_isolation: FsIsolation::None.into(),
-            // A network of the allocation is entered, and the host makes it.
+            // The driver enters the allocation's network; the host creates it.
             network_isolation_modes: [NetworkIsolationMode::Host, NetworkIsolationMode::Group]
                 .map(Into::into)
                 .to_vec(),
@@ -119,7 +118,7 @@ impl Driver for ExecDriver {
     async fn start_task(&self, task: TaskConfig) -> Result<StartedTask, Refusal> {
         self.0.faults.before("StartTask").await?;
         let board = self.0.clone();
-        // Beside the call: a host that gives up gets no task that nobody knows of.
+        // Spawned, so that a caller's timeout cannot leave a task without a record.
         let starting = tokio::spawn(async move {
             board.faults.before_start().await;
             board::start(&board, task).await
@@ -254,7 +253,7 @@ impl Driver for ExecDriver {
 }
 
 impl ExecDriver {
-    /// A task that has not ended: nothing runs beside one that has.
+    /// A task that still runs: commands cannot run beside an ended one.
     fn running(&self, task_id: &str) -> Result<Arc<Task>, Refusal> {
         let task = self.0.find(task_id)?;
         if task.end().is_none() {
@@ -265,7 +264,7 @@ impl ExecDriver {
     }
 }
 
-/// What the node offers through the driver, and whether that is healthy.
+/// The fingerprint: what the node offers through the driver, and its health.
 fn report(board: &Board) -> FingerprintResponse {
     if !board.settings().is_enabled {
         return FingerprintResponse {

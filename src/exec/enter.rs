@@ -1,12 +1,12 @@
-//! What a process of a task does before it becomes the command: it enters the task's control groups and network, takes its
+//! The steps of a process of a task before it execs the command: it enters the task's control groups and network, takes its
 //! terminal, and becomes the task's user.
 //!
-//! It is this program itself, started by the supervisor or the driver, since only a process can do this to itself. Until it is
-//! the task's user it must not obey the task's environment (`LD_PRELOAD`): the variables come under names of their own.
+//! The process is this program, started by the supervisor or the driver, since a process can do this only to itself. Until it
+//! is the task's user it must not obey the task's environment (`LD_PRELOAD`): the variables are prefixed.
 //!
 //! ```text
-//!  groups ─► network ─► terminal ─► user ─► the command, with its environment, in the directory where this was started
-//!     └────────┴───────────┴─────────┴────────┴─ refused: told through standard input if --reports, else by words and a code
+//!  groups ─► network ─► terminal ─► user ─► exec of the command, with its environment, in the present directory
+//!     └────────┴───────────┴─────────┴────────┴─ error: through standard input if --reports, else as a message and exit code
 //! ```
 
 use std::ffi::{OsStr, OsString};
@@ -29,11 +29,11 @@ use serde::{Deserialize, Serialize};
 use super::processes::TAG;
 use super::record::TaskContext;
 
-/// What stands before the name of each variable of the task.
+/// The prefix of each variable of the task.
 const PREFIX: &str = "task.";
 /// The longest report that is read, in bytes.
 const REPORT_BYTES_MAX: u64 = 64 * 1_024;
-/// The first descriptor that no standard stream has.
+/// The first descriptor behind the standard streams.
 const FIRST_FREE: i32 = 3;
 
 /// How a process enters a task. `callboard plugin exec` starts this itself.
@@ -47,7 +47,7 @@ pub struct EnterArgs {
     #[arg(long, value_name = "PATH")]
     network: Option<PathBuf>,
 
-    /// Lead a session of its own, whose terminal is standard input
+    /// Lead a session of its own, with standard input as its terminal
     #[arg(long)]
     terminal: bool,
 
@@ -59,11 +59,11 @@ pub struct EnterArgs {
     #[arg(long, value_name = "NUMBER")]
     gid: Option<u32>,
 
-    /// Be in this group too
+    /// Be a member of this group, too
     #[arg(long = "also-gid", value_name = "NUMBER")]
     also_gids: Vec<u32>,
 
-    /// Tell through standard input why there is no command
+    /// Report through standard input why there is no command
     #[arg(long, conflicts_with = "terminal")]
     reports: bool,
 
@@ -72,7 +72,7 @@ pub struct EnterArgs {
     command: Vec<OsString>,
 }
 
-/// Why there is no command.
+/// Why the command was not started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing}: {source}")]
 pub struct EnterError {
@@ -80,7 +80,7 @@ pub struct EnterError {
     source: io::Error,
 }
 
-/// The same, on its way to whoever has started this.
+/// The same, as it is sent to the process that started this one.
 #[derive(Debug, Serialize, Deserialize)]
 struct Report {
     doing: String,
@@ -89,20 +89,18 @@ struct Report {
 }
 
 impl EnterError {
-    /// The exit code of a process that ends for this reason, as shells have it.
+    /// The exit code of a process that ends for this reason, as shells use it.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         if self.source.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
     }
 
-    /// The kind of what the system said.
     pub(super) fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
 }
 
-/// A command to be started in a task: our own program with what it needs to know. The directory and the outputs are still to be
-/// said.
+/// The start of a command in a task, by our own program. The caller still has to set directory and output.
 pub(super) fn command(context: &TaskContext, groups: &[PathBuf]) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.args(["plugin", "exec-enter"]).env_clear();
@@ -121,7 +119,7 @@ pub(super) fn command(context: &TaskContext, groups: &[PathBuf]) -> Command {
     command
 }
 
-/// The variables of a task, under names that mean nothing to anybody on the way.
+/// The variables of a task with a prefix, so that they have no effect before the exec.
 pub(super) fn wrapped(
     variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl Into<OsString>)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
@@ -143,17 +141,17 @@ fn unwrapped(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsSt
     of_task.collect()
 }
 
-/// Reads what a process told that was started with `--reports`: nothing once it has become the command.
+/// Reads the report of a process that was started with `--reports`: empty once it has become the command.
 pub(super) fn outcome(told: impl Read) -> Result<(), EnterError> {
     let mut text = Vec::new();
-    // What cannot be read is nothing that was told; how the process ends shows the rest.
+    // A report that cannot be read counts as none; the exit of the process shows the rest.
     let _ = told.take(REPORT_BYTES_MAX).read_to_end(&mut text);
     let Ok(Report { doing, errno, reason }) = serde_json::from_slice(&text) else { return Ok(()) };
     let source = errno.map_or_else(|| io::Error::other(reason), io::Error::from_raw_os_error);
     Err(EnterError { doing, source })
 }
 
-/// Enters a task and becomes the command. Comes back only if that fails.
+/// Enters a task and execs the command. Returns only on failure.
 #[must_use]
 pub fn enter(args: &EnterArgs) -> EnterError {
     let report = match args.reports.then(keep_report).transpose() {
@@ -164,13 +162,13 @@ pub fn enter(args: &EnterArgs) -> EnterError {
     if let Some(mut report) = report {
         let reason = error.source.to_string();
         let told = Report { doing: error.doing.clone(), errno: error.source.raw_os_error(), reason };
-        // Whoever has started this has died meanwhile if that fails.
+        // This fails only if the parent has died.
         let _ = report.write_all(&serde_json::to_vec(&told).unwrap_or_default());
     }
     error
 }
 
-/// Takes the place to report to from standard input, and leaves nothing there for the command to read.
+/// Duplicates the report pipe from standard input, and replaces standard input by `/dev/null`.
 fn keep_report() -> io::Result<File> {
     let kept = fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_FREE)?;
     rustix::stdio::dup2_stdin(OpenOptions::new().read(true).open("/dev/null")?)?;
@@ -190,8 +188,8 @@ fn try_enter(args: &EnterArgs) -> EnterError {
     }
 }
 
-/// A command that is given by a bare name is looked for in `local` below the task's directory first, and in that directory, as
-/// by the drivers that are built into Nomad (T044); after that in `PATH`.
+/// A bare command name is looked up in `local` below the task's directory first, then in that directory, as by the drivers
+/// built into Nomad (T044); then in `PATH`.
 fn in_task(program: &OsStr) -> PathBuf {
     let is_bare = !program.as_bytes().contains(&b'/');
     let candidates = [Path::new("./local").join(program), Path::new(".").join(program)];
@@ -225,7 +223,7 @@ fn prepare(args: &EnterArgs) -> Result<(), EnterError> {
     Ok(())
 }
 
-/// Becomes a user for good: this process has one thread, and all of its numbers change.
+/// Becomes a user irrevocably: this process has one thread, and all its user and group ids change.
 fn become_user(uid: u32, gid: u32, also_gids: &[u32]) -> rustix::io::Result<()> {
     let also: Vec<Gid> = also_gids.iter().map(|gid| Gid::from_raw(*gid)).collect();
     if rustix::process::geteuid().is_root() {

@@ -1,14 +1,14 @@
-//! Why the driver ended otherwise than it was told to.
+//! Errors that end the driver.
 
 use crate::plugin::ServeError;
 
-/// Why the driver ended otherwise than it was told to.
+/// Why the driver ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// It does not serve, or no longer.
+    /// It cannot serve, or stopped serving.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// Its name is that of a driver built into Nomad, and nobody said that this is meant.
+    /// Its name is that of a driver built into Nomad, and this was not permitted.
     #[error(
         "a driver named {name:?} takes the tasks of the driver that is built into Nomad, and runs them without its isolation; choose another --name, or say --allow-builtin-name if that is meant"
     )]
@@ -16,19 +16,19 @@ pub enum ExecError {
         /// The name.
         name: String,
     },
-    /// It ended before it said where it is, as it was told to.
+    /// It ended before its handshake line, as demanded.
     #[error("the driver ends before its line with exit code {code}, as --exit-before-line demands")]
     EarlyEnd {
-        /// The exit code it was told to end with.
+        /// The demanded exit code.
         code: u8,
     },
-    /// The system refused what a fault needs.
+    /// The system refused a call that a fault needs.
     #[error("cannot misbehave as demanded: {0}")]
     Fault(#[source] std::io::Error),
 }
 
 impl ExecError {
-    /// The exit code of a process that ends for this reason.
+    /// The exit code for this error.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
@@ -37,7 +37,7 @@ impl ExecError {
         }
     }
 
-    /// Whether a new start may succeed with nobody changing anything.
+    /// Whether a retry may succeed without any change.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

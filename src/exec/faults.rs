@@ -1,5 +1,5 @@
-//! How the driver misbehaves when told to, so that tests and demonstrations can show what its host does about it (D.10 of the
-//! protocol facts).
+//! Faults of the driver on request, so that tests and demonstrations can show how its host reacts (D.10 of the protocol
+//! facts).
 
 use std::fs::OpenOptions;
 use std::future::pending;
@@ -19,7 +19,7 @@ use super::odd_texts::OddTexts;
 use crate::duration::parse_duration;
 use crate::plugin::{Conduct, HandshakeLine, Refusal, RefusalKind, print};
 
-/// How to misbehave. Nothing said, nothing done.
+/// The faults. By default there are none.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Faults")]
 pub struct FaultArgs {
@@ -39,7 +39,7 @@ pub struct FaultArgs {
     #[arg(long, value_name = "VERSION", conflicts_with_all = ["no_line", "line"])]
     pub app_version: Option<u32>,
 
-    /// Insist on certificates: print one in the line
+    /// Demand certificates: print one in the line
     #[arg(long, conflicts_with_all = ["no_line", "line"])]
     pub insist_on_tls: bool,
 
@@ -51,23 +51,23 @@ pub struct FaultArgs {
     #[arg(long, value_name = "CODE")]
     pub exit_before_line: Option<u8>,
 
-    /// Say where nobody listens
+    /// Name a socket on which nothing listens
     #[arg(long)]
     pub nobody_listens: bool,
 
-    /// Start a copy of itself that goes on, and end
+    /// Start a copy of itself that continues, and exit
     #[arg(long)]
     pub fork_and_exit: bool,
 
-    /// Never answer when asked for health
+    /// Never answer health checks
     #[arg(long)]
     pub hang_health: bool,
 
-    /// Take no notice of Shutdown
+    /// Ignore Shutdown
     #[arg(long)]
     pub ignore_shutdown: bool,
 
-    /// Take no notice of SIGTERM
+    /// Ignore SIGTERM
     #[arg(long)]
     pub ignore_sigterm: bool,
 
@@ -83,11 +83,11 @@ pub struct FaultArgs {
     #[arg(long, value_name = "RPC=CODE", value_parser = rpc_and_code)]
     pub fail: Vec<(&'static str, Code)>,
 
-    /// End with a panic when this is called, for instance StartTask; may be given several times
+    /// Panic in this call, for instance StartTask; may be given several times
     #[arg(long, value_name = "RPC", value_parser = rpc)]
     pub crash: Vec<&'static str>,
 
-    /// Start each task and answer that it was not, with this error
+    /// Start each task, but answer with this error
     #[arg(long, value_name = "CODE", value_parser = code)]
     pub refuse_started: Option<Code>,
 
@@ -99,11 +99,12 @@ pub struct FaultArgs {
     #[arg(long, value_name = "HOW", default_value = "end", requires = "fingerprints_end_after")]
     pub fingerprints_end: StreamEnd,
 
-    /// Report to be unhealthy until this much time has passed since the start
+    /// Report as unhealthy until this much time has passed since the start
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub unhealthy_for: Option<Duration>,
 
-    /// Begin with each start only after this much time, and know nothing of the task until then; also when nobody waits any more
+    /// Delay each start by this much time, and do not know the task until then; the start continues after a timeout of the
+    /// host
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub late_start: Option<Duration>,
 
@@ -127,7 +128,7 @@ pub struct FaultArgs {
     #[arg(long, value_name = "BYTES")]
     pub long_line: Option<usize>,
 
-    /// Write lines to the log whose JSON is odd: with wrong types, without ends, or none at all
+    /// Write malformed JSON to the log: with wrong types, truncated, or no JSON
     #[arg(long)]
     pub odd_log: bool,
 
@@ -139,7 +140,7 @@ pub struct FaultArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub panic_after: Option<Duration>,
 
-    /// What it says
+    /// The texts to send.
     #[command(flatten)]
     pub texts: OddTexts,
 }
@@ -147,14 +148,14 @@ pub struct FaultArgs {
 /// How a stream ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum StreamEnd {
-    /// In order, as if there were nothing more to say
+    /// In order, without an error
     #[default]
     End,
     /// With an error
     Error,
 }
 
-/// When the supervisor of a task hangs: for ever, and without an answer to the driver.
+/// When the supervisor of a task hangs: forever, without an answer to the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum SupervisorHang {
     /// Before it starts the task
@@ -163,7 +164,7 @@ pub enum SupervisorHang {
     AfterStart,
 }
 
-/// The calls that can hang or fail, by their names in the protocol. What a driver says of itself alone is not among them.
+/// The calls that can hang or fail, by their names in the protocol, without those that only identify the driver.
 const RPCS: [&str; 15] = [
     "SetConfig",
     "Init",
@@ -182,10 +183,10 @@ const RPCS: [&str; 15] = [
     "Shutdown",
 ];
 
-/// What a line looks like that floods.
+/// The line of a flood.
 const FLOOD_LINE: &[u8] =
     b"2026-11-21 a line of a flood that says nothing, over and over, so that nobody can keep up\n";
-/// Lines that break readers of logs (D73, D74, D76).
+/// Lines that break log parsers (D73, D74, D76).
 const ODD_LINES: [&str; 9] = [
     r#"{"@message":5,"@level":"info","@timestamp":"2026-11-21T12:00:00.000000Z"}"#,
     r#"{"@message":"odd","@level":["info"],"@timestamp":{}}"#,
@@ -198,7 +199,6 @@ const ODD_LINES: [&str; 9] = [
     "",
 ];
 
-/// The faults of a running driver.
 #[derive(Debug)]
 pub(super) struct Faults {
     args: FaultArgs,
@@ -210,7 +210,7 @@ impl Faults {
         Self { args: args.clone(), born: Instant::now() }
     }
 
-    /// What comes before the line. Gives what to print as the line, if there is to be one.
+    /// Runs the faults before the line. Returns the text to print as the line, if any.
     pub(super) async fn before_line(&self, line: &HandshakeLine) -> Result<Option<String>, ExecError> {
         for stray in &self.args.stray_line {
             print(stray).map_err(ExecError::Fault)?;
@@ -232,24 +232,24 @@ impl Faults {
         }
         match &self.args.line {
             Some(text) => text.replace("{socket}", &claimed.socket.display().to_string()),
-            // What counts is that the field is longer than any that older plugins put there (D27).
+            // The field has to be longer than any that older plugins print there (D27).
             None if self.args.insist_on_tls => format!("{claimed}{}", "MIIB".repeat(64)),
             None => claimed.to_string(),
         }
     }
 
-    /// Whether this process is to leave its work to a copy of itself.
+    /// Whether this process continues as a copy of itself.
     pub(super) const fn forks(&self) -> bool {
         self.args.fork_and_exit
     }
 
-    /// Starts a copy of this process that has all of it but this fault.
+    /// Starts a copy of this process without this fault.
     pub(super) fn fork() -> io::Result<()> {
         let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--fork-and-exit");
         Command::new("/proc/self/exe").args(arguments).stdin(Stdio::null()).spawn().map(drop)
     }
 
-    /// What comes after the line. What takes time is done by threads, which end with the process.
+    /// Runs the faults after the line. Slow ones run in threads, which end with the process.
     pub(super) fn after_line(&self) -> io::Result<()> {
         if self.args.odd_log {
             ODD_LINES.iter().try_for_each(|line| writeln!(io::stderr().lock(), "{line}"))?;
@@ -276,7 +276,7 @@ impl Faults {
         Ok(())
     }
 
-    /// How the plugin conducts itself.
+    /// The plugin's conduct.
     pub(super) const fn conduct(&self) -> Conduct {
         Conduct {
             hears_sigterm: !self.args.ignore_sigterm,
@@ -286,25 +286,25 @@ impl Faults {
         }
     }
 
-    /// Waits for the panic that was asked for, for ever if none was.
+    /// Waits for the requested panic, or forever.
     pub(super) async fn panic(&self) -> std::convert::Infallible {
         match self.args.panic_after {
             Some(after) => tokio::time::sleep_until(self.born + after).await,
             None => pending().await,
         }
-        // As a Go program says it, so that a reader of logs knows the lines that follow for what they are (D74).
+        // In the format of a Go program, so that log parsers recognise the lines that follow (D74).
         let _ = writeln!(io::stderr().lock(), "panic: as --panic-after demands");
         panic!("the driver panics, as --panic-after demands");
     }
 
-    /// Comes before every answer: hangs or fails, if that was wanted of this call.
+    /// Runs before every answer: hangs or fails if that was requested for this call.
     pub(super) async fn before(&self, rpc: &'static str) -> Result<(), Refusal> {
         tracing::debug!(rpc, "called");
         if self.args.hang.contains(&rpc) {
             pending::<()>().await;
         }
         if self.args.crash.contains(&rpc) {
-            // As a driver in Go ends: a panic of one call is the end of all.
+            // Like a driver in Go: a panic in one call ends the process.
             let trace = format!("panic: told to crash in {rpc}\n\ngoroutine 7 [running]:\nmain.handle()\n");
             let written = io::stderr().write_all(trace.as_bytes());
             std::process::exit(if written.is_ok() { 2 } else { 3 });
@@ -321,7 +321,7 @@ impl Faults {
         }
     }
 
-    /// Comes after a task was started: says that it was not, if that was wanted.
+    /// Runs after a task was started: returns an error if that was requested.
     pub(super) fn after_start(&self) -> Result<(), Refusal> {
         match self.args.refuse_started {
             Some(code) => Err(Refusal::new(
@@ -332,7 +332,6 @@ impl Faults {
         }
     }
 
-    /// What odd things it is to say.
     pub(super) const fn texts(&self) -> &OddTexts {
         &self.args.texts
     }
@@ -341,17 +340,17 @@ impl Faults {
         !self.args.without_init
     }
 
-    /// Whether the driver is to report that it is healthy; if not, how long it goes on not to be.
+    /// The remaining time for which the driver has to report as unhealthy, if any.
     pub(super) fn unhealthy_for(&self) -> Option<Duration> {
         self.args.unhealthy_for?.checked_sub(self.born.elapsed())
     }
 
-    /// After how many fingerprints their stream is to end, and how.
+    /// The number of fingerprints after which their stream has to end, and how.
     pub(super) fn fingerprints_end(&self) -> Option<(usize, StreamEnd)> {
         self.args.fingerprints_end_after.map(|after| (after, self.args.fingerprints_end))
     }
 
-    /// Waits until a start is to be begun with.
+    /// Delays a start, if that was requested.
     pub(super) async fn before_start(&self) {
         if let Some(late) = self.args.late_start {
             tracing::info!(?late, "a start is kept waiting, as --late-start demands");
@@ -359,18 +358,18 @@ impl Faults {
         }
     }
 
-    /// When the supervisor of each new task is to hang.
+    /// When the supervisor of each new task has to hang.
     pub(super) const fn supervisor_hangs(&self) -> Option<SupervisorHang> {
         self.args.supervisor_hangs
     }
 
-    /// After how many task events their stream is to break.
+    /// The number of task events after which their stream has to break.
     pub(super) const fn events_break_after(&self) -> Option<usize> {
         self.args.events_break_after
     }
 }
 
-/// Writes the same bytes many times, on a thread of its own. When nobody reads any more, it ends.
+/// Writes the same bytes repeatedly, in a thread. It ends when the reader is gone.
 fn write_beside(mut to: std::fs::File, bytes: Vec<u8>, times: u64) -> io::Result<()> {
     let writing = move || drop((0..times).try_for_each(|_| to.write_all(&bytes)));
     std::thread::Builder::new().name("fault".to_owned()).spawn(writing).map(drop)

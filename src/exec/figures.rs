@@ -1,25 +1,25 @@
-//! What the control groups of a task count of it: its processor time and its memory, also of processes that have ended.
+//! The counters of a task's control groups: CPU time and memory, including processes that have ended.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use callboard_proto::drivers::{MemoryUsage, memory_usage};
 
-/// Processor time that was used since the group was made, and how often its quota ran out.
+/// CPU time since the group was created, and how often it was throttled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CpuTime {
     /// In user mode, in microseconds.
     pub(super) user_us: u64,
     /// In the kernel, in microseconds.
     pub(super) system_us: u64,
-    /// In how many periods its quota ran out.
+    /// The number of throttled periods.
     pub(super) throttled_periods: u64,
-    /// How long it waited for that, in microseconds.
+    /// The throttled time, in microseconds.
     pub(super) throttled_us: u64,
 }
 
-/// The processor time that these groups count; none where none does, as in version 1, where the hierarchy that counts is not
-/// among those of a task.
+/// The CPU time from these groups; `None` if none counts it. That is so in version 1, where a task has no group in the
+/// counting hierarchy.
 pub(super) fn cpu_time(groups: &[PathBuf]) -> Option<CpuTime> {
     groups.iter().find_map(|group| {
         let stat = fs::read_to_string(group.join("cpu.stat")).ok()?;
@@ -33,7 +33,7 @@ pub(super) fn cpu_time(groups: &[PathBuf]) -> Option<CpuTime> {
     })
 }
 
-/// The memory that these groups count; none where none does.
+/// The memory from these groups; `None` if none counts it.
 pub(super) fn memory(groups: &[PathBuf]) -> Option<MemoryUsage> {
     groups.iter().find_map(|group| unified(group).or_else(|| of_version_1(group)))
 }
@@ -54,7 +54,7 @@ fn unified(group: &Path) -> Option<MemoryUsage> {
 fn of_version_1(group: &Path) -> Option<MemoryUsage> {
     let usage = number(group, "memory.usage_in_bytes")?;
     let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
-    // With those of the groups below it, which a task may have made.
+    // Includes child groups, which a task may have created.
     let of_all = |name: &str| entry(&stat, &format!("total_{name}")).or_else(|| entry(&stat, name));
     Some(measured([
         (memory_usage::Fields::Usage, Some(usage)),
@@ -88,7 +88,7 @@ fn number(group: &Path, file: &str) -> Option<u64> {
     fs::read_to_string(group.join(file)).ok()?.trim().parse().ok()
 }
 
-/// The number behind a name that begins a line.
+/// The number behind a name at the start of a line.
 fn entry(text: &str, name: &str) -> Option<u64> {
     let numbers = text.lines().filter_map(|line| line.split_once(' '));
     numbers.into_iter().find(|(found, _)| *found == name)?.1.trim().parse().ok()

@@ -1,14 +1,14 @@
-//! Which processes may be of a task although nothing proves it, since this driver may not look into them.
+//! Processes that may belong to a task without proof, since this driver may not inspect them.
 //!
-//! The kernel hides the environment of a process, and with it the tag of the task, from a driver without `CAP_SYS_PTRACE` if the
-//! process has another user, or more rights than its user. That no process with the tag is found is therefore no proof that none
-//! is left. A hidden one may be of the task if all of these hold:
+//! The kernel hides the environment of a process, and with it the tag of the task, from a driver without `CAP_SYS_PTRACE` if
+//! the process has another user, or more privileges than its user. So it is no proof that nothing is left if no process with
+//! the tag is found. A hidden process may belong to the task if all of these are true:
 //!
 //! - it was started at the same time as the task, or later;
 //! - it has the user that the task was given: real, effective or saved;
-//! - it is an orphan, so that its parent is the first process or one that the driver descends from, or its parent is such a
-//!   process itself. What has another parent is found by that, or is of something else: a process of the task whose parent lives
-//!   descends from the task, and the processes that the task left have lost theirs.
+//! - it is an orphan: its parent is the init process or an ancestor of the driver; or its parent is such a process itself. Any
+//!   other process is found by its parent, or does not belong to the task: a process of the task with a living parent descends
+//!   from the task, and processes that the task left behind are orphans.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,23 +20,23 @@ use callboard_actors::process::{ProcessStatus, users_in};
 use super::processes;
 use super::record::TaskContext;
 
-/// How often to look, and the pause between two looks: a process that is about to become another program is hidden for a moment.
+/// The number of scans, and the pause between them: a process is hidden for a moment while it execs.
 const LOOKS: u32 = 10;
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// How many are named.
+/// The number of processes named in the message.
 const NAMED_MAX: usize = 8;
 
-/// What is known of a task whose processes may be hidden.
+/// The known facts about a task whose processes may be hidden.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Since {
-    /// It has no process that was started earlier, in ticks since the boot.
+    /// The start of the task, in ticks since the boot; none of its processes is older.
     pub(super) ticks: u64,
-    /// Its user; `None` if that is not known.
+    /// Its user; `None` if unknown.
     pub(super) user: Option<u32>,
 }
 
 impl Since {
-    /// Of a task that was started then in this context; `None` of one that an earlier version has started.
+    /// The facts about a task with this start and this context; a task of an earlier version has no context.
     pub(super) fn new(ticks: u64, context: Option<&TaskContext>) -> Self {
         let own = || rustix::process::geteuid().as_raw();
         let user = |context: &TaskContext| context.user.as_ref().map_or_else(own, |user| user.uid);
@@ -44,7 +44,7 @@ impl Since {
     }
 }
 
-/// Says which processes may be left of a task and cannot be looked into; `None` if there are none.
+/// Lists the processes that may be left of a task and cannot be inspected; `None` if there are none.
 pub(super) async fn left(since: Since) -> Option<String> {
     let mut found = BTreeSet::new();
     for look in 0..LOOKS {
@@ -81,13 +81,13 @@ fn users(pid: i32) -> BTreeSet<u32> {
     users_in(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default())
 }
 
-/// Whether there is such a process, and its environment may not be read.
+/// Whether the process exists, and its environment may not be read.
 fn is_hidden(pid: i32) -> bool {
     let read = fs::File::open(format!("/proc/{pid}/environ"));
     read.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
-/// Those that may be of the task. `users` tells the users of a process that is hidden, and `None` of another one.
+/// The processes that may belong to the task. `users` returns the users of a hidden process, and `None` for any other.
 fn suspects(
     all: &BTreeMap<i32, ProcessStatus>,
     since: Since,
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(found(None), [10, 11, 15].into());
     }
 
-    /// Not a story of its own: a program that does not let itself be looked into.
+    /// Not a test of its own: a program that forbids inspection.
     #[test]
     fn a_program_that_is_closed_to_its_driver() {
         if std::env::var_os("CALLBOARD_TEST_CLOSED").is_none() {
@@ -185,7 +185,7 @@ mod tests {
         thread.join().expect("it goes well");
     }
 
-    /// The process id that is said in a line; `None` in it for the word that it is closed, and for nothing at all.
+    /// Parses a line of that program: the process id, or `Some(None)` for the message that it is closed.
     fn said(line: &str) -> Option<Option<i32>> {
         let number = line.strip_prefix("number ").and_then(|number| number.parse().ok());
         (line == "it is closed").then_some(None).or(number.map(Some))

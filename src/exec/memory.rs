@@ -1,12 +1,12 @@
-//! What outlives the driver of the tasks that it was told to start: by which id, and where the state of each is kept.
+//! The notes about started tasks, which outlive the driver: the id of each, and the place of its state.
 //!
-//! A driver may be killed after it has started a task and before its host has heard of it. Nobody has a handle then, and the
-//! next driver could not even say that there is such a task. So the driver notes where it is going to look, before it starts
-//! anything (PRC-09). Nothing that may be secret is noted.
+//! A driver may be killed after it has started a task and before its host has the handle. Then the next driver could not even
+//! know that the task exists. So the driver writes a note with the place of the task's state before it starts the task
+//! (PRC-09). Notes contain no secrets.
 //!
-//! The notes lie in the state directory if one was named. Else they lie in the runtime directory of the system, so that nothing
-//! depends on a flag that an operator may forget: several drivers may share it, since ids of tasks are unique, and a new start
-//! of the machine, which ends all tasks, empties it. Notes whose tasks have left no state are swept, wherever they lie.
+//! The notes are in the state directory, if one was given; else in the runtime directory of the system, so that recovery does
+//! not depend on a flag. Several drivers may share the latter, since task ids are unique. A reboot ends all tasks and empties
+//! it. Notes of tasks without state are swept in both places.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
@@ -22,15 +22,14 @@ use serde::{Deserialize, Serialize};
 use super::config;
 use super::place::TaskPlace;
 
-/// The longest note that is read, in bytes.
 const NOTE_BYTES_MAX: u64 = 64 * 1_024;
 
-/// How old a note is before it can be swept.
+/// The age at which a note may be swept.
 const YOUNG: Duration = Duration::from_secs(3_600);
-/// The bits of a mode by which others may write.
+/// The mode bits that let others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// What is noted of one task.
+/// The note about one task.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     id: String,
@@ -39,18 +38,17 @@ struct Note {
     alloc_dir: String,
 }
 
-/// The notes of a driver.
 #[derive(Debug, Clone)]
 pub(super) struct TaskMemory {
     directory: PathBuf,
-    /// Whether it is shared with other drivers, and nobody asked for it by name.
+    /// Whether it is the default directory, shared with other drivers.
     is_shared: bool,
-    /// Set once notes of tasks that have left nothing were swept: once in the life of a driver.
+    /// Set after notes of tasks without state were swept: once per driver process.
     swept: Arc<OnceLock<()>>,
 }
 
 impl TaskMemory {
-    /// The notes below a state directory, or where the system keeps such things.
+    /// The notes below a state directory, or in the system's runtime directory.
     pub(super) fn of(state_dir: Option<&Path>) -> Self {
         match state_dir {
             Some(directory) => {
@@ -64,8 +62,8 @@ impl TaskMemory {
         Self { directory: runtime.join("callboard-exec"), is_shared: true, swept: Arc::default() }
     }
 
-    /// Notes a task that is about to be started. Where nobody asked for notes and none can be kept, the task is started all the
-    /// same: its handle is enough to recover it.
+    /// Writes a note for a task that is about to be started. If the default directory does not allow it, the task is started
+    /// nevertheless: its handle is enough to recover it.
     pub(super) fn note(&self, task: &TaskConfig) -> io::Result<()> {
         let noted = self.try_note(task);
         match noted {
@@ -89,13 +87,13 @@ impl TaskMemory {
         self.swept.get_or_init(|| sweep(directory));
         let TaskConfig { id, name, alloc_id, alloc_dir, .. } = task.clone();
         let text = serde_json::to_vec(&Note { id, name, alloc_id, alloc_dir })?;
-        // Put in its place as a whole, so that a driver that is killed meanwhile leaves no half of it.
+        // Replaced atomically by a rename: a driver that is killed meanwhile leaves no partial note.
         let next = directory.join(format!("next.{}", std::process::id()));
         open(&next, OpenOptions::new().write(true).create(true).truncate(true))?.write_all(&text)?;
         fs::rename(next, self.place(&task.id))
     }
 
-    /// What was noted of a task: enough to find its state, and no more.
+    /// Reads the note about a task: just enough to find its state.
     pub(super) fn recall(&self, task_id: &str) -> io::Result<Option<TaskConfig>> {
         if self.is_shared && check_ours(&self.directory).is_err() {
             return Ok(None);
@@ -106,7 +104,7 @@ impl TaskMemory {
         Ok((id == task_id).then(|| TaskConfig { id, name, alloc_id, alloc_dir, ..TaskConfig::default() }))
     }
 
-    /// Forgets a task of which nothing is left.
+    /// Deletes the note of a task of which nothing is left.
     pub(super) fn forget(&self, task_id: &str) -> io::Result<()> {
         match fs::remove_file(self.place(task_id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -119,7 +117,7 @@ impl TaskMemory {
     }
 }
 
-/// Where the system keeps what is of no use after its next start.
+/// The system's directory for files that do not survive a reboot.
 fn runtime_directory() -> PathBuf {
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let user = rustix::process::geteuid();
@@ -129,7 +127,7 @@ fn runtime_directory() -> PathBuf {
     })
 }
 
-/// Fails unless a directory is this user's and nobody else can write to it: others may have put one there.
+/// Fails unless this user owns the directory and other users cannot write to it: others may have created it.
 fn check_ours(directory: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(directory)?;
     let is_ours = found.is_dir()
@@ -138,15 +136,15 @@ fn check_ours(directory: &Path) -> io::Result<()> {
     if is_ours { Ok(()) } else { Err(io::Error::other("it is not a directory of this user alone")) }
 }
 
-/// Forgets the tasks that have left no state: their allocation was removed, and the driver not asked to destroy them. Young notes
-/// stay: their tasks may be about to have a state.
+/// Deletes notes of tasks without state: their allocation was removed without a request to destroy them. Young notes stay:
+/// their tasks may be about to get a state.
 fn sweep(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let age =
             entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed().unwrap_or_default());
         if age.is_ok_and(|age| age > YOUNG) && is_stale(&entry.path()) {
-            // Another driver may have been faster.
+            // Another driver may have deleted it.
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -1,22 +1,22 @@
-//! What odd things the driver says when told to, so that tests can show that its host neither believes nor repeats them as
-//! they are.
+//! Unusual texts that the driver sends on request, so that tests can show that its host neither believes them nor repeats them
+//! unescaped.
 
 use callboard_proto::drivers::{DriverTaskEvent, FingerprintResponse};
 use clap::Args;
 use futures_util::{Stream, stream};
 
-/// What odd things to say. A text is said as it is given, with everything that a terminal would obey.
+/// The texts. They are sent unchanged, with all terminal control sequences.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OddTexts {
-    /// Describe the health by this text
+    /// Use this text as the health description
     #[arg(long, value_name = "TEXT")]
     pub say_of_health: Option<String>,
 
-    /// Tell this as the error of each fingerprint
+    /// Send this as the error of each fingerprint
     #[arg(long, value_name = "TEXT")]
     pub say_of_fingerprints: Option<String>,
 
-    /// Say this of a call that fails because of --fail
+    /// Use this as the message of a call that fails because of --fail
     #[arg(long, value_name = "TEXT", requires = "fail")]
     pub say_of_failures: Option<String>,
 
@@ -24,13 +24,13 @@ pub struct OddTexts {
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub odd_events: u32,
 
-    /// What those events name instead
+    /// Allocation that those events name
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub odd_events_of: String,
 }
 
 impl OddTexts {
-    /// Puts what is to be said into a fingerprint.
+    /// Puts the texts into a fingerprint.
     pub(super) fn spoil(&self, report: &mut FingerprintResponse) {
         if let Some(text) = &self.say_of_health {
             report.health_description.clone_from(text);
@@ -40,7 +40,6 @@ impl OddTexts {
         }
     }
 
-    /// The events that name no task.
     pub(super) fn events(&self) -> impl Stream<Item = DriverTaskEvent> + Send + use<> {
         let event = DriverTaskEvent { alloc_id: self.odd_events_of.clone(), ..Default::default() };
         stream::iter((0..self.odd_events).map(move |_| event.clone()))

@@ -1,5 +1,5 @@
-//! Whether the kernel ended a task because memory had run out, as far as that can be known: the kernel counts it for each
-//! control group, and not for each process.
+//! Whether the kernel killed a task for lack of memory, as far as that can be known: the kernel counts this per control group,
+//! not per process.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use callboard_actors::process::unified_group_of;
 use super::place::KILL;
 use super::record::EndStatus;
 
-/// Where a group counts such ends: its own, or its own and those of the groups below it; the last is that of version 1.
+/// The files with the counter: for the group alone, for the group with its children, and for version 1.
 const FILES: [&str; 3] = ["memory.events.local", "memory.events", "memory.oom_control"];
 
-/// How many processes of a task's control group had been ended so when the task began.
+/// The counter of a task's control group at the start of the task.
 #[derive(Debug)]
 pub(super) struct KillCount {
     file: PathBuf,
@@ -19,8 +19,8 @@ pub(super) struct KillCount {
 }
 
 impl KillCount {
-    /// Counts for the groups that the task enters, or for that of this process, in which it begins otherwise. `None` where no such
-    /// group counts memory: then nobody knows.
+    /// Reads the counter of the groups that the task enters, else that of this process's group, which the task inherits.
+    /// `None` if no such group counts memory: then the cause stays unknown.
     pub(super) fn begin(groups: &[PathBuf]) -> Option<Self> {
         let counted = groups.iter().find_map(|group| Self::in_group(group));
         counted.or_else(|| Self::in_group(&unified_group_of(std::process::id()).ok()?))
@@ -31,8 +31,8 @@ impl KillCount {
         files.into_iter().find_map(|file| Some(Self { before: kills(&file)?, file }))
     }
 
-    /// Whether a task that ended so was ended by the kernel for want of memory: it was killed, not by us, and the kernel has
-    /// counted one more. In a group that it shares with others this may have been another.
+    /// Whether the task was killed by the kernel for lack of memory: it ended by SIGKILL, not from us, and the counter grew.
+    /// In a group shared with others the counter may mean another process.
     pub(super) fn explains(&self, status: &EndStatus, by_us: bool) -> bool {
         *status == EndStatus::Signal(KILL) && !by_us && kills(&self.file).is_some_and(|now| now > self.before)
     }

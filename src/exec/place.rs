@@ -1,11 +1,11 @@
-//! Where the state of a task is kept: a directory of its own below the task's directory.
+//! The place of a task's state: a directory of its own below the task's directory.
 //!
 //! ```text
 //!  <allocation>/<task>/.callboard/<short name of the task's id>/
-//!    supervisor   locked for as long as the supervisor lives; what it complains of stands in it
-//!    state        who runs, and how it ended; replaced as a whole
+//!    supervisor   locked while the supervisor lives; also its standard error
+//!    state        the processes, and the exit; replaced atomically
 //!    control      a FIFO that the supervisor reads
-//!    announced    there when the end of the task was told as an event
+//!    announced    exists after the end of the task was announced
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -19,31 +19,29 @@ use rustix::io::Errno;
 use super::config;
 use super::record::TaskRecord;
 
-/// The directory below a task's own that holds what is ours.
+/// The directory for our files below a task's directory.
 const OURS: &str = ".callboard";
-/// The longest state file that is read, in bytes.
 const STATE_BYTES_MAX: u64 = 64 * 1_024;
 
-/// Where the state of one task is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TaskPlace(PathBuf);
 
-/// The number of the signal that nobody survives.
+/// SIGKILL.
 pub(super) const KILL: i32 = 9;
 
-/// What a supervisor can be asked for.
+/// A request to a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// This signal to the process of the task itself.
+    /// Sends this signal to the main process of the task.
     Signal(i32),
-    /// This signal to its whole group.
+    /// Sends this signal to its process group.
     SignalGroup(i32),
-    /// The end of everything that belongs to it.
+    /// Kills everything that belongs to it.
     Kill,
 }
 
 impl Wish {
-    /// One line, short enough to be written at once.
+    /// Encodes it as one line, short enough for an atomic write.
     fn line(self) -> String {
         match self {
             Self::Signal(number) => format!("signal {number}\n"),
@@ -52,12 +50,12 @@ impl Wish {
         }
     }
 
-    /// Whether it ends the task by force.
+    /// Whether it kills the task.
     pub(super) const fn kills(&self) -> bool {
         matches!(self, Self::Kill | Self::Signal(KILL) | Self::SignalGroup(KILL))
     }
 
-    /// Reads such a line.
+    /// Parses such a line.
     pub(super) fn read(line: &str) -> Option<Self> {
         match line.trim().split_once(' ') {
             Some(("signal", number)) => Some(Self::Signal(number.parse().ok()?)),
@@ -69,12 +67,10 @@ impl Wish {
 }
 
 impl TaskPlace {
-    /// The place of a task.
     pub(super) fn of(task_directory: &Path, task_id: &str) -> Self {
         Self(task_directory.join(OURS).join(config::short_name(task_id)))
     }
 
-    /// A place whose path is known.
     pub(super) const fn at(path: PathBuf) -> Self {
         Self(path)
     }
@@ -83,14 +79,15 @@ impl TaskPlace {
         &self.0
     }
 
-    /// Makes the place, if it is not there.
+    /// Creates the place. Idempotent.
     pub(super) fn make(&self) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
         let found = fs::symlink_metadata(&self.0)?;
         if found.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
     }
 
-    /// Takes the lock of the supervisor; none if one lives. The lock is held until every copy of the file is closed.
+    /// Takes the lock of the supervisor; `None` if one lives. The lock is held until every copy of the file descriptor is
+    /// closed.
     pub(super) fn lock(&self) -> io::Result<Option<File>> {
         let file = open(&self.0.join("supervisor"), OpenOptions::new().append(true).create(true))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -100,7 +97,7 @@ impl TaskPlace {
         }
     }
 
-    /// Makes the FIFO and opens it for the supervisor: for writing too, so that it never ends.
+    /// Creates the FIFO and opens it for the supervisor: also for writing, so that it never reaches end of file.
     pub(super) fn listen(&self) -> io::Result<File> {
         let path = self.0.join("control");
         match fs::remove_file(&path) {
@@ -111,7 +108,7 @@ impl TaskPlace {
         open(&path, OpenOptions::new().read(true).write(true))
     }
 
-    /// Asks the supervisor for something. Whether there is one is told by the answer.
+    /// Sends a request to the supervisor. Returns whether there is one.
     pub(super) fn ask(&self, wish: Wish) -> io::Result<bool> {
         let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).expect("the flag has a small value");
         let opened = OpenOptions::new().write(true).custom_flags(nonblocking).open(self.0.join("control"));
@@ -128,7 +125,7 @@ impl TaskPlace {
         Ok(true)
     }
 
-    /// Reads who runs and how it ended, if that is known yet.
+    /// Reads the state, if there is one yet.
     pub(super) fn read(&self) -> io::Result<Option<TaskRecord>> {
         let mut text = Vec::new();
         match open(&self.0.join("state"), OpenOptions::new().read(true)) {
@@ -139,7 +136,7 @@ impl TaskPlace {
         Ok(Some(serde_json::from_slice(&text)?))
     }
 
-    /// Writes who runs and how it ended, so that a reader sees the old state or the new one.
+    /// Writes the state atomically: a reader gets the old one or the new one.
     pub(super) fn write(&self, record: &TaskRecord) -> io::Result<()> {
         let next = self.0.join("state.next");
         let mut file = open(&next, OpenOptions::new().write(true).create(true).truncate(true))?;
@@ -148,23 +145,23 @@ impl TaskPlace {
         fs::rename(next, self.0.join("state"))
     }
 
-    /// Whether the end of the task was told as an event.
+    /// Whether the end of the task was announced.
     pub(super) fn is_announced(&self) -> bool {
         self.0.join("announced").exists()
     }
 
-    /// Remembers that the end of the task was told.
+    /// Records that the end of the task was announced.
     pub(super) fn set_announced(&self) -> io::Result<()> {
         open(&self.0.join("announced"), OpenOptions::new().append(true).create(true)).map(drop)
     }
 
-    /// Removes the place and what this module put there. What else lies there stays, and the place with it.
+    /// Removes the files of this module, and the place if it is empty then.
     pub(super) fn remove(&self) -> io::Result<()> {
         for name in ["control", "state.next", "state", "announced", "supervisor"] {
             gone(fs::remove_file(self.0.join(name)))?;
         }
         gone(fs::remove_dir(&self.0))?;
-        // Other tasks of the same name may have theirs beside it.
+        // Other tasks of the same name may have their places beside it.
         let _ = self.0.parent().map(fs::remove_dir);
         Ok(())
     }

@@ -1,15 +1,14 @@
-//! The control groups that a task is put into: those that its host has made for it, and told of by `cpuset_cgroup` (T105).
+//! The control groups of a task: its host creates them, and names one in `cpuset_cgroup` (T105).
 //!
 //! ```text
 //!  version 2   the given path itself
-//!  version 1   the given path, which is of cpuset alone; and ROOT/{freezer,memory,cpu}/nomad/ALLOCID.NAME as far as
-//!              they are there, whose name follows from the task's directory (T109)
+//!  version 1   the given path, which is in the cpuset hierarchy; and ROOT/{freezer,memory,cpu}/nomad/ALLOCID.NAME where
+//!              they exist; that name follows from the task's directory (T109)
 //! ```
 //!
-//! The processes of the task enter them, and commands beside it; the supervisor does not, so that it counts against nobody's
-//! memory (T200). Nothing is made here and nothing removed: that is the host's. Limits are written here, since hosts leave that to
-//! the driver (T106): weights, cores and the memory that is kept under pressure always, the most memory if the operator wants
-//! it (T201).
+//! The processes of the task and commands beside it enter the groups. The supervisor does not, so that it does not count
+//! against the task's memory (T200). The host creates and removes groups. Limits are written here, since hosts leave them to
+//! the driver (T106): weights, cores and the reserved memory always, the memory maximum on the operator's request (T201).
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -22,26 +21,26 @@ use rustix::fs::{Access, access};
 use super::config;
 use crate::plugin::Refusal;
 
-/// The hierarchies of version 1 in which a task has a group of its name.
+/// The hierarchies of version 1 with a group named after the task.
 const V1_NAMED: [&str; 3] = ["freezer", "memory", "cpu"];
-/// The hierarchy of version 1 of which the given path is.
+/// The hierarchy of version 1 that contains the given path.
 const V1_GIVEN: &str = "cpuset";
-/// What lies above groups of tasks in version 1.
+/// The parent of task groups in version 1.
 const V1_PARENT: &str = "nomad";
 /// The file by which a process enters a group.
 const MEMBERS: &str = "cgroup.procs";
-/// The files whose limit an operator has asked for by name.
+/// The files of limits that the operator has requested.
 const HARD: [&str; 2] = ["memory.max", "memory.limit_in_bytes"];
 const MIB: u64 = 1_024 * 1_024;
 
-/// The groups of one task, with the controller of each in version 1.
+/// The groups of one task; in version 1, with the controller of each.
 #[derive(Debug, PartialEq, Eq)]
 struct Placement {
     mode: CgroupMode,
     groups: Vec<(&'static str, PathBuf)>,
 }
 
-/// Writes the limits of a task to its groups, and gives the groups to be entered; none where the host has made none.
+/// Writes the limits of a task to its groups, and returns the groups to enter; empty if the host created none.
 pub(super) fn place(task: &TaskConfig, limits_memory: bool) -> Result<Vec<PathBuf>, Refusal> {
     let given = given(task);
     let placement = match given {
@@ -77,7 +76,7 @@ fn given(task: &TaskConfig) -> &str {
     linux.map_or("", |linux| linux.cpuset_cgroup.as_str())
 }
 
-/// Finds the groups of a task that are there.
+/// Finds the existing groups of a task.
 fn find(given: &Path, task_directory: &Path) -> Placement {
     let is_group = |group: &Path| group.join(MEMBERS).exists();
     let Some(root) = v1_root(given).filter(|_| !given.join("cgroup.controllers").exists()) else {
@@ -94,12 +93,12 @@ fn last_part(path: Option<&Path>) -> std::borrow::Cow<'_, str> {
     path.and_then(Path::file_name).unwrap_or_default().to_string_lossy()
 }
 
-/// Below which directory the hierarchies of version 1 lie, if a path is of one of them.
+/// The root of the version 1 hierarchies, if the path is in one of them.
 fn v1_root(given: &Path) -> Option<&Path> {
     given.ancestors().find(|path| path.file_name().is_some_and(|name| name == V1_GIVEN))?.parent()
 }
 
-/// What a task may use (T092). A memory of zero is no limit.
+/// The limits of a task (T092). A memory of zero means no limit.
 fn limits(task: &TaskConfig, limits_memory: bool) -> Limits {
     let Some(resources) = &task.resources else { return Limits::default() };
     let linux = resources.linux_resources.as_ref();
@@ -126,8 +125,8 @@ fn limits(task: &TaskConfig, limits_memory: bool) -> Limits {
 }
 
 impl Placement {
-    /// Writes limits. One that the operator has asked for by name is written or the task is not started; what else cannot be
-    /// written, since the kernel or the host leaves a controller out, costs the task nothing.
+    /// Writes limits. If a limit that the operator requested cannot be written, the task is not started. All other errors are
+    /// ignored: the kernel or the host may leave a controller out.
     fn limit(&self, task: &TaskConfig, limits: &Limits) -> Result<(), Refusal> {
         for one in limits.writes(&self.mode) {
             let is_meant = |(controller, _): &&(&'static str, PathBuf)| {
@@ -194,7 +193,6 @@ mod tests {
         }
     }
 
-    /// A directory that looks like a group.
     fn group(path: PathBuf, files: &[&str]) -> PathBuf {
         fs::create_dir_all(&path).expect("room");
         files.iter().for_each(|file| fs::write(path.join(file), "").expect("room"));

@@ -1,4 +1,4 @@
-//! The processes of this machine, read from `/proc`: who is who, and what each uses.
+//! The processes of this machine, read from `/proc`: identity, relations and resource usage.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,49 +10,47 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::record::{ProcessIdentity, TaskRecord};
 
-/// The variable with the tag of a task, in the environment of every process of it.
+/// The environment variable with the tag of a task, set in all its processes.
 pub(super) const TAG: &str = "CALLBOARD_EXEC_TAG";
-/// The pause between two looks for what carries a tag, first and at most.
+/// The first and the longest pause between two scans for a tag.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 const LOOK_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How often to look again when nothing is found but processes of which nothing is known, since they are in the middle of an `exec`.
+/// The number of scans that find only unreadable processes, which are in the middle of an `exec`, before this is given up.
 const VAIN_LOOKS_MAX: u32 = 40;
 
-/// The identity that a look at a process tells.
 const fn identity_of(status: &ProcessStatus) -> ProcessIdentity {
     ProcessIdentity { pid: status.pid, start_ticks: status.started_ticks }
 }
 
-/// Looks at one process; none if there is no such one.
+/// The status of a process; `None` if it does not exist.
 pub(super) fn stat(pid: i32) -> Option<ProcessStatus> {
     ProcessStatus::of(pid)
 }
 
-/// The identity of a process that runs; for a child of ours that is not reaped it is always there.
+/// The identity of a process; always `Some` for a child that is not reaped.
 pub(super) fn identity(pid: i32) -> Option<ProcessIdentity> {
     stat(pid).as_ref().map(identity_of)
 }
 
-/// Whether this very process is there and has not ended.
+/// Whether exactly this process exists and has not ended.
 pub(super) fn lives(process: &ProcessIdentity) -> bool {
     stat(process.pid).is_some_and(|stat| stat.started_ticks == process.start_ticks && !stat.is_zombie)
 }
 
-/// A descriptor of this very process, if it is there. The descriptor is opened before the look, so that it cannot be one of
-/// a process that took the number over.
+/// A pidfd of exactly this process, if it exists. It is opened before the identity check, so it cannot belong to a process
+/// that reuses the process id.
 pub(super) fn descriptor(process: &ProcessIdentity) -> Option<rustix::fd::OwnedFd> {
     let descriptor = pidfd_open(Pid::from_raw(process.pid)?, PidfdFlags::empty()).ok()?;
     lives(process).then_some(descriptor)
 }
 
-/// Every process.
 pub(super) fn all() -> Vec<ProcessStatus> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers.filter_map(stat).collect()
 }
 
-/// Every descendant of a process, without itself, by number.
+/// All descendants of a process, without itself, by process id.
 pub(super) fn descendants(ancestor: i32) -> BTreeMap<i32, ProcessStatus> {
     let mut children: BTreeMap<i32, Vec<ProcessStatus>> = BTreeMap::new();
     for process in all() {
@@ -69,17 +67,17 @@ pub(super) fn descendants(ancestor: i32) -> BTreeMap<i32, ProcessStatus> {
     found
 }
 
-/// Every process that carries a tag in its environment, by number.
+/// All processes with a tag in their environment, by process id.
 pub(super) fn tagged(tag: &str) -> BTreeMap<i32, ProcessStatus> {
     look_for(tag).tagged
 }
 
-/// What one look for a tag has shown.
+/// The result of one scan for a tag.
 struct Look {
-    /// The processes that carry it. One that has ended does not; of one that may not be looked at nothing is said by that, and
-    /// `hidden` says which of them may be of a task.
+    /// The processes with the tag, without zombies. Processes that may not be inspected are missing; `hidden` finds those that
+    /// may belong to a task.
     tagged: BTreeMap<i32, ProcessStatus>,
-    /// Whether there are processes that may carry it, which cannot be told at this moment.
+    /// Whether some processes are unreadable at this moment and may have the tag.
     is_any_unknown: bool,
 }
 
@@ -95,15 +93,15 @@ fn look_for(tag: &str) -> Look {
     look
 }
 
-/// The processes that are proven to be of a task whose supervisor is gone: its main process, what descends from that, and
-/// whatever carries its tag. Of another boot there are none.
+/// The processes that provably belong to a task without supervisor: its main process, that one's descendants, and all
+/// processes with the tag. After a reboot there are none.
 pub(super) fn of_task(task: &TaskRecord) -> io::Result<BTreeMap<i32, ProcessIdentity>> {
     if task.boot_id != boot_id()? {
         return Ok(BTreeMap::new());
     }
     let mut found = tagged(&task.tag);
     let descendants = descendants(task.task.pid);
-    // It lives still, so the number was its own all the while.
+    // It still lives, so its process id was not reused.
     if lives(&task.task) {
         found.extend(descendants.into_iter().filter(|(_, process)| !process.is_zombie));
         found.extend(stat(task.task.pid).map(|main| (main.pid, main)));
@@ -111,10 +109,10 @@ pub(super) fn of_task(task: &TaskRecord) -> io::Result<BTreeMap<i32, ProcessIden
     Ok(found.into_iter().map(|(pid, process)| (pid, identity_of(&process))).collect())
 }
 
-/// Sends a signal to each of these very processes. Gives how many were there to take it.
+/// Sends a signal to exactly these processes. Returns how many received it.
 ///
 /// # Errors
-/// When some were there and none could be signalled.
+/// Processes exist, but none could be signalled.
 pub(super) fn signal_each<'a>(
     processes: impl IntoIterator<Item = &'a ProcessIdentity>,
     signal: i32,
@@ -125,7 +123,7 @@ pub(super) fn signal_each<'a>(
         let Some(descriptor) = descriptor(process) else { continue };
         match pidfd_send_signal(&descriptor, signal) {
             Ok(()) => count += 1,
-            // It has ended since and needs no signal.
+            // It has ended since.
             Err(Errno::SRCH) => {}
             Err(error) => refused = Some((process.pid, error)),
         }
@@ -139,12 +137,12 @@ pub(super) fn signal_each<'a>(
     }
 }
 
-/// Kills each of these very processes that lives. Gives how many there were.
+/// Kills exactly these processes. Returns how many still lived.
 fn kill_each<'a>(processes: impl Iterator<Item = &'a ProcessStatus>) -> usize {
     let mut count = 0;
     for process in processes.filter(|process| !process.is_zombie) {
         if let Some(descriptor) = descriptor(&identity_of(process)) {
-            // One that has ended since needs no signal.
+            // Fails only if it has ended since.
             let _ = pidfd_send_signal(&descriptor, Signal::KILL);
             count += 1;
         }
@@ -152,18 +150,18 @@ fn kill_each<'a>(processes: impl Iterator<Item = &'a ProcessStatus>) -> usize {
     count
 }
 
-/// Kills all descendants of a process but one, each through a descriptor of the very process that was seen. Gives how many
+/// Kills all descendants of a process except one, each through a pidfd of exactly the process that was seen. Returns how many
 /// still lived. The ancestor is the caller, or a child of the caller that is not reaped.
 pub(super) fn kill_descendants(ancestor: i32, except: Option<i32>) -> usize {
     kill_each(descendants(ancestor).values().filter(|process| Some(process.pid) != except))
 }
 
-/// Kills every process of a session. The leader is a child of the caller that is not reaped, so that the number is its own.
+/// Kills all processes of a session. The leader is an unreaped child of the caller, so its process id cannot be reused.
 pub(super) fn kill_session(session: u32) {
     kill_each(all().iter().filter(|process| process.session == session));
 }
 
-/// Kills whatever is seen to carry a tag, and comes back when none is left.
+/// Kills all processes with a tag, and returns when none is left.
 pub(super) async fn end_tagged(tag: &str) {
     let (mut vain_looks, mut pause) = (0, LOOK_PAUSE);
     loop {
@@ -181,8 +179,8 @@ pub(super) async fn end_tagged(tag: &str) {
     }
 }
 
-/// The environment that a process was started with, as the kernel shows it, each entry followed by a zero; none of one that has
-/// ended, that may not be looked at, or that is in the middle of an `exec`.
+/// The initial environment of a process, as the kernel shows it, with a NUL byte after each entry. `None` for a process that
+/// has ended, may not be inspected, or is in the middle of an `exec`.
 pub(super) fn environment(pid: i32) -> Option<Vec<u8>> {
     match Environment::of(pid.cast_unsigned()) {
         Environment::Read(environment) => Some(environment),
@@ -218,7 +216,7 @@ mod tests {
                 std::thread::yield_now();
             }
             runtime.block_on(end_tagged(&tag));
-            // What was killed may need a moment to be gone.
+            // A killed process may need a moment to end.
             let deadline = Instant::now() + Duration::from_millis(500);
             while child.try_wait().expect("it is ours").is_none() && Instant::now() < deadline {
                 std::thread::yield_now();

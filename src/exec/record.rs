@@ -1,4 +1,4 @@
-//! What is kept of a task, as it is written.
+//! The stored state of a task.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,104 +9,100 @@ use serde::{Deserialize, Serialize};
 
 use super::faults::SupervisorHang;
 
-/// What the driver tells a supervisor to run. It travels through a pipe and is on no disk, since an environment holds secrets.
+/// The driver's order to a supervisor. It is sent through a pipe and never written to disk, since an environment holds
+/// secrets.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskOrder {
-    /// The command: a path, or a name that is looked for in the task's own `PATH`.
+    /// The command: a path, or a name to look up in the task's own `PATH`.
     pub(super) command: String,
     pub(super) arguments: Vec<String>,
-    /// Its whole environment.
     pub(super) environment: BTreeMap<String, String>,
     /// The files or FIFOs for its output.
     pub(super) stdout: PathBuf,
     pub(super) stderr: PathBuf,
-    /// Where and as whom it runs.
     pub(super) context: TaskContext,
 }
 
-/// Where and as whom a task runs: what a command beside it has to know too. None of it is secret, so it is kept in the record
-/// of the task, and a driver that recovers the task needs no configuration for it (T150, TH092).
+/// The directory, user and network of a task, also used for commands beside it. It contains no secrets, so it is stored in the
+/// record, and a driver that recovers the task does not need the configuration (T150, TH092).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskContext {
-    /// Its working directory.
     pub(super) directory: PathBuf,
-    /// As whom it runs, if not as the driver.
+    /// Its user, if not the driver's.
     pub(super) user: Option<TaskUser>,
-    /// The network namespace it runs in, if not the driver's.
+    /// Its network namespace, if not the driver's.
     #[serde(default)]
     pub(super) network: Option<PathBuf>,
 }
 
-/// What a supervisor is born with.
+/// The input of a supervisor.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Errand {
     pub(super) order: TaskOrder,
-    /// The random word that the environment of every process of the task is to hold. The driver chooses it, and so can end
-    /// what a supervisor has begun that does not answer.
+    /// The random tag for the environment of each process of the task. The driver chooses it, and so can kill what an
+    /// unresponsive supervisor has begun.
     pub(super) tag: String,
-    /// The control groups that the processes of the task are to be in.
+    /// The control groups for the processes of the task.
     pub(super) groups: Vec<PathBuf>,
-    /// Where the supervisor is to hang, in tests.
+    /// Where the supervisor hangs, in tests.
     pub(super) hang: Option<SupervisorHang>,
 }
 
-/// Shows neither arguments nor environment, which may hold secrets.
+/// Omits arguments and environment, which may hold secrets.
 impl fmt::Debug for TaskOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskOrder").field("command", &self.command).finish_non_exhaustive()
     }
 }
 
-/// The numbers of a user.
+/// The ids of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskUser {
     pub(super) uid: u32,
     pub(super) gid: u32,
-    /// The other groups it is in.
+    /// Its supplementary groups.
     #[serde(default)]
     pub(super) groups: Vec<u32>,
 }
 
-/// What a supervisor answers to its order.
+/// A supervisor's answer to its order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum OrderAnswer {
-    /// The task runs, and this is on disk.
+    /// The task runs, and this record is on disk.
     Started(Box<TaskRecord>),
-    /// It could not be started, and nothing is left.
+    /// It was not started, and nothing is left.
     Failed(NotStarted),
 }
 
-/// Why a task could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NotStarted {
     pub(super) reason: String,
-    /// Whether trying again can help.
+    /// Whether a retry can help.
     pub(super) recoverable: bool,
 }
 
-/// A process that cannot be mistaken for another: numbers are used again, but not with the same start time in the same boot.
+/// A unique identity of a process: process ids are reused, but not with the same start time in the same boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProcessIdentity {
     pub(super) pid: i32,
-    /// When it was started, in ticks since the boot.
+    /// The start time, in ticks since the boot.
     pub(super) start_ticks: u64,
 }
 
-/// The state of a task, as its supervisor writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskRecord {
-    /// The boot of the machine in which the numbers of the processes hold.
+    /// The boot for which the process ids are valid.
     pub(super) boot_id: String,
     pub(super) supervisor: ProcessIdentity,
     pub(super) task: ProcessIdentity,
-    /// A random word in the environment of every process of the task.
+    /// The random tag in the environment of each process of the task.
     pub(super) tag: String,
-    /// The digest of the order, by which the same task is recognised.
+    /// The digest of the order, by which a repeated start is recognised.
     pub(super) digest: String,
-    /// Where and as whom it runs; missing in records of earlier versions.
+    /// Missing in records of earlier versions.
     #[serde(default)]
     pub(super) context: Option<TaskContext>,
-    /// The control groups that its processes are in.
+    /// Its control groups.
     #[serde(default)]
     pub(super) groups: Vec<PathBuf>,
     /// Since the Unix epoch.
@@ -114,30 +110,28 @@ pub(super) struct TaskRecord {
     pub(super) ended: Option<TaskEnd>,
 }
 
-/// How and when a task ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskEnd {
     pub(super) status: EndStatus,
-    /// Whether the kernel ended it for want of memory. False is also what is told where nobody knows.
+    /// Whether the kernel killed it for lack of memory; also false if that is unknown.
     #[serde(default)]
     pub(super) oom_killed: bool,
     /// Since the Unix epoch.
     pub(super) at: Duration,
 }
 
-/// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EndStatus {
-    /// By itself, with this exit code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Signal(i32),
-    /// Nobody has seen how (EVT-05).
+    /// Unknown, for this reason (EVT-05).
     Unknown(String),
 }
 
 impl EndStatus {
-    /// What it is in words.
+    /// Describes it in words.
     pub(super) fn told(&self) -> String {
         match self {
             Self::Code(code) => format!("exited with code {code}"),
@@ -150,7 +144,7 @@ impl EndStatus {
     }
 }
 
-/// What a host keeps for the driver: where the state of the task is, and who it was.
+/// The driver state that a host stores: the place of the task's state, and its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DriverState {
     pub(super) place: PathBuf,

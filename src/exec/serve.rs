@@ -1,4 +1,4 @@
-//! The life of the driver: that of every plugin, with its faults in between.
+//! The lifecycle of the driver: that of every plugin, with faults.
 
 use std::future::pending;
 
@@ -8,10 +8,10 @@ use super::error::ExecError;
 use super::faults::Faults;
 use crate::plugin::{Cookie, Environment, HandshakeLine, Listening, ServeError, print};
 
-/// Is the driver, until SIGTERM comes or the host shuts it down. Its tasks go on, and the next driver recovers them.
+/// Runs the driver until SIGTERM arrives or the host shuts it down. Its tasks continue, and the next driver recovers them.
 ///
 /// # Errors
-/// When it cannot serve, or ends because it was told to.
+/// It cannot serve, or a fault ends it.
 pub async fn serve(args: ExecArgs) -> Result<(), ExecError> {
     let environment = Environment::of_this_process(&Cookie::NOMAD).map_err(ServeError::from)?;
     if args.takes_a_builtin_name() {
@@ -36,7 +36,7 @@ pub async fn serve(args: ExecArgs) -> Result<(), ExecError> {
     }
 }
 
-/// Prints the line, or what is to be printed in its place.
+/// Prints the line, or its replacement.
 async fn say_where(faults: &Faults, line: &HandshakeLine) -> Result<(), ExecError> {
     match faults.before_line(line).await? {
         Some(line) => Ok(print(&line).map_err(ServeError::Line)?),

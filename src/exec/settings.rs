@@ -1,4 +1,4 @@
-//! What an operator writes in the `plugin` block of the driver.
+//! The operator's settings in the `plugin` block of the driver.
 
 use callboard_proto::hclspec::Spec;
 use serde::Deserialize;
@@ -6,16 +6,16 @@ use serde::Deserialize;
 use super::signals;
 use crate::plugin::{Refusal, decode, schema};
 
-/// What the driver is told to do, and what it does if it is told nothing.
+/// The settings, with defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
-    /// Whether tasks are taken at all.
+    /// Whether tasks are accepted.
     pub(super) is_enabled: bool,
-    /// Whether a task that uses more memory than it has is ended (T201).
+    /// Whether a task is killed when it exceeds its memory limit (T201).
     pub(super) limits_memory: bool,
-    /// The name of the signal by which tasks are asked to end, unless the host names another.
+    /// The default stop signal; the host may name another.
     pub(super) stop_signal: String,
-    /// How fast a core is, in MHz, if the host or the kernel says so.
+    /// The speed of a core in MHz, if the host or the kernel reports it.
     pub(super) core_mhz: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ struct Written {
     stop_signal: Option<String>,
 }
 
-/// The schema of what an operator writes of the driver.
+/// The schema of the settings.
 pub(super) fn schema() -> Spec {
     schema::object([
         ("enabled", schema::optional("enabled", "bool")),
@@ -44,7 +44,7 @@ pub(super) fn schema() -> Spec {
     ])
 }
 
-/// Reads what an operator has written; nothing is written where there is no block.
+/// Decodes the settings; they are empty without a block.
 pub(super) fn read(msgpack: &[u8]) -> Result<Settings, Refusal> {
     let usual = Settings::default();
     if msgpack.is_empty() {

@@ -1,6 +1,6 @@
 //! Signals by name.
 
-/// Every signal that a host may name, with its number on Linux.
+/// The signals that a host may name, with their numbers on Linux.
 const SIGNALS: [(&str, i32); 28] = [
     ("SIGHUP", 1),
     ("SIGINT", 2),
@@ -32,10 +32,10 @@ const SIGNALS: [(&str, i32); 28] = [
     ("SIGSYS", 31),
 ];
 
-/// The signal that ends what does not listen.
+/// SIGKILL.
 pub(super) const KILL: i32 = 9;
-/// The signal by which tasks are asked to end, unless the operator or the host names another: that of the drivers that are built
-/// into Nomad (T145).
+/// The default stop signal of tasks, the same as for the drivers built into Nomad (T145). The operator or the host may name
+/// another.
 pub(super) const INT: &str = "SIGINT";
 
 /// The number of a signal, given as `SIGTERM`, `sigterm` or `TERM`.
@@ -45,12 +45,11 @@ pub(super) fn number(name: &str) -> Option<i32> {
     SIGNALS.iter().find(is_meant).map(|(_, number)| *number)
 }
 
-/// The name of a signal.
 pub(super) fn name(number: i32) -> Option<&'static str> {
     SIGNALS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
 }
 
-/// The whole name of a signal, given in any form.
+/// The full name of a signal, given in any form.
 pub(crate) fn named(text: &str) -> Option<&'static str> {
     name(number(text)?)
 }

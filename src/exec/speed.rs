@@ -1,9 +1,9 @@
-//! How fast a core of the node is, by which hosts reckon what a task uses in MHz.
+//! The speed of a core, from which hosts compute a task's CPU usage in MHz.
 
 use callboard_proto::base::{ClientTopology, ClientTopologyCore};
 
-/// The speed of a core in MHz on the average: by what the host says of the node (T014, T016), else by what the kernel says of the
-/// processors; none where neither says.
+/// The average speed of a core in MHz: from the host's node data (T014, T016), else from the kernel; `None` if neither reports
+/// it.
 pub(super) fn of_a_core(topology: Option<&ClientTopology>) -> Option<f64> {
     let told = topology.and_then(by_topology);
     told.or_else(|| by_kernel(&std::fs::read_to_string("/proc/cpuinfo").ok()?))

@@ -1,4 +1,4 @@
-//! Commands beside a task whose input and output are streams, with a terminal or without.
+//! Commands beside a task with streamed input and output, with or without a terminal.
 
 use std::io;
 use std::process::ExitStatus;
@@ -20,21 +20,20 @@ use super::surroundings::Surroundings;
 use super::terminal::Terminal;
 use crate::plugin::{Answers, Refusal};
 
-/// How many messages may wait for the host.
+/// The capacity of the queue of messages to the host.
 const WAITING_MAX: usize = 16;
-/// How long what a command has shown on its terminal may take to be read once the command has ended.
+/// The timeout to read a command's remaining terminal output after its end.
 const REST_PATIENCE: Duration = Duration::from_secs(2);
 
 type Requests = Answers<ExecTaskStreamingRequest>;
 type Responses = mpsc::Sender<Result<ExecTaskStreamingResponse, Refusal>>;
 
-/// Reads which command is wanted: the first request says so.
+/// Reads the first request, which names the command.
 pub(super) async fn setup(requests: &mut Requests) -> Result<Setup, Refusal> {
     let first = requests.next().await.ok_or_else(|| Refusal::invalid("no request came"))??;
     first.setup.ok_or_else(|| Refusal::invalid("the first request names no command"))
 }
 
-/// Runs a command with its input and output as streams.
 pub(super) fn stream(
     around: &Surroundings,
     setup: &Setup,
@@ -58,9 +57,9 @@ async fn at_pipes(mut beside: Beside, requests: Requests, answers: Responses) {
     let input = beside.child.stdin.take();
     tokio::select! {
         () = converse(&mut beside, &answers) => {}
-        // A host that breaks off wants the command no longer; one that has said all it had to say does.
+        // Returns only if the host cancels; the end of its input does not end the command.
         () = feed(input, requests) => {}
-        // Nobody listens any more.
+        // The receiver is gone.
         () = answers.closed() => {}
     }
 }
@@ -85,7 +84,7 @@ const fn closed() -> ExecTaskStreamingIoOperation {
     ExecTaskStreamingIoOperation { data: Vec::new(), close: true }
 }
 
-/// Sends what the command prints, and then how it ended.
+/// Sends the command's output, then its exit.
 async fn converse(beside: &mut Beside, answers: &Responses) {
     let (stdout, stderr) = (beside.child.stdout.take(), beside.child.stderr.take());
     let (ended, (), ()) =
@@ -93,8 +92,8 @@ async fn converse(beside: &mut Beside, answers: &Responses) {
     last(ended, answers).await;
 }
 
-/// Sends what the command shows on its terminal, and then how it ended. What it has left of its session ends with it; what has
-/// left its session and has the terminal open still is not waited for.
+/// Sends the command's terminal output, then its exit. The rest of its session is killed with it. A process that left the
+/// session and still has the terminal open is not waited for.
 async fn show(beside: &mut Beside, terminal: &Terminal, answers: &Responses) {
     let mut shown = std::pin::pin!(forward_terminal(terminal, answers));
     let ended = tokio::select! {
@@ -116,7 +115,7 @@ async fn last(ended: io::Result<ExitStatus>, answers: &Responses) {
         }
         Err(error) => Err(Refusal::failed(format!("cannot wait for the command: {error}"))),
     };
-    // A host that has left does not need to know.
+    // The receiver may be gone.
     let _ = answers.send(last).await;
 }
 
@@ -133,7 +132,7 @@ async fn forward(
             return;
         }
     }
-    // A host that has left does not need to know.
+    // The receiver may be gone.
     let _ = answers.send(Ok(response(closed()))).await;
 }
 
@@ -147,8 +146,7 @@ async fn forward_terminal(terminal: &Terminal, answers: &Responses) {
     }
 }
 
-/// Writes what the host sends to the command's input. Comes back only if the host breaks off. An empty message is a sign of life
-/// and nothing else (T147).
+/// Writes the host's data to the command's input. Returns only if the host cancels. An empty message is a heartbeat (T147).
 async fn feed(input: Option<ChildStdin>, mut requests: Requests) {
     let mut input = input;
     while let Some(request) = requests.next().await {
@@ -157,7 +155,7 @@ async fn feed(input: Option<ChildStdin>, mut requests: Requests) {
         if let Some(pipe) = &mut input
             && pipe.write_all(&operation.data).await.is_err()
         {
-            // The command reads no more; what else the host sends is left unread.
+            // The command has closed its input; further data is dropped.
             input = None;
         }
         if operation.close {
@@ -168,20 +166,20 @@ async fn feed(input: Option<ChildStdin>, mut requests: Requests) {
     std::future::pending().await
 }
 
-/// Types what the host sends on the command's terminal, and changes its size. Comes back only if the host breaks off.
+/// Types the host's data on the command's terminal, and resizes it. Returns only if the host cancels.
 async fn type_in(terminal: &Terminal, mut requests: Requests) {
     let (mut is_open, mut line_is_begun) = (true, false);
     while let Some(request) = requests.next().await {
         let Ok(request) = request else { return };
         if let Some(size) = request.tty_size {
-            // A terminal that has hung up has no size.
+            // A terminal that has hung up cannot be resized.
             let _ = terminal.resize(size);
         }
         let Some(operation) = request.stdin.filter(|_| is_open) else { continue };
         is_open = terminal.type_all(&operation.data).await.is_ok() && !operation.close;
         line_is_begun = operation.data.last().map_or(line_is_begun, |last| !matches!(last, b'\n' | b'\r'));
         if operation.close {
-            // The command hears of a terminal that hung up in another way.
+            // A command whose terminal hung up gets SIGHUP instead.
             let _ = terminal.type_end(line_is_begun).await;
         }
     }

@@ -1,7 +1,7 @@
-//! The process beside each task: its parent, and the only one that knows how it ends.
+//! The supervisor: the parent process of each task, and the only one that learns its exit.
 //!
-//! It gets its order through standard input, answers with one line on standard output, and lives until the task has ended and
-//! that is on disk. It holds the lock of the task's place as its standard error, from before its birth until its end.
+//! It reads its order from standard input, answers with one line on standard output, and lives until the task has ended and
+//! that is on disk. Its standard error is the lock file of the task's place, from its start to its end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -31,37 +31,36 @@ use super::record::{
     EndStatus, Errand, NotStarted, OrderAnswer, ProcessIdentity, TaskContext, TaskEnd, TaskOrder, TaskRecord,
 };
 
-/// The longest order, in bytes.
 const ORDER_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
-/// How long processes that a task leaves behind may take to die.
+/// The timeout for remaining processes of a task to die.
 const ENDING_PATIENCE: Duration = Duration::from_secs(5);
-/// How often they are looked for meanwhile.
+/// The polling interval meanwhile.
 const ENDING_PAUSE: Duration = Duration::from_millis(5);
-/// How often the end of a task is written before it is given up, and the pause between: a full disk may be emptied.
+/// The number of attempts to write the end of a task, and the pause between them: space on a full disk may be freed.
 const WRITES_MAX: usize = 600;
 const WRITE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why there is no task, or no knowledge of its end.
+/// Why the task was not started, or its end not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
-    /// No order came; the driver starts its supervisors itself.
+    /// No order came; only the driver starts supervisors.
     #[error("no order for a task came; `callboard plugin exec` starts this itself")]
     NoOrder,
-    /// The system refused what a supervisor needs.
+    /// The system refused a call that a supervisor needs.
     #[error("cannot supervise a task in {place}: {source}")]
     System {
         /// The place of the task.
         place: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// The task, as long as it is not reaped: signals go to nobody else.
+/// The task until it is reaped: signals can reach no other process.
 type Supervised = Arc<Mutex<Option<Pid>>>;
 
 /// Supervises one task whose state is kept at `place`, from its order on standard input to its end. A command that cannot be
-/// started is no error here: the driver is told so, and tells its host.
+/// started is no error: the driver gets the reason in the answer, and returns it to its host.
 ///
 /// # Errors
 /// [`SupervisorError`].
@@ -71,7 +70,7 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     io::stdin().lock().take(ORDER_BYTES_MAX).read_line(&mut text).map_err(refused)?;
     let Errand { order, tag, groups, hang } = match text.ends_with('\n') {
         true => serde_json::from_str(&text).map_err(|_| SupervisorError::NoOrder)?,
-        // The driver died while it wrote: what it wanted started must not start.
+        // A truncated order: the driver died while it wrote, and the task must not start.
         false => return Err(SupervisorError::NoOrder),
     };
     drop(text);
@@ -94,14 +93,14 @@ pub fn supervise(place: &Path) -> Result<(), SupervisorError> {
     }
 }
 
-/// Hangs for ever, if that was asked for here.
+/// Hangs forever, if that was requested for this point.
 fn hangs(asked: Option<SupervisorHang>, here: SupervisorHang) {
     while asked == Some(here) {
         thread::park();
     }
 }
 
-/// Starts the task and writes down that it runs.
+/// Starts the task and writes its record.
 fn begin(
     order: &TaskOrder,
     tag: String,
@@ -132,7 +131,7 @@ fn begin(
     match written {
         Ok(record) => Ok((child, record, control)),
         Err(error) => {
-            // It is our child and not reaped, so these can only fail because it has ended already.
+            // It is an unreaped child, so these fail only if it has ended.
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             let _ = child.wait();
             Err(state(error))
@@ -140,8 +139,8 @@ fn begin(
     }
 }
 
-/// Opens a file for output at its end, and a FIFO in a way that neither waits for a reader nor ends the task when the reader
-/// goes (PRC-07).
+/// Opens a file for output in append mode. A FIFO is opened so that it does not block without a reader, and does not end the
+/// task when the reader closes it (PRC-07).
 fn output(path: &Path) -> io::Result<File> {
     let is_fifo = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     let mut options = OpenOptions::new();
@@ -174,7 +173,7 @@ fn spawn(
         .stdout(stdout)
         .stderr(stderr)
         .spawn()?;
-    // It comes back when the process has become the command, or has said why not.
+    // Returns when the process has become the command, or has reported an error.
     enter::outcome(told).map_err(|error| {
         // It ends by itself.
         let _ = child.wait();
@@ -205,7 +204,7 @@ fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Answers the driver, and lets go of the pipe to it. A driver that has died meanwhile finds the state on disk.
+/// Answers the driver, and closes the pipe. If the driver has died, the next one reads the state from disk.
 fn answer(answer: &OrderAnswer) {
     let mut line = serde_json::to_vec(answer).expect("it holds nothing that cannot be written");
     line.push(b'\n');
@@ -216,7 +215,7 @@ fn answer(answer: &OrderAnswer) {
     }
 }
 
-/// Stays with the task until it has ended, and writes down how it ended.
+/// Supervises the task until it has ended, and records its end.
 fn live(
     child: Child,
     mut record: TaskRecord,
@@ -237,7 +236,7 @@ fn live(
     for _ in 1..WRITES_MAX {
         match place.write(&record) {
             Ok(()) => return Ok(()),
-            // The place was removed, and with it the wish to know.
+            // The place was removed, so the result is no longer needed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
             Err(_) => thread::sleep(WRITE_PAUSE),
         }
@@ -245,7 +244,7 @@ fn live(
     place.write(&record)
 }
 
-/// Carries out wishes until the task has ended, and ends what it left. A task that cannot be attended to is ended too.
+/// Serves requests until the task has ended, and kills its remaining processes. A task that cannot be supervised is killed.
 fn attend(mut child: Child, control: File, by_us: &Arc<AtomicBool>) -> io::Result<ExitStatus> {
     let task = Pid::from_child(&child);
     let supervised: Supervised = Arc::new(Mutex::new(Some(task)));
@@ -253,7 +252,7 @@ fn attend(mut child: Child, control: File, by_us: &Arc<AtomicBool>) -> io::Resul
     let wishes = thread::Builder::new().name("wishes".to_owned());
     let attended =
         wishes.spawn(move || carry_out(control, &listening, &by_us)).and_then(|_| until_ended(task));
-    // From here on nobody signals the number, which is soon given back to the system.
+    // From here on the process id is not signalled, since it may soon be reused.
     *supervised.lock().unwrap_or_else(PoisonError::into_inner) = None;
     end_the_rest(attended.is_ok().then_some(task));
     attended?;
@@ -268,7 +267,7 @@ fn end_status(status: ExitStatus) -> EndStatus {
     }
 }
 
-/// Waits until the task is a zombie, and reaps what it has left to us meanwhile.
+/// Waits until the task is a zombie, and reaps adopted orphans meanwhile.
 fn until_ended(task: Pid) -> io::Result<()> {
     loop {
         match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
@@ -284,7 +283,7 @@ fn until_ended(task: Pid) -> io::Result<()> {
     }
 }
 
-/// The children of this process that have ended and are not reaped.
+/// The zombies among the children of this process.
 fn zombies() -> Vec<Pid> {
     let me = getpid().as_raw_nonzero().get();
     let descendants = processes::descendants(me);
@@ -293,11 +292,12 @@ fn zombies() -> Vec<Pid> {
 }
 
 fn reap(child: Pid) {
-    // It has ended, so this neither waits nor fails.
+    // It has ended, so this neither blocks nor fails.
     let _ = waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
 }
 
-/// Kills all descendants but one that has ended, in whatever group or session: what a task has left behind has become ours.
+/// Kills all descendants except an ended one, in any process group or session: orphans of the task are children of this
+/// process.
 fn end_the_rest(except: Option<Pid>) {
     let began = Instant::now();
     while began.elapsed() < ENDING_PATIENCE {
@@ -309,13 +309,13 @@ fn end_the_rest(except: Option<Pid>) {
     }
 }
 
-/// Kills all descendants but one. Gives how many still lived.
+/// Kills all descendants except one. Returns how many still lived.
 fn kill_descendants(except: Option<Pid>) -> usize {
     let number = |pid: Pid| pid.as_raw_nonzero().get();
     processes::kill_descendants(number(getpid()), except.map(number))
 }
 
-/// Carries out what the driver wishes, for as long as the task is ours to signal, and notes it if that was to kill it.
+/// Serves the driver's requests until the task is reaped, and records whether one was to kill it.
 fn carry_out(control: File, supervised: &Supervised, by_us: &AtomicBool) {
     for line in BufReader::new(control).lines() {
         let Ok(line) = line else { return };
@@ -325,7 +325,7 @@ fn carry_out(control: File, supervised: &Supervised, by_us: &AtomicBool) {
         if wish.as_ref().is_some_and(Wish::kills) {
             by_us.store(true, Ordering::Relaxed);
         }
-        // A signal that does not arrive finds a task that has ended, or one of another user; neither can be helped here.
+        // A signal fails if the task has ended, or has another user; neither can be handled.
         let _ = match wish {
             Some(Wish::Signal(number)) => signal(number).map(|signal| kill_process(task, signal)),
             Some(Wish::SignalGroup(number)) => signal(number).map(|signal| kill_process_group(task, signal)),

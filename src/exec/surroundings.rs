@@ -1,9 +1,9 @@
-//! The surroundings of a task, for what is to run beside it: its directory, its user and its environment.
+//! The surroundings of a task, for a command beside it: directory, user and environment.
 //!
-//! An environment holds secrets, so the driver keeps it nowhere. It is read from the living task itself when it is asked for:
-//! that is what the task really has, and it is there also for a driver that has recovered the task by a handle without it. Where
-//! the task has thrown its environment away or written over it, what the handle says is taken, and after that what another
-//! process of the task was started with.
+//! An environment holds secrets, so the driver does not store it. It is read from the living task on demand: that is the
+//! task's real environment, and it also exists for a driver that recovered the task by a handle without it. If the task has
+//! cleared or overwritten its environment, the fallback is the handle's, and after that the initial environment of another
+//! process of the task.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -16,24 +16,22 @@ use super::processes::{self, TAG};
 use super::record::{TaskContext, TaskRecord};
 use crate::plugin::Refusal;
 
-/// Names and values.
 type Variables = Vec<(OsString, OsString)>;
 
-/// What a command beside a task finds around itself.
+/// The surroundings of a command beside a task.
 #[derive(Clone)]
 pub(super) struct Surroundings {
     pub(super) context: TaskContext,
-    /// Its control groups.
     pub(super) groups: Vec<PathBuf>,
     pub(super) environment: Variables,
 }
 
 impl Surroundings {
-    /// Those of a task that runs.
+    /// The surroundings of a running task.
     pub(super) fn of(record: &TaskRecord, config: &TaskConfig) -> Result<Self, Refusal> {
         let context = match &record.context {
             Some(context) => context.clone(),
-            // An earlier version has started it, which kept nothing of this.
+            // A task of an earlier version has no context in its record.
             None => config::context(config)?,
         };
         let environment = environment(record, config);
@@ -55,7 +53,7 @@ fn environment(record: &TaskRecord, config: &TaskConfig) -> Variables {
     }
 }
 
-/// Reads the environment of a process of a task; none if it lacks the task's tag, or if the process has written over it.
+/// Parses the environment of a process of a task; `None` without the task's tag, or if the process has overwritten it.
 fn whole(environment: &[u8], tag: &str) -> Option<Variables> {
     let entries = environment.strip_suffix(b"\0")?.split(|byte| *byte == 0);
     let mut variables = Variables::new();

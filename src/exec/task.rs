@@ -20,16 +20,15 @@ use super::record::{DriverState, EndStatus, ProcessIdentity, TaskEnd, TaskOrder,
 use super::{config, placement, processes};
 use crate::plugin::{Refusal, RefusalKind, TaskExit};
 
-/// The version of the handles that this driver gives out.
+/// The version of this driver's handles.
 const HANDLE_VERSION: i32 = 1;
-/// The pause between two looks at another supervisor that is starting the same task.
+/// The polling interval while another supervisor starts the same task.
 const START_PAUSE: Duration = Duration::from_millis(10);
-/// The exit code that is told when none is known (EVT-05). No process can end with it.
+/// The exit code for an unknown exit (EVT-05). No process can end with it.
 const UNKNOWN_CODE: i32 = -1;
-/// What a signal is added to for the exit code of a task that it ended, as shells do.
+/// The exit code of a signalled task is this plus the signal, as in shells.
 const SIGNAL_CODE_BASE: i32 = 128;
 
-/// One task, as the driver knows it.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) config: TaskConfig,
@@ -39,7 +38,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Starts a task, or finds the one that an earlier driver has started by the same order (PRC-09).
+    /// Starts a task, or finds the one that an earlier driver has started with the same order (PRC-09).
     pub(super) async fn start(config: TaskConfig, terms: StartTerms) -> Result<Arc<Self>, Refusal> {
         let order = config::order(&config)?;
         let place = TaskPlace::of(&config::task_directory(&config)?, &config.id);
@@ -60,7 +59,7 @@ impl Task {
                         return Err(refusal);
                     }
                 },
-                // Another driver was killed while its supervisor starts this very task.
+                // Another driver was killed while its supervisor was starting this task.
                 (None, None) if began.elapsed() < terms.patience => sleep(START_PAUSE).await,
                 (None, None) => {
                     let told = format!("task {:?} is being started by a supervisor that hangs", config.id);
@@ -71,7 +70,7 @@ impl Task {
         Ok(Self::new(config, record, place))
     }
 
-    /// The record of a task that was started before, if it is the same.
+    /// The record of a task that was started before, if the order is the same.
     fn same(config: &TaskConfig, order: &TaskOrder, record: TaskRecord) -> Result<TaskRecord, Refusal> {
         if record.digest == config::digest(order) {
             return Ok(record);
@@ -83,8 +82,8 @@ impl Task {
         Err(Refusal::new(RefusalKind::Exists, told).recoverable(false))
     }
 
-    /// Takes a task over by its handle. What has become of it meanwhile shows in its state. The handle leads to the record of
-    /// the task and is not asked for more: after a restart of its agent, Nomad gives no driver configuration back (T150, T151).
+    /// Recovers a task by its handle. The handle only leads to the record of the task, which has its present state: after a
+    /// restart of its agent, Nomad gives no driver configuration back (T150, T151).
     pub(super) fn recover(handle: TaskHandle) -> Result<Arc<Self>, Refusal> {
         let refused = |why: String| {
             Refusal::invalid(format!("cannot recover by this handle: {why}")).recoverable(false)
@@ -96,7 +95,7 @@ impl Task {
         let state: DriverState =
             serde_json::from_slice(&handle.driver_state).map_err(|error| refused(error.to_string()))?;
         let place = TaskPlace::at(state.place);
-        // Where the state is gone, what the handle knows of the processes is all there is.
+        // If the state is gone, the record in the handle is all there is.
         let record = match place.read() {
             Ok(Some(record)) => record,
             Ok(None) => state.record,
@@ -105,7 +104,7 @@ impl Task {
         Ok(Self::new(config, record, place))
     }
 
-    /// The task that an earlier driver has begun and did not live to tell of; none if it was not started after all.
+    /// The task that an earlier driver began and could not report before it died; `None` if it was not started.
     pub(super) fn left(config: TaskConfig) -> Result<Option<Arc<Self>>, Refusal> {
         let place = TaskPlace::of(&config::task_directory(&config)?, &config.id);
         let failed = |error: io::Error| {
@@ -114,7 +113,7 @@ impl Task {
         if !place.path().exists() {
             return Ok(None);
         }
-        // The lock first: a supervisor that lets go of it has written down what there is.
+        // The lock is taken first: a supervisor that releases it has written its record.
         let lock = place.lock().map_err(failed)?;
         match (lock, place.read().map_err(failed)?) {
             (_, Some(record)) => Ok(Some(Self::new(config, record, place))),
@@ -136,7 +135,7 @@ impl Task {
         &self.config.id
     }
 
-    /// What the host stores.
+    /// The handle that the host stores.
     pub(super) fn handle(&self) -> TaskHandle {
         let state = DriverState { place: self.place.path().to_owned(), record: self.record.clone() };
         TaskHandle {
@@ -147,7 +146,7 @@ impl Task {
         }
     }
 
-    /// Watches the task until it has ended, however long that takes, and remembers how.
+    /// Waits for the end of the task, without a timeout, and records it.
     pub(super) async fn watch(&self) -> TaskEnd {
         let end = match self.follow().await {
             Ok(end) => end,
@@ -176,7 +175,7 @@ impl Task {
         }
         tracing::warn!(task = self.id(), pid = self.record.task.pid, "the supervisor of a task is gone");
         until_gone(&self.record.task).await?;
-        // Its supervisor would have ended what it left behind; nothing of it may run beside the task that comes after it.
+        // Its supervisor would have killed the remaining processes; none of them may run beside the next task.
         processes::end_tagged(&self.record.tag).await;
         let since = Since::new(self.record.task.start_ticks, self.record.context.as_ref());
         match hidden::left(since).await {
@@ -191,27 +190,25 @@ impl Task {
         }
     }
 
-    /// How it ended, if it has.
     pub(super) fn end(&self) -> Option<TaskEnd> {
         self.ended.borrow().clone()
     }
 
-    /// Waits until it has ended.
     pub(super) async fn ended(&self) -> TaskEnd {
         let mut ended = self.ended.subscribe();
         let end = ended.wait_for(Option::is_some).await.expect("the sender lives in this task");
         end.clone().expect("it was waited for")
     }
 
-    /// Sends it a signal. One that has ended needs none; whether it has is told.
+    /// Sends it a request. Returns `false` if it has ended.
     pub(super) fn ask(&self, wish: Wish) -> io::Result<bool> {
-        // One that was killed may hold its FIFO open for a moment still, and reads no more.
+        // A killed supervisor may keep its FIFO open for a moment, but does not read it.
         let is_heard =
             || Ok::<bool, io::Error>(self.place.ask(wish)? && processes::lives(&self.record.supervisor));
         if self.end().is_some() || is_heard()? {
             return Ok(self.end().is_none());
         }
-        // The supervisor is gone. What is proven to be of the task is signalled without it.
+        // The supervisor is gone. Processes that provably belong to the task are signalled directly.
         let mut found = processes::of_task(&self.record)?;
         let number = match wish {
             Wish::Signal(number) => {
@@ -243,7 +240,6 @@ impl Task {
         }
     }
 
-    /// An event of this task.
     pub(super) fn event(&self, kind: &str, message: String) -> DriverTaskEvent {
         DriverTaskEvent {
             task_id: self.config.id.clone(),
@@ -260,7 +256,7 @@ impl Task {
     }
 }
 
-/// What is told of an end. An exit status that nobody has seen is no success (EVT-05).
+/// The exit as hosts receive it. An unknown exit is no success (EVT-05).
 pub(super) fn exit(status: &EndStatus, oom_killed: bool) -> TaskExit {
     let result = |exit_code, signal| ExitResult { exit_code, signal, oom_killed };
     match status {
@@ -286,7 +282,7 @@ fn timestamp(since_epoch: Duration) -> Timestamp {
     }
 }
 
-/// Waits until this very process has ended.
+/// Waits until exactly this process has ended.
 async fn until_gone(process: &ProcessIdentity) -> io::Result<()> {
     match processes::descriptor(process) {
         Some(descriptor) => until_ended(descriptor).await,
@@ -294,13 +290,13 @@ async fn until_gone(process: &ProcessIdentity) -> io::Result<()> {
     }
 }
 
-/// Waits until the process behind a descriptor has ended, and reaps nobody.
+/// Waits until the process of a pidfd has ended, without reaping it.
 pub(super) async fn until_ended(descriptor: OwnedFd) -> io::Result<()> {
-    // It becomes readable when the process has ended, and stays so.
+    // A pidfd becomes readable when the process has ended, and stays readable.
     watched(descriptor, Interest::READABLE)?.readable().await.map(drop)
 }
 
-/// A descriptor whose readiness can be waited for.
+/// A descriptor whose readiness can be awaited.
 #[allow(deprecated, reason = "what takes its place is unsafe; an owned descriptor is what it asks for")]
 pub(super) fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(descriptor, interest)

@@ -1,4 +1,4 @@
-//! The terminal of a command beside a task: a pair of devices of which the command has one and the driver the other.
+//! The pseudo terminal of a command beside a task: the command has one end and the driver the other.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,15 +14,15 @@ use tokio::io::unix::AsyncFd;
 use super::record::TaskUser;
 use super::task;
 
-/// What a terminal takes for the end of the input when it stands at the beginning of a line.
+/// The character that a terminal takes as end of file at the beginning of a line (EOT).
 const END_OF_INPUT: u8 = 4;
 
-/// The driver's end of a terminal. Once it is dropped, the command's session hears that its terminal hung up.
+/// The driver's end of a terminal. Drop hangs up the terminal of the command's session.
 #[derive(Debug)]
 pub(super) struct Terminal(AsyncFd<OwnedFd>);
 
 impl Terminal {
-    /// Opens a terminal, and gives the end for a command of this user.
+    /// Opens a terminal, and returns the end for a command of this user.
     pub(super) fn open(user: Option<&TaskUser>) -> io::Result<(Self, OwnedFd)> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags)?;
@@ -37,7 +37,7 @@ impl Terminal {
         Ok((Self(ours), theirs))
     }
 
-    /// Reads what the command shows. 0 is the end: nobody has the other end open.
+    /// Reads the command's output. 0 is end of file: no process has the other end open.
     pub(super) async fn read(&self, chunk: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut ready = self.0.readable().await?;
@@ -50,7 +50,6 @@ impl Terminal {
         }
     }
 
-    /// Types this.
     pub(super) async fn type_all(&self, mut text: &[u8]) -> io::Result<()> {
         while !text.is_empty() {
             let mut ready = self.0.writable().await?;
@@ -61,13 +60,13 @@ impl Terminal {
         Ok(())
     }
 
-    /// Types the end of the input: once to end the line that was begun, if one was, and once for the end.
+    /// Types end of file: twice if a line was begun, since the first one only flushes it.
     pub(super) async fn type_end(&self, line_is_begun: bool) -> io::Result<()> {
         let ends: &[u8] = if line_is_begun { &[END_OF_INPUT; 2] } else { &[END_OF_INPUT] };
         self.type_all(ends).await
     }
 
-    /// Gives it another size; the command hears of that by SIGWINCH. One that no terminal can have changes nothing.
+    /// Resizes it; the command gets SIGWINCH. An impossible size is ignored.
     pub(super) fn resize(&self, size: TerminalSize) -> io::Result<()> {
         let (Ok(ws_row), Ok(ws_col)) = (u16::try_from(size.height), u16::try_from(size.width)) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the processes of a task use.
+//! The resource usage of a task's processes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
@@ -13,24 +13,24 @@ use super::figures::{self, CpuTime};
 use super::processes;
 use super::record::TaskRecord;
 
-/// One look at the processes and the control groups of a task, by which the next look is measured.
+/// One sample of a task's processes and control groups, the base of the next one.
 #[derive(Debug)]
 pub(super) struct Usage {
     at: Instant,
     seen: BTreeMap<i32, ProcessStatus>,
     counted: Option<CpuTime>,
-    /// How fast a core is, in MHz.
+    /// The speed of a core, in MHz.
     core_mhz: Option<f64>,
 }
 
 impl Usage {
-    /// Looks for the first time.
+    /// Takes the first sample.
     pub(super) fn begin(task: &TaskRecord, core_mhz: Option<f64>) -> Self {
         Self { at: Instant::now(), seen: of(task), counted: figures::cpu_time(&task.groups), core_mhz }
     }
 
-    /// Looks again, and tells what was used meanwhile: in all as the control groups count it, which have counted also what has
-    /// ended meanwhile, and where they do not, as the processes add up.
+    /// Takes a sample and returns the usage since the last one. The total is from the control groups, which include processes
+    /// that have ended meanwhile; without such groups it is the sum over the processes.
     pub(super) fn look(&mut self, task: &TaskRecord, task_id: &str) -> TaskStats {
         let (now, seen, counted) = (Instant::now(), of(task), figures::cpu_time(&task.groups));
         let elapsed = now.duration_since(self.at);
@@ -56,7 +56,7 @@ impl Usage {
         }
     }
 
-    /// What one process has used since the last look; all that it ever used if it was not there then.
+    /// The usage of one process since the last sample; its whole usage if it was not in that sample.
     fn used(&self, process: &ProcessStatus, elapsed: Duration) -> TaskResourceUsage {
         let before =
             self.seen.get(&process.pid).filter(|before| before.started_ticks == process.started_ticks);
@@ -67,7 +67,7 @@ impl Usage {
     }
 }
 
-/// The processes of a task: what its supervisor has made, or what carries its tag if that is gone.
+/// The processes of a task: the descendants of its supervisor, or the processes with its tag if the supervisor is gone.
 fn of(task: &TaskRecord) -> BTreeMap<i32, ProcessStatus> {
     if processes::lives(&task.supervisor) {
         processes::descendants(task.supervisor.pid)
@@ -76,7 +76,7 @@ fn of(task: &TaskRecord) -> BTreeMap<i32, ProcessStatus> {
     }
 }
 
-/// What a control group has counted between two looks.
+/// The usage of a control group between two samples.
 fn by_group(before: CpuTime, now: CpuTime, elapsed: Duration) -> CpuUsage {
     use cpu_usage::Fields::{Percent, SystemMode, ThrottledPeriods, ThrottledTime, UserMode};
     let percent = |before: u64, now: u64| {
@@ -98,7 +98,7 @@ fn by_group(before: CpuTime, now: CpuTime, elapsed: Duration) -> CpuUsage {
     }
 }
 
-/// How much of one processor, in percent.
+/// The share of one processor, in percent.
 #[allow(clippy::cast_precision_loss, reason = "no process runs for so long that this counts")]
 fn percent(ticks: u64, elapsed: Duration) -> f64 {
     let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
