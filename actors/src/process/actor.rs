@@ -1,4 +1,4 @@
-//! What one process actor does in the world.
+//! The effect handler of a process actor.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -27,29 +27,29 @@ use crate::goplugin::{HandshakeScan, ScanLimits, diagnose};
 use crate::shell::{self, Address, EffectHandler, NoStore, Running, Settings};
 use crate::vocabulary::{Backoff, RestartBudget};
 
-/// What all processes of a host share.
+/// The environment that all processes of a host share.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// Whose processes these are: the same for every run on one data directory, and for no other.
+    /// The owner of these processes: the same for every run on one data directory, and unique to it.
     pub owner: Arc<str>,
-    /// Below this each process has a directory for its output.
+    /// The parent directory of the output directories, one per process.
     pub directory: PathBuf,
-    /// Below this lie the sockets whose path would be too long there.
+    /// The parent directory for sockets whose path would be too long there.
     pub short_directory: PathBuf,
-    /// What binds a process to this host; without it none can be bound (PRC-04).
+    /// Binds processes to this host; without it none can be bound (PRC-04).
     pub binder: Option<Binder>,
-    /// Where control groups are made.
+    /// Creates control groups.
     pub control_groups: ControlGroups,
-    /// Tells when outputs grow.
+    /// Notifies readers when outputs grow.
     pub watcher: Rc<Watcher>,
-    /// Logs what plugins say.
+    /// Logs the lines of plugins.
     pub herald: Herald,
 }
 
-/// Starts the actor of a process at a vacant address. `told` hears its news, one by one and in order.
+/// Starts the actor of a process at a vacant address. `told` receives its news, one by one and in order.
 ///
-/// It is not mended after a crash: what it did is on disk, so a new one that is started from the record finds the process
-/// again, or ends what had not come to its end (PRC-02).
+/// It is not rebuilt after a crash: its effects are on disk, so a new actor that is started from the record finds the
+/// process again, or ends an unfinished launch (PRC-02).
 pub fn start(
     address: &Address<Process>,
     config: ProcessConfig,
@@ -78,14 +78,14 @@ struct Handler {
     held: Rc<RefCell<Held>>,
 }
 
-/// What is there of the process. It is taken out for work that takes time, and put back behind it.
+/// The runtime state of the process. It is taken out for long operations, and put back after them.
 #[derive(Debug, Default)]
 struct Held {
     owned: Option<Owned>,
     output: Option<Rc<Output>>,
     shaking: Option<Shaking>,
     opened: Option<Opened>,
-    /// What is to be said of its file if it does not come up; nothing once it has.
+    /// The diagnosis of its file in case it does not become ready; empty once it has.
     diagnosis: Vec<String>,
     program: PathBuf,
 }
@@ -132,7 +132,7 @@ impl Handler {
     }
 }
 
-/// One call at work.
+/// The context of one running call.
 struct Scene {
     record: Rc<ProcessRecord>,
     surroundings: Rc<Surroundings>,
@@ -140,7 +140,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Signals the process, if it is there, now; and what is signalled with it, in the future that is given.
+    /// Signals the process itself at once, if it exists; the returned future signals the rest of its group.
     fn signal<S>(&self, signal: impl FnOnce(&Owned) -> S) -> LocalBoxFuture<'static, ProcessOutcome>
     where
         S: Future<Output = ()> + 'static,
@@ -158,7 +158,7 @@ impl Scene {
         self.surroundings.directory.join(self.record.name.as_str())
     }
 
-    /// Leaves nothing of a process of which no output is kept.
+    /// Removes all files of a process whose output is not kept.
     async fn end_directory(&self) {
         if self.record.output_kept_bytes == 0 {
             let places = [self.sockets()];
@@ -172,12 +172,12 @@ impl Scene {
         }
     }
 
-    /// Where its sockets lie, and those of all that it starts.
+    /// The directory of its sockets, and of the sockets of its descendants.
     fn sockets(&self) -> PathBuf {
         self.surroundings.places().of(&self.record.name)
     }
 
-    /// Makes the directory of its sockets, for a plugin whose terms name none.
+    /// Creates the directory of its sockets, for a plugin whose handshake terms name none.
     fn begin_sockets(&self, spec: &ProcessSpec) -> std::io::Result<Option<PathBuf>> {
         if spec.handshake.as_ref().is_none_or(|terms| terms.socket_dir.is_some()) {
             return Ok(None);
@@ -185,7 +185,7 @@ impl Scene {
         sockets::begin(&self.surroundings.places(), &self.record.name).map(Some)
     }
 
-    /// Whatever way this ends, a process that was spawned has an owner: this function, and then `held` (PRC-02).
+    /// Spawns the process. In every case a spawned process has an owner: first this function, then `held` (PRC-02).
     async fn spawn(&self, spec: Option<Arc<ProcessSpec>>) -> Result<Identity, LaunchError> {
         let name = &self.record.name;
         let failed = |attempted: &str, message: String| LaunchError::System {
@@ -224,7 +224,7 @@ impl Scene {
         let place = spec.executable.place();
         let mut owned = birth.spawn(&opened).map_err(|error| error.explained(&diagnose(&place, [])))?;
         owned.contain(group);
-        // From here on every return ends the process, since it is dropped.
+        // From here on every return ends the process, since dropping it kills it.
         opened.check_unchanged().map_err(|source| LaunchError::Executable { name: name.clone(), source })?;
         let identity =
             owned.identify(false).map_err(|error| failed("identify the process", error.to_string()))?;
@@ -251,7 +251,7 @@ impl Scene {
         Output::open(&reading, scan)
     }
 
-    /// Reads on where an earlier owner has stopped. What cannot be read is no reason to touch the process (LOG-04).
+    /// Continues to read where an earlier owner stopped. A read error is no reason to touch the process (LOG-04).
     fn read_on(&self) -> Option<Rc<Output>> {
         let read = self.read(None).inspect_err(|error| {
             tracing::warn!(process = %self.record.name, error = %error, "the output of a process cannot be read on");
@@ -266,7 +266,7 @@ impl Scene {
             None => return std::future::pending().await,
         };
         let Ok(shaken) = shaken else {
-            // The reader is gone with the process; whoever waits hears of its end.
+            // The reader is dropped with the process; its end is reported separately.
             return std::future::pending().await;
         };
         let mut held = self.held.borrow_mut();
@@ -290,7 +290,7 @@ impl Scene {
         ProcessOutcome::Shaken(shaken, identity)
     }
 
-    // === What an earlier run left ===
+    // === Leftovers of an earlier run ===
 
     async fn find(&self) -> Result<Findings, String> {
         let (tag, identity) = (self.record.tag, self.record.identity.as_ref());
@@ -304,7 +304,7 @@ impl Scene {
         found.map(|findings| Findings { is_child, ..findings })
     }
 
-    /// Takes a descriptor first and looks again behind it: from then on the number cannot pass to another process.
+    /// Opens a file descriptor first and checks the identity again after that: from then on PID reuse is impossible.
     async fn adopt(&self) -> Result<bool, String> {
         let record = &self.record;
         let identity = record.identity.as_ref().ok_or("nothing is recorded of it")?;

@@ -1,5 +1,5 @@
-//! How much of what a process writes is taken, and what becomes of the rest: lines that are logged, bytes that are read, and bytes
-//! that may wait on disk to be read (LOG-03).
+//! Limits for the output of a process, and the handling of the excess: lines that are logged, bytes that are read, and
+//! unread bytes on disk (LOG-03).
 
 use std::fs::File;
 use std::time::Duration;
@@ -10,29 +10,30 @@ use tokio::time::Instant;
 use crate::goplugin::{LineLevel, Origin, Part, PluginLine};
 use crate::vocabulary::{self, Rate, Timestamp};
 
-/// How many lines a process may log in one burst, and how many each second after that (LOG-03).
+/// The rate limit of logged lines per process: a burst, and lines per minute (LOG-03).
 const LINES: Rate = Rate { burst: 2_000, per_minute: 30_000 };
-/// How many bytes of a stream are read in one burst, and how many each second after that.
+/// The rate limit of bytes read per stream: a burst, and bytes per second.
 const BYTES_BURST: f64 = 32.0 * 1_024.0 * 1_024.0;
 const BYTES_PER_SECOND: f64 = 16.0 * 1_024.0 * 1_024.0;
-/// How many bytes of a stream may wait to be read, and how many are left of more: the last ones tell most.
+/// The limit of unread bytes per stream, and how many of them are kept when it is exceeded: the last ones are the most
+/// useful.
 const BACKLOG_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 const BACKLOG_BYTES_LEFT: u64 = 1_024 * 1_024;
-/// How often at most it is told that something was skipped, and how long that waits for another line.
+/// The minimal interval between two reports of skipped output, and how long a report waits for another line.
 pub(super) const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// Where to read on in a file of this length, if more waits in it than may.
+/// Where to continue in a file of this length, if its backlog exceeds the limit.
 pub(super) fn end_of_backlog(position: u64, length: u64) -> Option<u64> {
     (length.saturating_sub(position) > BACKLOG_BYTES_MAX).then(|| length - BACKLOG_BYTES_LEFT)
 }
 
-/// Where there is something to read at or behind this place: what was given back to the disk unread is not there any more.
+/// The next offset with data at or after this one: holes that were punched unread are skipped.
 pub(super) fn next_data(file: &File, position: u64) -> u64 {
-    // Where nothing follows, or the file system does not tell, reading shows what there is.
+    // If nothing follows, or the file system does not support it, reading shows the data.
     seek(file, SeekFrom::Data(position)).map_or(position, |found| found.max(position))
 }
 
-/// Bytes that were skipped and not spoken of yet.
+/// Skipped bytes that are not reported yet.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     bytes: u64,
@@ -48,7 +49,7 @@ impl Losses {
         self.bytes > 0
     }
 
-    /// What is to be told now; at the end of everything that is all there is.
+    /// The bytes to report now; at the end of the output, all that remain.
     pub(super) fn take(&mut self, is_at_last: bool) -> Option<u64> {
         let is_early = !is_at_last && self.told_at.is_some_and(|told_at| told_at.elapsed() < TELL_EVERY);
         if self.bytes == 0 || is_early {
@@ -59,7 +60,7 @@ impl Losses {
     }
 }
 
-/// How many bytes may be read now.
+/// The rate limit of bytes read.
 #[derive(Debug)]
 pub(super) struct Pace {
     bytes: f64,
@@ -71,7 +72,7 @@ impl Pace {
         Self { bytes: BYTES_BURST, since: Instant::now() }
     }
 
-    /// Takes what was read, and says how long to wait if that was too much.
+    /// Counts read bytes, and returns the pause if they exceed the limit.
     #[expect(clippy::cast_precision_loss, reason = "a chunk is small")]
     pub(super) fn take(&mut self, length: usize) -> Option<Duration> {
         let passed = self.since.elapsed();
@@ -81,7 +82,7 @@ impl Pace {
     }
 }
 
-/// How many lines may be logged now.
+/// The rate limit of logged lines.
 #[derive(Debug)]
 pub(super) struct Allowance {
     lines: vocabulary::Allowance,
@@ -97,24 +98,24 @@ impl Allowance {
         self.lines.take(Timestamp::from_epoch(self.began.elapsed()))
     }
 
-    /// Counts lines that were dropped for another reason, or that nobody could be told of.
+    /// Counts lines that were dropped for another reason, or whose report was lost.
     pub(super) const fn drop_some(&mut self, count: u64) {
         self.lines.leave_out(count);
     }
 
-    /// Whether lines were dropped and not spoken of yet.
+    /// Whether dropped lines are not reported yet.
     pub(super) const fn has_unsaid(&self) -> bool {
         self.lines.has_left_out()
     }
 
-    /// Lines that were dropped and not spoken of yet.
+    /// Takes the number of dropped lines that are not reported yet.
     pub(super) fn take_unsaid(&mut self) -> Option<u64> {
         let unsaid = self.lines.take_left_out();
         (unsaid > 0).then_some(unsaid)
     }
 }
 
-/// Says among the lines of a plugin that some of its output was never read.
+/// A log line that reports output which was never read.
 pub(super) fn loss_of(bytes: u64) -> PluginLine {
     PluginLine {
         message: format!(
@@ -125,7 +126,7 @@ pub(super) fn loss_of(bytes: u64) -> PluginLine {
     }
 }
 
-/// Says among the lines of a plugin that some of them are missing.
+/// A log line that reports dropped lines.
 pub(super) fn notice_of(dropped: u64) -> PluginLine {
     PluginLine {
         level: LineLevel::Warn,

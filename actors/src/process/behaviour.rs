@@ -1,4 +1,4 @@
-//! What one process does when something happens to it.
+//! The decisions of a process actor.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::goplugin::Handshake;
 use crate::shell::{CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, Generation, Moment};
 
-/// How long a look, a signal, or an adoption may take.
+/// The deadline of a check, a signal, or an adoption.
 pub(super) const SHORT: Duration = Duration::from_secs(30);
-/// How long opening, checking and starting a program may take: a large one is hashed in this time.
+/// The deadline for opening, checking and starting a program: a large one is hashed in this time.
 const SPAWN_DEADLINE: Duration = Duration::from_secs(120);
-/// How long one try at ending what is left may take.
+/// The deadline of one attempt to end the leftovers.
 pub(super) const CLEAR_DEADLINE: Duration = Duration::from_secs(60);
-/// How long to leave alone what does not end.
+/// The pause before the next attempt.
 const CLEAR_PAUSE: Duration = Duration::from_secs(2);
-/// How long one wait for news of the process lasts before it is asked for again.
+/// The deadline of one wait for news of the process; then it is repeated.
 pub(super) const LONG: Duration = Duration::from_secs(3_600);
 
 impl Machine for Process {
@@ -57,7 +57,7 @@ impl Machine for Process {
                 effects.reply(*id, ProcessAnswer::EndProcess(()));
                 self.end(*grace, moment, effects);
             }
-            // It is never built anew, and each call belongs to one phase: none is asked for twice at once.
+            // The machine is never rebuilt, and each call belongs to one phase: none is pending twice.
             Input::Returned { outcome: Ok(outcome), .. } => self.came_back(outcome, moment, effects),
             Input::Returned { call, outcome: Err(lost), .. } => self.lost(call, lost, moment, effects),
             Input::Elapsed(timer) => self.elapsed(timer, moment, effects),
@@ -75,7 +75,7 @@ impl Process {
         effects.call(key, deadline, call);
     }
 
-    /// Each of these is asked for in one phase, and comes back in that or a later one.
+    /// Handles an outcome. Each call is made in one phase, and returns in that or a later one.
     fn came_back(&mut self, outcome: &ProcessOutcome, moment: Moment, effects: &mut Effects<Self>) {
         match outcome {
             ProcessOutcome::Spawned(spawned) => self.spawned(spawned, moment, effects),
@@ -101,10 +101,10 @@ impl Process {
         }
     }
 
-    /// A call has no outcome. Whatever it was to do is unknown, so what may be there is ended, or looked at anew.
+    /// A call was lost. Its effect is unknown, so the process is ended or checked again.
     fn lost(&mut self, call: &ProcessCall, lost: &CallLost, moment: Moment, effects: &mut Effects<Self>) {
         match call {
-            // Whatever it had started is ended with the call that owned it (PRC-02).
+            // The process that it may have started was ended together with the call that owned it (PRC-02).
             ProcessCall::Spawn => {
                 let (name, reason) = (self.record.name.clone(), lost.to_string());
                 self.over(Over::NotStarted(LaunchError::Failed { name, reason }), effects);
@@ -119,10 +119,10 @@ impl Process {
                 effects.start_timer(ProcessTimer::Clear, moment.now + CLEAR_PAUSE);
             }
             ProcessCall::LetGo => self.over(Over::Detached(self.record.positions), effects),
-            // The start timer tells what a handshake that never comes is; a signal that was lost is sent again.
+            // The start timer handles a missing handshake; a lost signal is sent again.
             ProcessCall::AwaitHandshake | ProcessCall::Terminate => {}
             ProcessCall::Kill => self.call(SHORT, ProcessCall::Kill, effects),
-            // Nobody waits for these any more.
+            // These are not pending in other phases.
             ProcessCall::AwaitEnd | ProcessCall::AwaitReading => {}
         }
     }
@@ -144,7 +144,7 @@ impl Process {
                 let proven = proven.clone();
                 self.call(CLEAR_DEADLINE, ProcessCall::EndLeft(proven), effects);
             }
-            // It came to its end, or to its beginning, just before the time was up.
+            // It ended, or became ready, just before the timeout (race).
             (
                 ProcessTimer::Start | ProcessTimer::Grace | ProcessTimer::Clear,
                 Phase::Intended { .. }
@@ -193,7 +193,7 @@ impl Process {
         let Some(spec) = self.spec.clone() else { return };
         if spec.handshake.is_some() {
             effects.start_timer(ProcessTimer::Start, moment.now + spec.start_timeout);
-            // The timer is what ends this wait; the call is only to outlast it.
+            // The timer ends this wait; the call only has to last longer.
             self.call(spec.start_timeout + SHORT, ProcessCall::AwaitHandshake, effects);
         } else if let Some(identity) = self.record.identity.clone() {
             self.ready(identity, None, false, effects);

@@ -1,4 +1,4 @@
-//! The birth of a process.
+//! Spawning a process.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use super::owned::Owned;
 use super::spec::{Lifetime, ProcessSpec};
 use crate::goplugin::{HandshakeTerms, SOCKET_DIR_VARIABLE};
 
-/// All that a birth needs.
+/// The parameters of a spawn.
 #[derive(Debug)]
 pub(super) struct Birth<'a> {
     pub(super) name: &'a ProcessName,
@@ -28,7 +28,7 @@ pub(super) struct Birth<'a> {
     pub(super) owner: &'a str,
     pub(super) spec: &'a ProcessSpec,
     pub(super) binder: Option<&'a Binder>,
-    /// The control group that it is put into.
+    /// The control group for the process.
     pub(super) group: Option<&'a ControlGroup>,
     /// The directory for its sockets, if the terms of its handshake name none.
     pub(super) sockets: Option<&'a Path>,
@@ -37,9 +37,9 @@ pub(super) struct Birth<'a> {
 }
 
 impl Birth<'_> {
-    /// Starts the process. It is owned from this instant: whichever way it is lost, it is ended and reaped (PRC-02).
+    /// Spawns the process. It is owned from this instant: whenever it is dropped, it is killed and reaped (PRC-02).
     ///
-    /// To be called from the thread on which the host lives: when that thread ends, the kernel kills a process that is bound.
+    /// Call it on the thread that lives as long as the host: when that thread ends, the kernel kills a bound process.
     pub(super) fn spawn(self, opened: &Opened) -> Result<Owned, LaunchError> {
         let failed = |attempted: &str, source: &io::Error| LaunchError::System {
             name: self.name.clone(),
@@ -64,13 +64,13 @@ impl Birth<'_> {
         let owned = Owned::child(pid, self.tag, self.spec.reach);
         let owned = owned.map_err(|error| failed("watch the process", &error))?;
         if let Some(Err(error)) = self.group.map(|group| group.add(owned.pid())) {
-            // Its process group and its tag find it as well.
+            // Its process group and its tag still identify it.
             tracing::warn!(process = %self.name, error = %error, "it cannot be put into its control group");
         }
         Ok(owned)
     }
 
-    /// What becomes the program. It is seen under the path that the operator chose, also where a copy is run.
+    /// The command that execs the program. `argv[0]` is the path that the operator chose, also if a copy is run.
     fn command(&self, opened: &Opened) -> Result<Command, LaunchError> {
         let name = self.spec.executable.place();
         match (self.spec.lifetime, self.binder) {
@@ -86,8 +86,8 @@ impl Birth<'_> {
         }
     }
 
-    /// Empty, plus what is allowed of the host's, plus what the spec says, plus what the handshake needs, plus our
-    /// marks (SEC-06). Later ones win.
+    /// Starts empty; then the inherited variables, those of the spec, those of the handshake, and our tags (SEC-06). Later
+    /// ones override earlier ones.
     fn environment(&self, opened: &Opened) -> BTreeMap<OsString, OsString> {
         let shaking = self.spec.handshake.iter().flat_map(HandshakeTerms::environment);
         let shaking = shaking.map(|(name, value)| (name.into(), value.into()));

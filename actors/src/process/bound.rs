@@ -1,7 +1,6 @@
-//! What a process sees to itself between its birth and the program that it becomes, without a line of unsafe code: our own program
-//! is started first, asks the kernel to end it with its host if that is wanted, leaves the host's descriptors and the signals that
-//! the host ignores behind, says in its
-//! environment which number it has, and then becomes the command.
+//! The intermediate stage between spawn and the program, without unsafe code. Our own program is started first. It requests
+//! the parent-death signal if the process is bound, closes the host's file descriptors, resets signals that the host
+//! ignores, stores its PID in the environment, and then execs the command.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,13 +16,13 @@ use super::identity::{PROCESS_ID_VARIABLE, TAG_VARIABLE};
 use super::ignored::catch_ignored_signals;
 use super::keeper::{self, Keeper};
 
-/// The subcommand of our program that [`be_bound`] is reached by.
+/// The subcommand of our program that calls [`be_bound`].
 const SUBCOMMAND: &str = "bound";
-/// How often a program that is said to be written to is tried again, and the pause before that.
+/// How often an `exec` is retried when the file is busy (ETXTBSY), and the pause before each retry.
 const BUSY_ATTEMPTS: u32 = 50;
 const BUSY_PAUSE: Duration = Duration::from_millis(2);
 
-/// Knows the program whose subcommand `bound` binds a process.
+/// The program whose subcommand `bound` binds a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binder {
     program: PathBuf,
@@ -31,26 +30,26 @@ pub struct Binder {
 }
 
 impl Binder {
-    /// Binds by the program that runs, which has to be `callboard`: the very same one, even if its file has been replaced.
+    /// Uses the running program, which must be `callboard`: the same file, even if it has been replaced on disk.
     #[must_use]
     pub fn this_program() -> Self {
         Self { program: PathBuf::from("/proc/self/exe"), tag: None }
     }
 
-    /// Binds by this `callboard`, for a host program that is another one.
+    /// Uses this `callboard`, for a host program that is another one.
     #[must_use]
     pub fn program(path: impl Into<PathBuf>) -> Self {
         Self { program: path.into(), tag: None }
     }
 
-    /// Marks the processes, so that this keeper ends what they leave when the host is killed.
+    /// Marks the processes, so that this keeper ends their leftovers when the host is killed.
     #[must_use]
     pub fn kept_by(mut self, keeper: &Keeper) -> Self {
         self.tag = Some(keeper.tag().to_owned());
         self
     }
 
-    /// The command that becomes `program`, bound to this process. The program sees `name` as its own name, if one is given.
+    /// A command that runs `program`, bound to this process. The program gets `name` as `argv[0]`, if one is given.
     #[must_use]
     pub fn command(&self, program: &Path, name: Option<&Path>) -> Command {
         let mut command = Command::new(&self.program);
@@ -61,7 +60,7 @@ impl Binder {
         Self::becoming(command, program, name)
     }
 
-    /// The command that becomes `program` and is bound to nobody; for the rest as [`Self::command`].
+    /// Like [`Self::command`], but not bound.
     #[must_use]
     pub fn command_of_its_own(&self, program: &Path, name: Option<&Path>) -> Command {
         let mut command = Command::new(&self.program);
@@ -78,38 +77,38 @@ impl Binder {
     }
 }
 
-/// Why a process did not become its command.
+/// Why the stage could not exec its command.
 #[derive(Debug, thiserror::Error)]
 pub enum BoundError {
     /// No command was given.
     #[error("no command to become; give one after --")]
     NoCommand,
-    /// The host died before the binding was in place; what it wanted started must not start.
+    /// The host died before the binding was in place; the command must not start.
     #[error("the host process {parent} has ended; {command:?} is not started")]
     Orphaned {
-        /// Which process was to be the parent.
+        /// The PID of the expected parent.
         parent: u32,
-        /// What was to be started.
+        /// The command.
         command: OsString,
     },
     /// The kernel refused the binding.
     #[error("cannot be bound to the host: {source}")]
     Refused {
-        /// What it said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The command cannot be executed.
     #[error("cannot execute {command:?}: {source}")]
     NotExecuted {
-        /// Which command.
+        /// The command.
         command: OsString,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl BoundError {
-    /// The exit code for it, as shells give it: 127 for a command that is not there, 126 for one that cannot be run.
+    /// Its exit code, as in shells: 127 for a missing command, 126 for one that cannot be executed.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -121,12 +120,12 @@ impl BoundError {
     }
 }
 
-/// Binds this process to its parent, if one is given, which has to be that one, and becomes the command, marked with the tag of
-/// its keeper if it has one. The command sees `name` as its own name, if one is given, and has no descriptors but the standard
-/// ones. Returns only if that fails.
+/// Binds this process to its parent, if one is given, and checks that this is the parent; then execs the command, marked
+/// with the tag of its keeper if it has one. The command gets `name` as `argv[0]`, if one is given, and only the standard
+/// file descriptors. Returns only on failure.
 ///
-/// The binding survives the `exec`. Asking first and looking at the parent afterwards leaves no gap: if the parent dies before
-/// the look, the look sees it; if it dies after, the kernel kills us.
+/// The binding survives the `exec`. Requesting the signal first and checking the parent afterwards avoids the race: if the
+/// parent dies before the check, the check detects it; if it dies later, the kernel kills this process.
 #[must_use]
 pub fn be_bound(
     parent: Option<u32>,
@@ -143,7 +142,7 @@ pub fn be_bound(
     if let Err(source) = catch_ignored_signals() {
         return BoundError::NotExecuted { command: program.clone(), source };
     }
-    // Nothing else runs in this process that could open another one.
+    // This process has no other thread that could open a file descriptor.
     close_on_exec();
     let marks = tag.map(|tag| (keeper::MARK, keeper::mark(tag, std::process::id())));
     let mut becoming = Command::new(program);
@@ -166,8 +165,8 @@ fn bind(parent: u32, program: &OsStr) -> Result<(), BoundError> {
     Ok(())
 }
 
-/// Tries again for a moment as long as a file is said to be written to: whatever another thread starts just then holds a program
-/// open for an instant that was copied just before.
+/// Retries for a moment while a file is busy (ETXTBSY): a fork in another thread briefly holds a copy of the writable file
+/// descriptor of a program that was just copied.
 pub(super) fn until_not_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..BUSY_ATTEMPTS {
         match attempt() {

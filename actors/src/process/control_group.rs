@@ -1,7 +1,7 @@
-//! Control groups: the kernel's own list of everything that a process made, where the host may make one (PRC-03).
+//! Cgroups: the kernel's list of all descendants of a process, if the host may create cgroups (PRC-03).
 //!
-//! A group is there for as long as something is in it. It is removed when its process has ended, and the directory around it
-//! with the last one; what a host left that was killed, its next run removes.
+//! A cgroup exists while a process is in it. It is removed when its process has ended, and its parent directory with the
+//! last one; the leftovers of a killed host are removed by its next run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 
 use super::name::ProcessTag;
 
-/// How deep in the hierarchy it is looked for what earlier runs left, and how deep a process may nest its groups.
+/// The depth limit for the search for leftovers of earlier runs, and for nested cgroups of a process.
 const DEPTH_MAX: usize = 16;
-/// How many groups are looked at.
+/// The limit of cgroups that the search visits.
 const LOOKED_AT_MAX: usize = 100_000;
-/// How often a group is made anew whose directory went away meanwhile, with the last group of another process.
+/// How often the creation of a cgroup is retried when its parent directory was removed in a race with the last cgroup of
+/// another process.
 const TRIES: usize = 8;
 
-/// Where this host makes control groups, if it may.
+/// Creates the cgroups of this host, if permitted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ControlGroups {
     place: Option<Place>,
@@ -25,21 +26,21 @@ pub struct ControlGroups {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
-    /// Where the hierarchy is mounted.
+    /// The mount point of the hierarchy.
     hierarchy: PathBuf,
-    /// The directory of this owner; there while a group is in it.
+    /// The directory of this owner; exists while a cgroup is in it.
     directory: PathBuf,
 }
 
 impl ControlGroups {
-    /// Makes none: process groups and tags have to do.
+    /// Creates no cgroups: process groups and tags must suffice.
     #[must_use]
     pub const fn none() -> Self {
         Self { place: None }
     }
 
-    /// Looks for the host's own group in the unified hierarchy (version 2), and whether groups for this owner's processes can be
-    /// made in it. Without rights, or without that hierarchy, there are none, and the log says so.
+    /// Finds the host's own cgroup in the unified hierarchy (version 2), and checks whether cgroups for this owner's
+    /// processes can be created in it. Without permission, or without that hierarchy, none are used, and the log says so.
     #[must_use]
     pub fn of_this_host(owner: &str) -> Self {
         match Place::of_this_host(owner) {
@@ -51,13 +52,13 @@ impl ControlGroups {
         }
     }
 
-    /// Whether there are any.
+    /// Whether cgroups are used.
     #[must_use]
     pub const fn are_there(&self) -> bool {
         self.place.is_some()
     }
 
-    /// Makes the group of a launch, or takes the one that is there.
+    /// Creates the cgroup of a launch, or opens the existing one.
     pub(super) fn group(&self, tag: ProcessTag) -> Option<ControlGroup> {
         let place = self.place.as_ref()?;
         match place.make(tag) {
@@ -70,14 +71,14 @@ impl ControlGroups {
         }
     }
 
-    /// The group that a launch of an earlier run may have left.
+    /// The cgroup that a launch of an earlier run may have left.
     pub(super) fn existing(&self, tag: ProcessTag) -> Option<ControlGroup> {
         let path = self.place.as_ref()?.directory.join(tag.to_string());
         path.is_dir().then_some(ControlGroup { path })
     }
 
-    /// Removes what earlier runs of this owner left, wherever in the hierarchy they were: groups in which nothing is, but for those
-    /// of these launches. Gives how many it removed.
+    /// Removes the empty cgroups of earlier runs of this owner, anywhere in the hierarchy, except those of the `known`
+    /// launches. Returns the number removed.
     pub(super) fn sweep(&self, known: &[ProcessTag]) -> usize {
         let Some(Place { hierarchy, directory }) = &self.place else { return 0 };
         let Some(name) = directory.file_name() else { return 0 };
@@ -101,7 +102,7 @@ impl Place {
         let directory = group_below(&hierarchy, std::process::id())?.join(format!("callboard-{owner}"));
         let place = Self { hierarchy, directory };
         make(&place.directory)?;
-        // What cannot be killed as a whole is of no use.
+        // Without `cgroup.kill` a cgroup is useless.
         let can_kill = place.directory.join("cgroup.kill").exists();
         place.leave();
         if can_kill { Ok(place) } else { Err(io::Error::other("the kernel has no cgroup.kill")) }
@@ -153,7 +154,7 @@ fn group_below(hierarchy: &Path, pid: u32) -> io::Result<PathBuf> {
     Ok(hierarchy.join(own))
 }
 
-/// The place of the unified hierarchy in a text such as `/proc/self/mountinfo`.
+/// Parses the mount point of the unified hierarchy from the text of `/proc/self/mountinfo`.
 fn mount_point(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -162,14 +163,14 @@ fn mount_point(mounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// The groups directly in one. One that goes away meanwhile has none.
+/// The direct children of a cgroup; empty if it was removed meanwhile.
 fn groups_in(group: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(group).into_iter().flatten().flatten();
     let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     groups.map(|entry| entry.path()).collect()
 }
 
-/// All groups of one name in the hierarchy.
+/// All cgroups with this name in the hierarchy.
 fn named(hierarchy: &Path, name: &std::ffi::OsStr) -> Vec<PathBuf> {
     let (mut found, mut looked_at) = (Vec::new(), 0);
     let mut open = vec![(hierarchy.to_owned(), 0)];
@@ -189,42 +190,42 @@ fn named(hierarchy: &Path, name: &std::ffi::OsStr) -> Vec<PathBuf> {
     found
 }
 
-/// Removes a group and those in it, as far as nothing is in them: the kernel refuses any other. Gives how many it removed.
+/// Removes a cgroup and its descendants if they are empty: the kernel refuses others. Returns the number removed.
 fn remove_empty(group: &Path, depth: usize) -> usize {
     let inner = if depth == 0 { Vec::new() } else { groups_in(group) };
     let removed: usize = inner.iter().map(|inner| remove_empty(inner, depth - 1)).sum();
     removed + usize::from(fs::remove_dir(group).is_ok())
 }
 
-/// The control group of one process. When this is dropped and nothing is in it, it is removed.
+/// The cgroup of one process. Dropping this removes it if it is empty.
 #[derive(Debug)]
 pub(super) struct ControlGroup {
     path: PathBuf,
 }
 
 impl ControlGroup {
-    /// Puts a process in. What it makes from now on is in it too; what it made before is found by its tag.
+    /// Adds a process. Its future children are included; existing ones are found by their tag.
     pub(super) fn add(&self, pid: u32) -> io::Result<()> {
         self.write("cgroup.procs", &pid.to_string())
     }
 
-    /// Kills everything in it.
+    /// Kills all processes in it.
     pub(super) fn kill(&self) -> io::Result<()> {
         self.write("cgroup.kill", "1")
     }
 
-    /// Who is in it.
+    /// The PIDs in it.
     pub(super) fn members(&self) -> io::Result<Vec<u32>> {
         let text = fs::read_to_string(self.path.join("cgroup.procs"))?;
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
     }
 
-    /// Removes it if nothing is in it. Whether it is gone.
+    /// Removes it if it is empty. Returns whether it is gone.
     pub(super) fn remove(&self) -> bool {
         remove_empty(&self.path, DEPTH_MAX);
         let is_gone = !self.path.exists();
         if is_gone && let Some(directory) = self.path.parent() {
-            // The group of another process keeps it there.
+            // It stays while it contains the cgroup of another process.
             let _ = fs::remove_dir(directory);
         }
         is_gone
@@ -235,7 +236,7 @@ impl ControlGroup {
     }
 
     fn write(&self, file: &str, text: &str) -> io::Result<()> {
-        // Opened, not created: what is not there is not ours to make.
+        // Opened without create: the file belongs to the kernel.
         let mut file = fs::OpenOptions::new().write(true).open(self.path().join(file))?;
         io::Write::write_all(&mut file, text.as_bytes())
     }
@@ -243,7 +244,7 @@ impl ControlGroup {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // What is in use stays, and whoever comes next finds it.
+        // It stays while it is in use; the next run removes it.
         let _ = self.remove();
     }
 }

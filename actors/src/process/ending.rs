@@ -6,16 +6,16 @@ use std::time::Duration;
 use super::name::{ProcessName, ProcessTag};
 use crate::goplugin::{LineLevel, LineReader, Origin, is_meant_as_handshake};
 
-/// What a process left to its parent.
+/// The exit status of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exit {
-    /// It ended by itself with this code.
+    /// It exited with this code.
     Code(i32),
     /// This signal ended it.
     Signal(i32),
-    /// Nobody knows: it was no child of this host, or nobody was there to see it end. Never a success (EVT-05).
+    /// Unknown: it was no child of this host, or its exit status was lost. Never a success (EVT-05).
     Unknown {
-        /// Why nobody knows.
+        /// Why it is unknown.
         reason: String,
     },
 }
@@ -41,8 +41,8 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The name of a signal that ends processes often enough for people to know it. The numbers are those of Linux on every
-/// machine that Rust's standard library runs on but MIPS and SPARC.
+/// The name of a signal that commonly ends processes. The numbers are those of Linux on all architectures that Rust's
+/// standard library supports except MIPS and SPARC.
 #[must_use]
 pub const fn signal_name(number: i32) -> Option<&'static str> {
     match number {
@@ -61,29 +61,29 @@ pub const fn signal_name(number: i32) -> Option<&'static str> {
     }
 }
 
-/// By whose hand a process ended.
+/// What caused the end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// By its own, or by somebody that we do not know.
+    /// The process itself, or an unknown sender of a signal.
     Itself,
-    /// It was asked to and did so in time.
+    /// A stop request; it ended within the grace.
     Request,
-    /// It was asked to, did not in time, and was killed.
+    /// A SIGKILL; it did not end within the grace.
     Force,
 }
 
-/// How a process ended. It is reaped, and nothing is left of what was to end with it.
+/// How a process ended. It is reaped, and its leftovers that had to end with it are gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessEnding {
-    /// What it was called.
+    /// Its name.
     pub name: ProcessName,
-    /// Which launch it was.
+    /// The tag of its launch.
     pub tag: ProcessTag,
-    /// Its process id, if it had one.
+    /// Its PID, if it had one.
     pub pid: Option<u32>,
-    /// What it left.
+    /// Its exit status.
     pub exit: Exit,
-    /// By whose hand.
+    /// What caused its end.
     pub by: EndedBy,
     /// How long it ran.
     pub uptime: Duration,
@@ -91,23 +91,24 @@ pub struct ProcessEnding {
     pub last_output: Vec<String>,
     /// The last lines of its standard error, oldest first (LOG-01).
     pub last_errors: Vec<String>,
-    /// The trace of its panic, if it left one on standard error.
+    /// The panic trace on its standard error, if any.
     pub panic: Option<String>,
 }
 
 impl ProcessEnding {
-    /// The last line that may tell why it ended, errors before output: what it logged below a warning tells of its work.
+    /// The last line that may explain its end, standard error before standard output. Lines logged below warning level are
+    /// skipped.
     #[must_use]
     pub fn last_words(&self) -> Option<String> {
         let of = |lines: &[String]| lines.iter().rev().find_map(|line| telling(line));
-        // The handshake tells where it listened, and nothing of its end.
+        // The handshake line does not explain the end.
         let output: Vec<_> =
             self.last_output.iter().filter(|line| !is_meant_as_handshake(line)).cloned().collect();
         of(&self.last_errors).or_else(|| of(&output))
     }
 }
 
-/// What a panic says; the trace behind that stands in the log, once. Rust says it on a line of its own below the place.
+/// The message of a panic. The whole trace is logged once. Rust prints the message on a separate line after the location.
 fn first_words(panic: &str) -> String {
     let mut lines = panic.lines();
     let first = lines.next().unwrap_or_default();
@@ -117,7 +118,7 @@ fn first_words(panic: &str) -> String {
     }
 }
 
-/// What a line says, unless it is empty or marked as something else than trouble.
+/// The text of a line, unless it is empty or its log level is below warning.
 fn telling(line: &str) -> Option<String> {
     let mut reader = LineReader::new();
     let mut read = reader.push(line.as_bytes());

@@ -1,8 +1,8 @@
-//! Reading the environments of processes, by which it is told whose they are.
+//! Reads the environments of processes, which identify their owner.
 //!
-//! In the middle of an `exec` a process has no environment for a moment, and reading it gives nothing, as if it was empty. That
-//! says neither that the process is ours nor that it is not, so such a process is looked at again. One whose environment really is
-//! empty is told from it by [`ProcessStatus::environment_bytes`], and is not waited for.
+//! During an `exec` a process has no environment for a moment, and reading it returns nothing, as if it was empty. So it is
+//! unknown whether the process is ours, and it is read again. A process whose environment really is empty is recognised by
+//! [`ProcessStatus::environment_bytes`], and not read again.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,30 +13,30 @@ use std::time::Duration;
 
 use super::system::ProcessStatus;
 
-/// Longest environment that is read of a process. The system allows more, and our marks would come late in it; a process
-/// whose marks are not found is not ours.
+/// The limit of bytes read from an environment. The system permits more, and our variables would be at the end; a process
+/// without our variables is not ours.
 const BYTES_MAX: u64 = 4 * 1_024 * 1_024;
-/// An environment of this length is read at once.
+/// The initial capacity of the buffer.
 const USUAL_BYTES: usize = 16 * 1_024;
-/// How often to look again at a process that is in the middle of an `exec`.
+/// How often a process in the middle of an `exec` is read again.
 const LOOKS_AGAIN_MAX: u32 = 16;
-/// The first pause before such a look, and the longest; each is twice as long as the one before.
+/// The first pause before such a retry, and the longest; each is twice the one before.
 const PAUSE_FIRST: Duration = Duration::from_millis(1);
 const PAUSE_LONGEST: Duration = Duration::from_millis(16);
 
-/// What the environment of a process says.
+/// The result of reading the environment of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Environment {
-    /// These entries, each followed by a zero byte.
+    /// The entries, each followed by a zero byte.
     Read(Vec<u8>),
-    /// Nothing yet: the process is in the middle of an `exec`.
+    /// Unknown: the process is in the middle of an `exec`.
     Unknown,
-    /// Nothing: there is no such process, or none any more, or this process may not look into it.
+    /// Unreadable: there is no such process, or this process has no permission.
     Closed,
 }
 
 impl Environment {
-    /// Looks once at the environment of a process.
+    /// Reads the environment of a process once.
     #[must_use]
     pub fn of(pid: u32) -> Self {
         let Ok(bytes) = read_environment(Path::new(&format!("/proc/{pid}/environ"))) else {
@@ -47,26 +47,26 @@ impl Environment {
         }
         match i32::try_from(pid).ok().and_then(ProcessStatus::of) {
             Some(status) if status.is_zombie || status.is_of_kernel => Self::Closed,
-            // A process that executes one program after another never looks like this.
+            // A process in the middle of repeated `exec`s never has this value.
             Some(status) if status.environment_bytes == Some(0) => Self::Read(bytes),
             Some(_) => Self::Unknown,
             None => Self::Closed,
         }
     }
 
-    /// Looks once at the environment of a process, and keeps of it what is asked for.
+    /// Reads the environment of a process once, and maps it.
     pub(super) fn look<T>(pid: u32, show: impl FnOnce(&Self) -> T) -> Option<Look<T>> {
         let found = Self::of(pid);
         Some(Look { shown: show(&found), is_unknown: found.is_unknown() })
     }
 
-    /// Whether a later look may say more.
+    /// Whether a retry may return more.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown)
     }
 
-    /// What it holds under this name. `None` also where it cannot be read.
+    /// The value of a variable. `None` also if the environment cannot be read.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         let Self::Read(bytes) = self else { return None };
@@ -74,12 +74,12 @@ impl Environment {
         entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
-    /// The same as text.
+    /// The value as text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.value(name)?).ok()
     }
 
-    /// Whether it has this entry, also beside others of the same name.
+    /// Whether it contains this entry, also next to others of the same name.
     #[must_use]
     pub fn has(&self, name: &str, value: &str) -> bool {
         let Self::Read(bytes) = self else { return false };
@@ -88,33 +88,33 @@ impl Environment {
     }
 }
 
-/// Reads such a file as `/proc/<pid>/environ`: all of it or nothing. Nothing is read of a process in the middle of an `exec`, nor of one
-/// that executes another program before all is read.
+/// Reads a file like `/proc/<pid>/environ`: completely or not at all. The result is empty for a process in the middle of an
+/// `exec`, and for one that execs another program before everything is read.
 ///
 /// # Errors
-/// When the process is gone, or may not be looked into.
+/// When the process is gone, or this process has no permission.
 pub fn read_environment(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
     (&file).take(BYTES_MAX).read_to_end(&mut bytes)?;
-    // The file stands for the memory that the process had when it was opened. Once the process has left that, the end comes early, and
-    // the beginning is not to be read any more either.
+    // The file refers to the memory that the process had when it was opened. After an `exec` that memory is gone: reads end
+    // early, and the first byte cannot be read any more either.
     if file.read_at(&mut [0], 0)? == 0 {
         bytes.clear();
     }
     Ok(bytes)
 }
 
-/// What one look at a process has shown.
+/// The result of one check of a process.
 #[derive(Debug)]
 pub(super) struct Look<T> {
     pub(super) shown: T,
-    /// Whether a later look may show more, since the process is in the middle of an `exec`.
+    /// Whether a retry may show more, since the process is in the middle of an `exec`.
     pub(super) is_unknown: bool,
 }
 
-/// Looks at each of these processes, and again at those that are in the middle of an `exec`, for a bounded time, in which this
-/// blocks. What is unknown even then is given as the last look has shown it.
+/// Checks these processes, and retries those in the middle of an `exec` for a bounded time. Blocks meanwhile. For those that
+/// stay unknown, the result of the last check is returned.
 pub(super) fn look_until_known<T>(mut pids: Vec<u32>, look: impl Fn(u32) -> Option<Look<T>>) -> Vec<T> {
     let (mut shown, mut pause) = (Vec::new(), PAUSE_FIRST);
     for looks_left in (0..=LOOKS_AGAIN_MAX).rev() {
@@ -144,19 +144,19 @@ mod tests {
 
     use super::*;
 
-    /// A script that executes a shell with the same script.
+    /// A script that execs a shell with the same script.
     const AGAIN: &str = "exec /bin/sh -c \"$0\" \"$0\"";
 
     #[test]
     fn of_a_process_in_the_middle_of_an_exec_nothing_is_known_and_nothing_is_denied_prc_04() {
         let mut child = Command::new("/bin/sh");
-        // The longer its environment, the longer the moment in which it has none, and the more it is read in pieces.
+        // The longer the environment, the longer the moment without one, and the more reads are partial.
         let before = (0..5_000).map(|number| (format!("BEFORE_{number}"), "x"));
         child.args(["-c", AGAIN, AGAIN]).env_clear().envs(before).env("MARK", "ours");
         let mut child = child.spawn().expect("a shell");
         let began = Instant::now();
         let (mut read, mut unknown) = (0, 0);
-        // As many looks as it takes to meet both.
+        // Repeats until it has met both.
         while read < 100 || unknown < 100 {
             match Environment::of(child.id()) {
                 found @ Environment::Read(_) => {

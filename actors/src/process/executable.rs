@@ -1,10 +1,10 @@
-//! Opens a program once, checks what was opened, and says under which path that is run (SEC-05, SEC-07).
+//! Opens a program once, verifies the opened file, and determines the path under which it is run (SEC-05, SEC-07).
 //!
-//! A program is executed by a path, so that a script's interpreter, the list of processes and the program itself find it under
-//! its own name, and can run it again: task drivers start their executors from their own file (T004, TH033). Where nothing is
-//! pinned, that is the path that the operator chose, and where the file has to lie in a directory of allowed programs, it is
-//! looked at again behind the start. A pinned digest asks for more: what was hashed is what has to run. Such a program is copied,
-//! as it is hashed, into a directory that only this user can enter, and the copy is run; it stays for as long as it is pinned.
+//! A program is executed by path, so that a script's interpreter, the process list and the program itself find it under its
+//! own name and can run it again: task drivers start their executors from their own file (T004, TH033). Without a pinned
+//! digest, that is the path that the operator chose; if the file must be in a directory of allowed programs, it is checked
+//! again after the start. With a pinned digest, the hashed bytes must be the executed bytes: the program is copied while it
+//! is hashed, into a directory that only this user can enter, and the copy is run. It is kept while it is pinned.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -21,22 +21,22 @@ use super::spec::Executable;
 use crate::vocabulary::hex;
 use crate::vocabulary::text::is_harmless;
 
-/// Below the directory of a process: the copies of its pinned programs.
+/// The directory of the copies of pinned programs, below the directory of a process.
 const COPIES: &str = "program";
-/// How much is read at once.
+/// The chunk size for reading.
 const CHUNK_BYTES: usize = 256 * 1_024;
 
-/// A program that may be run.
+/// A verified program.
 #[derive(Debug)]
 pub(super) struct Opened {
     file: File,
     executable: Executable,
-    /// Under which path it is run.
+    /// The path under which it is run.
     path: PathBuf,
 }
 
-/// Opens a program and checks it. `directory` is that of its process: a copy of a pinned program is put below it. This reads the
-/// file if a digest is pinned, and may take a while then.
+/// Opens and verifies a program. `directory` is that of its process: a copy of a pinned program is created below it. If a
+/// digest is pinned, this reads the whole file, which may take a while.
 pub(super) fn open_program(executable: &Executable, directory: &Path) -> Result<Opened, ExecutableError> {
     let mut file = open_file(executable)?;
     check(executable, &file)?;
@@ -47,23 +47,22 @@ pub(super) fn open_program(executable: &Executable, directory: &Path) -> Result<
     Ok(Opened { file, executable: executable.clone(), path })
 }
 
-/// Removes the copies of a process of which nothing is kept.
+/// Removes the copies of a process whose data is not kept.
 pub(super) fn remove_copies(directory: &Path) -> io::Result<()> {
     remove_copies_but(&directory.join(COPIES), None)
 }
 
 impl Opened {
-    /// The path by which it is executed.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it was opened, if it is run under another path.
+    /// The original path, if it is run under another one.
     pub(super) fn origin(&self) -> Option<PathBuf> {
         Some(self.executable.place()).filter(|place| *place != self.path)
     }
 
-    /// Whether what was checked is still what lies there, asked after the start. A copy is nobody else's to change.
+    /// Whether the file is still the verified one; called after the start. Nobody else can change a copy.
     pub(super) fn check_unchanged(&self) -> Result<(), ExecutableError> {
         if self.executable.sha256.is_some() || self.executable.root.is_none() {
             return Ok(());
@@ -78,7 +77,7 @@ impl Opened {
         Err(ExecutableError::Changed { path: self.executable.place() })
     }
 
-    /// What can be seen of the file, for the error of a launch that failed (D34).
+    /// Facts about the file, for the error of a failed launch (D34).
     pub(super) fn diagnosis(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Ok(metadata) = self.file.metadata() {
@@ -100,7 +99,7 @@ impl Opened {
 }
 
 fn open_file(executable: &Executable) -> Result<File, ExecutableError> {
-    // Not blocking: opening a pipe would wait for its other end. Reading a regular file does not mind.
+    // Non-blocking, because opening a FIFO would block until its other end is opened. Regular files ignore it.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let path = &executable.path;
     let opened = match &executable.root {
@@ -128,13 +127,13 @@ fn open_beneath(
 ) -> rustix::io::Result<std::os::fd::OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(directory, name, flags, Mode::empty(), resolve) {
-        // Refused by an old kernel or a filter of system calls. For a single name, not to follow a link is as much.
+        // Rejected by an old kernel or a seccomp filter. For a single name, O_NOFOLLOW is equivalent.
         Err(Errno::NOSYS | Errno::PERM) => openat(directory, name, flags | OFlags::NOFOLLOW, Mode::empty()),
         outcome => outcome,
     }
 }
 
-/// Whether this is the name of a file and nothing more: no separator, no climbing, no odd bytes.
+/// Whether this is a plain file name: no separator, no `..`, no special bytes.
 fn is_name(path: &Path) -> bool {
     let mut components = path.components();
     let Some(Component::Normal(name)) = components.next() else { return false };
@@ -158,16 +157,16 @@ fn check(executable: &Executable, file: &File) -> Result<(), ExecutableError> {
     Ok(())
 }
 
-/// Whether it is an ELF program or a script that names its interpreter. Of anything else the C library would make a shell
-/// script, so that a damaged program would be read as commands.
+/// Whether it is an ELF program or a script with an interpreter line. The C library would pass anything else to a shell, so
+/// that a damaged program would be run as commands.
 fn is_program(file: &File) -> io::Result<bool> {
     let mut head = [0; 4];
     let length = std::os::unix::fs::FileExt::read_at(file, &mut head, 0)?;
     Ok(head[..length].starts_with(b"#!") || head[..length] == *b"\x7fELF")
 }
 
-/// Copies a program into a directory of ours while it is hashed, unless the very same copy is there, and gives its path. Copies of
-/// other programs go.
+/// Copies a program into a directory of ours while it is hashed, unless the same copy exists. Returns the path; removes
+/// copies of other programs.
 fn copied(
     executable: &Executable,
     file: &mut File,
@@ -210,7 +209,7 @@ fn write_copy(file: &mut File, fresh: &Path) -> io::Result<[u8; 32]> {
     Ok(found)
 }
 
-/// Removes every copy but those in this directory.
+/// Removes every copy except those in this directory.
 fn remove_copies_but(copies: &Path, kept: Option<&Path>) -> io::Result<()> {
     let entries = match fs::read_dir(copies) {
         Ok(entries) => entries,
@@ -230,7 +229,7 @@ fn remove_copies_but(copies: &Path, kept: Option<&Path>) -> io::Result<()> {
     if kept.is_none() { fs::remove_dir(copies) } else { Ok(()) }
 }
 
-/// Reads a file to its end, writes what it reads, and gives its digest.
+/// Reads a file to its end, copies it, and returns its digest.
 fn digest_of(file: &mut File, copy: &mut impl Write) -> io::Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -251,7 +250,7 @@ fn system(executable: &Executable, attempted: &'static str, error: &io::Error) -
     ExecutableError::System { attempted, path: executable.place(), message: error.to_string() }
 }
 
-/// What the first bytes of a file say of the machine that it was built for.
+/// The machine type in an ELF header, for messages.
 fn machine_note(head: &[u8; 20]) -> Option<String> {
     if head.starts_with(b"#!") {
         return Some("it is a script".to_owned());

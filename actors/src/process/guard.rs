@@ -1,9 +1,9 @@
-//! Bounds what processes that outlive their host may hold on disk while no host is there to read.
+//! Limits the disk usage of processes that survive their host, while no host reads their output.
 //!
-//! A process appends its output to a file whoever reads it; a host reads that and gives it back to the disk. When a host ends and
-//! leaves processes behind, its keeper starts a guard: it looks at these files several times a second, and gives the front of one that
-//! has grown too large back to the disk. The next host sees what is missing and says so. There is one guard for a directory, which it locks; it
-//! ends with the last process that writes there, and does no harm beside a host.
+//! A process appends its output to a file independent of any reader; a host reads that and punches holes to free the space.
+//! When a host ends and leaves processes running, its keeper starts a guard: it checks these files several times a second,
+//! and frees the front of one that has grown too large. The next host detects the gap and logs it. There is one guard per
+//! directory, which it locks; it ends with the last process that writes there, and is harmless beside a host.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,14 +19,14 @@ use rustix::process::setsid;
 use super::bound::Binder;
 use super::look;
 
-/// The subcommand of our program, and its option, that [`guard`] is reached by.
+/// The subcommand and option of our program that call [`guard`].
 const SUBCOMMAND: [&str; 2] = ["keeper", "--guard"];
-/// How much room the output of one stream may take, and how much is left of what takes more: more than a host keeps of it.
+/// The limit of the output of one stream on disk, and how much is kept when it is exceeded: more than a host keeps.
 const ROOM_BYTES_MAX: u64 = 32 * 1_024 * 1_024;
 const LEFT_BYTES: u64 = 8 * 1_024 * 1_024;
-/// Holes begin and end at multiples of this.
+/// The alignment of holes.
 const BLOCK_BYTES: u64 = 4_096;
-/// The pause between two looks at the files, and how many of them come between two looks for processes.
+/// The pause between two checks of the files, and the number of them between two searches for processes.
 const PAUSE: Duration = Duration::from_millis(200);
 const LOOKS: u32 = 20;
 
@@ -41,7 +41,7 @@ pub(super) fn begin(directory: &Path) -> io::Result<()> {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
 }
 
-/// Is the guard of the outputs below this directory, until no process writes there any more.
+/// Runs as the guard of the outputs below this directory, until no process writes there any more.
 ///
 /// # Errors
 /// When the directory, the files or the list of processes cannot be read.
@@ -61,7 +61,7 @@ pub fn guard(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives back what is too much of every output below this directory.
+/// Frees the excess of every output below this directory.
 fn bound_all(directory: &Path) -> io::Result<()> {
     for process in fs::read_dir(directory)? {
         let files = fs::read_dir(process?.path()).into_iter().flatten().filter_map(Result::ok);

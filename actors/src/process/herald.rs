@@ -1,5 +1,5 @@
-//! Tells the lines of plugins to whoever reads our log, on a thread of its own: a log that stands still holds up nobody but
-//! this thread, and what does not fit into its queue is dropped and counted (LOG-03).
+//! Logs the lines of plugins on a separate thread: a log that blocks blocks only this thread, and lines over the limit of
+//! its queue are dropped and counted (LOG-03).
 
 use tokio::sync::Notify;
 use tracing::Dispatch;
@@ -11,36 +11,36 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use crate::sync::thread;
 
-/// How many lines of all plugins may wait to be told.
+/// The queue capacity for the lines of all plugins.
 const QUEUE: usize = 4_096;
-/// After how many lines of a burst their position is made known: keeping it costs more than telling one line.
+/// After how many lines of a burst the position is published: storing it costs more than logging one line.
 const TOLD_EVERY: usize = 64;
-/// The thread needs little stack of its own, but subscribers may need more.
+/// The thread itself needs little stack, but tracing subscribers may need more.
 const STACK_BYTES: usize = 512 * 1_024;
 
-/// How far the lines of one stream have been told.
+/// How far the lines of one stream have been logged.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// Up to here in the file.
+    /// The offset in the file up to which lines are logged.
     told: AtomicU64,
-    /// How many lines wait.
+    /// The number of queued lines.
     waiting: AtomicUsize,
     settled: Notify,
     advanced: Arc<Notify>,
 }
 
 impl Progress {
-    /// Nothing waits. What is given is woken when lines have been told, since that moves the position although nothing is read.
+    /// An empty progress. `advanced` is notified when lines have been logged, since that moves the position without a read.
     pub(crate) fn new(advanced: Arc<Notify>) -> Self {
         Self { advanced, ..Self::default() }
     }
 
-    /// Where to read on if everything ended now: `read` if nothing waits, and else behind the last line that was told.
+    /// Where to continue after a crash at this moment: `read` if the queue is empty, otherwise after the last logged line.
     pub(crate) fn position(&self, read: u64) -> u64 {
         if self.waiting.load(Ordering::Acquire) == 0 { read } else { self.told.load(Ordering::Acquire) }
     }
 
-    /// Waits until nothing waits.
+    /// Waits until the queue is empty.
     pub(crate) async fn settled(&self) {
         loop {
             let settled = self.settled.notified();
@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-/// One line, and where in its file it ends.
+/// One line, and the offset of its end in the file.
 #[derive(Debug)]
 pub(crate) struct Spoken {
     pub(crate) plugin: ProcessName,
@@ -72,17 +72,17 @@ pub(crate) struct Spoken {
     pub(crate) progress: Arc<Progress>,
 }
 
-/// The way to the thread. It ends with the last of these.
+/// The handle of the thread, which ends with the last handle.
 #[derive(Debug, Clone)]
 pub struct Herald {
     queue: SyncSender<Spoken>,
 }
 
 impl Herald {
-    /// Starts the thread, which tells the lines to the subscriber that is the present one here.
+    /// Starts the thread, which logs to the current tracing subscriber of the caller.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system cannot start a thread.
     pub fn start() -> std::io::Result<Self> {
         let (queue, lines) = sync_channel(QUEUE);
         let subscriber = tracing::dispatcher::get_default(Clone::clone);
@@ -91,7 +91,7 @@ impl Herald {
         Ok(Self { queue })
     }
 
-    /// Hands a line over. False if the queue is full; the line is lost then.
+    /// Enqueues a line. False if the queue is full; the line is lost then.
     pub(crate) fn tell(&self, spoken: Spoken, read: u64) -> bool {
         let progress = Arc::clone(&spoken.progress);
         if progress.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
@@ -114,7 +114,7 @@ fn tell_all(lines: &Receiver<Spoken>, subscriber: &Dispatch) {
         let told = std::panic::AssertUnwindSafe(|| {
             tracing::dispatcher::with_default(subscriber, || tell(&spoken.plugin, &spoken.line));
         });
-        // A subscriber that panics loses this line and no other.
+        // If a subscriber panics, only this line is lost.
         let _ = std::panic::catch_unwind(told);
         spoken.progress.tell(spoken.position);
     }

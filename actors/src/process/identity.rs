@@ -1,26 +1,27 @@
-//! What proves that a process is the one that was launched (PRC-01).
+//! Proves that a process is the one that was launched (PRC-01).
 
 use std::fmt;
 
 use super::name::ProcessTag;
 
-/// The variable that carries the tag of a process. What it makes inherits it.
+/// The environment variable with the tag of a process. Its descendants inherit it.
 pub const TAG_VARIABLE: &str = "CALLBOARD_PROCESS_TAG";
-/// The variable that names whose process it is: the same for every run of a host on one data directory, and for no other.
+/// The environment variable with the owner of a process: the same for every run of a host on one data directory, and unique
+/// to it.
 pub const OWNER_VARIABLE: &str = "CALLBOARD_PROCESS_OWNER";
 
-/// The variable that carries the number of the launched process itself, where our own program became it. What it makes inherits
-/// the variable and has another number.
+/// The environment variable with the PID of the launched process, set by the intermediate stage. Its descendants inherit the
+/// variable and have other PIDs.
 pub const PROCESS_ID_VARIABLE: &str = "CALLBOARD_PROCESS_ID";
-/// The variable that tells a program where it was opened when a copy of it is run, since its digest is pinned.
+/// The environment variable with the original path of a program that is run from a copy, since its digest is pinned.
 pub const PROGRAM_VARIABLE: &str = "CALLBOARD_PROGRAM_PATH";
 
-/// A file, whatever its name.
+/// A file, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId {
-    /// The device it lies on.
+    /// Its device.
     pub device: u64,
-    /// Its number there.
+    /// Its inode number.
     pub inode: u64,
 }
 
@@ -30,79 +31,78 @@ impl fmt::Display for FileId {
     }
 }
 
-/// What no other process shares with it, as long as machines run: together with its tag, all of it has to fit before a
-/// process is adopted.
+/// The unique identity of a process: together with its tag, all of it must match before a process is adopted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Its process id, which the system gives to another process later.
+    /// Its PID, which may be reused later.
     pub pid: u32,
-    /// When it was started, in clock ticks since the machine was (field 22 of `/proc/<pid>/stat`).
+    /// Its start time, in clock ticks since the boot (field 22 of `/proc/<pid>/stat`).
     pub started_ticks: u64,
-    /// Which start of the machine that was.
+    /// The boot id of the machine at its start.
     pub boot_id: String,
-    /// The program that it ran when it said its handshake. `None` for a process without one: it may be a wrapper that became
+    /// The program that it ran at its handshake. `None` for a process without one: it may be a wrapper that has exec'd
     /// another program since.
     pub executable: Option<FileId>,
 }
 
-/// A process as it is seen from outside.
+/// A process as seen through `/proc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Its process id.
+    /// Its PID.
     pub pid: u32,
-    /// When it was started, in clock ticks since the machine was.
+    /// Its start time, in clock ticks since the boot.
     pub started_ticks: u64,
     /// Its process group.
     pub group: u32,
     /// Its session.
     pub session: u32,
-    /// Whether it has ended and nobody has asked how.
+    /// Whether it is a zombie: it has ended and is not reaped.
     pub is_zombie: bool,
     /// The program that it runs.
     pub executable: Option<FileId>,
     /// The tag in its environment.
     pub tag: Option<ProcessTag>,
-    /// Whose it says it is.
+    /// The owner in its environment.
     pub owner: Option<String>,
 }
 
 impl Seen {
-    /// Whether no other host has marked it: a tag stands in the database, and that may be copied (TH053).
+    /// Whether it has no owner or this one: a tag is stored in the database, which may be copied (TH053).
     #[must_use]
     pub fn may_be_of(&self, owner: &str) -> bool {
         self.owner.as_deref().is_none_or(|found| found == owner)
     }
 }
 
-/// What was found of a recorded process.
+/// What was found for a recorded process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findings {
-    /// Whose processes are ours.
+    /// The owner of our processes.
     pub owner: String,
-    /// Which start of the machine this is.
+    /// The present boot id.
     pub boot_id: String,
-    /// Who has the recorded process id now.
+    /// The process that has the recorded PID now.
     pub at_pid: Option<Seen>,
-    /// Whether that is a child of this very host process, which was only lost sight of.
+    /// Whether that is a child of this very host process, whose owner was lost.
     pub is_child: bool,
-    /// Everything that carries the recorded tag.
+    /// All processes with the recorded tag.
     pub tagged: Vec<Seen>,
-    /// Which of all these write to the output files of the launch.
+    /// The PIDs among these that write to the output files of the launch.
     pub writers: Vec<u32>,
 }
 
-/// What the findings say of a record.
+/// The result of comparing a record with the findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the very process.
+    /// It is the recorded process.
     Proven,
-    /// It has ended; nobody has its process id.
+    /// It has ended; its PID is free.
     Ended,
-    /// What the record points at is not proven to be the process. It says what does not fit.
+    /// The recorded PID is not proven to be the process. Names the mismatch.
     NotProven(String),
 }
 
-/// Compares a record with what was found.
+/// Compares a record with the findings.
 #[must_use]
 pub fn judge(tag: ProcessTag, identity: &Identity, findings: &Findings) -> Verdict {
     let Identity { pid, started_ticks, boot_id, executable } = identity;
@@ -114,14 +114,14 @@ pub fn judge(tag: ProcessTag, identity: &Identity, findings: &Findings) -> Verdi
         return not_proven(format!("process id {pid} belongs to a process that was started at another time"));
     }
     if seen.is_zombie {
-        // It has no environment and no program any more, and its number is not given away as long as it is there.
+        // A zombie has no environment and no program any more, and its PID cannot be reused before it is reaped.
         return Verdict::Proven;
     }
     match seen.tag {
         Some(found) if found == tag => {}
         Some(found) => return not_proven(format!("process {pid} carries the tag {found}, not {tag}")),
-        // Its environment cannot be read: it has written over it, or is about to become another program. That it writes to
-        // the output files of this very launch says as much.
+        // Its environment cannot be read: it has been overwritten, or the process is in the middle of an `exec`. Writing to
+        // the output files of this launch is equivalent proof.
         None if findings.writers.contains(pid) => {}
         None => return not_proven(format!("process {pid} carries no tag that can be read")),
     }
@@ -143,24 +143,24 @@ fn not_proven(reason: String) -> Verdict {
     Verdict::NotProven(reason)
 }
 
-/// What is ours of the findings, though the record as a whole is not proven, so that nothing stays unowned (PRC-09). Without
-/// an identity the crash came before the process was ready, and whatever carries its tag was made by the launch.
+/// The processes that are proven to be ours, though the record as a whole does not match, so that none stays unowned
+/// (PRC-09). Without an identity the crash preceded readiness, and every process with its tag belongs to the launch.
 ///
-/// A tagged process that is neither the recorded one nor of its group was made by it and has left it on purpose; it lives.
+/// A tagged process that is neither the recorded one nor in its group left the group on purpose; it is left running.
 #[must_use]
 pub fn ours(tag: ProcessTag, identity: Option<&Identity>, findings: &Findings) -> Vec<Seen> {
     let Some(identity) = identity else { return findings.tagged.clone() };
     let fits_in_part = |seen: &Seen| seen.pid == identity.pid || seen.started_ticks == identity.started_ticks;
-    // Where the whole identity is another's: a task has files of its own.
+    // For the case that the whole identity belongs to another process: a task has its own output files.
     let looks_launched = |seen: &Seen| findings.writers.contains(&seen.pid);
-    // We give a group and no session, so what leads a session is an executor or a task, even if it was started in the very same
-    // tick (TH032).
+    // We create process groups and no sessions, so a session leader is an executor or a task, even if it was started in the
+    // same tick (TH032).
     let is_launched = |seen: &Seen| seen.pid == seen.group && seen.session != seen.pid;
     let leads = |seen: &&Seen| is_launched(seen) && (fits_in_part(seen) || looks_launched(seen));
     let leader = findings.tagged.iter().find(leads);
     let group = leader.map_or(identity.pid, |leader| leader.pid);
     let tagged = findings.tagged.iter().filter(|seen| seen.tag == Some(tag) && seen.group == group);
-    // A record with another tag, of a process that is ours and fits in all else.
+    // A record with another tag, of a process that is ours and matches in all else.
     let fits = |seen: &&Seen| {
         seen.started_ticks == identity.started_ticks
             && identity.boot_id == findings.boot_id
@@ -272,7 +272,7 @@ mod tests {
         let child = Seen { pid: 31, started_ticks: 300, ..seen() };
         let findings = found(None, vec![task.clone(), child.clone()]);
         assert_eq!(ours(TAG, Some(&identity()), &findings), vec![child.clone()]);
-        // Before it was ready it had no tasks; what carries the tag is what the launch made.
+        // Before it was ready it had no tasks; every process with the tag was made by the launch.
         assert_eq!(ours(TAG, None, &findings), vec![task, child]);
     }
 

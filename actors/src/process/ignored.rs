@@ -1,17 +1,18 @@
-//! Signals that were ignored when the program began, as `nohup` leaves SIGHUP, and shells SIGINT and SIGQUIT for what runs in
-//! their background.
+//! Signals that were ignored when the program began, as `nohup` does with SIGHUP, and shells with SIGINT and SIGQUIT for
+//! background jobs.
 //!
-//! A program that is executed inherits what is ignored, and a shell cannot set a trap for it. So a task below such a host would
-//! never see its `kill_signal`. A signal that is caught has its default action again in every program that is executed; so what is
-//! ignored here is caught instead, and nothing is done about it.
+//! Ignored signals stay ignored across `exec`, and a shell cannot set a trap for them. So a task below such a host would
+//! never receive its `kill_signal`. A caught signal has its default action again after `exec`; so these signals are caught
+//! instead, with an empty handler.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Signals that cannot be caught, that say something of the program itself, or that are restored for children anyway (SIGPIPE).
+/// Signals that cannot be caught, that report a fault of the program itself, or that are restored for children anyway
+/// (SIGPIPE).
 const LEFT: [i32; 7] = [4, 8, 9, 11, 13, 17, 19];
-/// The signals that a process may ignore, apart from those of real time.
+/// The signals that a process may ignore, except real-time signals.
 const KINDS: std::ops::Range<i32> = 1..32;
 
 /// The signals that this process ignores.
@@ -19,20 +20,20 @@ const KINDS: std::ops::Range<i32> = 1..32;
 pub struct IgnoredSignals(u64);
 
 impl IgnoredSignals {
-    /// Those that are ignored now; none if `/proc` cannot be read.
+    /// The signals that are ignored now; none if `/proc` cannot be read.
     #[must_use]
     pub fn now() -> Self {
         Self(std::fs::read_to_string("/proc/self/status").ok().and_then(|status| mask(&status)).unwrap_or(0))
     }
 
-    /// Whether this one is among them.
+    /// Whether this signal is ignored.
     #[must_use]
     pub fn has(self, kind: SignalKind) -> bool {
         self.0 & bit(kind.as_raw_value()) != 0
     }
 
-    /// Catches them for as long as this process lives, and does nothing when one comes, so that they have their default action
-    /// again in the programs that this process starts.
+    /// Catches them for the lifetime of this process with an empty handler, so that they have their default action in child
+    /// programs.
     ///
     /// # Errors
     /// When the system refuses to catch one.
@@ -41,17 +42,17 @@ impl IgnoredSignals {
     /// Outside of a tokio runtime with I/O.
     pub fn catch(self) -> io::Result<()> {
         for number in KINDS.filter(|number| self.0 & bit(*number) != 0 && !LEFT.contains(number)) {
-            // What catches it stays when nothing waits for it any more.
+            // The handler stays installed after the listener is dropped.
             drop(signal(SignalKind::from_raw(number))?);
         }
         Ok(())
     }
 }
 
-/// Does what [`IgnoredSignals::catch`] does, in a process that has no runtime.
+/// Does the same as [`IgnoredSignals::catch`], in a process without a runtime.
 ///
 /// # Errors
-/// When the system refuses to catch one, or to have signals heard at all.
+/// When the system refuses to catch one, or a runtime for signals cannot be created.
 pub fn catch_ignored_signals() -> io::Result<()> {
     let ignored = IgnoredSignals::now();
     if KINDS.filter(|number| !LEFT.contains(number)).all(|number| ignored.0 & bit(number) == 0) {
@@ -65,7 +66,7 @@ const fn bit(number: i32) -> u64 {
     1 << (number - 1)
 }
 
-/// The mask of what is ignored, of the text of a `status` in `/proc`.
+/// Parses the mask of ignored signals from the text of `/proc/<pid>/status`.
 fn mask(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     u64::from_str_radix(line.trim(), 16).ok()

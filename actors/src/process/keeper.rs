@@ -1,14 +1,14 @@
-//! The keeper: a process beside the host that ends what a killed host leaves of its plugins' process groups.
+//! The keeper: a process beside the host that ends the leftovers of its plugins' process groups after the host was killed.
 //!
-//! The kernel kills a plugin's own process with its host, but not what that process made: a shell that wraps the plugin dies
-//! and the plugin lives on. So the host starts a keeper with a pipe to it. When the host ends, however that comes about, the
-//! kernel closes the pipe, and the keeper kills what still belongs to the host's process groups.
+//! The kernel kills a plugin's own process with its host, but not its descendants: a shell that wraps the plugin dies and
+//! the plugin lives on as an orphan process. So the host starts a keeper with a pipe to it. When the host ends in any way,
+//! the kernel closes the pipe, and the keeper kills the remaining processes in the host's process groups.
 //!
-//! Nobody else's process is ever hit: a process is ours only if its environment carries the mark with this host's random tag
-//! *and* it still is in the group that the mark names; and the signal goes through a descriptor of the very process that was
-//! looked at. The mark may also name any group: that is a leash, for what survives its host and must not survive a play.
-//! What left its group on purpose, such as a mount helper in a session of its own, is let live, as in an orderly
-//! stop.
+//! Foreign processes are never hit: a process is ours only if its environment has the mark with this host's random tag *and*
+//! it is still in the group that the mark names; and the signal is sent through a file descriptor of the very process that
+//! was checked (no PID reuse). A mark may also name any group: that is a leash, for processes that survive their host but
+//! must not survive a demonstration. Processes that left their group on purpose, such as a mount helper in its own session,
+//! are left running, as in a graceful stop.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -26,18 +26,17 @@ use super::guard;
 use super::system::{ProcessStatus, random_bytes};
 use crate::vocabulary::hex;
 
-/// The subcommand of our program that [`keep`] is reached by.
+/// The subcommand of our program that calls [`keep`].
 const SUBCOMMAND: &str = "keeper";
-/// The variable that marks a process: the host's tag, a colon, and the number of its process group.
+/// The environment variable that marks a process: the host's tag, a colon, and the id of its process group.
 pub(super) const MARK: &str = "CALLBOARD_BOUND";
-/// What a mark names in the place of a group when it holds in any.
+/// The value in place of a group id when the mark is valid in any group.
 const ANY_GROUP: &str = "any";
-/// How often at most the keeper looks for processes; each look finds what was forked since the one before.
+/// The limit of searches; each finds processes that were forked since the one before.
 const LOOKS_MAX: usize = 250;
-/// How often at most it looks again when it finds nothing but processes of which nothing is known, since they are in the middle of an
-/// `exec`.
+/// The limit of retries that find only processes with an unknown environment, since they are in the middle of an `exec`.
 const VAIN_LOOKS_MAX: usize = 25;
-/// The pause between two looks.
+/// The pause between two searches.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The host's end of its keeper.
@@ -52,12 +51,12 @@ impl Keeper {
     /// Starts the keeper of this host.
     ///
     /// # Errors
-    /// When the system gives no randomness, no process or no pipe.
+    /// When the system cannot provide random bytes, a process or a pipe.
     pub fn start() -> io::Result<Self> {
         Self::started(Path::new(""))
     }
 
-    /// Starts the keeper of this host, which also sees to it that what outlives the host and writes below this directory cannot
+    /// Starts the keeper of this host with a guard: processes that survive the host and write below this directory cannot
     /// fill the disk while no host reads it.
     ///
     /// # Errors
@@ -68,7 +67,8 @@ impl Keeper {
 
     fn started(outputs: &Path) -> io::Result<Self> {
         let tag = random_tag()?;
-        // Through the stage that leaves the host's descriptors behind: the keeper outlives the host, and nothing of it may.
+        // Started through the intermediate stage, which closes the host's file descriptors: the keeper survives the host and
+        // must not keep any of them.
         let mut child = Binder::this_program()
             .command_of_its_own(Path::new("/proc/self/exe"), Some(Path::new("callboard")))
             .arg(SUBCOMMAND)
@@ -83,27 +83,27 @@ impl Keeper {
         Ok(Self { tag, pipe, child })
     }
 
-    /// The tag that marks this host's processes.
+    /// The tag in the marks of this host's processes.
     #[must_use]
     pub fn tag(&self) -> &str {
         &self.tag
     }
 
-    /// What a process carries in its environment, as a variable and its value, so that it ends with whoever holds this keeper,
-    /// whatever group or session it has gone to: for what survives its host on purpose and must not survive a demonstration.
+    /// The environment variable and its value that make a process end with the host of this keeper, in whatever group or
+    /// session it is: for processes that survive their host on purpose and must not survive a demonstration.
     #[must_use]
     pub fn leash(&self) -> (&'static str, String) {
         (MARK, format!("{}:{ANY_GROUP}", self.tag))
     }
 
-    /// The leash that this process itself is on, as a variable and its value, if it is on one.
+    /// The leash of this process itself, as a variable and its value, if it has one.
     #[must_use]
     pub fn own_leash() -> Option<(&'static str, String)> {
         let value = std::env::var(MARK).ok().filter(|value| value.ends_with(ANY_GROUP))?;
         Some((MARK, value))
     }
 
-    /// Lets the keeper go, in an orderly end: it looks once more, and ends.
+    /// Releases the keeper in a graceful stop: it searches once more, and ends.
     pub fn release(self) {
         let Self { pipe, mut child, .. } = self;
         drop(pipe);
@@ -117,12 +117,12 @@ fn random_tag() -> io::Result<String> {
     Ok(hex(&random_bytes::<16>()?))
 }
 
-/// Is the keeper: reads its host's tag, waits for the end of the host, and kills what is left of its process groups.
+/// Runs as the keeper: reads its host's tag, waits for the end of the host, and kills the leftovers of its process groups.
 ///
 /// # Errors
-/// When no tag comes, or the list of processes cannot be read.
+/// When no tag arrives, or the list of processes cannot be read.
 pub fn keep() -> io::Result<()> {
-    // A session of its own: what ends the host, such as a key in its terminal, must not end its keeper.
+    // A separate session: a signal that ends the host, such as Ctrl-C in its terminal, must not end its keeper.
     setsid()?;
     let mut input = io::stdin().lock();
     let mut tag = String::new();
@@ -156,11 +156,11 @@ fn end_left(tag: &str) -> io::Result<()> {
     Err(io::Error::other("some processes of the host's groups cannot be ended"))
 }
 
-/// What one look has shown.
+/// The result of one search.
 struct Left {
-    /// Every process that is marked with the tag and still in the group that its mark names, if it names one.
+    /// All processes that are marked with the tag and still in the group that the mark names, if it names one.
     ours: Vec<Pid>,
-    /// Whether there are processes that may be ours, which cannot be told at this moment.
+    /// Whether some processes have an unknown environment at this moment.
     is_any_unknown: bool,
 }
 
@@ -178,9 +178,9 @@ fn look(tag: &str) -> io::Result<Left> {
     Ok(left)
 }
 
-/// `None` if that cannot be told at this moment.
+/// `None` if it is unknown at this moment.
 fn is_ours(pid: Pid, tag: &str) -> Option<bool> {
-    // A process that has ended meanwhile, or is somebody else's, cannot be read and is not ours.
+    // The environment of a process that has ended meanwhile, or of another user, cannot be read: it is not ours.
     let environment = Environment::of(pid.as_raw_nonzero().get().unsigned_abs());
     if environment.is_unknown() {
         return None;
@@ -200,10 +200,10 @@ pub(super) fn mark(tag: &str, group: u32) -> String {
 
 fn kill(pid: Pid, tag: &str) {
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    // Looked at again behind the descriptor: from here on the number cannot pass to another process unnoticed. Where it cannot be
-    // told at this moment, the next look tells.
+    // Checked again after the file descriptor is open: from here on PID reuse is impossible. If it is unknown at this
+    // moment, the next search decides.
     if is_ours(pid, tag) == Some(true) {
-        // One that has ended already needs no signal.
+        // It may have ended already.
         let _ = pidfd_send_signal(&process, Signal::KILL);
     }
 }

@@ -7,83 +7,83 @@ use super::ending::ProcessEnding;
 use super::name::ProcessName;
 use crate::goplugin::{Diagnosis, HandshakeError, TermsError};
 
-/// Why a file is not run (SEC-05, SEC-07).
+/// Why a file is refused (SEC-05, SEC-07).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutableError {
-    /// Within a directory of allowed programs, a program is named and not described by a path.
+    /// Within a directory of allowed programs, a program must be a plain name and no path.
     #[error("{path:?} is no plain file name; name a file that lies directly in {root}")]
     NotAName {
-        /// What was given.
+        /// The path as given.
         path: PathBuf,
         /// The directory of allowed programs.
         root: PathBuf,
     },
-    /// Without a root the path has to be absolute.
+    /// Without a root the path must be absolute.
     #[error("{path:?} is not absolute; give the whole path of the program")]
     NotAbsolute {
-        /// What was given.
+        /// The path as given.
         path: PathBuf,
     },
-    /// It is a link, or leads out of its directory in another way.
+    /// It is a symlink, or leads out of its directory in another way.
     #[error("{path} is a link or leads out of its directory; put the program itself there")]
     Escapes {
-        /// Where it was looked for.
+        /// The path that was tried.
         path: PathBuf,
     },
-    /// It is a directory, a pipe, a device.
+    /// It is no regular file: a directory, a pipe, a device.
     #[error("{path} is no regular file")]
     NotAFile {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
     },
-    /// Nobody may execute it.
+    /// It has no execute permission.
     #[error("{path} is not executable (mode {mode:04o}); set its executable bits")]
     NotExecutable {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
     },
-    /// It begins neither as an ELF program nor as a script.
+    /// It is neither an ELF program nor a script.
     #[error("{path} is no program: it begins neither as ELF nor with #!; put an undamaged program there")]
     NotAProgram {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
     },
-    /// Its contents are not those that were pinned.
+    /// Its contents do not match the pinned digest.
     #[error("{path} has SHA-256 {found} where {pinned} is pinned; nothing was run")]
     Digest {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
-        /// What was found, in hexadecimal digits.
+        /// The actual digest, in hexadecimal digits.
         found: String,
-        /// What was pinned, in hexadecimal digits.
+        /// The pinned digest, in hexadecimal digits.
         pinned: String,
     },
-    /// It was written to between the check and the start.
+    /// It was modified between the check and the start.
     #[error("{path} was changed while it was checked and started; what had started was ended")]
     Changed {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
     },
-    /// The system did not let us open or read it.
+    /// It could not be opened or read.
     #[error("cannot {attempted} {path}: {message}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         attempted: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         message: String,
     },
 }
 
 impl ExecutableError {
-    /// Whether the same file may well be run later without anybody having mended it.
+    /// Whether a retry with the same file may succeed without a repair.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
-            // Somebody is installing it.
+            // It is being installed.
             Self::Changed { .. } => true,
             Self::NotAName { .. }
             | Self::NotAbsolute { .. }
@@ -97,88 +97,88 @@ impl ExecutableError {
     }
 }
 
-/// Why a process was not launched. Nothing of it is left: what had started is ended and reaped (PRC-02).
+/// Why a process was not launched. Nothing of it remains: a started process was ended and reaped (PRC-02).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
-    /// A process of this name is there already, starting, running or ending.
+    /// A process of this name exists already, starting, running or ending.
     #[error("process {name} is there already{}; stop it or recall it", pid.map_or_else(String::new, |pid| format!(" (pid {pid})")))]
     Occupied {
-        /// Which name.
+        /// The name.
         name: ProcessName,
-        /// Its process id, if it has one.
+        /// Its PID, if it has one.
         pid: Option<u32>,
     },
-    /// Its file is not run.
+    /// Its file is refused.
     #[error("process {name} is not started: {source}")]
     Executable {
-        /// Which process.
+        /// The process.
         name: ProcessName,
         /// What is wrong with the file.
         source: ExecutableError,
     },
-    /// It is to be bound to its host, and the host was given no program that binds (PRC-04).
+    /// It must be bound to its host, and the host has no program that binds (PRC-04).
     #[error(
         "process {name} is to end with its host, and this host has no `callboard` program to bind it with; name \
          one, or let the process survive"
     )]
     NotBindable {
-        /// Which process.
+        /// The process.
         name: ProcessName,
     },
-    /// The system gave no process, or nothing to watch it with, or nowhere to write its output.
+    /// The system could not create the process, its file descriptor, or its output files.
     #[error("cannot {attempted} for process {name}: {message}")]
     System {
-        /// Which process.
+        /// The process.
         name: ProcessName,
-        /// What was tried.
+        /// The operation that failed.
         attempted: String,
-        /// What the system said.
+        /// The error of the system.
         message: String,
     },
     /// It ended before it was ready (D33).
     #[error("process {name} ended before it was ready: {ending}{}", notes(diagnosis))]
     Ended {
-        /// Which process.
+        /// The process.
         name: ProcessName,
         /// How it ended, with its last lines (PRC-06, LOG-01).
         ending: Box<ProcessEnding>,
-        /// What can be seen of its file (D34).
+        /// Facts about its file (D34).
         diagnosis: Vec<String>,
     },
-    /// It said no handshake in time (D33). It was ended.
+    /// It sent no handshake in time (D33). It was ended.
     #[error("process {name} said no handshake within {waited:?}; it was ended: {ending}{}", notes(diagnosis))]
     TimedOut {
-        /// Which process.
+        /// The process.
         name: ProcessName,
-        /// How long was waited.
+        /// The timeout.
         waited: Duration,
         /// How it was ended, with its last lines.
         ending: Box<ProcessEnding>,
-        /// What can be seen of its file (D34).
+        /// Facts about its file (D34).
         diagnosis: Vec<String>,
     },
     /// It was stopped before it was ready.
     #[error("process {name} was stopped before it was ready")]
     Stopped {
-        /// Which process.
+        /// The process.
         name: ProcessName,
     },
-    /// What it said is no handshake that can be accepted (D20 to D28). It was ended.
+    /// Its handshake is invalid (D20 to D28). It was ended.
     #[error("process {name} was started and ended again: {source}; {ending}{}", notes(diagnosis))]
     Handshake {
-        /// Which process.
+        /// The process.
         name: ProcessName,
-        /// What is wrong with what it said.
+        /// What is wrong with the handshake.
         source: HandshakeError,
         /// How it was ended, with its last lines.
         ending: Box<ProcessEnding>,
-        /// What can be seen of its file (D34).
+        /// Facts about its file (D34).
         diagnosis: Vec<String>,
     },
-    /// The terms of its handshake are none that a plugin could understand.
+    /// The terms of its handshake are invalid.
     #[error("process {name} is not started: {source}")]
     Terms {
-        /// Which process.
+        /// The process.
         name: ProcessName,
         /// What is wrong with them.
         source: TermsError,
@@ -186,31 +186,31 @@ pub enum LaunchError {
     /// Its actor failed; the process was ended.
     #[error("process {name} is not started: {reason}")]
     Failed {
-        /// Which process.
+        /// The process.
         name: ProcessName,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
     /// The host is stopping; nothing new starts (I6).
     #[error("process {name} is not started: the host is stopping")]
     Stopping {
-        /// Which process.
+        /// The process.
         name: ProcessName,
     },
-    /// As many processes as there may be are there.
+    /// The limit of processes is reached.
     #[error(
         "process {name} is not started: {processes} processes are there already, and no more are allowed"
     )]
     TooMany {
-        /// Which process.
+        /// The process.
         name: ProcessName,
-        /// How many there are.
+        /// The number of processes.
         processes: usize,
     },
 }
 
 impl LaunchError {
-    /// Adds what is wrong with its file to what the system said of it (D34).
+    /// Adds the facts about its file to an error of the system (D34).
     #[must_use]
     pub(super) fn explained(self, diagnosis: &Diagnosis) -> Self {
         match self {
@@ -221,7 +221,7 @@ impl LaunchError {
         }
     }
 
-    /// Whether the same launch may well succeed later without anybody having mended anything.
+    /// Whether a retry of the same launch may succeed without a repair.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

@@ -1,9 +1,9 @@
-//! Proves that whoever listens at a plugin's endpoint is the process that was launched, or one that it made.
+//! Proves that the listener at a plugin's endpoint is the launched process or a descendant of it.
 //!
-//! A plugin says where it listens, and nothing in what it says ties that place to it: it may name the socket of another plugin,
-//! which would then serve, and be ended, in its name. So the kernel is asked who listens. It has to be the launched process, a
-//! descendant of it by the chain of parents, or a process that carries the random tag of this very launch, which only the
-//! launched process and what it made have inherited.
+//! A plugin reports its endpoint, and nothing ties that place to it: it may name the socket of another plugin, which would
+//! then serve, and be ended, in its name. So the kernel is asked which process listens. It must be the launched process, a
+//! descendant by the chain of parents, or a process that has the random tag of this launch, which only the launched process
+//! and its descendants inherit.
 
 use std::fmt;
 use std::fs;
@@ -18,12 +18,12 @@ use super::messages::Launched;
 use super::system::ProcessStatus;
 use crate::goplugin::Listener;
 
-/// How many parents are looked at: more than any tree of processes is deep.
+/// The limit of parents that are checked: more than the depth of any process tree.
 const PARENTS_MAX: usize = 64;
-/// The state of a port that is listened on, in the kernel's lists.
+/// The state of a listening port in the kernel's lists.
 const LISTENING: &str = "0A";
 
-/// Why whoever listens is not taken for the process that was launched.
+/// Why a listener is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Impostor {
     /// Another process listens there.
@@ -37,13 +37,13 @@ pub enum Impostor {
         /// The process that was launched.
         launched: u32,
     },
-    /// It cannot be told who listens there.
+    /// The listening process cannot be determined.
     #[error(
         "it cannot be proven that the launched process (pid {launched}) or one that it made listens there: {reason}; nothing was \
          said to whoever does"
     )]
     Unproven {
-        /// Why.
+        /// The reason.
         reason: String,
         /// The process that was launched.
         launched: u32,
@@ -54,19 +54,19 @@ pub enum Impostor {
          start the plugin again"
     )]
     ForeignSocket {
-        /// Whose the file is.
+        /// The user id of the file's owner.
         owner: u32,
-        /// As whom the plugin runs.
+        /// The user id of the plugin.
         plugin: u32,
     },
 }
 
-/// A process that listens, for people to find it.
+/// A listening process, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Who {
-    /// Its number.
+    /// Its PID.
     pub pid: u32,
-    /// The file that it runs, if that can be seen.
+    /// Its program, if readable.
     pub program: Option<PathBuf>,
     /// Whether it carries the tag of another launch by a host like this one.
     pub is_of_another_launch: bool,
@@ -82,10 +82,10 @@ impl fmt::Display for Who {
     }
 }
 
-/// Proves that this listener is the launched process or one that it made.
+/// Proves that this listener is the launched process or a descendant.
 ///
 /// # Errors
-/// [`Impostor`] says who listens instead, or why it cannot be told, and what to do.
+/// [`Impostor`] names the actual listener, or why it cannot be determined, and the remedy.
 pub fn prove_listener(launched: &Launched, listener: &Listener) -> Result<(), Impostor> {
     let unproven = |reason: String| Impostor::Unproven { reason, launched: launched.pid };
     match listener {
@@ -97,7 +97,7 @@ pub fn prove_listener(launched: &Launched, listener: &Listener) -> Result<(), Im
             if ![*user, us].contains(file_owner) {
                 return Err(Impostor::ForeignSocket { owner: *file_owner, plugin: *user });
             }
-            // As long as this is open the number cannot pass to another process unnoticed.
+            // The open file descriptor rules out PID reuse.
             let held = look::number(*pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
             if !matches!(held, Some(Ok(_))) {
                 return Err(unproven(format!("process {pid}, which began to listen there, has ended")));
@@ -127,7 +127,7 @@ fn belongs(launched: &Launched, pid: u32) -> Result<(), Impostor> {
     Err(Impostor::Stranger { who, launched: launched.pid })
 }
 
-/// Whether one process descends from another. A parent that was started after its child has got the number of one that ended.
+/// Whether one process descends from another. A parent that was started after its child is a case of PID reuse.
 fn descends(pid: u32, ancestor: u32) -> bool {
     let of = |pid: u32| ProcessStatus::of(i32::try_from(pid).ok()?);
     let Some(mut child) = of(pid) else { return false };
@@ -144,13 +144,13 @@ fn descends(pid: u32, ancestor: u32) -> bool {
     false
 }
 
-/// The numbers of the sockets that listen on this port, as links in `/proc/PID/fd` name them.
+/// The inode numbers of the sockets that listen on this port, as links in `/proc/PID/fd` name them.
 fn listening_sockets(address: SocketAddr) -> io::Result<Vec<String>> {
     let mut sockets = Vec::new();
     for list in ["/proc/net/tcp", "/proc/net/tcp6"] {
         match fs::read_to_string(list) {
             Ok(text) => sockets.extend(text.lines().filter_map(|line| socket_on(line, address.port()))),
-            // A kernel without the one kind of address has no list of it.
+            // The kernel has no list for an address family that it does not support.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -158,7 +158,8 @@ fn listening_sockets(address: SocketAddr) -> io::Result<Vec<String>> {
     Ok(sockets)
 }
 
-/// Reads a line of these lists: place, local address, remote address, state, queues, timers, retransmits, user, time-out, inode.
+/// Parses a line of these lists: slot, local address, remote address, state, queues, timers, retransmits, user, timeout,
+/// inode.
 fn socket_on(line: &str, port: u16) -> Option<String> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let local = fields.get(1)?.rsplit(':').next()?;
@@ -200,7 +201,7 @@ mod tests {
         Listener::Socket { pid: Some(pid), user, file_owner: user }
     }
 
-    /// A process with this tag, which has become what it is to be.
+    /// A process with this tag that has completed its `exec`.
     fn process(tag: ProcessTag) -> Child {
         let child = Command::new("/bin/sleep").arg("1000").env(TAG_VARIABLE, tag.to_string()).spawn();
         let child = child.expect("a process");

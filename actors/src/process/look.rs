@@ -1,4 +1,4 @@
-//! Looking at processes, through `/proc`.
+//! Inspects processes through `/proc`.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -17,14 +17,14 @@ use super::identity::{
 use super::name::ProcessTag;
 use super::system::{ProcessStatus, boot_id};
 
-/// The file that a process runs.
 pub(super) fn executable_of(pid: u32) -> Option<FileId> {
-    // Following the link leads to the file itself, even if its name is gone.
+    // Following the link leads to the file itself, even if its name was removed.
     let metadata = fs::metadata(place(pid, "exe")).ok()?;
     Some(FileId { device: metadata.dev(), inode: metadata.ino() })
 }
 
-/// Looks at a process. `None` if there is none with this number. One that is in the middle of an `exec` is seen without marks.
+/// Inspects a process. `None` if there is none with this PID. One in the middle of an `exec` is returned without tag and
+/// owner.
 pub(super) fn look_at(pid: u32) -> Option<Seen> {
     look(pid).map(|look| look.shown)
 }
@@ -33,7 +33,7 @@ fn look(pid: u32) -> Option<Look<Seen>> {
     let status = status_of(pid)?;
     let environment = if status.is_zombie { Environment::Closed } else { Environment::of(pid) };
     let executable = if status.is_zombie { None } else { executable_of(pid) };
-    // Looked at again: had the number passed to another process meanwhile, its marks were read under the wrong start.
+    // Checked again: after PID reuse, tag and owner would belong to another start time.
     let again = status_of(pid)?;
     let is_same = again.started_ticks == status.started_ticks;
     let ProcessStatus { started_ticks, group, session, is_zombie, .. } = again;
@@ -43,22 +43,21 @@ fn look(pid: u32) -> Option<Look<Seen>> {
     is_same.then_some(Look { shown, is_unknown: environment.is_unknown() && !is_zombie })
 }
 
-/// The tag of a process, if it has one.
 pub(super) fn tag_of(pid: u32) -> Option<ProcessTag> {
     look_until_known(vec![pid], look).pop()?.tag
 }
 
-/// The identity of a process of ours that lives.
+/// The identity of a living process of ours.
 pub(super) fn identify(pid: u32) -> io::Result<Identity> {
     let status = status_of(pid).ok_or_else(|| io::Error::other("it is not to be seen in /proc"))?;
     let started_ticks = status.started_ticks;
     Ok(Identity { pid, started_ticks, boot_id: boot_id()?, executable: executable_of(pid) })
 }
 
-/// Looks for what a record points at, and for everything that carries its tag. Blocks while any of that is in the middle of an
-/// `exec`, for a bounded time, as all searches here do.
+/// Searches for the process of a record, and for all processes with its tag. Blocks for a bounded time while any of them is
+/// in the middle of an `exec`, like all searches of this file.
 ///
-/// The search goes through all processes of the machine, so it is left out where the process itself is proven.
+/// The search visits all processes of the machine, so it is skipped if the process itself is proven.
 pub(super) fn find(
     owner: &str,
     tag: ProcessTag,
@@ -79,7 +78,7 @@ pub(super) fn find(
     Ok(findings)
 }
 
-/// Every process that is one of these; zombies have no marks and are never among them.
+/// All processes for which `is_one` returns true; never zombies, since they have no environment.
 pub(super) fn search(is_one: impl Fn(&Seen) -> bool) -> io::Result<Vec<Seen>> {
     let seen = look_until_known(numbers()?, |pid| {
         let environment = Environment::of(pid);
@@ -89,7 +88,7 @@ pub(super) fn search(is_one: impl Fn(&Seen) -> bool) -> io::Result<Vec<Seen>> {
     Ok(seen.into_iter().filter(is_one).collect())
 }
 
-/// Every living process of a group.
+/// All living processes of a process group.
 pub(super) fn members_of(group: u32) -> io::Result<Vec<Seen>> {
     let is_member = |seen: &Seen| seen.group == group && !seen.is_zombie;
     let member = |pid| look(pid).filter(|look| is_member(&look.shown));
@@ -97,8 +96,8 @@ pub(super) fn members_of(group: u32) -> io::Result<Vec<Seen>> {
     Ok(look_until_known(numbers()?.into_iter().filter(is_in_group).collect(), member))
 }
 
-/// Leaders of groups of their own that are ours by their mark, carry none of these tags and write below this directory: what
-/// remains of launches whose records are lost (RES-08).
+/// Group leaders with our owner variable, without any of these tags, that write below this directory: the leftovers of
+/// launches whose records are lost (RES-08).
 pub(super) fn unrecorded(owner: &str, known: &[ProcessTag], output: &Path) -> io::Result<Vec<Seen>> {
     search(|seen| {
         let is_ours = seen.owner.as_deref() == Some(owner);
@@ -108,13 +107,13 @@ pub(super) fn unrecorded(owner: &str, known: &[ProcessTag], output: &Path) -> io
     })
 }
 
-/// Whether some process writes to a file below this directory.
+/// Whether a process has a file below this directory open for writing.
 pub(super) fn is_written_below(directory: &Path) -> io::Result<bool> {
     Ok(numbers()?.into_iter().any(|pid| writes_below(pid, directory)))
 }
 
-/// Whether this may be a launched process itself: where our own program became it, it says which number it has, and whatever it
-/// made says the same and has another one (TH032).
+/// Whether this may be a launched process itself: the intermediate stage stores its PID in the environment; descendants
+/// inherit that value and have other PIDs (TH032).
 fn is_itself(pid: u32) -> bool {
     let says_so = |environment: &Environment| {
         let is_read = matches!(environment, Environment::Read(_));
@@ -129,12 +128,12 @@ fn writes_below(pid: u32, directory: &Path) -> bool {
         .any(|stream| fs::read_link(place(pid, stream)).is_ok_and(|target| target.starts_with(directory)))
 }
 
-/// Sends a signal to the very process that was seen. False if it is not there any more.
+/// Sends a signal to the very process that was inspected. False if it is gone.
 pub(super) fn signal(seen: &Seen, signal: Signal) -> bool {
     let Some(pid) = number(seen.pid) else { return false };
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-    // Looked at again behind the descriptor: from here on the number cannot pass to another process unnoticed. One that is in the
-    // middle of an `exec` by now has no marks to compare, and is the one that was seen all the same.
+    // Checked again after the file descriptor is open: from here on PID reuse is impossible. A process that is in the middle
+    // of an `exec` by now has no environment to compare, and is still the same one.
     let is_it = look(seen.pid).is_some_and(|Look { shown: now, is_unknown }| {
         let has_its_marks = (now.tag, &now.owner) == (seen.tag, &seen.owner);
         now.started_ticks == seen.started_ticks && (has_its_marks || is_unknown)
@@ -142,12 +141,12 @@ pub(super) fn signal(seen: &Seen, signal: Signal) -> bool {
     is_it && pidfd_send_signal(&process, signal).is_ok()
 }
 
-/// A process id as the system calls take it.
+/// A PID for system calls.
 pub(super) fn number(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// The number of every process that is to be seen.
+/// The PIDs of all visible processes.
 pub(super) fn numbers() -> io::Result<Vec<u32>> {
     let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
@@ -161,14 +160,14 @@ fn status_of(pid: u32) -> Option<ProcessStatus> {
     ProcessStatus::of(i32::try_from(pid).ok()?)
 }
 
-/// What the environments of all processes hold under this name. Those that cannot be read, of other users, are passed over.
+/// The values of this variable in the environments of all processes. Unreadable ones, of other users, are skipped.
 pub(super) fn values_of(name: &str) -> io::Result<BTreeSet<OsString>> {
     let value = |found: &Environment| Some(OsStr::from_bytes(found.value(name)?).to_owned());
     let values = look_until_known(numbers()?, |pid| Environment::look(pid, value));
     Ok(values.into_iter().flatten().collect())
 }
 
-/// Runs a search on a thread that it may block.
+/// Runs a search on a blocking thread.
 pub(super) async fn beside<T: Send + 'static>(
     search: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

@@ -1,4 +1,4 @@
-//! What is told of one process.
+//! Reports about one process.
 
 use super::name::{ProcessName, ProcessTag};
 use super::spec::{Lifetime, Reach};
@@ -8,41 +8,41 @@ use crate::vocabulary::Timestamp;
 /// A process that is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launched {
-    /// What it is called.
+    /// Its name.
     pub name: ProcessName,
-    /// Which launch it is.
+    /// The tag of its launch.
     pub tag: ProcessTag,
-    /// Its process id, which is also that of its group.
+    /// Its PID, which is also the id of its process group.
     pub pid: u32,
-    /// When it was started.
+    /// Its start time.
     pub started_at: Timestamp,
-    /// What it said in its handshake, if one was wanted.
+    /// Its handshake, if one was required.
     pub handshake: Option<Handshake>,
-    /// Whether an earlier run of the host started it. Its exit code will not be known then, since it is no child of ours.
+    /// Whether an earlier run of the host started it. Its exit code will be unknown then, since it is no child of this host.
     pub is_adopted: bool,
 }
 
-/// What a process is at.
+/// The phase of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProcessPhase {
     /// Its intent is on disk; it is about to be spawned (PRC-09).
     Intended,
-    /// An earlier run of the host left its record; what it points at is being looked at (PRC-01).
+    /// It has a record of an earlier run of the host; the process is being searched and verified (PRC-01).
     Recalled,
-    /// It runs, and has not said its handshake.
+    /// It runs, and its handshake is pending.
     Spawned,
     /// It runs.
     Ready,
-    /// It was asked to end.
+    /// It was asked to stop.
     Stopping,
-    /// It has ended; what it left of its group is being ended (PRC-03).
+    /// It has ended; its leftover process group is being ended (PRC-03).
     Clearing,
     /// It is over.
     Ended,
 }
 
 impl ProcessPhase {
-    /// The word for it.
+    /// The phase as a word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,38 +57,38 @@ impl ProcessPhase {
     }
 }
 
-/// What of a process's output was not told.
+/// Output of a process that was not logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dropped {
-    /// Lines that were read and not logged, since there were too many of them (LOG-03).
+    /// Lines over the rate limit of the log (LOG-03).
     pub lines: u64,
-    /// Bytes that were never read: the process wrote faster than it was read, or nobody was there to read.
+    /// Bytes that were never read: the process wrote faster than its reader, or no host was running.
     pub bytes: u64,
 }
 
-/// One process as its owner sees it.
+/// The state of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessReport {
-    /// What it is called.
+    /// Its name.
     pub name: ProcessName,
-    /// Which launch it is.
+    /// The tag of its launch.
     pub tag: ProcessTag,
-    /// Its process id, once it has one.
+    /// Its PID, once it has one.
     pub pid: Option<u32>,
-    /// What it is at.
+    /// Its phase.
     pub phase: ProcessPhase,
-    /// Since when.
+    /// When this phase began.
     pub since: Timestamp,
-    /// When it was started; for one that is about to be, when that was decided.
+    /// Its start time; before the spawn, the time of the intent.
     pub started_at: Timestamp,
-    /// What happens to it when the host dies.
+    /// Whether it ends with the host.
     pub lifetime: Lifetime,
-    /// How much ends with it.
+    /// Which descendants end with it.
     pub reach: Reach,
     /// Whether an earlier run of the host started it.
     pub is_adopted: bool,
-    /// Lines of its output that were not logged, since there were too many of them (LOG-03).
+    /// Lines of its output over the rate limit of the log (LOG-03).
     pub lines_dropped: u64,
-    /// Bytes of its output that were never read, since more came than may wait on disk.
+    /// Bytes of its output that were never read, since they exceeded the backlog limit.
     pub bytes_dropped: u64,
 }

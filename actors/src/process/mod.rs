@@ -14,26 +14,28 @@
 //!      Over ◄─────────────────┴────────────────────────────────────┘
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - The intent, with a random tag, is on disk before the spawn, and the tag is in the environment of the process: after a
-//!   crash at any moment whatever was started is found again (PRC-09). Who owns this actor sees to the disk.
-//! - It is owned from the instant of its spawn; however its launch is left, it is ended and reaped (PRC-02, PRC-10).
-//! - No process is signalled that is not proven to be ours: an unreaped child of this host, or one that is found behind a
-//!   descriptor to have the recorded process id, start time, boot, program and tag (PRC-01).
-//! - Its end is learned from the kernel through a descriptor, for children and adopted ones alike (SCL-06). How an adopted one
-//!   ended is not known, and unknown is never success (EVT-05).
-//! - It leads a process group of its own. With [`Reach::Everything`] all that it made ends with it, by a control group where
-//!   the host may make one; with [`Reach::Group`] what left its group on purpose goes on (PRC-03).
-//! - A bound process dies with the host, by the kernel; a surviving one is adopted by the next (PRC-04).
-//! - Its output goes to files that outlive the host; it never waits for whoever reads them (PRC-07, LOG-03).
-//! - The sockets of a plugin, and of all that it starts, lie in a directory that belongs to its name and that nobody else may
-//!   enter. The directory outlives the process and the host; only sockets that no process has open are removed (D8, TH030).
-//! - The program is opened, checked, and executed by its own path, or by that of a private copy where its digest is pinned (SEC-05,
-//!   SEC-07); it finds itself there again (TH033). Its standard input is empty, and it has no descriptor of the host.
-//! - Whoever listens at a plugin's endpoint is proven to be the launched process, or one that it made, before anything is said to it.
+//! - The intent, with a random tag, is on disk before the spawn (write-ahead), and the tag is in the environment of the
+//!   process: after a crash at any moment every started process is found again (PRC-09). The owner of this actor writes to
+//!   disk.
+//! - A process is owned from the instant of its spawn; in every way out of a launch it is ended and reaped (PRC-02, PRC-10).
+//! - Only processes that are proven to be ours are signalled: an unreaped child of this host, or one that matches, behind an
+//!   open file descriptor, the recorded PID, start time, boot, program and tag (PRC-01).
+//! - Its end is reported by the kernel through a file descriptor, for children and adopted processes alike (SCL-06). The
+//!   exit code of an adopted one is unknown, and unknown is never success (EVT-05).
+//! - It leads its own process group. With [`Reach::Everything`] all its descendants end with it, by a cgroup if the host may
+//!   create one; with [`Reach::Group`] descendants that left the group on purpose continue (PRC-03).
+//! - A bound process dies with the host, by the kernel; a surviving one is adopted by the next host (PRC-04).
+//! - Its output goes to files that outlive the host; it never blocks on a reader (PRC-07, LOG-03).
+//! - The sockets of a plugin, and of its descendants, are in a private directory that belongs to its name. The directory
+//!   outlives the process and the host; only sockets that no process has open are removed (D8, TH030).
+//! - The program is opened, verified, and executed by its own path, or by that of a private copy if its digest is pinned
+//!   (SEC-05, SEC-07); it can find itself at that path (TH033). Its standard input is empty, and it inherits no file
+//!   descriptor of the host.
+//! - Before anything is sent to a plugin's endpoint, its listener is proven to be the launched process or a descendant.
 //!
-//! A process is pure in `behaviour`, `recalling` and `stopping`; the effect handler is in `actor`.
+//! The machine is in `behaviour`, `recalling` and `stopping`; the effect handler is in `actor`.
 
 mod name;
 

@@ -1,36 +1,36 @@
-//! What a process is called, and the tag by which it is known.
+//! The name of a process, and the tag of its launch.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Longest name of a process, in bytes.
+/// The limit of a process name, in bytes.
 pub const PROCESS_NAME_BYTES_MAX: usize = 128;
 
-/// Why a text is no name of a process, or no tag.
+/// Why a text is an invalid process name or tag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedProcessName {
-    /// Nothing was given, or too much.
+    /// It is empty or too long.
     #[error("a process name has 1 to {PROCESS_NAME_BYTES_MAX} bytes; this one has {bytes}")]
     Length {
-        /// How many bytes were given.
+        /// The number of bytes given.
         bytes: usize,
     },
-    /// A character that names may not have: they become directories, groups and file names (SEC-05).
+    /// It contains a forbidden character: names are used for directories, cgroups and files (SEC-05).
     #[error("the process name {name:?} holds {character:?}; use letters, digits, '.', '_' and '-'")]
     Character {
         /// The name as given.
         name: String,
-        /// The first character that is not allowed.
+        /// The first forbidden character.
         character: char,
     },
-    /// A name that begins with a dot would be hidden, or climb.
+    /// A name with a leading dot would be a hidden file, or `..`.
     #[error("the process name {name:?} begins with a dot; begin it with a letter or a digit")]
     Dot {
         /// The name as given.
         name: String,
     },
-    /// A tag is 32 hexadecimal digits.
+    /// A tag must be 32 hexadecimal digits.
     #[error("{text:?} is no process tag, which is 32 lower-case hexadecimal digits")]
     Tag {
         /// The text as given.
@@ -38,12 +38,12 @@ pub enum MalformedProcessName {
     },
 }
 
-/// The name of a process: the host's choice, one process at a time under each. It is one component of a path.
+/// The name of a process, chosen by the host; at most one process at a time has it. It is one path component.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessName(Arc<str>);
 
 impl ProcessName {
-    /// Takes a text as a name.
+    /// Parses a name.
     ///
     /// # Errors
     /// [`MalformedProcessName`]: letters, digits, `.`, `_` and `-` only, 1 to 128 bytes, and no dot at the beginning.
@@ -89,7 +89,7 @@ impl FromStr for ProcessName {
     }
 }
 
-/// Names one launch: 128 random bits that stand in the environment of the process (PRC-09). No two launches share one.
+/// The unique tag of one launch: 128 random bits in the environment of the process (PRC-09).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessTag([u8; 16]);
 

@@ -1,8 +1,8 @@
-//! Which sockets of the file system some process still has open (TH030).
+//! Determines which Unix sockets in the file system are still open (TH030).
 //!
-//! The kernel's list names a socket by the path that it was bound to, and only sockets of our own network namespace. So one that
-//! is not in the list is asked as well: to connect to it is refused only when the socket behind the file is gone, whatever
-//! namespace its owner is in and by whatever path it knows the file. In doubt a socket counts as open.
+//! The kernel's list names a socket by the path that it was bound to, and only sockets of our own network namespace. So a
+//! socket that is not in the list is checked by a connect as well: it is refused only when the socket behind the file is
+//! gone, in whatever namespace its owner is and by whatever path it knows the file. In doubt a socket counts as open.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,15 +16,16 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 /// The kernel's list of Unix sockets.
 const LIST: &str = "/proc/net/unix";
-/// How many fields of a line come before the path.
+/// The number of fields before the path in a line.
 const FIELDS_BEFORE_PATH: usize = 7;
 
-/// Those of these sockets that no process has open.
+/// The sockets among these that no process has open.
 ///
-/// Connections are tried before the list is read: a socket that is bound and does not listen yet refuses them, and is in the list.
+/// Connects are tried before the list is read: a socket that is bound and does not listen yet refuses them, and is in the
+/// list.
 ///
 /// # Errors
-/// When the list cannot be read; nothing is known to be closed then.
+/// When the list cannot be read; no socket is known to be closed then.
 pub(super) fn closed_among(mut paths: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
     paths.retain(|path| is_refused(path));
     if !paths.is_empty() {
@@ -35,7 +36,7 @@ pub(super) fn closed_among(mut paths: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> 
     Ok(paths)
 }
 
-/// The path at the end of a line of the list; sockets without one have a line without this field.
+/// The path at the end of a line of the list; unnamed sockets have no such field.
 fn path_of(line: &[u8]) -> Option<PathBuf> {
     let mut rest = line;
     for _ in 0..FIELDS_BEFORE_PATH {
@@ -47,7 +48,7 @@ fn path_of(line: &[u8]) -> Option<PathBuf> {
     path.starts_with(b"/").then(|| PathBuf::from(OsStr::from_bytes(path)))
 }
 
-/// Whether the kernel says that nothing is behind this socket any more.
+/// Whether the kernel refuses a connect because the socket is gone.
 fn is_refused(path: &Path) -> bool {
     let Ok(address) = SocketAddrUnix::new(path) else { return false };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -1,4 +1,4 @@
-//! The output of a process: two files that outlive the host, and who reads them (PRC-07, LOG-02 to LOG-04).
+//! The output of a process: two files that outlive the host, and their readers (PRC-07, LOG-02 to LOG-04).
 //!
 //! ```text
 //!  process ── append ──► stdout.log ── tail ──► handshake, last words
@@ -8,7 +8,7 @@
 //!                      back to the disk
 //! ```
 //!
-//! A tail that fails is started again behind the last line that it took, and the log says so; the process hears nothing of it.
+//! A tail that fails is restarted after the last line that it read, and the log says so; the process is not affected.
 
 use std::cell::RefCell;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -35,19 +35,19 @@ use super::words::Words;
 use crate::goplugin::{Handshake, HandshakeError, HandshakeScan, LineReader};
 use crate::kernel::panic_message;
 
-/// The names of the two files, and those of the launch before.
+/// The names of the two files, and of those of the previous launch.
 const STDOUT: &str = "stdout.log";
 const STDERR: &str = "stderr.log";
 const STDOUT_BEFORE: &str = "stdout.previous.log";
 const STDERR_BEFORE: &str = "stderr.previous.log";
 
-/// How long the end of a reader, and the log behind it, is waited for. What is not logged by then is logged by the next host.
+/// The timeout for the end of a reader and of its logging. The next host logs the rest.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
-/// The pause before a reader that failed is started again, and the longest such pause.
+/// The pause before a failed reader is restarted, and the longest such pause.
 const RETRY_FIRST: Duration = Duration::from_millis(20);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
 
-/// Makes the directory of a process's output, puts the files of the launch before aside, and opens new ones for appending.
+/// Creates the output directory of a process, renames the files of the previous launch, and opens new ones for appending.
 pub(super) fn begin(directory: &Path) -> io::Result<(File, File)> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     for (name, before) in [(STDOUT, STDOUT_BEFORE), (STDERR, STDERR_BEFORE)] {
@@ -63,8 +63,7 @@ pub(super) fn begin(directory: &Path) -> io::Result<(File, File)> {
     Ok((open(STDOUT)?, open(STDERR)?))
 }
 
-/// Removes the files of a process of which no output is kept, and its directory with them. Whatever else lies there stays, and
-/// the directory with it.
+/// Removes the files of a process whose output is not kept, and its directory. Other files stay, and then the directory too.
 pub(super) fn end(directory: &Path) {
     let remove = |name: &str| match fs::remove_file(directory.join(name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -78,22 +77,22 @@ pub(super) fn end(directory: &Path) {
     }
 }
 
-/// What a reader needs.
+/// The parameters of a reader.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     pub(super) name: &'a ProcessName,
     pub(super) directory: &'a Path,
     pub(super) positions: Positions,
-    /// How many bytes are kept behind what was read.
+    /// The number of bytes that are kept after they were read.
     pub(super) kept: u64,
     pub(super) watcher: &'a Rc<Watcher>,
     pub(super) herald: &'a Herald,
 }
 
-/// The handshake to come.
+/// The pending handshake.
 pub(super) type Shaking = oneshot::Receiver<Result<Handshake, HandshakeError>>;
 
-/// The output of one process as it is being read.
+/// The readers of one process's output.
 #[derive(Debug)]
 pub(super) struct Output {
     output: Stream,
@@ -103,7 +102,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Starts to read both files from these positions, and looks for a handshake if a scan is given.
+    /// Starts to read both files from these positions, and scans for a handshake if a scan is given.
     pub(super) fn open(
         reading: &Reading<'_>,
         scan: Option<HandshakeScan>,
@@ -137,7 +136,7 @@ impl Output {
         Dropped { lines: output.lines + errors.lines, bytes: output.bytes + errors.bytes }
     }
 
-    /// Waits until more was read, and of what is logged also told, than was reported last.
+    /// Waits until more was read, and logged if it is to be logged, than was reported last.
     pub(super) async fn advanced(&self) -> (Positions, Dropped) {
         loop {
             let advanced = self.advanced.notified();
@@ -158,7 +157,7 @@ impl Output {
         self.errors.known.borrow().words.trace()
     }
 
-    /// Reads what has been written so far, and waits until it is logged, for a bounded time.
+    /// Reads everything written so far, and waits until it is logged, with a timeout.
     pub(super) async fn close(&self) {
         let streams = [&self.output, &self.errors];
         streams.iter().for_each(|stream| stream.end());
@@ -233,7 +232,7 @@ impl Drop for Stream {
     }
 }
 
-/// Keeps a reader going: one that fails is started again, after a pause that grows (LOG-04).
+/// Restarts a failed reader, with a growing pause (LOG-04).
 async fn read_on(mut tail: Tail) {
     let mut pause = RETRY_FIRST;
     loop {

@@ -1,4 +1,4 @@
-//! A process that is ours: watched, signalled and ended through descriptors that can mean no other process, and reaped.
+//! A process that is ours: watched, signalled and killed through file descriptors, which rules out PID reuse, and reaped.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,14 +22,14 @@ use super::name::ProcessTag;
 use super::readiness::watch;
 use super::spec::Reach;
 
-/// How often what is left of a process is looked for and killed in one go.
+/// The limit of search-and-kill rounds in one go.
 const ROUNDS_MAX: u32 = 100;
-/// How long the end of a killed process is waited for before everything is looked at anew.
+/// The timeout for the end of a killed process before the next search.
 const DEATH_PATIENCE: Duration = Duration::from_millis(250);
-/// The pause between two looks where there is no descriptor to wait for.
+/// The pause between two checks if there is no file descriptor to wait for.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A process that belongs to us from the instant of its spawn, or since it was proven.
+/// A process that we own since its spawn, or since it was proven to be ours.
 #[derive(Debug)]
 pub(super) struct Owned {
     pid: Pid,
@@ -37,20 +37,20 @@ pub(super) struct Owned {
     reach: Reach,
     descriptor: Rc<AsyncFd<OwnedFd>>,
     group: Option<ControlGroup>,
-    /// Whether the kernel tells us how it ends, and keeps it until we have asked.
+    /// Whether it is our child, so that the kernel keeps its exit status until we reap it.
     is_child: bool,
-    /// Whether it is ended when its owner is lost. A launch that has not come to its end is (PRC-02); once its record says
-    /// that it is ready, whoever comes next finds it by that.
+    /// Whether dropping this kills it. That holds for an unfinished launch (PRC-02); once its record says that it is ready,
+    /// the record finds it again.
     is_ended_on_loss: bool,
-    /// Whether it has ended and, if it was a child, was reaped: its number may belong to somebody else by now.
+    /// Whether it has ended and, if it was a child, was reaped: its PID may be reused from then on.
     is_over: bool,
 }
 
 impl Owned {
-    /// Takes over what was spawned just now and has been reaped by nobody.
+    /// Takes over a child that was just spawned and is not reaped.
     ///
     /// # Errors
-    /// When the system gives no descriptor. The process has been killed and reaped then.
+    /// When the system cannot open a file descriptor. The process has been killed and reaped then.
     pub(super) fn child(pid: Pid, tag: ProcessTag, reach: Reach) -> io::Result<Self> {
         let watched = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from).and_then(watch);
         let descriptor = watched.inspect_err(|_| end_unwatched(pid))?;
@@ -59,7 +59,8 @@ impl Owned {
         Ok(Self { pid, tag, reach, descriptor, group: None, is_child, is_ended_on_loss, is_over })
     }
 
-    /// Opens whoever has a process id now, to look at it behind the descriptor. Nothing is done to it before it is proven.
+    /// Opens the process that has this PID now, to verify it afterwards. It must not be signalled before it is proven to be
+    /// ours.
     pub(super) fn candidate(pid: u32, tag: ProcessTag, reach: Reach) -> Option<Self> {
         let pid = look::number(pid)?;
         let descriptor = Rc::new(watch(pidfd_open(pid, PidfdFlags::empty()).ok()?).ok()?);
@@ -80,23 +81,23 @@ impl Owned {
         self.group = group;
     }
 
-    /// What proves that it is it. The program counts only once it is `settled`: what was started may be a wrapper that
-    /// becomes another program.
+    /// Its identity. The program is included only if it is `settled`: the started program may be a wrapper that execs
+    /// another one.
     pub(super) fn identify(&self, settled: bool) -> io::Result<Identity> {
         let identity = look::identify(self.pid())?;
         Ok(Identity { executable: identity.executable.filter(|_| settled), ..identity })
     }
 
-    /// From now on the record finds it, should its owner be lost.
+    /// From now on dropping this does not kill it: its record finds it.
     pub(super) const fn leave_on_loss(&mut self) {
         self.is_ended_on_loss = false;
     }
 
-    /// A future of its end. A child stays a zombie until it is cleared away, so that its number stays its own.
+    /// A future of its exit. A child stays a zombie until it is cleared, so that its PID cannot be reused.
     pub(super) fn ended(&self) -> impl Future<Output = Exit> + 'static {
         let (descriptor, is_child) = (Rc::clone(&self.descriptor), self.is_child);
         async move {
-            // The descriptor of a process becomes readable when it ends, and stays so.
+            // A pidfd becomes readable when the process ends, and stays so.
             let readable = descriptor.ready(Interest::READABLE).await.map(drop);
             match readable {
                 Ok(()) if is_child => read_exit(&descriptor),
@@ -106,8 +107,8 @@ impl Owned {
         }
     }
 
-    /// Sends a signal to the whole of its group: to a child and what it leads at once, to what an adopted one leads in the future that
-    /// is given.
+    /// Sends a signal to its process group: for a child at once, for an adopted process to the members in the returned
+    /// future.
     pub(super) fn signal(&self, signal: Signal) -> impl Future<Output = ()> + use<> {
         let (pid, tag, is_known_to_kernel) = (self.pid(), self.tag, self.signal_itself(signal));
         async move {
@@ -118,21 +119,22 @@ impl Owned {
         }
     }
 
-    /// Sends a signal to it, and to the whole of its group where the kernel knows that for ours, which it says.
+    /// Sends a signal to it, and to its process group if the kernel guarantees that it is ours. Returns whether the group
+    /// was included.
     fn signal_itself(&self, signal: Signal) -> bool {
         if self.is_child && !self.is_over {
-            // The group is ours as long as its leader is not reaped.
+            // The process group is ours as long as its leader is not reaped.
             if let Err(error) = kill_process_group(self.pid, signal) {
                 tracing::debug!(pid = self.pid(), ?signal, error = %error, "a process group took no signal");
             }
             return true;
         }
-        // One that has ended already needs no signal.
+        // It may have ended already.
         let _ = pidfd_send_signal(&*self.descriptor, signal);
         false
     }
 
-    /// Kills all that is to end with it, what an adopted one leads in the future that is given.
+    /// Kills everything that must end with it; for an adopted process, its members in the returned future.
     pub(super) fn kill(&self) -> impl Future<Output = ()> + use<> {
         self.kill_contained();
         self.signal(Signal::KILL)
@@ -146,10 +148,10 @@ impl Owned {
         }
     }
 
-    /// Ends what is left of it, which has ended itself, reaps it, and looks until nothing is left. Gives the number of
+    /// Ends the leftovers of a process that has ended, reaps it, and repeats until nothing is left. Returns the number of
     /// processes that do not end.
     pub(super) async fn clear(&mut self) -> usize {
-        // What it led is looked for in the rounds.
+        // The rounds find the members of its group.
         self.signal_itself(Signal::KILL);
         self.kill_contained();
         self.reap();
@@ -180,7 +182,7 @@ impl Owned {
         self.is_over = true;
     }
 
-    /// What is left of it, killed once more.
+    /// Kills the leftovers once more, and returns them.
     async fn left(&self) -> Vec<Seen> {
         let mut left = if test_kill_process_group(self.pid) == Err(Errno::SRCH) {
             Vec::new()
@@ -204,25 +206,25 @@ impl Drop for Owned {
         if self.is_over || !self.is_ended_on_loss {
             return;
         }
-        // It is a child, so nothing remains to be looked for.
+        // It is a child, so no search is needed.
         self.signal_itself(Signal::KILL);
         self.kill_contained();
-        // Whoever owned it is being dropped, so nobody is left who could wait without blocking.
+        // Its owner is being dropped, so only a blocking wait is possible.
         if let Ok(descriptor) = self.descriptor.get_ref().try_clone() {
             let (reaper, group) =
                 (std::thread::Builder::new().name("process reaper".to_owned()), self.group.take());
             let _ = reaper.spawn(move || {
                 let _ = waitid(WaitId::PidFd(descriptor.as_fd()), WaitIdOptions::EXITED);
-                // It goes behind what was in it.
+                // The cgroup is removed after its members.
                 drop(group);
             });
         }
     }
 }
 
-/// Ends what is left of a process that has ended itself, or was never ours to own: these, which are proven to be ours; the
-/// members of the group it led that carry its tag; and where it is to end with everything, whatever else carries the tag. What
-/// another host than this owner has marked is left alone. Gives the number of those that do not end.
+/// Ends the leftovers of a process that has ended or was never owned: those that are `proven` to be ours; the members of its
+/// former group that have its tag; and with [`Reach::Everything`], all processes with the tag. Processes of another owner
+/// are left alone. Returns the number of those that do not end.
 pub(super) async fn end_left(
     proven: &[Seen],
     (tag, owner): (ProcessTag, &str),
@@ -258,8 +260,8 @@ pub(super) async fn end_left(
     left.len()
 }
 
-/// Removes a control group in which nothing lives any more. The kernel may need a moment to let go of what has died in it; what it
-/// does not let go of is removed by the next run of the host.
+/// Removes a cgroup without living processes. The kernel may need a moment to release it; otherwise the next run of the host
+/// removes it.
 async fn removed(group: &ControlGroup) {
     for _ in 0..ROUNDS_MAX {
         if group.remove() {
@@ -270,16 +272,16 @@ async fn removed(group: &ControlGroup) {
     tracing::debug!(path = %group.path().display(), "a control group stays");
 }
 
-/// Reaps a process that has ended, should it be a child of this very host that was lost sight of.
+/// Reaps a process that has ended, if it is a lost child of this very host.
 fn reap_if_child(seen: &Seen) {
     let is_it = look::look_at(seen.pid).is_some_and(|now| now.started_ticks == seen.started_ticks);
     if let Some(pid) = look::number(seen.pid).filter(|_| is_it) {
-        // Of a process that is none, the system says so.
+        // Fails if it is no child of ours.
         let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 }
 
-/// The living members of a group that carry a tag: the group's number alone would not prove that they are ours.
+/// The living members of a process group that have a tag: the group id alone does not prove that they are ours.
 async fn marked_members(group: u32, tag: ProcessTag) -> Vec<Seen> {
     let members = look::beside(move || look::members_of(group)).await.unwrap_or_else(|error| {
         tracing::warn!(group, error = %error, "the members of a process group cannot be read");
@@ -288,7 +290,7 @@ async fn marked_members(group: u32, tag: ProcessTag) -> Vec<Seen> {
     members.into_iter().filter(|seen| seen.tag == Some(tag)).collect()
 }
 
-/// Every living process that carries a tag.
+/// All living processes with a tag.
 async fn tagged(tag: ProcessTag) -> Vec<Seen> {
     let tagged = look::beside(move || look::search(|seen| seen.tag == Some(tag))).await;
     tagged.unwrap_or_else(|error| {
@@ -301,7 +303,7 @@ fn is_alive(seen: &Seen) -> bool {
     look::look_at(seen.pid).is_some_and(|now| now.started_ticks == seen.started_ticks && !now.is_zombie)
 }
 
-/// Waits a while until one of these ends.
+/// Waits, with a timeout, until one of these ends.
 async fn await_deaths(dying: &[Seen]) {
     let Some(first) = dying.first().and_then(|seen| look::number(seen.pid)) else { return };
     let watched = pidfd_open(first, PidfdFlags::empty()).map_err(io::Error::from).and_then(watch);
@@ -312,7 +314,7 @@ async fn await_deaths(dying: &[Seen]) {
         // It has ended, or cannot be watched.
         Err(_) => sleep(PAUSE).await,
     }
-    // One that has ended and is not reaped by its parent yet is seen as a zombie in the next look.
+    // The next search shows a process that has ended and is not reaped by its parent as a zombie.
 }
 
 const fn look_only() -> WaitIdOptions {

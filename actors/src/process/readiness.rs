@@ -1,4 +1,4 @@
-//! The one place where a descriptor is given to the runtime, to be told when it is ready.
+//! The only place where a file descriptor is registered with the runtime for readiness.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Waits for a descriptor to be readable, by the kernel's word.
+/// Registers a file descriptor for read readiness.
 ///
 /// # Errors
-/// When the kernel does not watch it.
+/// When the kernel does not support that.
 #[expect(
     deprecated,
     reason = "it is unsound for types whose descriptor may change; an owned descriptor stays open and the same, which is all \

@@ -1,4 +1,4 @@
-//! What one process does about what an earlier run of the host left: adopt it, end it, or leave a foreign one alone (PRC-01,
+//! The decisions about a process of an earlier run of the host: adopt it, end it, or leave a foreign one alone (PRC-01,
 //! PRC-09, RES-07).
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl Process {
         let findings = match found {
             Ok(findings) => findings,
             Err(reason) => {
-                // What cannot be seen is not touched; whoever owns this tries again.
+                // A process that cannot be inspected is not touched; the owner of this actor retries.
                 effects.fail(format!("cannot look for process {}: {reason}", self.record.name));
                 return;
             }
@@ -43,7 +43,7 @@ impl Process {
         }
     }
 
-    /// A child of this very host is always taken back, to be ended or not: nobody else can reap it.
+    /// A child of this very host is always taken back, to be ended or not: only its parent can reap it.
     fn is_adoptable(&self, findings: &Findings) -> bool {
         findings.is_child || (self.record.lifetime == Lifetime::Surviving && self.record.is_ready)
     }
@@ -57,8 +57,8 @@ impl Process {
         let Phase::Recalled { end } = self.phase else { return };
         let (is_running, identity) = match (adopted, self.record.identity.clone()) {
             (Ok(is_running), Some(identity)) => (*is_running, identity),
-            // It ended between the look and the adoption, or the system gave no descriptor: whoever owns this has it looked
-            // for again.
+            // It ended between check and adoption (race), or the system gave no file descriptor: the owner of this actor
+            // searches again.
             (Ok(_), None) | (Err(_), _) => {
                 let reason = adopted.as_ref().err().cloned().unwrap_or_default();
                 effects.fail(format!("cannot adopt process {}: {reason}", self.record.name));
@@ -67,7 +67,7 @@ impl Process {
         };
         self.attach(effects);
         if !is_running {
-            // How it ended comes with the next word of the kernel.
+            // The kernel reports its exit next.
             self.phase = Phase::Spawned;
             return;
         }
@@ -82,7 +82,7 @@ impl Process {
         }
     }
 
-    /// Ends what is proven to be ours, reads the output that nobody has read, and is over.
+    /// Ends the processes that are proven to be ours, reads the unread output, and is over.
     fn end_left(&mut self, why: Why, proven: Vec<Seen>, effects: &mut Effects<Self>) {
         if !proven.is_empty() {
             self.by = EndedBy::Force;

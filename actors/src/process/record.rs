@@ -1,4 +1,4 @@
-//! What is on disk of a process, so that the next run of the host finds it again.
+//! The record of a process on disk, by which the next run of the host finds it again.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::spec::{Lifetime, ProcessSpec, Reach};
 use crate::goplugin::Handshake;
 use crate::vocabulary::Timestamp;
 
-/// How far the output of a process has been read and logged, in bytes from the beginning of each file. A line counts when it
-/// was handed to the log, so that no line is lost, and only lines of the last moments before a crash are told twice.
+/// How far the output of a process has been read and logged, as byte offsets into its files. A line counts when it was
+/// logged, so no line is lost, and only lines of the last moments before a crash are logged twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Positions {
     /// Of standard output.
@@ -20,30 +20,31 @@ pub struct Positions {
     pub errors: u64,
 }
 
-/// The record of one process. Its intent is on disk before it is spawned (PRC-09), its identity before anybody hears of it.
+/// The record of one process. It is written ahead: the intent before the spawn (PRC-09), the identity before any caller gets
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessRecord {
-    /// What it is called.
+    /// Its name.
     pub name: ProcessName,
-    /// Which launch it is.
+    /// The tag of its launch.
     pub tag: ProcessTag,
-    /// What happens to it when the host dies.
+    /// Whether it ends with the host.
     pub lifetime: Lifetime,
-    /// How much ends with it.
+    /// Which descendants end with it.
     pub reach: Reach,
-    /// Tells one spec from another, without holding any secret of it.
+    /// Identifies its spec without containing its secrets.
     pub spec_digest: [u8; 32],
-    /// How long it may take to end when the host stops.
+    /// The grace to end when the host stops.
     pub stop_grace: Duration,
-    /// How many bytes of each output stream are kept behind what was read.
+    /// How many bytes of each output stream are kept after they were read.
     pub output_kept_bytes: u64,
-    /// When its launch was decided.
+    /// The time of its intent.
     pub started_at: Timestamp,
-    /// What proves that it is it. `None` before it was spawned.
+    /// Its identity. `None` before it was spawned.
     pub identity: Option<Identity>,
-    /// Whether it was ready. One that never was is not adopted but ended.
+    /// Whether it was ready. If not, it is ended instead of adopted.
     pub is_ready: bool,
-    /// What it said in its handshake, if one was wanted.
+    /// Its handshake, if one was required.
     pub handshake: Option<Handshake>,
     /// How far its output has been read.
     pub positions: Positions,
@@ -76,7 +77,7 @@ impl ProcessRecord {
     }
 }
 
-/// The digest of a spec, salted by the tag: equal secrets give other digests in other launches.
+/// The digest of a spec, salted with the tag: equal secrets have different digests in different launches.
 fn digest(spec: &ProcessSpec, tag: ProcessTag) -> [u8; 32] {
     let ProcessSpec { executable, arguments, environment, inherit, lifetime, reach, directory, .. } = spec;
     let mut hasher = Sha256::new();

@@ -1,6 +1,6 @@
-//! The stories of one process: message scripts against the pure machine, under virtual time.
+//! Message scripts of one process: the pure machine under virtual time.
 //!
-//! A script says what comes back from the system and what time passes; below stands, in order, what the machine has done.
+//! Each command is an outcome of the system or a passage of time; below it come the effects in order.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn begin(args: &mut ArgumentConsumer<'_>) -> Result<Stage<Process>, Fault> {
 fn say(stage: &mut Stage<Process>, verb: &str, args: &mut ArgumentConsumer<'_>) -> Result<(), Fault> {
     match verb {
         "end" => stage.ask(ProcessAsk::EndProcess(EndProcess { grace: span(args)? })),
-        // What comes back from one kind of call: `back Spawn ok`.
+        // The outcome of one kind of call: `back Spawn ok`.
         "back" => {
             let kind = word(args, "call")?;
             let (key, call) = stage.take_call(|call| name_of(call) == kind)?;

@@ -1,9 +1,9 @@
-//! Where the sockets of a plugin lie, and of all that it starts (D8, T030): a directory of its own that nobody else may enter.
+//! The private directory for the sockets of a plugin and of its descendants (D8, T030).
 //!
-//! A task driver's executors inherit the variable that names this directory, bind there too, and have to be found at the very
-//! same path by the next process of that driver, in this run of the host or a later one. So the directory belongs to the *name*
-//! of a process and not to one launch; only sockets that no process has open are removed, and the directory only when it is
-//! empty, no record names it, and no living process was told of it (TH030, TH031).
+//! A task driver's executors inherit the variable that names this directory, bind there too, and must be found at the same
+//! path by the next process of that driver, in this run of the host or a later one. So the directory belongs to the *name*
+//! of a process and not to one launch. Only sockets that no process has open are removed, and the directory only when it is
+//! empty, no record names it, and no living process knows it (TH030, TH031).
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
@@ -19,24 +19,24 @@ use super::open_sockets::closed_among;
 use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, SOCKET_DIR_VARIABLE};
 use crate::vocabulary::hex;
 
-/// Below the directory of a process.
+/// The name of the directory, below the directory of a process.
 const DIRECTORY: &str = "sockets";
-/// A file beside the directories of processes: which short directory was used first, so that every later run uses it too.
+/// A file beside the directories of processes: the short directory that was used first, so that every later run uses it too.
 const SHORT_CHOICE: &str = "short-directory";
 
-/// Where sockets may lie on this host.
+/// The base directories for sockets on this host.
 #[derive(Debug, Clone)]
 pub(super) struct Places<'a> {
-    /// Below this each process has a directory.
+    /// The parent of the directories of processes.
     pub(super) processes: &'a Path,
-    /// Below this lie the sockets whose path would be too long there.
+    /// The parent directory for sockets whose path would be too long there.
     pub(super) short: &'a Path,
-    /// The mark of the data directory.
+    /// The owner id of the data directory.
     pub(super) owner: &'a str,
 }
 
 impl Places<'_> {
-    /// Where the sockets of this process lie: in its own directory or, where that path would be too long for a socket, below the
+    /// The socket directory of this process: in its own directory or, if that path would be too long for a socket, below the
     /// short one.
     pub(super) fn of(&self, name: &ProcessName) -> PathBuf {
         let direct = self.processes.join(name.as_str()).join(DIRECTORY);
@@ -47,7 +47,7 @@ impl Places<'_> {
         self.short_own().join(hex(&digest[..8]))
     }
 
-    /// Whether a directory of sockets at this place is one of a process of ours, and of which is not asked.
+    /// Whether a socket directory at this path belongs to any process of ours.
     pub(super) fn holds(&self, directory: &Path) -> bool {
         directory.starts_with(self.processes) || directory.starts_with(self.short_own())
     }
@@ -56,7 +56,7 @@ impl Places<'_> {
         self.short.join(format!("callboard-{}", self.owner))
     }
 
-    /// Every directory of sockets that there is.
+    /// All existing socket directories.
     fn all(&self) -> Vec<PathBuf> {
         let direct = children(self.processes).into_iter().map(|directory| directory.join(DIRECTORY));
         direct.filter(|directory| directory.is_dir()).chain(children(&self.short_own())).collect()
@@ -69,14 +69,14 @@ fn children(directory: &Path) -> Vec<PathBuf> {
     directories.map(|entry| entry.path()).collect()
 }
 
-/// The short directory of this data directory: the one that was used first, if it is still there, or this one. What finds out
-/// about a short directory asks the environment, which may differ from run to run.
+/// The short directory of this data directory: the one that was used first if it still exists, otherwise this one. The
+/// default depends on the environment, which may differ from run to run.
 pub(super) fn settled_short(processes: &Path, wanted: PathBuf) -> PathBuf {
     let chosen = fs::read_to_string(processes.join(SHORT_CHOICE)).map(PathBuf::from);
     chosen.ok().filter(|chosen| chosen.is_absolute() && chosen.is_dir()).unwrap_or(wanted)
 }
 
-/// Makes the directory of a process that is about to be launched, closed to others. What is left there by dead processes goes.
+/// Creates the private directory of a process that is about to be launched. Dead sockets in it are removed.
 pub(super) fn begin(places: &Places<'_>, name: &ProcessName) -> io::Result<PathBuf> {
     let place = places.of(name);
     if !place.starts_with(places.processes) {
@@ -88,14 +88,14 @@ pub(super) fn begin(places: &Places<'_>, name: &ProcessName) -> io::Result<PathB
     Ok(place)
 }
 
-/// Takes a handshake unless its socket lies where another process of this host has its own.
+/// Accepts a handshake unless its socket is in the directory of another process of this host.
 pub(super) fn placed(
     handshake: Handshake,
     places: &Places<'_>,
     name: &ProcessName,
 ) -> Result<Handshake, HandshakeError> {
     let Some(path) = handshake.endpoint.socket_path() else { return Ok(handshake) };
-    // A directory that is not there holds no socket, which connecting to it tells.
+    // A missing directory contains no socket; the connect will show that.
     let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
     if directory.is_some_and(|directory| places.holds(&directory) && !directory.starts_with(places.of(name)))
     {
@@ -104,7 +104,7 @@ pub(super) fn placed(
     Ok(handshake)
 }
 
-/// Removes the sockets that no process has open. Everything else stays.
+/// Removes the sockets that no process has open. Other files stay.
 pub(super) fn collect(place: &Path) {
     if let Err(error) = remove_dead(place)
         && error.kind() != io::ErrorKind::NotFound
@@ -113,7 +113,7 @@ pub(super) fn collect(place: &Path) {
     }
 }
 
-/// Removes what is left of these directories, unless somebody lives who was told of them or has a socket there open.
+/// Removes these directories, unless a living process knows one of them or has a socket there open.
 pub(super) fn retire(places: &[PathBuf]) -> io::Result<()> {
     if places.is_empty() {
         return Ok(());
@@ -130,7 +130,7 @@ pub(super) fn retire(places: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what is left of directories that stand in no record, at the start of a host.
+/// Removes the directories without a record, at the start of a host.
 pub(super) fn sweep(places: &Places<'_>, recorded: &[ProcessName]) {
     let recorded: BTreeSet<PathBuf> = recorded.iter().map(|name| places.of(name)).collect();
     let left: Vec<PathBuf> = places.all().into_iter().filter(|place| !recorded.contains(place)).collect();
@@ -183,7 +183,7 @@ mod tests {
         Places { processes, short: Path::new("/run"), owner: "0011" }
     }
 
-    /// A directory for processes with one for this process in it.
+    /// A directory for processes that contains one for this process.
     fn above() -> (tempfile::TempDir, PathBuf) {
         let above = tempfile::tempdir().expect("a directory");
         let processes = above.path().to_owned();

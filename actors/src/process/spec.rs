@@ -1,4 +1,4 @@
-//! What is to be run.
+//! The specification of a process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use crate::goplugin::HandshakeTerms;
 
-/// How long a process may take to say its handshake unless its spec says otherwise (D11).
+/// The default timeout for the handshake (D11).
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a process may take to end when asked to, unless whoever asks says otherwise (SHD-07).
+/// The default grace between SIGTERM and SIGKILL (SHD-07).
 pub const STOP_GRACE: Duration = Duration::from_secs(5);
-/// How many bytes of each output stream are kept on disk behind what was read, unless the spec says otherwise.
+/// The default number of bytes of each output stream that are kept on disk after they were read.
 pub const OUTPUT_KEPT_BYTES: u64 = 8 * 1_024 * 1_024;
 
-/// What happens to a process when its host dies (PRC-04). There is nothing in between.
+/// Whether a process ends with its host (PRC-04). There is no third case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lifetime {
     /// The kernel ends it with the host.
     Bound,
-    /// It lives on, and the next run of the host adopts it.
+    /// It survives, and the next run of the host adopts it.
     Surviving,
 }
 
 impl Lifetime {
-    /// The word for it.
+    /// The lifetime as a word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -34,19 +34,19 @@ impl Lifetime {
     }
 }
 
-/// How much ends with a process (PRC-03).
+/// Which descendants end with a process (PRC-03).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reach {
-    /// Its process group. What left the group on purpose, such as the task of a driver in a session of its own, goes on: it
-    /// has to outlive the plugin that started it.
+    /// Its process group. Processes that left the group on purpose, such as the task of a driver in its own session,
+    /// continue: they must outlive the plugin that started them.
     Group,
-    /// Everything that it ever made: its control group where the host may make one, and else its process group and whatever
-    /// carries its tag.
+    /// All its descendants: its cgroup if the host may create one, otherwise its process group and all processes with its
+    /// tag.
     Everything,
 }
 
 impl Reach {
-    /// The word for it.
+    /// The reach as a word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -56,14 +56,14 @@ impl Reach {
     }
 }
 
-/// A program, and what has to hold of its file before it is run (SEC-05, SEC-07).
+/// A program, and the conditions for its file before it is run (SEC-05, SEC-07).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Executable {
-    /// Without a root: an absolute path. With one: the name of a file in that directory, and no path.
+    /// Without a root: an absolute path. With one: a plain file name in that directory.
     pub path: PathBuf,
-    /// The only directory that the file may lie in. It is opened without following links, and never leaves it.
+    /// The only directory that the file may be in. The file is opened without following symlinks.
     pub root: Option<PathBuf>,
-    /// The SHA-256 digest that the file has to have. What was hashed is what is run.
+    /// The required SHA-256 digest of the file. The hashed bytes are the executed bytes.
     pub sha256: Option<[u8; 32]>,
 }
 
@@ -74,13 +74,13 @@ impl Executable {
         Self { path: path.into(), root: None, sha256: None }
     }
 
-    /// The program with this name in a directory of programs that are allowed.
+    /// The program with this name in a directory of allowed programs.
     #[must_use]
     pub fn within(root: impl Into<PathBuf>, name: impl Into<PathBuf>) -> Self {
         Self { path: name.into(), root: Some(root.into()), sha256: None }
     }
 
-    /// Where it lies, for people to read.
+    /// Its path, for messages.
     #[must_use]
     pub fn place(&self) -> PathBuf {
         match &self.root {
@@ -90,37 +90,37 @@ impl Executable {
     }
 }
 
-/// A process to be.
+/// The specification of a process.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProcessSpec {
-    /// What is run.
+    /// The program.
     pub executable: Executable,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Entries of its environment. Values may be secrets: they are shown and stored nowhere (SEC-06).
+    /// Environment variables. Values may be secrets: they are never shown or stored (SEC-06).
     pub environment: BTreeMap<String, String>,
-    /// Which variables of the host it gets as well, if the host has them. Nothing else of the host's environment reaches it.
+    /// The variables of the host that it inherits, if set. It gets nothing else of the host's environment.
     pub inherit: Vec<String>,
-    /// What happens to it when the host dies.
+    /// Whether it ends with the host.
     pub lifetime: Lifetime,
-    /// How much ends with it.
+    /// Which descendants end with it.
     pub reach: Reach,
-    /// Where it runs.
+    /// Its working directory.
     pub directory: PathBuf,
-    /// The terms of the handshake that it has to say on its standard output before it is ready, and the entries of its
-    /// environment that go with them. `None` for a process that is ready when it runs.
+    /// The terms of the handshake that it must print on standard output before it is ready, with the environment variables
+    /// for it. `None` for a process that is ready when it runs.
     pub handshake: Option<HandshakeTerms>,
-    /// How long it may take to say its handshake.
+    /// The timeout for the handshake.
     pub start_timeout: Duration,
-    /// How long it may take to end when its launch fails or the host stops.
+    /// The grace between SIGTERM and SIGKILL when its launch fails or the host stops.
     pub stop_grace: Duration,
-    /// How many bytes of each output stream are kept on disk behind what was read. With none, nothing of it is left on disk
-    /// when it has ended.
+    /// How many bytes of each output stream are kept on disk after they were read. With zero, all its files are removed when
+    /// it has ended.
     pub output_kept_bytes: u64,
 }
 
 impl ProcessSpec {
-    /// A program without arguments that ends with its host, in an environment of `PATH`, `HOME`, `LANG` and `TZ`.
+    /// A program without arguments that ends with its host, with `PATH`, `HOME`, `LANG` and `TZ` inherited.
     #[must_use]
     pub fn new(executable: Executable) -> Self {
         Self {

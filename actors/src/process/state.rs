@@ -1,4 +1,4 @@
-//! What the machine of one process is made of, and what it has done for it.
+//! The configuration, calls, news and state of one process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,63 +13,63 @@ use crate::conversation;
 use crate::goplugin::{Handshake, HandshakeError};
 use crate::vocabulary::{Attempt, Timestamp};
 
-/// What a process actor is born with.
+/// The configuration of a process actor.
 #[derive(Debug, Clone)]
 pub struct ProcessConfig {
-    /// What is on disk of it, the intent at least.
+    /// Its record on disk, at least the intent.
     pub record: ProcessRecord,
-    /// What is to be launched; `None` for a process that an earlier owner left, which is looked for.
+    /// The spec to launch; `None` for a process of an earlier owner, which is searched for.
     pub spec: Option<Arc<ProcessSpec>>,
 }
 
-/// Ends the process: SIGTERM to its group, and after the grace SIGKILL to all that is to end with it. Told again, the shorter
-/// time holds. What came of it is told as news.
+/// Ends the process: SIGTERM to its group, and after the grace SIGKILL to everything that must end with it. If repeated, the
+/// shorter grace applies. The result is published as news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndProcess {
-    /// How long it may take to end by itself.
+    /// The grace.
     pub grace: Duration,
 }
 
 conversation! {
-    /// What is said to a process actor, by its owner alone.
+    /// The messages of a process actor; only its owner sends them.
     pub enum ProcessAsk -> ProcessAnswer for Process {
         EndProcess => (),
     }
 }
 
-/// What a process actor tells its owner, in order. After [`ProcessNews::Over`] it ends.
+/// The news of a process actor for its owner, in order. It ends after [`ProcessNews::Over`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessNews {
     /// It runs, and is not ready yet.
     Spawned(Identity),
     /// It is ready.
     Ready {
-        /// What proves that it is it from now on.
+        /// Its final identity.
         identity: Identity,
-        /// What it said in its handshake, if one was wanted.
+        /// Its handshake, if one was required.
         handshake: Option<Handshake>,
         /// Whether an earlier run of the host started it.
         is_adopted: bool,
     },
-    /// It was asked to end.
+    /// It was asked to stop.
     Stopping,
-    /// It has ended; what it left is being ended.
+    /// It has ended; its leftovers are being ended.
     Clearing,
     /// Its output was read further.
     Read {
-        /// How far.
+        /// The offsets.
         positions: Positions,
-        /// What was not told so far, since it was too much.
+        /// Output that was dropped so far.
         dropped: Dropped,
     },
-    /// That is all of it.
+    /// The final news.
     Over(Box<Over>),
 }
 
-/// How it came out with a process.
+/// The result of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Over {
-    /// Nothing was started.
+    /// It was not started.
     NotStarted(LaunchError),
     /// It has ended, is reaped, and nothing of it is left.
     Ended {
@@ -77,45 +77,44 @@ pub enum Over {
         ending: ProcessEnding,
         /// Why.
         why: Why,
-        /// What can be seen of its file, if it was launched and never ready (D34).
+        /// Facts about its file, if it was launched and never ready (D34).
         diagnosis: Vec<String>,
     },
-    /// The host lets go of it, and it goes on.
+    /// The host detaches from it, and it continues.
     Detached(Positions),
-    /// The host ended before it was known what became of it; its record stays.
+    /// The host stopped before the result was known; its record stays.
     Unsettled,
 }
 
 /// Why a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// For a reason of its own.
+    /// By itself.
     Itself,
-    /// It was asked to.
+    /// It was asked to stop.
     Asked,
-    /// It said no handshake in this time.
+    /// It sent no handshake before this timeout.
     TimedOut(Duration),
-    /// What it said is no handshake that can be accepted.
+    /// Its handshake is invalid.
     Handshake(HandshakeError),
-    /// Its program was changed while it was started (SEC-07).
+    /// Its program was modified while it was started (SEC-07).
     Program(ExecutableError),
-    /// An earlier run of the host left it; this says in what state it was found.
+    /// It is a leftover of an earlier run of the host, in this state.
     Left(String),
-    /// The record points at what is not proven to be the process; this says what does not fit. No foreign process was
-    /// touched.
+    /// The recorded process is not proven to be ours; this names the mismatch. No foreign process was touched.
     NotProven(String),
 }
 
-/// What the machine has done for it.
+/// The calls of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessCall {
-    /// Open the program, check it, and start it.
+    /// Open the program, verify it, and start it.
     Spawn,
-    /// Look for what the record points at, without touching it.
+    /// Search for the recorded process, without touching it.
     Find,
-    /// Take the process that was found and proven.
+    /// Adopt the process that was found and proven.
     Adopt,
-    /// End these, which are proven to be ours, read what output there is, and say what was left.
+    /// End these processes, which are proven to be ours, read the rest of the output, and return it.
     EndLeft(Vec<Seen>),
     /// Wait for its handshake.
     AwaitHandshake,
@@ -129,20 +128,20 @@ pub enum ProcessCall {
     Kill,
     /// End what it left, reap it, and read its output to the end.
     Clear,
-    /// Let go of it: log what it wrote so far, and leave it running.
+    /// Detach: log the output so far, and leave it running.
     LetGo,
 }
 
-/// What came of a [`ProcessCall`].
+/// The outcome of a [`ProcessCall`].
 #[derive(Debug)]
 pub enum ProcessOutcome {
-    /// It was started, or was not.
+    /// The result of the spawn.
     Spawned(Result<Identity, LaunchError>),
-    /// What was found, or that nothing could be seen.
+    /// The findings, or the error of the search.
     Found(Result<Findings, String>),
-    /// Whether it was still the same behind its descriptor, and runs: a child may have ended meanwhile.
+    /// Whether it is still the same process behind its file descriptor, and runs: a child may have ended meanwhile.
     Adopted(Result<bool, String>),
-    /// It said its handshake, or why that does not hold; and what it is by now, where that can be told.
+    /// Its handshake, or why it failed; and its identity by now, if known.
     Shaken(Result<Handshake, Why>, Option<Identity>),
     /// It has ended.
     Ended(Exit),
@@ -154,52 +153,52 @@ pub enum ProcessOutcome {
     Left(usize),
     /// Nothing is left of it.
     Cleared(Box<LastWords>),
-    /// It is on its own, and its output was read so far.
+    /// It was detached, and its output was read up to these offsets.
     LetGo(Positions),
 }
 
-/// What is left of a process when it is gone.
+/// The last output of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LastWords {
     /// The last lines of its standard output, oldest first.
     pub output: Vec<String>,
     /// The last lines of its standard error, oldest first.
     pub errors: Vec<String>,
-    /// The trace of its panic.
+    /// Its panic trace.
     pub panic: Option<String>,
-    /// What can be seen of its file.
+    /// Facts about its file.
     pub diagnosis: Vec<String>,
 }
 
-/// What the machine waits for.
+/// The timers of a process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessTimer {
-    /// It should have said its handshake by now.
+    /// The handshake timeout.
     Start,
-    /// It should have ended by now.
+    /// The grace is over.
     Grace,
-    /// What is left of it may end now.
+    /// The next attempt to end its leftovers.
     Clear,
 }
 
-/// What the process is at.
+/// The phase of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It is being started. If it was asked to end meanwhile, then with this grace.
+    /// It is being started. If it was asked to stop meanwhile, with this grace.
     Intended { end: Option<Duration> },
-    /// What an earlier run left is being looked for, and then taken. The same holds.
+    /// A process of an earlier run is being searched for and adopted. `end` as above.
     Recalled { end: Option<Duration> },
-    /// What is ours of something that is not proven as a whole is being ended.
+    /// Processes that are proven to be ours, without the whole identity, are being ended.
     EndingLeft { why: Why, proven: Vec<Seen> },
-    /// It runs and has not said its handshake.
+    /// It runs and its handshake is pending.
     Spawned,
     /// It runs.
     Ready,
-    /// It was told to end by this time.
+    /// It was asked to stop before this time.
     Stopping { why: Why, until: Timestamp },
-    /// It has ended in this way; what it left is being ended.
+    /// It has ended with this exit status; its leftovers are being ended.
     Clearing { why: Why, exit: Exit },
-    /// The host lets go of it.
+    /// The host detaches from it.
     Leaving,
     /// It is over.
     Over,
@@ -214,6 +213,6 @@ pub struct Process {
     pub(super) by: EndedBy,
     /// When it was started: for an adopted one long ago.
     pub(super) started_at: Timestamp,
-    /// Which try of the present call this is.
+    /// The attempt number of the present call.
     pub(super) attempt: Attempt,
 }

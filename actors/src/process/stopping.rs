@@ -1,4 +1,4 @@
-//! How one process comes to its end (SHD-07), and how the host lets go of it.
+//! How one process is ended (SHD-07), and how the host detaches from it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::shell::{Effects, StopMode};
 use crate::vocabulary::Moment;
 
 impl Process {
-    /// Whether there is a process whose end and output are waited for.
+    /// Whether there is a process whose end and output are awaited.
     pub(super) const fn is_attached(&self) -> bool {
         match self.phase {
             Phase::Spawned | Phase::Ready | Phase::Stopping { .. } => true,
@@ -33,7 +33,7 @@ impl Process {
                 *until = (*until).min(moment.now + grace);
                 effects.start_timer(ProcessTimer::Grace, *until);
             }
-            // It is at its end already, or nobody's business any more.
+            // It is ending already, or detached.
             Phase::EndingLeft { .. } | Phase::Clearing { .. } | Phase::Leaving | Phase::Over => {}
         }
     }
@@ -111,7 +111,7 @@ impl Process {
                 self.phase = Phase::Leaving;
                 self.call(SHORT, ProcessCall::LetGo, effects);
             }
-            // A bound one may be a child of this very host, whose owner was rebuilt: it is looked for and ended.
+            // A bound one may be a child of this very host, whose owner was rebuilt: it is searched for and ended.
             (StopMode::Detach, Phase::Recalled { .. }, Lifetime::Surviving) => {
                 self.over(Over::Unsettled, effects);
             }

@@ -1,4 +1,4 @@
-//! What every run of a host on one data directory shares, and what it ends of earlier ones that stands in no record.
+//! The shared environment of all runs of a host on one data directory, and the cleanup of processes without a record.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,11 @@ use super::spec::Reach;
 use super::watcher::Watcher;
 
 impl Surroundings {
-    /// The surroundings of the processes of a host on this data directory, which has to be there, and whose mark is `owner`
-    /// ([`settle`](crate::ownership::settle)). `binder` is what binds processes to the host; `with_control_groups` lets control
-    /// groups be made where the host may.
+    /// The environment for the processes of a host on this data directory, which must exist, and whose owner id is `owner`
+    /// ([`settle`](crate::ownership::settle)). `binder` binds processes to the host; `with_control_groups` permits cgroups.
     ///
     /// # Errors
-    /// When the directory cannot be looked at, or the system gives no thread.
+    /// When the directory cannot be accessed, or the system cannot start a thread.
     ///
     /// # Panics
     /// Outside of an arbiter.
@@ -39,27 +38,27 @@ impl Surroundings {
         Ok(Self { owner, directory, short_directory, binder, control_groups, watcher, herald })
     }
 
-    /// Names another short directory than the system's for temporary files: sockets lie below it whose path would be too long
-    /// in the data directory.
-    /// A short directory that an earlier run used for sockets, and that is still there, goes on being used instead (TH030).
+    /// Sets the short directory for sockets whose path would be too long in the data directory; the default is the system's
+    /// directory for temporary files. A short directory that an earlier run used, and that still exists, takes precedence
+    /// (TH030).
     #[must_use]
     pub fn with_short_directory(self, short_directory: PathBuf) -> Self {
         Self { short_directory: sockets::settled_short(&self.directory, short_directory), ..self }
     }
 
-    /// Where sockets of its processes may lie.
+    /// The base directories for sockets of its processes.
     pub(super) fn places(&self) -> Places<'_> {
         Places { processes: &self.directory, short: &self.short_directory, owner: &self.owner }
     }
 }
 
-/// Ends what is ours by its mark and carries none of these tags: the leaders of launches whose records are lost, with their
-/// groups. What has left its group, such as the executor of a task, is never among them, whether its driver stands in a record or
-/// not (TH032). Control groups of this owner in which nothing is go, and directories of sockets that belong to none of these names
-/// go when nothing is in them that lives (TH030). Gives the process ids of what was ended.
+/// Ends processes that have our owner variable and none of these tags: the leaders of launches whose records are lost, with
+/// their groups. Processes that left their group, such as the executor of a task, are never included, whether their driver
+/// has a record or not (TH032). Removes empty cgroups of this owner, and socket directories that belong to none of these
+/// names and are unused (TH030). Returns the PIDs of the ended processes.
 ///
 /// # Errors
-/// When processes cannot be looked at, or do not end.
+/// When processes cannot be inspected, or do not end.
 pub async fn sweep(
     surroundings: &Surroundings,
     known: Vec<ProcessTag>,

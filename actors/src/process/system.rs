@@ -1,20 +1,19 @@
-//! What the system tells to whoever asks: its boot, random bytes, and how a process stands. One reader for all of Callboard.
+//! Facts from the system: boot id, random bytes, and process status. The only parser of them in Callboard.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::time::Duration;
 
-/// Which start of the machine this is: process ids of different boots have nothing to do with each other.
+/// The boot id of the machine: PIDs of different boots are unrelated.
 ///
 /// # Errors
-/// When the system does not tell.
+/// When the system does not provide it.
 pub fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
-/// How long ago the machine was booted, with the time in which it was suspended. Start times of processes are counted on this
-/// clock; nobody sets it.
+/// The time since the boot, including suspend. Start times of processes use this clock; it cannot be set.
 #[must_use]
 pub fn since_boot() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -22,63 +21,63 @@ pub fn since_boot() -> Duration {
     Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
 }
 
-/// So many random bytes of the system's.
+/// Random bytes of the system.
 ///
 /// # Errors
-/// When the system gives none.
+/// When the system does not provide them.
 pub fn random_bytes<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     let mut random = [0; BYTES];
     fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
     Ok(random)
 }
 
-/// The users that a text such as `/proc/<pid>/status` names: real, effective and saved. Empty if it names none.
+/// The user ids in a text such as `/proc/<pid>/status`: real, effective and saved. Empty if there are none.
 #[must_use]
 pub fn users_in(status: &str) -> BTreeSet<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
     line.split_ascii_whitespace().take(3).filter_map(|user| user.parse().ok()).collect()
 }
 
-/// What `/proc/<pid>/stat` tells of one process.
+/// The status of one process from `/proc/<pid>/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessStatus {
-    /// Its number.
+    /// Its PID.
     pub pid: i32,
-    /// Whether it has ended and is not reaped.
+    /// Whether it is a zombie: it has ended and is not reaped.
     pub is_zombie: bool,
     /// Whether a signal has stopped it.
     pub is_stopped: bool,
-    /// Whether it is a thread of the kernel.
+    /// Whether it is a kernel thread.
     pub is_of_kernel: bool,
-    /// The number of its parent.
+    /// The PID of its parent.
     pub parent: i32,
     /// Its group.
     pub group: u32,
     /// Its session.
     pub session: u32,
-    /// Time on a processor in user mode, in ticks.
+    /// CPU time in user mode, in ticks.
     pub user_ticks: u64,
-    /// Time on a processor in the kernel, in ticks.
+    /// CPU time in the kernel, in ticks.
     pub system_ticks: u64,
-    /// When it was started, in ticks since the boot.
+    /// Its start time, in ticks since the boot.
     pub started_ticks: u64,
     /// Memory in use, in pages.
     pub resident_pages: u64,
-    /// Bytes of its environment, as it was started. `None` where the kernel does not tell: of a process in the middle of an `exec`,
-    /// of one that has ended, and of one that this process may not look into.
+    /// The size of its initial environment in bytes. `None` if the kernel does not report it: for a process in the middle of
+    /// an `exec`, for one that has ended, and for one without permission.
     pub environment_bytes: Option<u64>,
 }
 
 impl ProcessStatus {
-    /// Looks at a process. `None` if there is none with this number.
+    /// Reads the status of a process. `None` if there is none with this PID.
     #[must_use]
     pub fn of(pid: i32) -> Option<Self> {
         Self::read(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Reads such a line. The name of the program stands in brackets and may hold anything, brackets too.
+    /// Parses such a line. The program name is in parentheses and may contain any byte, parentheses too.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
-        /// The flag of a thread of the kernel (`PF_KTHREAD`).
+        /// The flag of a kernel thread (`PF_KTHREAD`).
         const KERNEL_THREAD: u64 = 0x0020_0000;
         let (begin, end) =
             (text.iter().position(|byte| *byte == b'(')?, text.iter().rposition(|byte| *byte == b')')?);
@@ -87,10 +86,10 @@ impl ProcessStatus {
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         // The first of these is field 3.
         let number = |position: usize| fields.get(position - 3)?.parse::<u64>().ok();
-        // Field 6 of a process of another namespace may be negative or zero; such a number is nobody's here.
+        // Field 6 of a process of another namespace may be negative or zero; such a value matches none of ours.
         let small = |position: usize| u32::try_from(number(position)?).ok();
-        // Where its environment begins and ends in its memory. In the middle of an `exec` the end is not set yet, or is set to the
-        // beginning; where the code ends is set behind that.
+        // The start and end of its environment in memory. In the middle of an `exec` the end is not set yet, or equals the
+        // start; the end of the code is set after that.
         let environment = number(50).zip(number(51)).filter(|(_, end)| *end != 0 && number(27) != Some(0));
         Some(Self {
             pid,

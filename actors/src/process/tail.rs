@@ -1,11 +1,11 @@
-//! Reads one output file of a process to its end, and on from there as it grows.
+//! Reads one output file of a process to its end, and follows it as it grows.
 //!
-//! The process holds the file open and appends, whoever reads or does not (PRC-07): it is never held up, and never hears of
-//! a host that goes or comes. What has been read is given back to the disk by punching a hole at the front of the file, all
-//! but the last part, so that no line is lost between a look and a cut. The file's length goes on growing; the room that it
-//! takes does not. Where the file system makes no holes, a file that has been read to its end is cut to nothing instead; a
-//! line that is written in that very instant is lost there. A process that writes faster than it is read loses what is more than may
-//! wait: that is skipped, given back too, and counted.
+//! The process appends to the open file independent of any reader (PRC-07): it is never blocked, and does not notice hosts
+//! that end or start. Space that was read is freed by punching a hole at the front of the file, except for the last part, so
+//! that no line is lost in a race of read and cut. The file's length keeps growing; its disk usage does not. On file systems
+//! without holes, a file that has been read to its end is truncated instead; a line that is written at that very moment is
+//! lost. A process that writes faster than it is read loses the excess over the backlog limit: that is skipped, freed too,
+//! and counted.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -30,36 +30,36 @@ use crate::goplugin::{
     Handshake, HandshakeError, HandshakeScan, LineReader, PIECE_BYTES_MAX, is_meant_as_handshake,
 };
 
-/// How much is read at once.
+/// The chunk size for reading.
 const CHUNK_BYTES: usize = 64 * 1_024;
-/// How much of what was read has to have gathered before it is given back to the disk.
+/// How many read bytes must accumulate before they are freed on disk.
 const SURPLUS_BYTES: u64 = 1_024 * 1_024;
-/// Holes begin and end at multiples of this.
+/// The alignment of holes.
 const BLOCK_BYTES: u64 = 4_096;
-/// How much is read again of what was read before a restart, for the last words.
+/// How many bytes from before a restart are read again, for the last words.
 const PRELUDE_BYTES: u64 = 16 * 1_024;
 
-/// What is done with the lines of a stream.
+/// How the lines of a stream are used.
 pub(super) enum Use {
-    /// They are looked through for the handshake, and kept in the file.
+    /// They are scanned for the handshake, and kept in the file.
     Scan(Option<(HandshakeScan, oneshot::Sender<Result<Handshake, HandshakeError>>)>),
     /// They are logged.
     Log { plugin: ProcessName, reader: LineReader, herald: Herald },
 }
 
-/// What the reader and its owner both know.
+/// The state that reader and owner share.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// Behind the last whole line that was read.
+    /// The offset after the last whole line that was read.
     pub(super) read: u64,
-    /// How far the lines that were read have been told.
+    /// How far the lines that were read have been logged.
     pub(super) progress: Arc<Progress>,
     pub(super) words: Words,
-    /// What was not told.
+    /// The dropped output.
     pub(super) dropped: Dropped,
-    /// Whether nothing will be written any more, so that the end of the file is the end.
+    /// Whether the writers have ended, so that the end of the file is final.
     pub(super) is_closing: bool,
-    /// Woken when something was read or told.
+    /// Notified when something was read or logged.
     pub(super) advanced: Arc<Notify>,
 }
 
@@ -71,11 +71,11 @@ pub(super) struct Tail {
     pub(super) known: Rc<RefCell<Known>>,
     pub(super) purpose: Use,
     pub(super) kept: u64,
-    /// How far the file has been given back.
+    /// The offset up to which the file has been freed.
     punched: u64,
-    /// The beginning of a line whose end has not been written.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
-    /// Behind the last byte that was read.
+    /// The offset after the last byte that was read.
     position: u64,
     allowance: Allowance,
     pace: Pace,
@@ -117,7 +117,7 @@ impl Tail {
         }
     }
 
-    /// Goes back behind the last line that was taken, after a fault.
+    /// Goes back to the end of the last complete line, after an error.
     pub(super) fn resume(&mut self) {
         self.partial.clear();
         self.position = self.known.borrow().read;
@@ -127,7 +127,7 @@ impl Tail {
         }
     }
 
-    /// Reads until the owner says that nothing more will come, and what there is has been read.
+    /// Reads until the owner closes the output and everything has been read.
     pub(super) async fn run(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.recall_words().await?;
@@ -135,7 +135,7 @@ impl Tail {
             self.skip_to(next);
         }
         loop {
-            // Looked at before the file is: what is written up to now is read in this round.
+            // Checked before the read: everything written before the close is read in this round.
             let is_closing = self.known.borrow().is_closing;
             self.skip_backlog().await?;
             let length = self.read_chunk().await?;
@@ -143,7 +143,7 @@ impl Tail {
             if length > 0 {
                 self.known.borrow().advanced.notify_waiters();
                 self.give_back().await?;
-                // What is read faster than this is more than anybody reads, and would take time from everybody else.
+                // A faster stream exceeds what anyone can read, and would starve other work on this thread.
                 if let Some(pause) = self.pace.take(length).filter(|_| !is_closing) {
                     sleep(pause).await;
                 }
@@ -157,7 +157,7 @@ impl Tail {
         }
     }
 
-    /// Keeps the last lines before the position, so that a process which ends right after a restart still has last words.
+    /// Reads the last lines before the position, so that a process which ends right after a restart still has last words.
     async fn recall_words(&mut self) -> io::Result<()> {
         let from = self.position.saturating_sub(PRELUDE_BYTES);
         let length = usize::try_from(self.position - from).unwrap_or(0);
@@ -180,7 +180,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Whether a line of standard output is meant as a handshake: that says where the plugin listens, and is nobody's last words.
+    /// Whether a line of standard output is a handshake: it names the endpoint, and is not part of the last words.
     fn is_handshake(&self, line: &[u8]) -> bool {
         let is_scanned = matches!(self.purpose, Use::Scan(_));
         is_scanned && is_meant_as_handshake(&String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES_MAX)]))
@@ -199,7 +199,7 @@ impl Tail {
         Ok(length)
     }
 
-    /// Skips what is more than may wait to be read: the process writes faster than it is read, or nobody was there to read.
+    /// Skips the excess over the backlog limit: the process writes faster than it is read, or no host was running.
     async fn skip_backlog(&mut self) -> io::Result<()> {
         let Some(to) = end_of_backlog(self.position, self.file.metadata()?.len()) else { return Ok(()) };
         self.skip_to(to);
@@ -207,7 +207,7 @@ impl Tail {
         self.punch(to.saturating_sub(self.kept) / BLOCK_BYTES * BLOCK_BYTES).await
     }
 
-    /// Reads on from there, and counts what lies between.
+    /// Continues at this offset, and counts the bytes in between as dropped.
     fn skip_to(&mut self, to: u64) {
         let lost = to.saturating_sub(self.position);
         if lost > 0 {
@@ -224,7 +224,7 @@ impl Tail {
         self.losses.add(bytes);
     }
 
-    /// Tells how much was skipped; where nothing comes at present, also how many lines were left out.
+    /// Reports how much was skipped; if the stream is silent, also how many lines were dropped.
     fn tell_left_out(&mut self, is_silent: bool) {
         let Use::Log { plugin, herald, .. } = &self.purpose else { return };
         let known = self.known.borrow();
@@ -241,7 +241,7 @@ impl Tail {
         }
     }
 
-    /// Waits until more may be there. What was left out is told after a while, also if nothing more comes.
+    /// Waits for more data. A pending report of dropped output is made after a while, also without more data.
     async fn more(&mut self) {
         let is_told = matches!(self.purpose, Use::Log { .. });
         if !is_told || !(self.allowance.has_unsaid() || self.losses.are_unsaid()) {
@@ -251,7 +251,7 @@ impl Tail {
         }
     }
 
-    /// Passes over the rest of a line whose beginning was skipped.
+    /// Skips the rest of a line whose beginning was skipped.
     fn pass_over<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
         self.is_mid_line = end.is_none();
@@ -279,7 +279,7 @@ impl Tail {
         }
     }
 
-    /// Takes a whole line, or as much of one as is told in one piece.
+    /// Takes a whole line, or the maximal length that is logged in one piece.
     fn take_piece(&mut self) {
         let mut piece = std::mem::take(&mut self.partial);
         let begins_at = self.known.borrow().read;
@@ -319,7 +319,7 @@ impl Tail {
         }
     }
 
-    /// What is left of a line that was never ended is a line.
+    /// At the end, an unterminated line counts as a line.
     fn finish(&mut self) {
         if !self.partial.is_empty() {
             self.partial.push(b'\n');
@@ -327,7 +327,7 @@ impl Tail {
         }
     }
 
-    /// Whether somebody has cut the file, so that it begins anew.
+    /// Whether the file was truncated by another program, so that it must be read from its beginning.
     fn was_cut(&mut self) -> io::Result<bool> {
         if self.file.metadata()?.len() >= self.position {
             return Ok(false);
@@ -343,7 +343,7 @@ impl Tail {
         self.known.borrow_mut().read = 0;
     }
 
-    /// Gives back to the disk what was read, but for the last part.
+    /// Frees the space that was read, except for the last part.
     async fn give_back(&mut self) -> io::Result<()> {
         let known = self.known.borrow().read;
         let read = self.known.borrow().progress.position(known);
@@ -383,7 +383,7 @@ fn look_for_handshake(
     if let Some(outcome) = scanning.take(&text).transpose()
         && let Some((_, tell)) = scan.take()
     {
-        // Whoever gave up waiting does not need it.
+        // The receiver may have been dropped.
         let _ = tell.send(outcome);
     }
 }

@@ -1,4 +1,4 @@
-//! Tells when a file has grown, by word of the kernel: nobody looks at a file that nothing was written to (SCL-06).
+//! Notifies readers when a file has grown, by inotify: files without writes cost nothing (SCL-06).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,12 +16,12 @@ use tokio::task::AbortHandle;
 
 use super::readiness::watch;
 
-/// How often a file is looked at where the kernel has no room for another watch.
+/// The polling interval if the kernel has no free inotify watch.
 const FALLBACK_PAUSE: Duration = Duration::from_millis(200);
-/// Room for the kernel's word of this many bytes at once.
+/// The size of the event buffer in bytes.
 const BUFFER_BYTES: usize = 4_096;
 
-/// Watches files for everyone on this arbiter, with one descriptor: the system gives only few of them to a user.
+/// Watches files for all readers on this arbiter, with one inotify instance: the system limits them per user.
 #[derive(Debug)]
 pub struct Watcher {
     held: Option<Held>,
@@ -37,7 +37,7 @@ struct Held {
 type Watched = Rc<RefCell<HashMap<i32, Weak<Notify>>>>;
 
 impl Watcher {
-    /// Starts to watch. Without room for it in the system, files are looked at from time to time instead.
+    /// Starts to watch. Without a free inotify instance, files are polled instead.
     ///
     /// # Panics
     /// Outside of an arbiter.
@@ -72,21 +72,21 @@ fn begin() -> io::Result<Held> {
     let (reading, waking) = (Rc::clone(&descriptor), Rc::clone(&watched));
     let task = actix_rt::spawn(async move {
         while let Ok(mut ready) = reading.readable().await {
-            // It is read until nothing is left, so that the next word wakes us again.
+            // It is drained, so that the next event wakes us again.
             let _ = ready.try_io(|descriptor| wake(descriptor.get_ref(), &waking));
         }
     });
     Ok(Held { descriptor, watched, task: task.abort_handle() })
 }
 
-/// Wakes whoever watches, until the kernel has nothing more to say.
+/// Wakes the readers of all changed files, until there is no more event.
 fn wake(descriptor: &OwnedFd, watched: &Watched) -> io::Result<()> {
     let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
     let mut reader = inotify::Reader::new(descriptor, &mut buffer);
     loop {
         let event = reader.next()?;
         let watched = watched.borrow();
-        // Should the kernel have had too much to say, everyone looks for himself.
+        // After an overflow of the event queue, all readers are woken.
         let is_overflow = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
         let meant = watched.iter().filter(|(number, _)| is_overflow || **number == event.wd());
         meant.filter_map(|(_, grown)| grown.upgrade()).for_each(|grown| grown.notify_one());
@@ -101,7 +101,7 @@ impl Drop for Watcher {
     }
 }
 
-/// A file that is watched.
+/// A watched file.
 #[derive(Debug)]
 pub(super) struct Watch {
     watcher: Rc<Watcher>,
@@ -110,7 +110,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Waits until it may have grown since this returned last. May return for nothing.
+    /// Waits until it may have grown since the last return. May return spuriously.
     pub(super) async fn grown(&self) {
         match self.number {
             Some(_) => self.grown.notified().await,
@@ -120,7 +120,7 @@ impl Watch {
         }
     }
 
-    /// Lets whoever waits look at the file.
+    /// Wakes the reader.
     pub(super) fn wake(&self) {
         self.grown.notify_one();
     }

@@ -1,14 +1,14 @@
-//! The last words of a process: the end of what it wrote, and the trace of its panic if it left one (LOG-01).
+//! The last words of a process: the end of its output, and its panic trace if there is one (LOG-01).
 
 use std::collections::VecDeque;
 
 use crate::vocabulary::text::escaped_but_tabs;
 
-/// How many lines of each stream are kept.
+/// The number of lines kept of each stream.
 const LINES_MAX: usize = 64;
-/// How much of one line is kept, in bytes.
+/// The number of bytes kept of one line.
 pub(super) const LINE_BYTES_MAX: usize = 2_048;
-/// How much of a panic's trace is kept, in bytes.
+/// The number of bytes kept of a panic trace.
 const TRACE_BYTES_MAX: usize = 32 * 1_024;
 
 /// The end of one stream.
@@ -19,7 +19,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Takes the next line, without its end.
+    /// Adds the next line, without its line ending.
     pub(super) fn push(&mut self, line: &[u8]) {
         let text = escaped_but_tabs(&String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES_MAX)]));
         self.follow_trace(&text);
@@ -37,7 +37,7 @@ impl Words {
         self.trace.clone()
     }
 
-    /// A trace begins with a panic and goes on until something is logged in order again: the process has lived on then.
+    /// A trace begins with a panic and ends with the next regular log line: the process has survived then.
     fn follow_trace(&mut self, text: &str) {
         if begins_trace(text) {
             self.trace = Some(text.to_owned());
@@ -50,7 +50,7 @@ impl Words {
     }
 }
 
-/// The ways in which Go and Rust begin.
+/// Whether a line begins a panic trace of Go or Rust.
 fn begins_trace(text: &str) -> bool {
     let is_go = text.starts_with("panic: ") || text.starts_with("fatal error: ");
     is_go || (text.starts_with("thread '") && text.contains(" panicked at "))

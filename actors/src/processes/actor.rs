@@ -1,4 +1,4 @@
-//! What the owner of the processes does: it holds their actors.
+//! The effect handler of the owner of the processes: holds their actors.
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -12,14 +12,14 @@ use crate::process::{
 use crate::shell::{Address, Children, EffectHandler, Running, Settings, Store, start as start_machine};
 use crate::vocabulary::Attempt;
 
-/// How many messages may be in flight to one process actor. Only its owner talks to it, and bounds what it says.
+/// The limit of messages in flight to one process actor. Only its owner sends to it, and bounds the number.
 const PROCESS_IN_FLIGHT_MAX: usize = 4_096;
-/// How many orders may wait to be carried out: several for each process, and none may hold another up.
+/// The limit of queued calls: several per process, and none may delay another.
 const ORDERS_MAX: usize = 1 << 20;
 
 /// Starts the owner of the processes at a vacant address. The process actors get the same settings.
 ///
-/// It must live on the thread that lives as long as the host: the kernel ends bound processes with the thread that started
+/// It must run on the thread that lives as long as the host: the kernel ends bound processes with the thread that started
 /// them (PRC-04).
 pub fn start(
     address: &Address<Processes>,
@@ -37,7 +37,7 @@ pub fn start(
 struct Handler {
     address: Address<Processes>,
     surroundings: Surroundings,
-    /// None of them outlives this. Its process does if it is ready: its record finds it.
+    /// No actor outlives this. A ready process does: its record finds it.
     children: Children<Address<Process>, ChildEnded>,
     settings: Settings,
 }
@@ -52,7 +52,7 @@ impl EffectHandler<Processes> for Handler {
             }
             ProcessesCall::Start { life, config } => self.start(life, *config),
             ProcessesCall::End { life, grace } => {
-                // One that has ended already is heard of by its last word.
+                // An actor that has ended already is reported by its ending.
                 let _ = self.children.with(life, |child| child.address.notify(EndProcess { grace }));
             }
             ProcessesCall::Stop { life, mode } => {
@@ -79,8 +79,8 @@ impl EffectHandler<Processes> for Handler {
     }
 }
 
-/// One event holds all that is known of an ending (LOG-01): at error level if nobody asked for it and it is known to be no
-/// success or left a panic, as a warning if nobody knows how it ended.
+/// One log event holds everything known about an ending (LOG-01): at error level if it was not requested and is a failure or
+/// left a panic, as a warning if its exit status is unknown.
 fn log_ending(ending: &ProcessEnding) {
     let ProcessEnding { name, tag, pid, exit, uptime, last_errors, panic, .. } = ending;
     let trace = || panic.clone().unwrap_or_else(|| last_errors.join("\n"));
@@ -95,11 +95,11 @@ fn log_ending(ending: &ProcessEnding) {
     }
 }
 
-/// How alarming an ending is.
+/// The severity of an ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Alarm {
     None,
-    /// Nobody knows how it ended: it was adopted, so its exit went to somebody else.
+    /// The exit status is unknown: it was adopted, so another process got it.
     Doubt,
     Trouble,
 }
@@ -119,7 +119,7 @@ impl Handler {
         let address = Address::vacant(format!("process {name}"), PROCESS_IN_FLIGHT_MAX);
         let (parent, child) = (self.address.clone(), name.clone());
         let told = move |news| {
-            // An owner that is gone finds out by the record.
+            // If the owner has ended, its successor uses the record.
             let _ = parent.notify(ProcessReported { life, name: child.clone(), news });
         };
         let surroundings = self.surroundings.clone();

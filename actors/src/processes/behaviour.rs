@@ -1,4 +1,4 @@
-//! What the owner of the processes does when something happens.
+//! The decisions of the owner of the processes.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::process::{ProcessConfig, ProcessName, ProcessPhase, ProcessRecord, Pr
 use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Attempt, Generation, Moment};
 
-/// How long an order to a process actor may take; they are only handed in.
+/// The deadline of a message to a process actor; it is only sent.
 const SHORT: Duration = Duration::from_secs(10);
-/// How long one look through all processes of the machine, and the end of what is found, may take.
+/// The deadline of one search through all processes of the machine, and of ending those that were found.
 const SWEEP_DEADLINE: Duration = Duration::from_secs(60);
-/// How long to wait before a look that failed is tried again.
+/// The pause before a failed search is retried.
 const SWEEP_PAUSE: Duration = Duration::from_secs(2);
 /// How many processes that could not be ended are named.
 const LEFT_TOLD_MAX: usize = 16;
-/// How long one wait for endings lasts before it is asked for again.
+/// The deadline of one wait for endings; then it is repeated.
 const LONG: Duration = Duration::from_secs(3_600);
 
 impl Machine for Processes {
@@ -77,14 +77,14 @@ impl Machine for Processes {
     }
 }
 
-/// Makes a call. Each names the life it is for, so its key has nothing to add.
+/// Makes a call. Each names the life it is for, so its key adds nothing.
 pub(super) fn make(deadline: Duration, call: ProcessesCall, effects: &mut Effects<Processes>) {
     effects.call(CallKey { generation: Generation::default(), attempt: Attempt::default() }, deadline, call);
 }
 
 impl Processes {
-    /// Settles what an earlier run of the host, or an earlier life of this machine, has left: each record by an actor of its
-    /// own, and what stands in no record by a sweep.
+    /// Handles the leftovers of an earlier run of the host, or of an earlier life of this machine: one actor per record, and
+    /// a sweep for processes without a record.
     fn begin(&mut self, effects: &mut Effects<Self>) {
         make(SHORT, ProcessesCall::Release, effects);
         make(LONG, ProcessesCall::AwaitEndings, effects);
@@ -99,7 +99,7 @@ impl Processes {
         make(SWEEP_DEADLINE, ProcessesCall::Sweep { known, names }, effects);
     }
 
-    /// Starts the actor of a process: to launch it if its spec is there, and else to look for it.
+    /// Starts the actor of a process: to launch it if its spec is known, otherwise to search for it.
     pub(super) fn start(&mut self, name: &ProcessName, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(name) else { return };
         self.life = self.life.next();
@@ -141,7 +141,7 @@ impl Processes {
         }
     }
 
-    // === Questions ===
+    // === Queries ===
 
     fn waiting(&self) -> usize {
         self.early.len() + self.entries.values().map(|entry| entry.waiters.len()).sum::<usize>()
@@ -176,7 +176,8 @@ impl Processes {
         }
     }
 
-    /// Has somebody wait for the end of a process. False if he was answered: it has ended, is not known, or too many wait.
+    /// Lets a caller wait for the end of a process. False if it was answered: the process has ended, is unknown, or too many
+    /// callers wait.
     fn wait_for_end(
         &mut self,
         name: &ProcessName,
@@ -207,7 +208,7 @@ impl Processes {
         false
     }
 
-    // === What comes back ===
+    // === Outcomes of calls ===
 
     fn returned(
         &mut self,
@@ -227,7 +228,7 @@ impl Processes {
                 }
                 make(LONG, ProcessesCall::AwaitEndings, effects);
             }
-            // They are handed in at once, and what comes of them is told by the actors, or by their endings.
+            // They are only sent; their effects are reported by the actors, or by their endings.
             (
                 ProcessesCall::Release
                 | ProcessesCall::Start { .. }
@@ -249,7 +250,7 @@ impl Processes {
         self.settle(effects);
     }
 
-    /// Says so when everything that was left is settled.
+    /// Publishes that all leftovers are settled, when they are.
     pub(super) fn settle(&mut self, effects: &mut Effects<Self>) {
         let is_settled = |entry: &Entry| entry.phase != ProcessPhase::Recalled;
         if self.sweeping == Sweeping::Swept && self.entries.values().all(is_settled) {
@@ -258,7 +259,7 @@ impl Processes {
         }
     }
 
-    /// An actor that ended without a last word has crashed. Its process goes on, or is found dead, by its record.
+    /// An actor that ended without final news has crashed. Its record finds the process, alive or dead.
     fn child_ended(&mut self, ended: &ChildEnded, moment: Moment, effects: &mut Effects<Self>) {
         let backoff = self.options.restart_backoff;
         let Some(entry) = self.entries.get_mut(&ended.name) else { return };
@@ -277,11 +278,11 @@ impl Processes {
         match timer {
             ProcessesTimer::Save => self.save(effects),
             ProcessesTimer::Restart(name) => self.start(name, effects),
-            // What the host lets go of has its record and no entry any more: it would be taken for something unknown.
+            // A detached process has its record and no entry any more: the sweep would take it for unknown.
             ProcessesTimer::Sweep if self.stopping.is_some() => {}
             ProcessesTimer::Sweep => self.sweep(effects),
             ProcessesTimer::Patience => {
-                // What has not ended keeps its record, and the next run of the host goes on with it.
+                // A process that has not ended keeps its record, and the next run of the host continues with it.
                 self.save(effects);
                 match self.left_behind() {
                     Some(left) => effects.fail(left),
@@ -291,7 +292,7 @@ impl Processes {
         }
     }
 
-    /// Writes down how far the outputs have been read.
+    /// Writes the positions of the outputs.
     fn save(&mut self, effects: &mut Effects<Self>) {
         self.is_saving = false;
         let behind = self.entries.values_mut().filter_map(|entry| {
@@ -318,13 +319,13 @@ impl Processes {
         self.end_if_empty(effects);
     }
 
-    /// How long the processes that there are may take to end.
+    /// The stop bound of the present processes.
     fn stop_patience(&self) -> Duration {
         let graces = self.entries.values().map(|entry| entry.record.stop_grace);
         graces.max().unwrap_or(Duration::ZERO).saturating_add(self.options.stop_margin)
     }
 
-    /// Which processes could not be ended, by name and process id. A start that is under way ends with its actor (PRC-02).
+    /// The processes that could not be ended, by name and PID. A pending start ends with its actor (PRC-02).
     fn left_behind(&self) -> Option<String> {
         let left = self.entries.values().filter(|entry| entry.phase != ProcessPhase::Intended);
         let left: Vec<String> = left.map(Entry::name_and_pid).collect();

@@ -1,11 +1,11 @@
-//! Any bytes, as the record of a process.
+//! Decodes arbitrary bytes as the record of a process.
 
 use super::row::ProcessRow;
 
-/// Takes the bytes as they would lie on disk behind their checksum.
+/// The bytes are those on disk after the checksum.
 ///
 /// # Panics
-/// When what decodes does not come back as it was, or what does not decode is not told.
+/// When the round trip of a decoded record changes it, or a failure to decode is not reported.
 pub(crate) fn records(data: &[u8]) {
     crate::fuzzing::check_record::<ProcessRow>(data);
 }

@@ -1,4 +1,4 @@
-//! What the owner of the processes makes of what their actors tell.
+//! How the owner of the processes handles the news of their actors.
 
 use super::launching::{failed, refuse};
 use super::messages::{NoSuchProcess, ProcessesAnswer, ProcessesNews, Recalled};
@@ -51,7 +51,7 @@ impl Processes {
         }
     }
 
-    /// Tells whoever waited for it. A launch that came while it was being recalled gets it, if it is of the same spec.
+    /// Answers the waiting callers. A launch that came during the recall gets it, if it has the same spec.
     fn ready(&mut self, name: &ProcessName, effects: &mut Effects<Self>) {
         let Some(entry) = self.entries.get_mut(name) else { return };
         let Some(launched) = entry.launched() else { return };
@@ -140,7 +140,7 @@ impl Entry {
         effects.publish(ProcessesNews::Changed(self.report()));
     }
 
-    /// Answers everyone who waited for something of a process that is over.
+    /// Answers all callers that wait for a process that is over.
     fn answer(
         &mut self,
         error: &LaunchError,
@@ -158,7 +158,7 @@ impl Entry {
         }
     }
 
-    /// Answers everyone when the host lets go of a process, or of what it has not found out.
+    /// Answers all callers when the host detaches from a process, or from one whose state is unknown.
     fn leave(&mut self, effects: &mut Effects<Processes>) {
         let (name, tag) = (self.record.name.clone(), Some(self.record.tag));
         let reason = "the host is stopping and lets go of it".to_owned();

@@ -1,4 +1,4 @@
-//! How the owner of the processes has one launched: the intent first, and what came of it last (PRC-09).
+//! How the owner of the processes launches one: the intent first (write-ahead), the answer last (PRC-09).
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::shell::{AskId, Effects};
 use crate::vocabulary::Moment;
 
 impl Entry {
-    /// Whether a launch waits for what becomes of it: an earlier run left it, and it is looked for, or being ended (PRC-03).
+    /// Whether a launch must wait for it: it is a leftover of an earlier run that is being searched for, or it is being
+    /// ended (PRC-03).
     fn is_unsettled(&self) -> bool {
         match self.phase {
             ProcessPhase::Recalled => true,
@@ -25,7 +26,7 @@ impl Entry {
         }
     }
 
-    /// What is told of it while it is ready.
+    /// Its report while it is ready.
     pub(super) fn launched(&self) -> Option<Launched> {
         if self.phase != ProcessPhase::Ready {
             return None;
@@ -79,7 +80,7 @@ impl Processes {
         is_one_too_many.then(|| LaunchError::TooMany { name: name.clone(), processes })
     }
 
-    /// Writes the intent down; the process is started behind that.
+    /// Writes the intent; the process is started after it is on disk.
     fn intend(
         &mut self,
         id: AskId,
@@ -98,8 +99,7 @@ impl Processes {
         self.start(name, effects);
     }
 
-    /// A tag that nobody can guess and that no two launches share: of the secret of this start, the time, a random number
-    /// and a count.
+    /// An unpredictable and unique tag, derived from the secret of this start, the time, a random number and a counter.
     pub(super) fn draw_tag(&mut self, name: &ProcessName, moment: Moment) -> ProcessTag {
         self.launches += 1;
         let mut hasher = Sha256::new();
@@ -122,7 +122,7 @@ pub(super) fn refuse(id: AskId, error: LaunchError, effects: &mut Effects<Proces
     effects.reply(id, ProcessesAnswer::LaunchProcess(Err(error)));
 }
 
-/// What whoever launched a process is told when it ended before it was ready.
+/// The error for a caller whose process ended before it was ready.
 pub(super) fn failed(ending: &ProcessEnding, why: &Why, diagnosis: &[String]) -> LaunchError {
     let (name, diagnosis) = (ending.name.clone(), diagnosis.to_vec());
     let ending = Box::new(ending.clone());

@@ -1,4 +1,4 @@
-//! What can be said to the owner of the processes, and what it says.
+//! The messages and the news of the owner of the processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use crate::process::{
 };
 use crate::vocabulary::Attempt;
 
-/// Starts a process under a name. Answered when it is ready: when its handshake is read or, where none is wanted, when it
-/// runs; or when the launch has failed and whatever had started is ended and reaped.
+/// Starts a process under a name. Answered when it is ready: when its handshake is read or, without one, when it runs; or
+/// when the launch has failed and the process is ended and reaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchProcess {
-    /// Under which name.
+    /// The name.
     pub name: ProcessName,
-    /// What is run, and how. Shared, since whoever launches it may have to do so again.
+    /// The spec. Shared, since a caller may launch it again.
     pub spec: Arc<ProcessSpec>,
 }
 
-/// Asks what became of the process of this name that an earlier run of the host may have left. Answered when that is settled:
-/// nothing that was left is unowned then. A process that this run launched is answered for in the same way.
+/// Queries the process of this name that an earlier run of the host may have left. Answered when that is settled: it is
+/// adopted, ended or gone. A process that this run launched is answered in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecallProcess {
-    /// Which name.
+    /// The name.
     pub name: ProcessName,
 }
 
-/// What became of a process.
+/// The result of a recall.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recalled {
-    /// It runs, is proven to be the one that was recorded (PRC-01), and is ours again.
+    /// It runs, is proven to be the recorded one (PRC-01), and is ours again.
     Proven(Launched),
-    /// It has ended or was ended, or what was recorded is not there any more. Launch it afresh (RES-07).
+    /// It has ended or was ended, or the recorded process does not exist any more. Launch it again (RES-07).
     Ended {
-        /// How it ended, as far as anybody knows.
+        /// How it ended, as far as known.
         ending: Option<Box<ProcessEnding>>,
         /// Why it is not ours any more.
         reason: String,
@@ -44,81 +44,81 @@ pub enum Recalled {
     Unknown,
 }
 
-/// Why it cannot be said what became of a process.
+/// Why a recall has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecallError {
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} others wait for processes already; ask again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
 }
 
-/// Ends a process: SIGTERM to its group, and after the grace SIGKILL to all that is to end with it (SHD-07). Answered when it
-/// is reaped and nothing is left. A polite request over its own protocol comes before this and is the caller's business.
+/// Ends a process: SIGTERM to its group, and after the grace SIGKILL to everything that must end with it (SHD-07). Answered
+/// when it is reaped and nothing is left. A shutdown request over its own protocol is the caller's job, before this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopProcess {
-    /// Which name.
+    /// The name.
     pub name: ProcessName,
-    /// Only this launch; a later one of the same name is not touched. `None` stops whichever there is.
+    /// Only this launch; a later one of the same name is not touched. `None` stops any.
     pub tag: Option<ProcessTag>,
-    /// How long it may take to end by itself. Asked again, the shorter time holds.
+    /// The grace between SIGTERM and SIGKILL. If repeated, the shorter one applies.
     pub grace: Duration,
 }
 
-/// Waits for the end of one launch. One that has ended is answered for at once, as long as its ending is remembered.
+/// Waits for the end of one launch. If it has ended and its ending is still remembered, it is answered at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AwaitEnd {
-    /// Which name.
+    /// The name.
     pub name: ProcessName,
-    /// Which launch.
+    /// The tag of the launch.
     pub tag: ProcessTag,
 }
 
-/// Why a process is not stopped or waited for. Harmless: nothing of it runs.
+/// Why a process is not stopped or waited for. Harmless: it does not run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuchProcess {
-    /// None of this name, or of this launch, runs, and how one ended is not remembered either.
+    /// No process of this name or launch runs, and no ending of one is remembered.
     #[error("no process {name}{} runs", tag.map_or_else(String::new, |tag| format!(" with tag {tag}")))]
     Unknown {
-        /// Which name.
+        /// The name.
         name: ProcessName,
-        /// Which launch was asked for.
+        /// The tag of the request.
         tag: Option<ProcessTag>,
     },
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} others wait for processes already; ask again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
 }
 
-/// Asks for every process that there is.
+/// Lists all processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListProcesses;
 
-/// Asks for one process.
+/// Queries one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribeProcess {
-    /// Which name.
+    /// The name.
     pub name: ProcessName,
 }
 
-/// Says what a process actor tells. Said by those actors themselves; from anyone else it changes nothing.
+/// The news of a process actor for the owner. From any other sender it has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessReported {
-    /// Which life of which actor says so: what an earlier one says late changes nothing.
+    /// The life of the actor; late news of an earlier life are ignored.
     pub life: Attempt,
-    /// Of which process.
+    /// The name of the process.
     pub name: ProcessName,
-    /// What it says.
+    /// The news.
     pub news: ProcessNews,
 }
 
 conversation! {
-    /// What is said to the owner of the processes.
+    /// The messages of the owner of the processes.
     #[derive(Clone)]
     pub enum ProcessesAsk -> ProcessesAnswer for Processes {
         LaunchProcess => Result<Launched, LaunchError>,
@@ -131,31 +131,32 @@ conversation! {
     }
 }
 
-/// What subscribers are told.
+/// The news of the owner of the processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessesNews {
-    /// A process came, or what it is at has changed.
+    /// A process was added, or its phase has changed.
     Changed(ProcessReport),
     /// A process has ended: reaped, and nothing of it is left.
     Ended(ProcessEnding),
-    /// A record of an earlier run was retired without touching any process: what it points at is not ours (PRC-01, RES-07).
+    /// A record of an earlier run was removed without touching any process: the recorded process is not ours (PRC-01,
+    /// RES-07).
     Retired {
-        /// Which name.
+        /// The name.
         name: ProcessName,
-        /// Which launch.
+        /// The tag of the launch.
         tag: ProcessTag,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
-    /// What was left by earlier runs is settled: adopted, ended or retired, every one of it.
+    /// All leftovers of earlier runs are settled: adopted, ended or retired.
     Settled,
 }
 
-/// Everything subscribers may know of the processes.
+/// The view that subscribers get as snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessesView {
-    /// Each process that there is, by name.
+    /// All processes, ordered by name.
     pub reports: Vec<ProcessReport>,
-    /// Whether what was left by earlier runs is settled.
+    /// Whether all leftovers of earlier runs are settled.
     pub settled: bool,
 }

@@ -1,4 +1,4 @@
-//! The one registry of processes: it owns them by name, and adopts or ends what an earlier run of the host left (PRC-04).
+//! The owner of all processes: keeps them by name, and adopts or ends the leftovers of an earlier run of the host (PRC-04).
 //!
 //! ```text
 //!  start ──► every record: its actor looks for the process ──► adopted: ready again
@@ -12,17 +12,17 @@
 //!  ended, reaped, its group empty ──► record gone ──► told to everyone who waited
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - At most one process under each name, however many ask for it; a launch that comes while an earlier process of that name is
-//!   being looked for waits for what comes of that (PRC-03).
-//! - After a crash of the host at any moment, every process that carries our mark is adopted or ended (PRC-09).
-//! - A record that points at something else touches nobody, is retired with news, and never keeps a fresh launch from working
+//! - At most one process under each name, however many callers launch it; a launch that comes while an earlier process of
+//!   that name is being searched for waits for the result (PRC-03).
+//! - After a crash of the host at any moment, every process that carries our owner variable is adopted or ended (PRC-09).
+//! - A record that does not match its process touches no process, is retired with news, and never prevents a fresh launch
 //!   (PRC-01, RES-07).
-//! - Stopping the host ends all processes; detaching leaves the surviving ones, with their records and the positions of their
-//!   outputs. Those are written down once a second while they advance: after a kill of the host the lines of at most that
-//!   second are told again, and none is lost (PRC-07).
-//! - When this actor or one of a process crashes, processes go on: they are found again by their records.
+//! - Stopping the host ends all processes; detaching leaves the surviving ones running, with their records and the positions
+//!   of their outputs. The positions are written once a second while they advance: after a kill of the host the lines of at
+//!   most that second are logged twice, and none is lost (PRC-07).
+//! - When this actor or one of a process crashes, processes continue: their records find them again.
 
 mod messages;
 

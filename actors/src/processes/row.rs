@@ -1,4 +1,4 @@
-//! How the record of a process lies on disk. What comes from disk is checked like anything from outside.
+//! The row of a process record on disk. Bytes from disk are validated like any external input.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) fn key(name: &ProcessName) -> Vec<u8> {
     name.as_str().as_bytes().to_vec()
 }
 
-/// The layout of a row. Spans are microseconds, times are microseconds since the Unix epoch.
+/// The layout of a row. Durations are microseconds, times are microseconds since the Unix epoch.
 #[derive(Serialize, Deserialize)]
 struct Layout {
     name: String,
@@ -150,8 +150,8 @@ mod tests {
         }
     }
 
-    /// What this version writes. It stays readable: a change of these bytes, by us or by whatever library writes them, needs a new
-    /// schema and a migration.
+    /// The encoding of this version. It must stay readable: a change of these bytes, in our code or in a library, needs a
+    /// new schema and a migration.
     #[test]
     fn p2_processes_have_these_bytes_whatever_library_writes_them() {
         let on_a_port = PluginEndpoint::Tcp("127.0.0.1:10000".parse().unwrap());

@@ -1,4 +1,4 @@
-//! The stories of the owner of the processes: message scripts against the pure machine, under virtual time.
+//! Message scripts of the owner of the processes: the pure machine under virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn say(stage: &mut Stage<Processes>, verb: &str, args: &mut ArgumentConsumer<'_>
             };
             stage.give((key, call), Ok(ProcessesOutcome::Swept(outcome)));
         }
-        // What the present actor of a process tells; `stale` makes it an earlier one.
+        // News of the present actor of a process; `stale` makes it an earlier one.
         "tells" => {
             let name = name(args)?;
             let life = if args.take_key("stale").is_some() {

@@ -1,4 +1,4 @@
-//! What the owner of the processes is made of, and what it has done for it.
+//! The options, calls and state of the owner of the processes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::process::{
 use crate::shell::{AskId, Ending, StopMode};
 use crate::vocabulary::{Attempt, Backoff, BackoffState, Timestamp};
 
-/// How the owner of the processes is set up.
+/// The options of the owner of the processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessesOptions {
-    /// Random bytes of this start, from which tags are made (PRC-09).
+    /// Random bytes of this start, from which tags are derived (PRC-09).
     pub secret: [u8; 16],
-    /// How many processes there may be. 1024 by default.
+    /// The limit of processes. 1024 by default.
     pub processes_max: usize,
-    /// How many questions may wait, all together. 4096 by default.
+    /// The limit of waiting callers, in total. 4096 by default.
     pub waiting_max: usize,
-    /// How many endings are remembered for those who ask later. 256 by default.
+    /// How many endings are remembered for later callers. 256 by default.
     pub endings_max: usize,
-    /// How often the positions of the outputs are written down while they advance. 1 s by default.
+    /// How often the positions of the outputs are written while they advance. 1 s by default.
     pub save_every: Duration,
-    /// How soon the actor of a process is started again after it crashed. The process hears nothing of it.
+    /// The backoff before the actor of a process is restarted after a crash. The process is not affected.
     pub restart_backoff: Backoff,
     /// How long the processes may take to end beyond their grace when the host stops. 10 s by default.
     pub stop_margin: Duration,
@@ -46,59 +46,59 @@ impl ProcessesOptions {
     }
 }
 
-/// What is written in one piece.
+/// One atomic write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessesChange {
-    /// These records are as they are here.
+    /// Insert or replace these records.
     Keep(Vec<ProcessRecord>),
-    /// This one is gone.
+    /// Remove this record.
     Forget(ProcessName),
 }
 
-/// What the owner of the processes has done for it.
+/// The calls of the owner of the processes.
 #[derive(Debug, Clone)]
 pub enum ProcessesCall {
-    /// Let go of every process actor that there is: none of them is known to this life of the machine. The processes go on,
-    /// but for those whose launch had not come to its end.
+    /// Drop every process actor: this life of the machine knows none of them. The processes continue, except for unfinished
+    /// launches.
     Release,
-    /// End what is ours by its mark and stands in no record.
+    /// End processes that have our owner variable and no record.
     Sweep {
-        /// The tags that stand in records.
+        /// The tags in the records.
         known: Vec<ProcessTag>,
-        /// The names that stand in records: their directories stay.
+        /// The names in the records: their directories stay.
         names: Vec<ProcessName>,
     },
     /// Wait until process actors have ended.
     AwaitEndings,
     /// Start the actor of a process.
     Start {
-        /// Which life of it this will be.
+        /// The life of the actor.
         life: Attempt,
-        /// What it is born with.
+        /// The configuration of the actor.
         config: Box<ProcessConfig>,
     },
-    /// Tell it to end its process.
+    /// Ask it to end its process.
     End {
-        /// Which life.
+        /// The life of the actor.
         life: Attempt,
-        /// How long the process may take.
+        /// The grace.
         grace: Duration,
     },
-    /// Tell it that the host ends.
+    /// Ask it to stop with the host.
     Stop {
-        /// Which life.
+        /// The life of the actor.
         life: Attempt,
-        /// In which way.
+        /// The stop mode.
         mode: StopMode,
     },
 }
 
-/// What came of a [`ProcessesCall`].
+/// The outcome of a [`ProcessesCall`].
 #[derive(Debug)]
 pub enum ProcessesOutcome {
     /// It was done.
     Done,
-    /// These process ids were ended, or the processes could not be looked at.
+    /// The PIDs that were ended, or the error of the search.
     Swept(Result<Vec<u32>, String>),
     /// These actors have ended; at least one.
     Ended(Vec<ChildEnded>),
@@ -107,37 +107,37 @@ pub enum ProcessesOutcome {
 /// A process actor has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildEnded {
-    /// Of which process.
+    /// The name of the process.
     pub name: ProcessName,
-    /// Which life.
+    /// The life of the actor.
     pub life: Attempt,
-    /// How.
+    /// How it ended.
     pub ending: Ending,
 }
 
-/// What the owner of the processes waits for.
+/// The timers of the owner of the processes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessesTimer {
-    /// Positions are to be written down.
+    /// Positions are written.
     Save,
-    /// The actor of this process is to be started again.
+    /// The actor of this process is restarted.
     Restart(ProcessName),
-    /// What could not be swept is to be looked at again.
+    /// A failed sweep is retried.
     Sweep,
-    /// Everything should have ended by now.
+    /// The timeout for the end of all processes.
     Patience,
 }
 
-/// Who waits for something of one process.
+/// A caller that waits for one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
-    /// Whoever launched it.
+    /// The caller of a launch.
     Launch(AskId),
-    /// Whoever asked what became of it.
+    /// The caller of a recall.
     Recall(AskId),
-    /// Whoever stops it.
+    /// The caller of a stop.
     Stop(AskId),
-    /// Whoever waits for its end.
+    /// A caller that waits for its end.
     End(AskId),
 }
 
@@ -147,18 +147,18 @@ pub(super) struct Entry {
     pub(super) record: ProcessRecord,
     /// `None` for one that was found.
     pub(super) spec: Option<Arc<ProcessSpec>>,
-    /// Which life of its actor is current.
+    /// The current life of its actor.
     pub(super) life: Attempt,
     pub(super) phase: ProcessPhase,
     pub(super) since: Timestamp,
     pub(super) is_adopted: bool,
     pub(super) dropped: Dropped,
-    /// Whether the record on disk is behind with the positions.
+    /// Whether the positions in the record on disk are stale.
     pub(super) is_behind: bool,
     pub(super) waiters: Vec<Waiter>,
-    /// A launch that waits until it is known what became of this one.
+    /// A launch that waits for the end of this one.
     pub(super) next: Option<(AskId, Arc<ProcessSpec>)>,
-    /// The shortest grace that it was told to end within, for an actor that has to be told again.
+    /// The shortest grace that was requested, to repeat it after a crash of the actor.
     pub(super) ending: Option<Duration>,
     pub(super) restarts: BackoffState,
 }
@@ -185,7 +185,7 @@ impl Entry {
         self.record.identity.as_ref().map(|identity| identity.pid)
     }
 
-    /// Both in words.
+    /// Name and PID as text.
     pub(super) fn name_and_pid(&self) -> String {
         match self.pid() {
             Some(pid) => format!("{} (pid {pid})", self.record.name),
@@ -210,7 +210,7 @@ impl Entry {
     }
 }
 
-/// What is remembered of a process that is over.
+/// The remembered result of a process that is over.
 #[derive(Debug, Clone)]
 pub(super) struct Remembered {
     pub(super) name: ProcessName,
@@ -220,14 +220,14 @@ pub(super) struct Remembered {
     pub(super) reason: String,
 }
 
-/// Whether what is ours and stands in no record has been ended. Until then nothing is launched: it would be taken for such.
+/// Whether processes without a record have been ended. Nothing is launched before: the sweep would take it for one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sweeping {
-    /// It is being looked for.
+    /// The search is running.
     UnderWay,
-    /// It is gone; records may still be unsettled.
+    /// They are gone; records may still be unsettled.
     Swept,
-    /// Everything that was left is settled, and that was said.
+    /// All leftovers are settled, and that was published.
     Settled,
 }
 
@@ -238,13 +238,13 @@ pub struct Processes {
     pub(super) entries: BTreeMap<ProcessName, Entry>,
     pub(super) remembered: VecDeque<Remembered>,
     pub(super) sweeping: Sweeping,
-    /// Launches that wait for the sweep, in the order in which they came.
+    /// Launches that wait for the sweep, in their order.
     pub(super) early: VecDeque<(AskId, ProcessName, Arc<ProcessSpec>)>,
     pub(super) is_saving: bool,
     pub(super) stopping: Option<StopMode>,
-    /// The number of the latest life of any actor. It starts at random, so that lives known to a former life of this machine
-    /// have other numbers.
+    /// The number of the latest life of any actor. It starts at random, so that it differs from the lives of an earlier life
+    /// of this machine.
     pub(super) life: Attempt,
-    /// How many tags were made.
+    /// The number of tags made.
     pub(super) launches: u64,
 }

@@ -1,4 +1,4 @@
-//! Where the records of processes are kept: in the database, or, for tests, in memory.
+//! The store of process records: in the database, or, for tests, in memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use crate::persister::{Operation, Owner, Settled};
 use crate::process::{ProcessName, ProcessRecord};
 use crate::shell::{Database, Ledger, Store, Ticket, Written};
 
-/// Whose writes these are.
+/// The owner of these writes.
 pub const OWNER: Owner = Owner("processes");
 
-/// Keeps records in the database. Damaged ones that are found on loading are posted as notices (RES-08); their processes are
-/// found by their marks.
+/// Stores records in the database. Damaged ones that are found on loading are posted as notices (RES-08); their processes
+/// are found by their owner variable.
 #[derive(Debug, Clone)]
 pub struct DurableRecords(Ledger);
 
@@ -55,8 +55,8 @@ impl Store<Processes> for DurableRecords {
     }
 }
 
-/// Keeps records in memory. Clones share what they keep, so that a test can end the owner of the processes, change what it
-/// left, and start the next on the same store.
+/// Stores records in memory. Clones share the content, so that a test can end the owner of the processes, change its
+/// leftovers, and start the next on the same store.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryRecords {
     kept: Rc<RefCell<BTreeMap<ProcessName, ProcessRecord>>>,
@@ -69,12 +69,12 @@ impl MemoryRecords {
         self.kept.borrow().values().cloned().collect()
     }
 
-    /// Puts a record in place of the one of its name.
+    /// Inserts or replaces the record of its name.
     pub fn put(&self, record: ProcessRecord) {
         self.kept.borrow_mut().insert(record.name.clone(), record);
     }
 
-    /// Loses the record of this name.
+    /// Removes the record of this name.
     pub fn lose(&self, name: &ProcessName) {
         self.kept.borrow_mut().remove(name);
     }

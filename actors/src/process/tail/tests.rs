@@ -1,4 +1,4 @@
-//! A reader that is cut off, and one that is outrun.
+//! Tests of a reader whose file is truncated, and of one that is too slow.
 
 use std::io::Write;
 use std::time::Duration;
