@@ -1,21 +1,21 @@
-//! Durations as people write them: `1500ms`, `2s`, `5m`, `1h`.
+//! Durations as text: `1500ms`, `2s`, `5m`, `1h`.
 
 use std::time::Duration;
 
-/// Why a text is no duration.
+/// A text that is no duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no duration; write a whole number and a unit, as in 1500ms, 2s, 5m or 1h")]
 pub struct MalformedDuration {
     text: String,
 }
 
-/// The units, each with its length in milliseconds. `ms` comes before `s` and `m`, with which it could be confused.
+/// The units, in milliseconds. `ms` comes before its suffix `s`.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
 
-/// Reads a duration.
+/// Parses a duration.
 ///
 /// # Errors
-/// When it is not a whole number with one of the units `ms`, `s`, `m` and `h`, or is longer than can be counted.
+/// If it is not a whole number with one of the units `ms`, `s`, `m` and `h`, or overflows.
 pub fn parse_duration(text: &str) -> Result<Duration, MalformedDuration> {
     let read = UNITS.iter().find_map(|(unit, length_ms)| Some((text.strip_suffix(unit)?, length_ms)));
     read.filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,8 +1,8 @@
-//! What the fuzzers try of the face: configurations, scripts and records; and the replay of everything they found.
+//! Fuzz targets of this crate: configurations, scripts and records; and the replay of their findings.
 //!
-//! As `callboard_actors::fuzzing` does for the actors. `docs/fuzzing.md` says how to run them and what was found.
+//! Like `callboard_actors::fuzzing` for the actors. `docs/fuzzing.md` describes how to run them, and their findings.
 
-/// A target by its name, which is also the name of its corpus.
+/// A target with its name, also the name of its corpus.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target of this crate.

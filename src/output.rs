@@ -1,4 +1,4 @@
-//! Writing to people and pipes: the words, and how they are to strike the eye.
+//! Output to terminals, pipes and files: texts, and their colours.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use callboard_actors::vocabulary::text::{bounded, escaped};
 
-/// The permissions of a new file, less what the user's mask takes away.
+/// The permissions of a new file, before the user's umask.
 const FILE_MODE: u32 = 0o666;
 
-/// Writes a text to standard output. A reader who has left is no error, and has it said so.
+/// Writes a text to standard output. A closed pipe is not an error; the result reports it.
 ///
 /// # Errors
-/// When standard output cannot be written for any other reason, a full disk for instance.
+/// If standard output cannot be written for another reason, such as a full disk.
 pub(crate) fn print(text: &str) -> io::Result<Reader> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -23,19 +23,19 @@ pub(crate) fn print(text: &str) -> io::Result<Reader> {
     }
 }
 
-/// Whether anybody reads what is printed.
+/// Whether standard output is still read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// As far as one can tell.
+    /// As far as is known.
     Listens,
-    /// Nothing more needs to be printed.
+    /// The reader is gone; no more output is needed.
     HasLeft,
 }
 
-/// Sees to it that there is a directory for a file that is to be written later.
+/// Checks that the directory exists for a file to be written later.
 ///
 /// # Errors
-/// When there is none.
+/// If it does not exist.
 pub(crate) fn see_to_directory(file: &Path) -> io::Result<()> {
     let directory = directory_of(file);
     if directory.is_dir() { Ok(()) } else { Err(no_directory(directory)) }
@@ -50,11 +50,11 @@ fn no_directory(directory: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, what)
 }
 
-/// Writes a file whole or not at all: whoever reads it meanwhile, or finds it after a kill, has the old one or the new one. Its
-/// permissions stay, and a link leads on to the same file. What is no plain file, as `/dev/stdout`, is written to as it is.
+/// Writes a file atomically: concurrent readers, and readers after a kill, see the old content or the new one. Its permissions
+/// stay, and a symbolic link is followed. A special file, such as `/dev/stdout`, is written directly.
 ///
 /// # Errors
-/// When it cannot be written; then it is as it was.
+/// If it cannot be written; then it is unchanged.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let known = fs::metadata(path).ok();
     if known.as_ref().is_some_and(|known| !known.is_file()) {
@@ -62,7 +62,7 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     }
     let path = if known.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
     let parent = directory_of(&path);
-    // Nobody knows the name of a file that is there for a moment only, so nothing is said of that one.
+    // The error must not name the temporary file, which the user does not know.
     let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound && !parent.exists();
     let usual = fs::Permissions::from_mode(FILE_MODE);
     let next = tempfile::Builder::new().permissions(usual).tempfile_in(parent);
@@ -77,12 +77,12 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     next.persist(path).map(|_| ()).map_err(|error| error.error)
 }
 
-/// Writes a line to standard error. Should that fail, there is nobody left to tell.
+/// Writes a line to standard error. If this fails, no channel is left to report it on.
 pub(crate) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{}", escaped(line));
 }
 
-/// How something is to strike the eye, where there is one.
+/// The emphasis of a text, where colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -93,32 +93,30 @@ pub(crate) enum Tone {
     Bad,
 }
 
-/// Whether standard output shows colours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Palette {
     is_coloured: bool,
 }
 
 impl Palette {
-    /// Colours for a terminal whose user has not forbidden them (`NO_COLOR`).
+    /// Colours for a terminal, unless the user has disabled them (`NO_COLOR`).
     pub(crate) fn of_stdout() -> Self {
         let is_forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { is_coloured: !is_forbidden && io::stdout().is_terminal() }
     }
 
-    /// No colours.
     #[cfg(test)]
     pub(crate) const fn plain() -> Self {
         Self { is_coloured: false }
     }
 
-    /// Colours, whoever looks.
+    /// Colours in any case.
     #[cfg(test)]
     pub(crate) const fn coloured() -> Self {
         Self { is_coloured: true }
     }
 
-    /// The text in its tone.
+    /// The text in the colour of its tone.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Plain => return text.to_owned(),
@@ -131,16 +129,16 @@ impl Palette {
         self.paint_as(code, text)
     }
 
-    /// The text in this colour, given as a terminal knows it: `36` for cyan.
+    /// The text in a colour, given as terminal code: `36` for cyan.
     pub(crate) fn paint_as(self, code: &str, text: &str) -> String {
         if self.is_coloured { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
 
-/// Longest text of others that is shown in one place, in bytes. `--json` shows them whole.
+/// The longest foreign text in one place, in bytes. `--json` does not truncate.
 const SHOWN_BYTES_MAX: usize = 1_024;
 
-/// What others say, on one line that no terminal obeys.
+/// A foreign text on one line, without terminal control sequences.
 pub(crate) fn harmless(text: &str) -> String {
     bounded(text, SHOWN_BYTES_MAX)
 }

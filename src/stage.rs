@@ -1,5 +1,4 @@
-//! What surrounds a machine of this program on the stage of its stories: the time, its timers, the calls that have not come
-//! back, and the questions that have no answer.
+//! The environment of a machine in its scripts: the time, its timers, its open calls, and its unanswered questions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use callboard_actors::shell::{AskId, CallKey, CallLost, Effect, Effects, Input, 
 use callboard_actors::vocabulary::{Moment, Timestamp};
 use goldenscript::Runner;
 
-/// Plays every story of a folder, each on a stage of its own, and sees to it that they are still there.
+/// Runs every script of a folder, each on a stage of its own, and checks that none is missing.
 pub(crate) fn play_all<R: Runner>(folder: &str, at_least: usize, open: impl Fn() -> R) {
     let mut stories: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     stories.sort();
@@ -19,7 +18,7 @@ pub(crate) fn play_all<R: Runner>(folder: &str, at_least: usize, open: impl Fn()
     }
 }
 
-/// When every story begins.
+/// The start time of every script.
 pub(crate) fn begun() -> Timestamp {
     Timestamp::from_epoch(Duration::from_secs(1_000))
 }
@@ -47,7 +46,7 @@ impl<M: Machine<Ask: Clone>> Surroundings<M> {
         effects.drain().collect()
     }
 
-    /// Asks something that is asked again of a rebuilt machine, until it is answered.
+    /// Asks a question, which is repeated after a rebuild of the machine until it is answered.
     pub(crate) fn ask(&mut self, ask: M::Ask) -> Input<M> {
         self.asked += 1;
         let id = AskId::new(self.asked);
@@ -59,12 +58,12 @@ impl<M: Machine<Ask: Clone>> Surroundings<M> {
         self.unanswered.remove(&id);
     }
 
-    /// Nobody waits for an answer any more.
+    /// Drops all open questions.
     pub(crate) fn forget_questions(&mut self) {
         self.unanswered.clear();
     }
 
-    /// The machine is built anew. Gives what is asked of it again.
+    /// Prepares a rebuild of the machine. Returns the questions to repeat.
     pub(crate) fn begin_anew(&mut self) -> Vec<Input<M>> {
         self.timers.clear();
         self.calls.clear();
@@ -82,7 +81,7 @@ impl<M: Machine<Ask: Clone>> Surroundings<M> {
         self.timers.retain(|(_, other)| other != timer);
     }
 
-    /// Lets time pass up to the next timer that runs out until then, if there is one.
+    /// Advances the time to the next timer that fires before `until`, if there is one.
     pub(crate) fn next_timer(&mut self, until: Timestamp) -> Option<M::Timer> {
         self.timers.sort();
         self.timers.first().filter(|(at, _)| *at <= until)?;
@@ -91,7 +90,7 @@ impl<M: Machine<Ask: Clone>> Surroundings<M> {
         Some(timer)
     }
 
-    /// The earliest such call comes back.
+    /// Completes the earliest such call.
     pub(crate) fn returned(
         &mut self,
         is_meant: impl Fn(&M::Call) -> bool,

@@ -1,4 +1,4 @@
-//! From one `[[allocation]]` table to one allocation.
+//! Reads an `[[allocation]]` table.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ const KEYS: &[&str] =
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// Reads one allocation. `seen` holds the names of those before it.
+/// Reads one allocation. `seen` holds the names read before.
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
@@ -81,7 +81,7 @@ fn command(table: &Table<'_>, faults: &mut Faults) -> Option<(PathBuf, Vec<Strin
     }
 }
 
-/// The environment; a `CSI_ENDPOINT` in it has to be one.
+/// Reads the environment; a `CSI_ENDPOINT` in it has to be valid.
 fn environment(table: &Table<'_>, faults: &mut Faults) -> BTreeMap<String, String> {
     let endpoint = |name: &str, value: &str| match name {
         "CSI_ENDPOINT" => {

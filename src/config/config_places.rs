@@ -1,5 +1,5 @@
-//! Where in a configuration file each value stands that is meant for a plugin, since only the plugin's own schema can tell
-//! what is wrong with it, long after the file was read.
+//! The positions of plugin values in a configuration file. Only the plugin's own schema can find errors in them, long after
+//! the file was parsed.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use toml::de::{DeTable, DeValue};
 
 use super::problem::Place;
 
-/// How many places of one table are known. A mistake in a value beyond them is told with the place of what it stands in.
+/// The number of positions kept for one table. Errors beyond them get the position of the enclosing value.
 const PLACES_MAX: usize = 4_096;
-/// Longest text of all mistakes in one table, in bytes.
+/// The longest text for the errors of one table, in bytes.
 const TOLD_BYTES_MAX: usize = 4_096;
-/// How paths of a configuration begin.
+/// The prefix of paths in a configuration.
 const ROOT: &str = "config";
 
-/// Where the values of one table stand, by their paths.
+/// The positions of one table's values, by path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigPlaces {
     whole: Place,
@@ -25,13 +25,13 @@ pub struct ConfigPlaces {
 }
 
 impl ConfigPlaces {
-    /// A table of which nothing is known but where it stands.
+    /// A table of which only the position is known.
     #[must_use]
     pub const fn at(whole: Place) -> Self {
         Self { whole, places: BTreeMap::new() }
     }
 
-    /// The places of everything in a table that begins at a byte of a text.
+    /// The positions of all values in a table that begins at this byte of the text.
     pub(super) fn of(text: &str, at: usize, entries: Option<&DeTable<'_>>) -> Self {
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(newline, _)| newline + 1));
         let mut reading = Reading { text, line_starts: line_starts.collect(), places: BTreeMap::new() };
@@ -41,7 +41,7 @@ impl ConfigPlaces {
         Self { whole: reading.place(at), places: reading.places }
     }
 
-    /// Where a value stands; for one that is missing, where that stands which it is missing from.
+    /// The position of a value; for a missing value, that of the enclosing one.
     #[must_use]
     pub fn find(&self, path: &str) -> Place {
         let ends = path.char_indices().rev().filter(|(_, c)| matches!(c, '.' | '[')).map(|(end, _)| end);
@@ -49,7 +49,7 @@ impl ConfigPlaces {
         paths.find_map(|path| self.places.get(path)).copied().unwrap_or(self.whole)
     }
 
-    /// What is wrong with the table, each mistake with its line and column.
+    /// Lists the errors in the table, each with its line and column.
     #[must_use]
     pub fn told(&self, errors: &ConfigErrors) -> String {
         let told = errors.errors().iter().map(|error| format!("line {}: {error}", self.find(&error.path)));
@@ -96,7 +96,7 @@ impl Reading<'_> {
         self.places.insert(path, place);
     }
 
-    /// As [`Place::of`], without counting the lines anew for each value.
+    /// Like [`Place::of`], without counting the lines again for each value.
     fn place(&self, offset: usize) -> Place {
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let start = self.line_starts[line - 1];

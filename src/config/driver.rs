@@ -1,4 +1,4 @@
-//! From one `[[driver]]` table to one driver.
+//! Reads a `[[driver]]` table.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -27,13 +27,13 @@ const KEYS: &[&str] = &[
     "start_timeout",
 ];
 
-/// What a driver is read in: the whole text, and whether there is a plugin directory.
+/// The context of a driver: the whole text, and whether there is a plugin directory.
 pub(super) struct Surroundings<'t> {
     pub(super) text: &'t str,
     pub(super) has_plugin_dir: bool,
 }
 
-/// Reads one driver. `seen` holds the names of those before it.
+/// Reads one driver. `seen` holds the names read before.
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
@@ -73,7 +73,7 @@ pub(super) fn read(
     })
 }
 
-/// What stands under `name`, whether or not it can be one.
+/// The text under `name`, valid or not.
 pub(super) fn written_name(entries: &DeTable<'_>) -> Option<String> {
     match entries.get("name")?.get_ref() {
         DeValue::String(name) => Some(name.to_string()),
@@ -96,7 +96,7 @@ fn name(table: &Table<'_>, seen: &mut BTreeSet<DriverName>, faults: &mut Faults)
     Some(name)
 }
 
-/// What is run, with the arguments that its command has already.
+/// Reads the program, with the arguments in its `command`.
 fn program(
     table: &Table<'_>,
     name: Option<&DriverName>,
@@ -129,7 +129,7 @@ fn program(
     }
 }
 
-/// The name of a plugin: of a file in the plugin directory, or of one that this program is itself.
+/// Reads the name of a plugin: a file in the plugin directory, or a plugin built into this program.
 fn plugin_name(
     found: &Found<String>,
     surroundings: &Surroundings<'_>,
@@ -162,7 +162,7 @@ fn plugin_name(
     Some((program, Vec::new()))
 }
 
-/// A digest in hexadecimal digits.
+/// Parses a hexadecimal digest.
 fn digest(found: &Found<String>, faults: &mut Faults) -> Option<[u8; 32]> {
     let text = found.value.strip_prefix("sha256:").unwrap_or(&found.value);
     let mut digest = [0; 32];

@@ -1,17 +1,17 @@
-//! Any bytes, as the configuration of `callboard run`.
+//! Feeds arbitrary bytes to the parser of `callboard run`'s configuration.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{Config, ConfigError};
 
-/// Longest text of one problem. What was written is quoted in some, so it grows with the configuration.
+/// The longest text of one problem. Some quote the input, so their length grows with the configuration.
 const PROBLEM_BYTES: usize = 2_048;
 
-/// Reads the bytes as a configuration. Either all of it can be used, or every problem has a place in it and words.
+/// Parses the bytes as a configuration. Either it is valid, or every problem has a position in it and a message.
 ///
 /// # Panics
-/// When a problem lies outside of the text, or what is taken breaks a promise of [`Config`].
+/// If a problem is outside of the text, or a valid configuration breaks an invariant of [`Config`].
 pub(crate) fn configs(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Config::parse(Path::new("/host.toml"), text) {

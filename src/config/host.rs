@@ -1,4 +1,4 @@
-//! The table `host`: what tasks are told of the host, and what of it they may use.
+//! The table `host`: the data about the host that tasks get, and their limits on it.
 
 use std::path::PathBuf;
 
@@ -22,32 +22,32 @@ const KEYS: &[&str] = &[
     "cpu_reserved",
     "reserved_cores",
 ];
-/// Longest name of a node, a region or a data centre, in bytes.
+/// The longest name of a node, a region or a data centre, in bytes.
 const NAME_BYTES_MAX: usize = 255;
-/// Most variables on a list.
+/// The most variables in a list.
 const VARIABLES_MAX: usize = 1_024;
 
-/// What tasks are told of the host, and what of it they may use.
+/// The data about the host that tasks get, and their limits on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostConfig {
-    /// Where the directories of allocations lie. Key `alloc_dir`; `alloc` in the data directory by default.
+    /// The directory of allocations. Key `alloc_dir`; `alloc` in the data directory by default.
     pub alloc_dir: Option<PathBuf>,
-    /// The name of this node. Key `node_name`; the name of the machine by default.
+    /// The name of this node. Key `node_name`; the machine's host name by default.
     pub node_name: Option<String>,
-    /// The region it is in. Key `region`, `global` by default.
+    /// Its region. Key `region`, `global` by default.
     pub region: String,
-    /// The data centre it is in. Key `datacenter`, `dc1` by default.
+    /// Its data centre. Key `datacenter`, `dc1` by default.
     pub datacenter: String,
-    /// Whether tasks have control groups where the host may make them. Key `control_groups`, true by default.
+    /// Whether tasks get control groups, where the host may create them. Key `control_groups`, true by default.
     pub control_groups: bool,
-    /// The lowest and the highest port that drivers may give out (T005). Key `client_ports`, `14000-14512` by default.
+    /// The lowest and the highest port that drivers may assign (T005). Key `client_ports`, `14000-14512` by default.
     pub client_ports: (u16, u16),
-    /// The variables of the host's environment that tasks have (TH061). Key `task_env_inherit`; PATH, LANG and TZ by default.
+    /// The environment variables that tasks inherit from the host (TH061). Key `task_env_inherit`; PATH, LANG and TZ by
+    /// default.
     pub task_env_inherit: Vec<String>,
-    /// The compute of the machine, in MHz, in the place of what its cores sum up to (T015); 0 for that sum. Key
-    /// `cpu_total_compute`.
+    /// The machine's compute in MHz, instead of the sum over its cores (T015); 0 for that sum. Key `cpu_total_compute`.
     pub cpu_total_compute: u32,
-    /// What of it is withheld from tasks, in MHz. Key `cpu_reserved`, nothing by default.
+    /// The part of it that is reserved, in MHz. Key `cpu_reserved`, 0 by default.
     pub cpu_reserved: u32,
     /// The cores that no task may use (T015). Key `reserved_cores`, none by default.
     pub reserved_cores: CpuList,
@@ -71,7 +71,6 @@ impl Default for HostConfig {
     }
 }
 
-/// Reads the table `host`.
 pub(super) fn read(root: &Table<'_>, faults: &mut Faults) -> HostConfig {
     let usual = HostConfig::default();
     let Some((entries, span)) = root.table("host", faults) else { return usual };
@@ -91,7 +90,7 @@ pub(super) fn read(root: &Table<'_>, faults: &mut Faults) -> HostConfig {
     }
 }
 
-/// A name that drivers may write into a label.
+/// Reads a name that drivers may use as a label.
 pub(super) fn name(table: &Table<'_>, key: &str, faults: &mut Faults) -> Option<String> {
     let found = table.text(key, faults)?;
     let is_name = !found.value.is_empty()

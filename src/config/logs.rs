@@ -9,24 +9,24 @@ use super::problem::Faults;
 use super::table::Table;
 
 const KEYS: &[&str] = &["max_files", "max_file_size", "disabled"];
-/// Most files of one stream.
+/// The most files per stream.
 const FILES_MAX: u32 = 500;
-/// Smallest and largest file, in bytes.
+/// The limits for the size of a file, in bytes.
 const FILE_BYTES_MIN: u64 = 4 * 1_024;
 const FILE_BYTES_MAX: u64 = 1 << 40;
-/// The units of sizes.
+/// The units of sizes, with their powers of two.
 const UNITS: [(&str, u32); 3] = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
 
-/// What is kept of the output of a task.
+/// The retention of a task's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TaskLogs {
-    /// How many files, and how long each may become. Keys `max_files` and `max_file_size`.
+    /// The number and the size of its files. Keys `max_files` and `max_file_size`.
     pub retention: Retention,
-    /// Whether nothing is kept at all. Key `disabled`, false by default.
+    /// Whether no output is kept. Key `disabled`, false by default.
     pub is_disabled: bool,
 }
 
-/// Reads it, if it is there.
+/// Reads the table, or returns the default.
 pub(super) fn read(table: Option<(&DeTable<'_>, Range<usize>)>, faults: &mut Faults) -> TaskLogs {
     let Some((entries, span)) = table else { return TaskLogs::default() };
     let table = Table::open(entries, &span, "`logs`", KEYS, faults);

@@ -1,14 +1,14 @@
-//! The configuration of `callboard run`: a TOML file, read and checked at once.
+//! The configuration of `callboard run`: a TOML file, parsed and checked before anything starts.
 //!
 //! ```text
-//! text ── parse ──► table with places ── read ──► values ── check ──► Config
-//!            │                             │                  │
-//!            └─ syntax                     └─ types, keys     └─ names, paths, programs, doubles
-//!                         every problem, each with its place ──► ConfigError
+//! text ── parse ──► table with positions ── read ──► values ── check ──► Config
+//!            │                                │                  │
+//!            └─ syntax                        └─ types, keys     └─ names, paths, programs, duplicates
+//!                         every problem, each with its position ──► ConfigError
 //! ```
 //!
-//! Nothing is started when there is a problem, and all problems are told together, each as `file:line:column`. Paths are
-//! absolute, so that a host does the same wherever it is started from.
+//! If there is a problem, nothing is started, and all problems are reported together, each as `file:line:column`. Paths are
+//! absolute, so the working directory has no influence.
 //!
 //! `docs/command-line.md` describes every key.
 
@@ -48,37 +48,37 @@ pub use logs::TaskLogs;
 pub use problem::{ConfigError, Place, Problem};
 pub use task_config::{TaskConfig, TaskResources, TaskRestart};
 
-/// Longest name of an allocation or a task in a configuration, in bytes: the name of its log file has to fit into one path
+/// The longest name of an allocation or a task in a configuration, in bytes: the name of its log file has to fit into one path
 /// component.
 pub const NAME_BYTES_MAX: usize = 200;
 
-/// How many allocations a configuration may hold.
+/// The most allocations in a configuration.
 pub const ALLOCATIONS_MAX: usize = 10_000;
 
-/// How many drivers a configuration may hold.
+/// The most drivers in a configuration.
 pub const DRIVERS_MAX: usize = 1_000;
 
-/// How many tasks a configuration may hold.
+/// The most tasks in a configuration.
 pub const TASKS_MAX: usize = 10_000;
 
-/// The plugins that this program is itself: `callboard plugin NAME`.
+/// The plugins built into this program: `callboard plugin NAME`.
 pub const INTERNAL_PLUGINS: &[&str] = &["exec"];
 
-/// Largest configuration file, in bytes.
+/// The largest configuration file, in bytes.
 pub const CONFIG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What a host program is to do.
+/// The configuration of a host program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The directory that holds everything this host keeps. Key `data_dir`, required.
+    /// The directory for all files of this host. Key `data_dir`, required.
     pub data_dir: PathBuf,
-    /// Where the admin socket is. Key `admin_socket`; without it the socket lies in the data directory.
+    /// The path of the admin socket. Key `admin_socket`; in the data directory by default.
     pub admin_socket: Option<SocketPath>,
     /// The directory for sockets whose path below the data directory would be too long (SEC-01). Key `runtime_dir`.
     pub runtime_dir: Option<PathBuf>,
-    /// How tasks are restarted. Table `restart`.
+    /// The restart policy of tasks. Table `restart`.
     pub restart: RestartPolicy,
-    /// Which plugins there may be.
+    /// The policy for plugins.
     pub plugins: PluginPolicy,
     /// The allocations, in the order of the file. Tables `allocation`.
     pub allocations: Vec<AllocationConfig>,
@@ -86,32 +86,32 @@ pub struct Config {
     pub drivers: Vec<DriverConfig>,
     /// The tasks, in the order of the file; each names one of the drivers. Tables `task`.
     pub tasks: Vec<TaskConfig>,
-    /// What tasks are told of the host, and what of it they may use. Table `host`.
+    /// The data about the host that tasks get, and their limits on it. Table `host`.
     pub host: HostConfig,
 }
 
-/// Where plugins come from, and which of them may be launched (SEC-05).
+/// The origin of plugins, and which of them may be launched (SEC-05).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PluginPolicy {
-    /// The directory that holds programs of plugins. Key `plugin_dir`.
+    /// The directory with the programs of plugins. Key `plugin_dir`.
     pub directory: Option<PathBuf>,
-    /// If there is such a list, only these and those that a driver names are launched. Key `allow_plugins`.
+    /// If there is such a list, only these and those named by a driver are launched. Key `allow_plugins`.
     pub allow: Option<Vec<String>>,
-    /// These are never launched, and ended if they run from an earlier time. Key `block_plugins`.
+    /// These are never launched, and ended if an earlier run has left them. Key `block_plugins`.
     pub block: Vec<String>,
 }
 
-/// How often and how soon a task that ended by itself is started again.
+/// How often and how soon a task that ended by itself is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartPolicy {
-    /// At most so many restarts within a window; one more and the allocation has failed. Keys `attempts` and `window`.
+    /// The most restarts within a window; one more, and the allocation has failed. Keys `attempts` and `window`.
     pub budget: RestartBudget,
-    /// The pause before a restart, doubled with each failure in a row. Key `delay` gives the first pause.
+    /// The backoff, doubled with each consecutive failure. Key `delay` is the first pause.
     pub backoff: Backoff,
 }
 
 impl RestartPolicy {
-    /// The pause does not grow beyond this.
+    /// The longest pause.
     const PAUSE_LONGEST: Duration = Duration::from_secs(30);
 
     /// At most `attempts` restarts within `window`, the first one after `delay`.
@@ -138,61 +138,62 @@ impl Default for RestartPolicy {
 /// One allocation: one run of a plugin's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationConfig {
-    /// Its name, which is also the id of the allocation. Key `name`, required.
+    /// Its name, also the id of the allocation. Key `name`, required.
     pub name: AllocationId,
-    /// The plugin that it serves. Key `plugin`, required.
+    /// Its plugin. Key `plugin`, required.
     pub plugin: PluginName,
-    /// Which halves of it. Key `type`, required: controller, node or monolith.
+    /// Its role. Key `type`, required: controller, node or monolith.
     pub role: Role,
-    /// The program, found and executable. Key `command`, required: a text, or a list whose further entries are arguments.
+    /// The program, an existing executable file. Key `command`, required: a text, or a list whose further entries are
+    /// arguments.
     pub program: PathBuf,
-    /// Its arguments; `${CSI_ENDPOINT}` in them is replaced at each start. Key `args`, after those of `command`.
+    /// Its arguments; `${CSI_ENDPOINT}` is replaced at each start. Key `args`, after those of `command`.
     pub arguments: Vec<String>,
-    /// What is added to its environment. Table `env`. A `CSI_ENDPOINT` in it wins over ours (SEC-04).
+    /// Additions to its environment. Table `env`. A `CSI_ENDPOINT` in it overrides ours (SEC-04).
     pub environment: BTreeMap<String, String>,
-    /// How long it may take from its start to its first ready answer. Key `health_timeout`, 30 s by default.
+    /// The timeout from its start to its first ready answer. Key `health_timeout`, 30 s by default.
     pub health_timeout: Duration,
     /// Whether it starts with the host. Key `start`, true by default.
     pub start: bool,
-    /// How long it may take to end after SIGTERM, before SIGKILL. Key `stop_grace`, 5 s by default.
+    /// The time between SIGTERM and SIGKILL. Key `stop_grace`, 5 s by default.
     pub stop_grace: Duration,
 }
 
-/// What serves a driver.
+/// The program of a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriverProgram {
-    /// A file in the plugin directory, by its name.
+    /// A file name in the plugin directory.
     Plugin(String),
-    /// One of [`INTERNAL_PLUGINS`], by its name.
+    /// The name of one of [`INTERNAL_PLUGINS`].
     Internal(String),
-    /// A program, found and executable.
+    /// A program, an existing executable file.
     Command(PathBuf),
 }
 
 /// One task driver.
 #[derive(Clone, PartialEq)]
 pub struct DriverConfig {
-    /// Under which name tasks speak of it; its plugin says the same name of itself. Key `name`, required.
+    /// The name that tasks refer to; its plugin reports the same name. Key `name`, required.
     pub name: DriverName,
-    /// What serves it. Key `plugin`, its own name by default; or key `command`: a text, or a list whose further entries are
+    /// Its program. Key `plugin`, by default its name; or key `command`: a text, or a list whose further entries are
     /// arguments.
     pub program: DriverProgram,
     /// Its arguments. Key `args`, after those of `command`.
     pub arguments: Vec<String>,
-    /// The digest that its program has to have (SEC-07). Key `sha256`.
+    /// The required digest of its program (SEC-07). Key `sha256`.
     pub sha256: Option<[u8; 32]>,
-    /// Its configuration, to be checked against its own schema when that is known. Table `config`; only a plugin of the plugin
-    /// directory is asked for its schema, so no other may have one. It may hold secrets.
+    /// Its configuration, checked later against its own schema. Table `config`; allowed only for a plugin in the plugin
+    /// directory, since no other is asked for its schema. It may hold secrets.
     pub config: toml::Table,
-    /// Where its values stand.
+    /// The positions of its values.
     pub config_places: ConfigPlaces,
-    /// What is added to its environment. Table `env`. Values may be secrets.
+    /// Additions to its environment. Table `env`. Values may be secrets.
     pub environment: BTreeMap<String, String>,
-    /// Whether its process outlives its host and is found again (PRC-04). Key `survives`, true by default.
+    /// Whether its process outlives its host and is reattached (PRC-04). Key `survives`, true by default.
     pub survives: bool,
-    /// How long it may take to end when it is stopped (SHD-07). Key `stop_grace`, 5 s by default.
+    /// The grace period of its stop (SHD-07). Key `stop_grace`, 5 s by default.
     pub stop_grace: Duration,
-    /// How long it may take to say its handshake. Key `start_timeout`, 60 s by default.
+    /// The timeout of its handshake. Key `start_timeout`, 60 s by default.
     pub start_timeout: Duration,
 }
 
@@ -210,12 +211,11 @@ impl Config {
     /// Reads and checks a configuration file.
     ///
     /// # Errors
-    /// [`ConfigError::Unreadable`] when there is no such file, and [`ConfigError::Problems`] with everything that is wrong
-    /// in it.
+    /// [`ConfigError::Unreadable`] if there is no such file, and [`ConfigError::Problems`] with all problems in it.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(unreadable)?;
-        // A pipe or a device does not say how much is in it, so the reading itself is what has an end.
+        // A pipe or a device does not report its size, so the read itself has a limit.
         let mut bytes = Vec::new();
         file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > CONFIG_BYTES_MAX {
@@ -226,10 +226,10 @@ impl Config {
         Self::parse(path, &text)
     }
 
-    /// Checks the text of a configuration; `path` is what its problems are said of.
+    /// Parses and checks a configuration; `path` is for its problems.
     ///
     /// # Errors
-    /// [`ConfigError::Problems`] with everything that is wrong.
+    /// [`ConfigError::Problems`] with all problems.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         read::config(text)
             .map_err(|faults| ConfigError::Problems { path: path.to_owned(), problems: faults.placed(text) })

@@ -1,4 +1,4 @@
-//! What of the host reaches into a task: mounts, devices, a network, and how it finds names.
+//! The parts of the host that a task may access: mounts, devices, network and DNS.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use super::read::absolute;
 use super::suggest;
 use super::table::Table;
 
-/// Most mounts, devices, servers and so on of one task.
+/// The most entries of each kind in one task.
 const ENTRIES_MAX: usize = 256;
 const MOUNT_KEYS: &[&str] = &["host_path", "task_path", "read_only", "propagation"];
 const PROPAGATIONS: &[&str] = &["private", "host-to-task", "bidirectional"];
@@ -78,7 +78,7 @@ pub(super) fn dns(task: &Table<'_>, faults: &mut Faults) -> Option<DnsConfig> {
         }
         read
     };
-    // A line of `resolv.conf` is made of each.
+    // Each becomes part of a line in `resolv.conf`.
     let is_word = |text: &str| !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c.is_control());
     Some(DnsConfig {
         servers: texts(
@@ -91,7 +91,7 @@ pub(super) fn dns(task: &Table<'_>, faults: &mut Faults) -> Option<DnsConfig> {
     })
 }
 
-/// Reads the table `network` of a task; nothing for the host's.
+/// Reads the table `network` of a task; `None` for the host's network.
 pub(super) fn network(task: &Table<'_>, faults: &mut Faults) -> Option<NetworkIsolation> {
     let (entries, span) = task.table("network", faults)?;
     let table = Table::open(entries, &span, "`network`", NETWORK_KEYS, faults);
@@ -131,7 +131,7 @@ fn path(table: &Table<'_>, key: &str, faults: &mut Faults) -> Option<PathBuf> {
     absolute(key, found, faults)
 }
 
-/// One of these words.
+/// Reads one of these words.
 fn word(table: &Table<'_>, key: &str, words: &[&str], faults: &mut Faults) -> Option<String> {
     let found = table.text(key, faults)?;
     if words.contains(&found.value.as_str()) {

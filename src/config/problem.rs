@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, and where.
+//! Problems of a configuration, with their positions.
 
 use std::fmt;
 use std::io;
@@ -6,17 +6,17 @@ use std::path::PathBuf;
 
 use super::CONFIG_BYTES_MAX;
 
-/// A place in a file, as editors count: both from 1, columns in characters.
+/// A position in a file, as in editors: both numbers start at 1, columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Which line.
+    /// The line.
     pub line: usize,
-    /// Which character of it.
+    /// The column.
     pub column: usize,
 }
 
 impl Place {
-    /// The place of a byte in a text.
+    /// The position of a byte in a text.
     pub(super) fn of(text: &str, offset: usize) -> Self {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
@@ -34,38 +34,38 @@ impl fmt::Display for Place {
     }
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// Its position.
     pub place: Place,
-    /// What, and what to do about it.
+    /// What is wrong, and what to do.
     pub message: String,
 }
 
-/// Why a configuration cannot be used. Nothing was started.
+/// Why a configuration is unusable. Nothing was started.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read configuration {path}: {source}")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is too long to be a configuration.
     #[error("configuration {path} is too long; at most {CONFIG_BYTES_MAX} bytes are read")]
     TooLong {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// It was read, and these things are wrong: all of them, in the order of the file.
+    /// All its problems, in the order of the file.
     #[error("{}", listed(path, problems))]
     Problems {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problems.
         problems: Vec<Problem>,
     },
 }
@@ -75,7 +75,7 @@ fn listed(path: &std::path::Path, problems: &[Problem]) -> String {
     problems.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Collects what is wrong, by the byte at which it is.
+/// Collects problems by their byte offset.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<(usize, String)>);
 
@@ -88,7 +88,7 @@ impl Faults {
         self.0.is_empty()
     }
 
-    /// All of them, in the order of the text.
+    /// All problems, in the order of the text.
     pub(super) fn placed(mut self, text: &str) -> Vec<Problem> {
         self.0.sort_by_key(|(offset, _)| *offset);
         let placed = |(offset, message)| Problem { place: Place::of(text, offset), message };

@@ -1,9 +1,9 @@
-//! Finding the program that a command names.
+//! Finds the program of a command.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The executable file that a command means: an absolute path, or a bare name to be found in `search` (a `PATH`).
+/// The executable file of a command: an absolute path, or a bare name that is looked up in `search` (a `PATH`).
 pub(super) fn find(command: &str, search: Option<&OsStr>) -> Result<PathBuf, String> {
     if command.is_empty() {
         return Err("the command is empty; name a program".to_owned());
@@ -26,7 +26,6 @@ pub(super) fn find(command: &str, search: Option<&OsStr>) -> Result<PathBuf, Str
         .ok_or_else(|| format!("the command {command:?} is not found in PATH"))
 }
 
-/// Whether this user may execute a file.
 fn executable(path: &Path) -> Result<(), String> {
     let found = std::fs::metadata(path)
         .map_err(|error| format!("the command {} cannot be used: {error}", path.display()))?;

@@ -1,4 +1,4 @@
-//! From text to configuration.
+//! Reads the configuration.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::duration::parse_duration;
 
-/// A table in a list, and where it stands.
+/// A table in a list, with its position.
 pub(super) type Entries<'t> = (&'t DeTable<'t>, Range<usize>);
 
 const ROOT_KEYS: &[&str] = &[
@@ -34,12 +34,11 @@ const ROOT_KEYS: &[&str] = &[
     "host",
 ];
 const RESTART_KEYS: &[&str] = &["attempts", "window", "delay"];
-/// More restarts than this within one window is no policy.
+/// The most restarts within one window.
 const ATTEMPTS_MAX: u32 = 10_000;
-/// The longest span of time that makes sense in a configuration.
+/// The longest duration in a configuration.
 const SPAN_LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// Reads and checks the whole text.
 pub(super) fn config(text: &str) -> Result<Config, Faults> {
     let mut faults = Faults::default();
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -48,7 +47,7 @@ pub(super) fn config(text: &str) -> Result<Config, Faults> {
         faults.add(at, error.message().to_owned());
     }
     if !faults.is_empty() {
-        // What the parser made of broken text would only lead to complaints about things that nobody wrote.
+        // The parser's result for broken text would only cause misleading problems.
         return Err(faults);
     }
     let root = Table::open(document.get_ref(), &(0..0), "the configuration", ROOT_KEYS, &mut faults);
@@ -115,7 +114,7 @@ fn restart(root: &Table<'_>, faults: &mut Faults) -> RestartPolicy {
     )
 }
 
-/// A span of time that is at least `least`.
+/// Reads a duration of at least `least`.
 pub(super) fn span_of_time(
     table: &Table<'_>,
     key: &str,
@@ -133,7 +132,6 @@ pub(super) fn span_of_time(
     None
 }
 
-/// Which plugins there may be.
 fn plugins(root: &Table<'_>, faults: &mut Faults) -> PluginPolicy {
     let directory = root.text("plugin_dir", faults);
     let names = |found: Vec<Found<String>>| found.into_iter().map(|found| found.value).collect();
@@ -146,7 +144,7 @@ fn plugins(root: &Table<'_>, faults: &mut Faults) -> PluginPolicy {
     }
 }
 
-/// The tables of a list. That there are more than `most` is a fault, and the others are not to be read.
+/// The tables of a list. More than `most` are a problem; the caller reads only the first `most`.
 fn several<'t>(root: &Table<'t>, key: &str, most: usize, faults: &mut Faults) -> Vec<Entries<'t>> {
     let tables = root.tables(key, faults);
     if tables.len() > most {
@@ -161,7 +159,7 @@ fn allocations(root: &Table<'_>, names: &mut Names, faults: &mut Faults) -> Vec<
     tables.filter_map(|(entries, span)| allocation::read(entries, &span, names, faults)).collect()
 }
 
-/// The drivers that could be read, and the name of each one that is written down, whatever else is wrong with it.
+/// Reads the drivers. Returns the valid ones, and the name of every one, valid or not.
 fn drivers(root: &Table<'_>, text: &str, faults: &mut Faults) -> (Vec<DriverConfig>, BTreeSet<String>) {
     let surroundings = driver::Surroundings { text, has_plugin_dir: root.has("plugin_dir") };
     let mut seen = BTreeSet::new();

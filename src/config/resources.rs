@@ -1,4 +1,4 @@
-//! From the table `resources` of a task to what it may use.
+//! Reads the table `resources` of a task.
 
 use callboard_actors::task_config::MemoryMax;
 
@@ -7,18 +7,17 @@ use super::problem::Faults;
 use super::table::{Found, Table, Whole};
 
 const KEYS: &[&str] = &["cpu", "cores", "memory", "memory_max"];
-/// Most MHz of a task.
+/// The most MHz of a task.
 const CPU_MHZ_MAX: u32 = 1_000_000_000;
-/// Most cores of a task: what drivers have numbers for.
+/// The most cores of a task: the range of driver's core ids.
 const CORES_MAX: u32 = u16::MAX as u32 + 1;
-/// Most memory of a task, in MiB: 4 EiB.
+/// The most memory of a task, in MiB: 4 EiB.
 const MEMORY_MIB_MAX: u64 = 1 << 42;
-/// The units of memory, each with its MiB.
+/// The units of memory, in MiB.
 const UNITS: [(&str, u64); 3] = [("MiB", 1), ("GiB", 1 << 10), ("TiB", 1 << 20)];
-/// For as much memory as there is.
+/// The word for no limit.
 const UNLIMITED: &str = "unlimited";
 
-/// Reads the table `resources` of a task.
 pub(super) fn read(task: &Table<'_>, faults: &mut Faults) -> TaskResources {
     let usual = TaskResources::default();
     let Some((entries, span)) = task.table("resources", faults) else { return usual };
@@ -58,7 +57,7 @@ fn positive(table: &Table<'_>, key: &str, most: u32, faults: &mut Faults) -> Opt
     (number > 0).then_some(number)
 }
 
-/// An amount of memory, in MiB: a whole number of them, or a text with a unit.
+/// Converts an amount of memory to MiB: a whole number of MiB, or a text with a unit.
 fn memory(key: &str, found: &Found<Whole>, faults: &mut Faults) -> Option<u64> {
     let mib = match &found.value {
         Whole::Number(number) => u64::try_from(*number).ok(),

@@ -1,6 +1,6 @@
-//! Which of the words we know was probably meant.
+//! Suggests the known word that was probably meant.
 
-/// The known word that is nearest to a given one, if it is near enough to have been meant.
+/// The known word nearest to the given one, if it is near enough.
 pub(crate) fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
     let given = given.to_lowercase().replace('-', "_");
     let distance = |word: &str| edits(&given, word);
@@ -9,7 +9,7 @@ pub(crate) fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
     (distance(best) <= allowed).then_some(best)
 }
 
-/// The rest of a sentence: what was meant, or else everything that is possible.
+/// The end of a message: the suggestion, else all known words.
 pub(crate) fn advice(given: &str, known: &[&str]) -> String {
     match nearest(given, known) {
         Some(word) => format!("did you mean `{word}`?"),
@@ -17,7 +17,7 @@ pub(crate) fn advice(given: &str, known: &[&str]) -> String {
     }
 }
 
-/// How many letters must be put in, taken out or exchanged to make one word of the other.
+/// The edit distance: the number of letters to insert, delete or replace.
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -1,4 +1,4 @@
-//! Reading values out of a TOML table: what has the wrong type is noted with its place, and reading goes on.
+//! Reads values from a TOML table: a value of a wrong type is recorded as a problem, and reading continues.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,14 +10,13 @@ use toml::de::{DeTable, DeValue};
 use super::problem::Faults;
 use super::suggest;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(super) struct Found<T> {
     pub(super) value: T,
     pub(super) at: usize,
 }
 
-/// A whole number, or a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Whole {
     Number(i64),
@@ -33,17 +32,16 @@ impl fmt::Display for Whole {
     }
 }
 
-/// A table being read.
 pub(super) struct Table<'t> {
     entries: &'t DeTable<'t>,
-    /// Where it begins: the place of what is missing from it.
+    /// Its beginning: the position for missing keys.
     pub(super) at: usize,
-    /// How it is called in messages.
+    /// Its name in messages.
     name: &'static str,
 }
 
 impl<'t> Table<'t> {
-    /// Begins to read a table, and notes each key that it should not have.
+    /// Opens a table, and records each unknown key as a problem.
     pub(super) fn open(
         entries: &'t DeTable<'t>,
         span: &Range<usize>,
@@ -65,12 +63,11 @@ impl<'t> Table<'t> {
         self.entries.get(key)
     }
 
-    /// Whether there is such a key.
     pub(super) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
-    /// A text, if there is one.
+    /// Reads a text, if there is one.
     pub(super) fn text(&self, key: &str, faults: &mut Faults) -> Option<Found<String>> {
         let value = self.value(key)?;
         let DeValue::String(text) = value.get_ref() else {
@@ -79,20 +76,20 @@ impl<'t> Table<'t> {
         Some(Found { value: text.to_string(), at: value.span().start })
     }
 
-    /// A text that must be there.
+    /// Reads a required text.
     pub(super) fn required_text(&self, key: &str, faults: &mut Faults) -> Option<Found<String>> {
         self.require(key, faults);
         self.text(key, faults)
     }
 
-    /// Notes it if a key is missing.
+    /// Records a problem if a key is missing.
     pub(super) fn require(&self, key: &str, faults: &mut Faults) {
         if self.value(key).is_none() {
             faults.add(self.at, format!("{} has no `{key}`, which is required", self.name));
         }
     }
 
-    /// True or false, if it is said.
+    /// Reads a boolean, if there is one.
     pub(super) fn boolean(&self, key: &str, faults: &mut Faults) -> Option<bool> {
         let value = self.value(key)?;
         let DeValue::Boolean(boolean) = value.get_ref() else {
@@ -101,7 +98,7 @@ impl<'t> Table<'t> {
         Some(*boolean)
     }
 
-    /// A whole number from 0 up to `most`, if there is one.
+    /// Reads a whole number from 0 to `most`, if there is one.
     pub(super) fn number(&self, key: &str, most: u32, faults: &mut Faults) -> Option<u32> {
         let value = self.value(key)?;
         let DeValue::Integer(number) = value.get_ref() else {
@@ -114,7 +111,7 @@ impl<'t> Table<'t> {
         read
     }
 
-    /// A whole number or a text, if there is one.
+    /// Reads a whole number or a text, if there is one.
     pub(super) fn whole_or_text(&self, key: &str, faults: &mut Faults) -> Option<Found<Whole>> {
         let value = self.value(key)?;
         let at = value.span().start;
@@ -131,7 +128,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A list of texts; empty if there is none.
+    /// Reads a list of texts, by default empty.
     pub(super) fn texts(&self, key: &str, faults: &mut Faults) -> Vec<Found<String>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let DeValue::Array(list) = value.get_ref() else {
@@ -144,7 +141,7 @@ impl<'t> Table<'t> {
         list.iter().filter_map(entry).collect()
     }
 
-    /// A text as a list of one, or a list of at least one text.
+    /// Reads a list of at least one text; a single text counts as a list.
     pub(super) fn text_or_texts(&self, key: &str, faults: &mut Faults) -> Vec<Found<String>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         match value.get_ref() {
@@ -158,7 +155,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A table of texts; empty if there is none.
+    /// Reads a table of texts, by default empty.
     pub(super) fn text_map(&self, key: &str, faults: &mut Faults) -> BTreeMap<String, Found<String>> {
         let Some(value) = self.value(key) else { return BTreeMap::new() };
         let DeValue::Table(table) = value.get_ref() else {
@@ -179,7 +176,7 @@ impl<'t> Table<'t> {
         read
     }
 
-    /// A table within this one, with its place.
+    /// Reads a nested table, with its position.
     pub(super) fn table(&self, key: &str, faults: &mut Faults) -> Option<(&'t DeTable<'t>, Range<usize>)> {
         let value = self.value(key)?;
         let DeValue::Table(table) = value.get_ref() else {
@@ -188,7 +185,7 @@ impl<'t> Table<'t> {
         Some((table, value.span()))
     }
 
-    /// A table within this one, of which nothing is noted if it is none.
+    /// Reads a nested table; another type is no problem.
     pub(super) fn table_if_it_is_one(&self, key: &str) -> Option<&'t DeTable<'t>> {
         match self.value(key)?.get_ref() {
             DeValue::Table(table) => Some(table),
@@ -196,7 +193,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A list of tables within this one, each with its place.
+    /// Reads a list of nested tables, each with its position.
     pub(super) fn tables(&self, key: &str, faults: &mut Faults) -> Vec<(&'t DeTable<'t>, Range<usize>)> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let DeValue::Array(list) = value.get_ref() else {
@@ -236,7 +233,7 @@ impl<'t> Table<'t> {
     }
 }
 
-/// What a value is.
+/// The type of a value, in words.
 fn given(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",

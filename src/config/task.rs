@@ -1,4 +1,4 @@
-//! From one `[[task]]` table to one task.
+//! Reads a `[[task]]` table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -36,10 +36,10 @@ const KEYS: &[&str] = &[
     "namespace",
     "meta",
 ];
-/// Longest name of a user, in bytes.
+/// The longest name of a user, in bytes.
 const USER_BYTES_MAX: usize = 256;
 
-/// Reads one task. `seen` holds the names of allocations and of the tasks before it, `drivers` those of all drivers.
+/// Reads one task. `seen` holds the names of allocations and earlier tasks, `drivers` those of all drivers.
 pub(super) fn read(
     entries: &DeTable<'_>,
     span: &Range<usize>,
@@ -83,7 +83,7 @@ pub(super) fn read(
     Some(read)
 }
 
-/// A task has an allocation to itself, and its name is that of both.
+/// A task has an allocation of its own, with the same name.
 fn task_name(text: &str) -> Result<AllocationId, MalformedName> {
     TaskName::new(text).and_then(|name| AllocationId::new(name.as_str()))
 }
@@ -99,7 +99,7 @@ fn driver(table: &Table<'_>, drivers: &BTreeSet<String>, faults: &mut Faults) ->
         faults.add(found.at, format!("there is no [[driver]] named {:?}; {advice}", found.value));
         return None;
     }
-    // Of a driver whose name cannot be one enough has been said.
+    // A malformed driver name was already reported as a problem.
     DriverName::new(&found.value).ok()
 }
 
@@ -130,7 +130,7 @@ fn restart(table: &Table<'_>, faults: &mut Faults) -> TaskRestart {
     }
 }
 
-/// The name of a signal as drivers take it: `SIGINT` also for `int`.
+/// Reads the name of a signal as drivers accept it: `int` becomes `SIGINT`.
 fn kill_signal(table: &Table<'_>, faults: &mut Faults) -> String {
     let Some(found) = table.text("kill_signal", faults) else { return String::new() };
     if let Some(name) = signal_named(&found.value) {
@@ -140,7 +140,7 @@ fn kill_signal(table: &Table<'_>, faults: &mut Faults) -> String {
     String::new()
 }
 
-/// What becomes variables: a name is of letters, digits, '-', '_' and '.'.
+/// Reads metadata, which become variables: names consist of letters, digits, '-', '_' and '.'.
 fn meta(table: &Table<'_>, faults: &mut Faults) -> BTreeMap<String, String> {
     let mut meta = BTreeMap::new();
     for (name, found) in table.text_map("meta", faults) {

@@ -1,4 +1,4 @@
-//! One task of a configuration.
+//! The configuration of a task.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,20 +10,20 @@ use callboard_actors::vocabulary::{AllocationId, DriverName};
 
 use super::{ConfigPlaces, Place, TaskLogs};
 
-/// Whether a task that ended by itself is started again.
+/// Whether a task that ended by itself is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskRestart {
     /// Never.
     None,
-    /// When it failed, or when nobody knows how it ended (EVT-05); as often as [`RestartPolicy`](super::RestartPolicy) allows.
+    /// If it failed, or its exit is unknown (EVT-05); as often as [`RestartPolicy`](super::RestartPolicy) allows.
     OnFailure,
 }
 
 impl TaskRestart {
-    /// Both.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::None, Self::OnFailure];
 
-    /// The word for it.
+    /// Its name in configurations.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,16 +33,16 @@ impl TaskRestart {
     }
 }
 
-/// What a task may use. Table `resources`.
+/// The resources of a task. Table `resources`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskResources {
-    /// Its share of the processors, in MHz. Key `cpu`, 100 by default; of no account where it has cores of its own.
+    /// Its share of the CPU, in MHz. Key `cpu`, 100 by default; ignored if it has exclusive cores.
     pub cpu_mhz: u32,
-    /// How many cores it has for itself. Key `cores`, none by default.
+    /// The number of its exclusive cores. Key `cores`, none by default.
     pub cores: u32,
-    /// The memory that it is promised, in MiB. Key `memory`, 300 MiB by default.
+    /// Its reserved memory, in MiB. Key `memory`, 300 MiB by default.
     pub memory_mib: u64,
-    /// The memory that it may use while there is enough. Key `memory_max`, no more than promised by default.
+    /// Its memory limit while there is free memory. Key `memory_max`, the reserved memory by default.
     pub memory_max: MemoryMax,
 }
 
@@ -57,58 +57,58 @@ impl Default for TaskResources {
     }
 }
 
-/// One task: something that a driver runs.
+/// One task, which a driver runs.
 #[derive(Clone, PartialEq)]
 pub struct TaskConfig {
     /// Its name, unique among tasks and allocations. Key `name`, required.
     pub name: AllocationId,
     /// The driver that runs it. Key `driver`, required.
     pub driver: DriverName,
-    /// What the driver is to run, to be checked against its schema when that is known. Table `config`. It may hold secrets.
+    /// Its driver configuration, checked later against the driver's schema. Table `config`. It may hold secrets.
     pub config: toml::Table,
-    /// Where that stands.
+    /// The positions of its values.
     pub config_places: ConfigPlaces,
     /// Its environment. Table `env`. Values may be secrets.
     pub environment: BTreeMap<String, String>,
-    /// As which user it runs; empty leaves it to the driver. Key `user`.
+    /// Its user; empty leaves it to the driver. Key `user`.
     pub user: String,
-    /// Whether it is started again. Key `restart`, `on-failure` by default.
+    /// Whether it is restarted. Key `restart`, `on-failure` by default.
     pub restart: TaskRestart,
     /// Whether it starts with the host. Key `start`, true by default.
     pub start: bool,
-    /// How long it may take to end when it is stopped, before it is killed (T144). Key `stop_grace`, 5 s by default.
+    /// The grace period of a stop, before it is killed (T144). Key `stop_grace`, 5 s by default.
     pub stop_grace: Duration,
-    /// The signal by which it is asked to end, as `SIGINT`; empty leaves it to the driver (T145). Key `kill_signal`.
+    /// Its stop signal, such as `SIGINT`; empty leaves it to the driver (T145). Key `kill_signal`.
     pub kill_signal: String,
-    /// How long a stop waits before the task is asked to end (T144). Key `shutdown_delay`, none by default.
+    /// The delay between a stop and its signal (T144). Key `shutdown_delay`, none by default.
     pub shutdown_delay: Duration,
-    /// What it may use. Table `resources`.
+    /// Its resources. Table `resources`.
     pub resources: TaskResources,
-    /// What is kept of its output. Table `logs`.
+    /// The retention of its output. Table `logs`.
     pub logs: TaskLogs,
-    /// What is mounted into it. Tables `mounts`.
+    /// Its mounts. Tables `mounts`.
     pub mounts: Vec<TaskMount>,
-    /// The devices that it may use. Tables `devices`.
+    /// Its devices. Tables `devices`.
     pub devices: Vec<TaskDevice>,
-    /// How its network is kept apart; `None` for the host's. Table `network`.
+    /// Its network isolation; `None` for the host's network. Table `network`.
     pub network: Option<NetworkIsolation>,
-    /// How it finds names; `None` leaves that to the driver. Table `dns`.
+    /// Its DNS settings; `None` leaves them to the driver. Table `dns`.
     pub dns: Option<DnsConfig>,
-    /// The id and name of its job; empty for its own name. Key `job`.
+    /// The id and name of its job; by default its own name. Key `job`.
     pub job: String,
-    /// Its group within the job; empty for its own name. Key `group`.
+    /// Its group within the job; by default its own name. Key `group`.
     pub group: String,
     /// The namespace of its job; empty for `default`. Key `namespace`.
     pub namespace: String,
-    /// What it is told as variables `NOMAD_META_`. Table `meta`.
+    /// Its metadata, passed as variables `NOMAD_META_`. Table `meta`.
     pub meta: BTreeMap<String, String>,
 }
 
 impl TaskConfig {
-    /// How long it may take to end when it is stopped, unless it says otherwise.
+    /// The default of `stop_grace`.
     pub const STOP_GRACE: Duration = Duration::from_secs(5);
 
-    /// A task that says nothing but its name and its driver.
+    /// A task with only a name and a driver.
     #[must_use]
     pub fn new(name: AllocationId, driver: DriverName) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What allocations, drivers and tasks have in common: names, arguments, an environment, and values for somebody else.
+//! Readers shared by allocations, drivers and tasks: names, arguments, environment, and plugin values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::config_places::ConfigPlaces;
 use super::problem::Faults;
 use super::table::{Found, Table};
 
-/// How deep a table for a plugin may nest.
+/// The nesting limit of a table for a plugin.
 const DEPTH_MAX: usize = 64;
 
-/// The names of allocations and tasks so far. They share one space, since `callboard start NAME` means either.
+/// The names of allocations and tasks read so far. They share one namespace, since `callboard start NAME` accepts both.
 pub(super) type Names = BTreeSet<AllocationId>;
 
-/// The name of an allocation or a task: required, well formed, and not taken yet.
+/// Reads the name of an allocation or a task: required, well formed, and unique.
 pub(super) fn name(
     table: &Table<'_>,
     what: &str,
@@ -50,7 +50,6 @@ pub(super) fn name(
     Some(name)
 }
 
-/// An argument of a program.
 pub(super) fn argument(found: Found<String>, faults: &mut Faults) -> Option<String> {
     if found.value.contains('\0') {
         faults.add(found.at, "an argument holds a zero byte, which no program can be given");
@@ -59,7 +58,7 @@ pub(super) fn argument(found: Found<String>, faults: &mut Faults) -> Option<Stri
     Some(found.value)
 }
 
-/// The variables of `env`, each of which has to be `fit`.
+/// Reads the variables of `env`; each has to pass `fit`.
 pub(super) fn environment(
     table: &Table<'_>,
     fit: impl Fn(&str, &str) -> Result<(), String>,
@@ -82,7 +81,7 @@ pub(super) fn environment(
     environment
 }
 
-/// The table `config`, as it was written: what it means is for its plugin's schema to say. With it comes where it stands.
+/// Reads the table `config` unchecked, since only the plugin's schema defines it. Returns its position, too.
 pub(super) fn plugin_config(table: &Table<'_>, faults: &mut Faults) -> (toml::Table, usize) {
     match table.table("config", faults) {
         Some((entries, span)) => (values(entries, 0, faults), span.start),
@@ -90,7 +89,7 @@ pub(super) fn plugin_config(table: &Table<'_>, faults: &mut Faults) -> (toml::Ta
     }
 }
 
-/// Where the values of that table stand in the whole text, if it begins there.
+/// The positions of that table's values, if the table begins at `at`.
 pub(super) fn config_places(table: &Table<'_>, text: &str, at: usize) -> ConfigPlaces {
     ConfigPlaces::of(text, at, table.table_if_it_is_one("config"))
 }

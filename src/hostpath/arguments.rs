@@ -1,4 +1,4 @@
-//! What can be told to the plugin.
+//! The arguments of the plugin.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use wire::node_service_capability::rpc::Type as NodeCapability;
 
 use super::faults::FaultArgs;
 
-/// What can be told to the plugin. Each field is an argument of `callboard plugin hostpath`.
+/// The arguments of `callboard plugin hostpath`.
 #[derive(Debug, Clone, Args)]
 pub struct HostpathArgs {
     /// Where to listen: unix:///path or an absolute path
     #[arg(long, env = "CSI_ENDPOINT", value_name = "ENDPOINT", value_parser = SocketPath::from_endpoint)]
     pub endpoint: SocketPath,
 
-    /// Which half of a plugin to be, or both: controller, node or monolith
+    /// Its role: controller, node or monolith
     #[arg(long, default_value = "monolith", hide_possible_values = true, value_parser = role_parser())]
     pub role: Role,
 
-    /// Its own name, which stays the same for ever
+    /// Its name, which must never change
     #[arg(long, default_value = "hostpath.callboard.example")]
     pub name: String,
 
@@ -30,19 +30,20 @@ pub struct HostpathArgs {
     #[arg(long, value_name = "VERSION", default_value = env!("CARGO_PKG_VERSION"))]
     pub plugin_version: String,
 
-    /// The id of the node it runs on [default: the name of this host]
+    /// The id of its node [default: the name of this host]
     #[arg(long, value_name = "ID")]
     pub node_id: Option<String>,
 
-    /// How many volumes the node can take; 0 means no limit
+    /// The most volumes on the node; 0 means no limit
     #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
     pub max_volumes: i64,
 
-    /// Where the node is, as KEY=VALUE; may be given several times
+    /// The topology of the node, as KEY=VALUE; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub topology: Vec<(String, String)>,
 
-    /// Claim that there is no controller anywhere: a plugin that is all node (C183)
+    // C183
+    /// Claim that there is no controller: a plugin with only a node service
     #[arg(long)]
     pub without_controller: bool,
 
@@ -50,7 +51,7 @@ pub struct HostpathArgs {
     #[arg(long, value_name = "NAME", value_parser = controller_capability)]
     pub controller_capability: Vec<ControllerCapability>,
 
-    /// Claim a capability of the node half, by its name in the specification; may be given several times
+    /// Claim a capability of the node service, by its name in the specification; may be given several times
     #[arg(long, value_name = "NAME", value_parser = node_capability)]
     pub node_capability: Vec<NodeCapability>,
 
@@ -60,14 +61,14 @@ pub struct HostpathArgs {
 }
 
 impl HostpathArgs {
-    /// The id of the node: what was given, else the name of this host.
+    /// The node id: the argument, else the name of this host.
     #[must_use]
     pub fn node_id(&self) -> String {
         let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         self.node_id.clone().unwrap_or_else(host)
     }
 
-    /// Where the node is, if that was said.
+    /// The topology of the node, if given.
     #[must_use]
     pub fn topology(&self) -> Option<BTreeMap<String, String>> {
         (!self.topology.is_empty()).then(|| self.topology.iter().cloned().collect())
@@ -79,7 +80,7 @@ fn role_parser() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(move |name| named(name).ok_or(NoSuchRole))
 }
 
-/// What cannot come: the parser before has seen to it that the name is one of a role.
+/// Impossible: the argument parser has checked that the name is that of a role.
 #[derive(Debug, thiserror::Error)]
 #[error("no role has this name")]
 struct NoSuchRole;

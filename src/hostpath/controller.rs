@@ -1,4 +1,4 @@
-//! The controller service: what acts on volumes from anywhere.
+//! The controller service, for volumes independent of a node.
 
 use callboard_actors::csi::Rpc;
 use callboard_proto::csi::v1::controller_server::Controller;
@@ -13,7 +13,7 @@ use super::serve::Plugin;
 
 #[tonic::async_trait]
 impl Controller for Plugin {
-    /// Says which of the controller's calls may be made.
+    /// Returns the supported calls of the controller.
     async fn controller_get_capabilities(
         &self,
         _: Request<ControllerGetCapabilitiesRequest>,

@@ -1,20 +1,20 @@
-//! Why the plugin ended otherwise than it was told to.
+//! Errors that end the plugin.
 
 use std::io;
 use std::path::PathBuf;
 
 use callboard_actors::vocabulary::SocketPath;
 
-/// Why the plugin ended otherwise than it was told to.
+/// Why the plugin ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum HostpathError {
-    /// Somebody else serves there.
+    /// Another process serves there.
     #[error("cannot listen on {path}: another process listens there; stop it, or choose another endpoint")]
     Taken {
         /// The path of the socket.
         path: SocketPath,
     },
-    /// Something lies there that this plugin will not remove.
+    /// The path is occupied by a file that is not a socket, which the plugin will not remove.
     #[error(
         "cannot listen on {path}: something that is no socket lies there; remove it, or choose another endpoint"
     )]
@@ -22,46 +22,45 @@ pub enum HostpathError {
         /// The path of the socket.
         path: SocketPath,
     },
-    /// The operating system refused.
     #[error("cannot listen on {path}")]
     Listen {
         /// The path of the socket.
         path: SocketPath,
-        /// What it said.
+        /// Its error.
         source: io::Error,
     },
-    /// The server came to an end by itself.
+    /// The server ended by itself.
     #[error("cannot serve on {path} any longer")]
     Serve {
         /// The path of the socket.
         path: SocketPath,
-        /// Why.
+        /// The cause.
         source: tonic::transport::Error,
     },
-    /// The signals of the operating system cannot be heard, so nobody could stop the plugin in order.
+    /// The signal handlers cannot be installed, so the plugin could not be stopped in order.
     #[error("cannot listen for signals")]
     Signals {
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file that remembers that the plugin has run before cannot be used.
+    /// The file that records an earlier run cannot be used.
     #[error("cannot remember in {file} that the plugin has run")]
     Mark {
         /// The file.
         file: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It crashed, as it was told to.
+    /// It crashed, as requested.
     #[error("the plugin crashes with exit code {code}, as --exit-after demands")]
     Crash {
-        /// The exit code it was told to end with.
+        /// The requested exit code.
         code: u8,
     },
 }
 
 impl HostpathError {
-    /// The exit code of a process that ends for this reason.
+    /// The exit code for this error.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
@@ -75,7 +74,7 @@ impl HostpathError {
         }
     }
 
-    /// Whether a new start may succeed with nobody changing anything.
+    /// Whether a retry may succeed without any change.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

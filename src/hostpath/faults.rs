@@ -1,4 +1,4 @@
-//! How the plugin misbehaves when told to, so that tests and demonstrations can show what its host does about it.
+//! Faults of the plugin on request, so that tests and demonstrations can show how its host reacts.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -14,7 +14,7 @@ use tonic::Status;
 use super::error::HostpathError;
 use crate::duration::parse_duration;
 
-/// How to misbehave. Nothing said, nothing done.
+/// The faults. By default there are none.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Faults")]
 pub struct FaultArgs {
@@ -22,11 +22,11 @@ pub struct FaultArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub listen_after: Option<Duration>,
 
-    /// Say "not ready" until this much time has passed since the start
+    /// Answer "not ready" until this much time has passed since the start
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub ready_after: Option<Duration>,
 
-    /// Say "not ready" for ever
+    /// Answer "not ready" forever
     #[arg(long, conflicts_with = "ready_after")]
     pub never_ready: bool,
 
@@ -38,15 +38,15 @@ pub struct FaultArgs {
     #[arg(long, value_name = "RPC=CODE", value_parser = rpc_and_code)]
     pub fail: Vec<(Rpc, Code)>,
 
-    /// Answer what breaks the rules; may be given several times
+    /// Give invalid answers; may be given several times
     #[arg(long, value_name = "WHAT")]
     pub garbage: Vec<Garbage>,
 
-    /// Go by another name after this much time
+    /// Report another name after this much time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub rename_after: Option<Duration>,
 
-    /// Go by another name from the second start on; the file remembers the first
+    /// Report another name from the second start on; the file records the first
     #[arg(long, value_name = "FILE")]
     pub rename_on_restart: Option<PathBuf>,
 
@@ -58,30 +58,29 @@ pub struct FaultArgs {
     #[arg(long, value_name = "CODE", default_value_t = 1, requires = "exit_after")]
     pub exit_code: u8,
 
-    /// Take no notice of SIGTERM
+    /// Ignore SIGTERM
     #[arg(long)]
     pub ignore_sigterm: bool,
 }
 
-/// An answer that breaks the rules.
+/// An invalid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Garbage {
     /// An empty name
     EmptyName,
     /// A name of 200 characters
     LongName,
-    /// A name that is no domain name
+    /// A name that is not a domain name
     BadName,
     /// A manifest of 1 MiB
     LargeMap,
-    /// Capabilities that no specification knows
+    /// Capabilities that are in no specification
     UnknownCapabilities,
 }
 
-/// A capability that no specification knows.
+/// A capability that is in no specification.
 pub(super) const UNKNOWN_CAPABILITY: i32 = 4711;
 
-/// The faults of a running plugin.
 #[derive(Debug)]
 pub(super) struct Faults {
     args: FaultArgs,
@@ -90,7 +89,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Begins to misbehave.
+    /// Reads the faults of this run.
     pub(super) fn begin(args: &FaultArgs) -> Result<Self, HostpathError> {
         let renamed = args.rename_on_restart.as_ref().is_some_and(|file| file.exists());
         if let Some(file) = &args.rename_on_restart {
@@ -100,7 +99,7 @@ impl Faults {
         Ok(Self { args: args.clone(), born: Instant::now(), renamed })
     }
 
-    /// Comes before every answer: hangs or fails, if that was wanted of this call.
+    /// Runs before every answer: hangs or fails if that was requested for this call.
     pub(super) async fn before(&self, rpc: Rpc) -> Result<(), Status> {
         tracing::debug!(rpc = %rpc, "called");
         if self.args.hang.contains(&rpc) {
@@ -114,17 +113,16 @@ impl Faults {
         }
     }
 
-    /// Whether the plugin is ready.
     pub(super) fn ready(&self) -> bool {
         !self.args.never_ready && self.args.ready_after.is_none_or(|after| self.born.elapsed() >= after)
     }
 
-    /// Whether an answer is to break the rules in this way.
+    /// Whether answers have to be invalid in this way.
     pub(super) fn garbage(&self, what: Garbage) -> bool {
         self.args.garbage.contains(&what)
     }
 
-    /// The name to go by at this moment.
+    /// The name to report now.
     pub(super) fn name(&self, name: &str) -> String {
         let renamed =
             self.renamed || self.args.rename_after.is_some_and(|after| self.born.elapsed() >= after);
@@ -141,13 +139,13 @@ impl Faults {
         }
     }
 
-    /// What else the plugin says of itself.
+    /// The manifest, which the plugin reports with its name.
     pub(super) fn manifest(&self) -> HashMap<String, String> {
         let large = || HashMap::from([("large".to_owned(), "m".repeat(1 << 20))]);
         self.garbage(Garbage::LargeMap).then(large).unwrap_or_default()
     }
 
-    /// Waits for the crash that was asked for, for ever if none was. Gives the exit code.
+    /// Waits for the requested crash, or forever. Returns the exit code.
     pub(super) async fn crash(&self) -> u8 {
         match self.args.exit_after {
             Some(after) => tokio::time::sleep_until(self.born + after).await,

@@ -1,4 +1,4 @@
-//! The identity service: the one that every plugin has, and that a host asks first.
+//! The identity service, which every plugin has and which a host calls first.
 
 use callboard_actors::csi::Rpc;
 use callboard_proto::csi::v1::identity_server::Identity;
@@ -15,7 +15,7 @@ use super::serve::Plugin;
 
 #[tonic::async_trait]
 impl Identity for Plugin {
-    /// Says who the plugin is. The name is a domain name (C030) and never changes (C031).
+    /// Returns the plugin's identity. The name is a domain name (C030) and never changes (C031).
     async fn get_plugin_info(
         &self,
         _: Request<GetPluginInfoRequest>,
@@ -28,7 +28,7 @@ impl Identity for Plugin {
         }))
     }
 
-    /// Says what the plugin offers as a whole. Its halves say the same: a node half too says that there is a controller
+    /// Returns what the plugin offers as a whole. Both roles answer the same: a node, too, reports that there is a controller
     /// (C032).
     async fn get_plugin_capabilities(
         &self,
@@ -44,7 +44,7 @@ impl Identity for Plugin {
         Ok(Response::new(GetPluginCapabilitiesResponse { capabilities }))
     }
 
-    /// Says whether the plugin can serve by now. While it prepares itself it says no, which is not an error (C039).
+    /// Returns whether the plugin is ready. While it initializes it answers "not ready", which is not an error (C039).
     async fn probe(&self, _: Request<ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
         self.faults.before(Rpc::Probe).await?;
         Ok(Response::new(ProbeResponse { ready: Some(self.faults.ready()) }))

@@ -1,24 +1,23 @@
 //! The reference plugin: a real CSI plugin in a process of its own, and an example of how to write one in Rust.
 //!
-//! A CSI plugin is a gRPC server on one Unix socket. Whoever runs it says in `CSI_ENDPOINT` where the socket goes (C171);
-//! the plugin listens there, with all its services on the one socket (C173), and says who it is and what it can do. That
-//! is this module, file by file:
+//! A CSI plugin is a gRPC server on one Unix socket. Its host sets the path of the socket in `CSI_ENDPOINT` (C171). The plugin
+//! serves all its services on that socket (C173), and reports its identity and capabilities. The files of this module:
 //!
 //! ```text
-//!   arguments   what can be told to it: endpoint, role, name, node
-//!   serve       its life: wait, listen, serve until told to stop, leave no socket behind
-//!      socket   takes the place of a dead plugin, never of a living one
-//!   identity    who it is, what it offers, whether it is ready     every plugin has this service
-//!   controller  what its controller can do                         controller and monolith
-//!   node        what its node half can do, and which node it is    node and monolith
-//!   faults      how it misbehaves when told to: what tests and demonstrations are for
+//!   arguments   the command line: endpoint, role, name, node
+//!   serve       its lifecycle: wait, listen, serve until told to stop, remove the socket
+//!      socket   replaces the socket of a dead plugin, never of a living one
+//!   identity    its identity, its offers, whether it is ready    every plugin has this service
+//!   controller  the capabilities of its controller               controller and monolith
+//!   node        the capabilities of its node, and the node's id  node and monolith
+//!   faults      misbehaviour on request, for tests and demonstrations
 //! ```
 //!
-//! Each service is a trait generated from `csi.proto`. A call that the plugin leaves out needs no code: the trait's own
-//! answer is `UNIMPLEMENTED`, and so is the server's for services it does not have. Volumes are not served yet, and so no
-//! capability for them is claimed unless an argument claims it.
+//! Each service is a trait generated from `csi.proto`. An unsupported call needs no code: the default of the trait is
+//! `UNIMPLEMENTED`, and so is the server's answer for a missing service. Volumes are not supported yet, so a capability for
+//! them is claimed only on request.
 //!
-//! `examples/csi_plugin.rs` is the same without arguments and faults, in forty lines.
+//! `examples/csi_plugin.rs` is the same without arguments and faults, in 40 lines.
 
 mod arguments;
 mod serve;

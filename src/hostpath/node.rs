@@ -1,4 +1,4 @@
-//! The node service: what acts on volumes on the node where the plugin runs.
+//! The node service, for volumes on the plugin's node.
 
 use callboard_actors::csi::Rpc;
 use callboard_proto::csi::v1::node_server::Node;
@@ -14,7 +14,7 @@ use super::serve::Plugin;
 
 #[tonic::async_trait]
 impl Node for Plugin {
-    /// Says which of the node's calls may be made.
+    /// Returns the supported calls of the node.
     async fn node_get_capabilities(
         &self,
         _: Request<NodeGetCapabilitiesRequest>,
@@ -26,7 +26,7 @@ impl Node for Plugin {
         Ok(Response::new(NodeGetCapabilitiesResponse { capabilities }))
     }
 
-    /// Says which node this is, how many volumes it can take (0: no limit, C147) and where it is (C148).
+    /// Returns the id of the node, its limit of volumes (0: no limit, C147) and its topology (C148).
     async fn node_get_info(
         &self,
         _: Request<NodeGetInfoRequest>,

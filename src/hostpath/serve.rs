@@ -1,4 +1,4 @@
-//! The life of the plugin: wait, listen, serve until told to stop, leave no socket behind.
+//! The lifecycle of the plugin: wait, listen, serve until told to stop, remove the socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,21 +19,21 @@ use super::faults::Faults;
 use super::socket::Socket;
 use crate::plugin::accepted;
 
-/// How long calls in flight may take to end once the plugin was told to stop.
+/// The timeout for calls in flight at shutdown.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 
-/// The plugin: its services are implemented on it, one per file.
+/// The plugin, on which all services are implemented, one per file.
 pub(super) struct Plugin {
     pub(super) args: HostpathArgs,
     pub(super) faults: Faults,
 }
 
-/// Is the plugin, until SIGTERM or SIGINT comes. Then it stops to listen, lets calls in flight end within one second and
+/// Runs the plugin until SIGTERM or SIGINT arrives. Then it stops to listen, lets calls in flight end within one second, and
 /// removes its socket.
 ///
 /// # Errors
-/// When it cannot listen, cannot go on serving, or crashes because it was told to. Its socket is then left behind, as the
-/// socket of every process that crashes; the next start removes it.
+/// It cannot listen, the server fails, or it crashes as requested. The socket is then left behind, as after every crash; the
+/// next start removes it.
 pub async fn serve(args: HostpathArgs) -> Result<(), HostpathError> {
     let told_to_stop = told_to_stop(args.faults.ignore_sigterm)?;
     let plugin = Arc::new(Plugin { faults: Faults::begin(&args.faults)?, args });
@@ -85,7 +85,7 @@ async fn serve_until(
     let told_to_stop = async {
         told_to_stop.await;
         tracing::info!(endpoint = %path, "told to stop");
-        // Nobody listens any longer only when serving has ended already.
+        // The receiver is gone only if serving has ended already.
         let _ = stopping.send(());
     };
     let serving = services.serve_with_incoming_shutdown(accepted(listener), told_to_stop);
@@ -104,7 +104,7 @@ async fn serve_until(
     }
 }
 
-/// Hears the signals from now on, and ends when one of them says to stop.
+/// Installs the signal handlers; the future ends at the first signal that stops the plugin.
 fn told_to_stop(ignore_sigterm: bool) -> Result<impl Future<Output = ()>, HostpathError> {
     let heard = |kind| signal(kind).map_err(|source| HostpathError::Signals { source });
     let mut terminate = heard(SignalKind::terminate())?;

@@ -1,4 +1,4 @@
-//! The plugin's socket file (SEC-02): a dead one is in the way and is removed, a live one belongs to somebody.
+//! The plugin's socket file (SEC-02): a stale one is removed, one in use is not.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
@@ -9,14 +9,13 @@ use tokio::net::UnixListener;
 
 use super::error::HostpathError;
 
-/// A socket file that this process made.
 pub(super) struct Socket {
     path: SocketPath,
     file: (u64, u64),
 }
 
 impl Socket {
-    /// Listens on a path, in the place of a dead socket if there is one.
+    /// Listens on a path, and replaces a stale socket.
     pub(super) fn listen(path: &SocketPath) -> Result<(Self, UnixListener), HostpathError> {
         let refused = |source| HostpathError::Listen { path: path.clone(), source };
         make_way(path)?;
@@ -25,7 +24,7 @@ impl Socket {
         Ok((Self { path: path.clone(), file }, listener))
     }
 
-    /// Removes the file, unless somebody has put another in its place.
+    /// Removes the file, unless another file has replaced it.
     pub(super) fn remove(self) {
         if file_at(&self.path).is_ok_and(|file| file == self.file)
             && let Err(error) = fs::remove_file(self.path.as_path())
@@ -40,7 +39,7 @@ fn file_at(path: &SocketPath) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Removes a dead socket. That it is dead shows in that it refuses a connection: one that is merely slow does not.
+/// Removes a stale socket. A stale socket refuses connections; a slow server does not.
 fn make_way(path: &SocketPath) -> Result<(), HostpathError> {
     let refused = |source| HostpathError::Listen { path: path.clone(), source };
     match fs::symlink_metadata(path.as_path()) {

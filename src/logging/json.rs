@@ -1,5 +1,5 @@
-//! An event as one object on one line. The keys are a promise: they are described in `docs/command-line.md`, and are only ever
-//! added to.
+//! Formats an event as one JSON object on one line. The keys are stable: `docs/command-line.md` describes them, and changes
+//! only add keys.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,7 +19,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::text::with_sources;
 use super::{PLUGIN_FIELDS, VALUE_BYTES_MAX};
 
-/// Writes the values of a span as an object, which [`JsonLines`] reads back.
+/// Formats the fields of a span as an object, which [`JsonLines`] parses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JsonFields;
 
@@ -28,7 +28,7 @@ impl<'writer> FormatFields<'writer> for JsonFields {
         write!(writer, "{}", Value::Object(values(&fields)))
     }
 
-    /// What a span is told later joins what it had.
+    /// Merges fields that are recorded later.
     fn add_fields(
         &self,
         current: &'writer mut FormattedFields<Self>,
@@ -41,11 +41,10 @@ impl<'writer> FormatFields<'writer> for JsonFields {
     }
 }
 
-/// Writes an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JsonLines;
 
-/// One line. What is said first is what people look for first.
+/// One line. The fields are ordered by importance to readers.
 #[derive(Serialize)]
 struct Line<'a> {
     timestamp: String,
@@ -57,7 +56,7 @@ struct Line<'a> {
     spans: Vec<Span>,
 }
 
-/// A span that the event happened in; the outermost comes first.
+/// A span around the event; the outermost comes first.
 #[derive(Serialize)]
 struct Span {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! What can be said of the log on the command line, and what counts when several say something.
+//! The options of the log on the command line, and their precedence.
 
 use std::env::{self, VarError};
 
@@ -6,17 +6,17 @@ use callboard_actors::vocabulary::text::quoted;
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-/// The variable with a filter in the form that `tracing` reads.
+/// The variable with a filter in the syntax of `tracing`.
 const VARIABLE: &str = "RUST_LOG";
 
-/// What can be said of the log.
+/// The options of the log.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct LogArgs {
     /// The form of the log on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     log_format: LogFormat,
 
-    /// Log what is at least this important, whatever RUST_LOG says [default: RUST_LOG, else info]
+    /// Log events of at least this level; overrides RUST_LOG [default: RUST_LOG, else info]
     #[arg(long, value_enum, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
 }
@@ -24,14 +24,14 @@ pub(crate) struct LogArgs {
 /// The form of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// One line for each event, for people
+    /// One line per event, for people
     #[default]
     Text,
-    /// One JSON object on one line for each event, with documented, stable keys
+    /// One JSON object per event on one line, with documented, stable keys
     Json,
 }
 
-/// How important an event has to be.
+/// The least level of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LogLevel {
     Off,
@@ -55,17 +55,17 @@ impl LogLevel {
     }
 }
 
-/// Why there is no log.
+/// Why the log cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LogError {
-    /// The variable holds something else than a filter.
+    /// The variable is not a valid filter.
     #[error(
         "{VARIABLE} is \"{value}\", which is no filter of a log: {problem}; give a level, such as `info`, or levels by module, such as `info,callboard::plugin=debug`, or use --log-level"
     )]
     NoFilter {
-        /// What it holds, cut and escaped.
+        /// Its value, truncated and escaped.
         value: String,
-        /// What is wrong with it.
+        /// The parser's error.
         problem: String,
     },
 }
@@ -75,7 +75,7 @@ impl LogArgs {
         self.log_format
     }
 
-    /// What is logged: the command line counts before the variable, and that before the default.
+    /// The filter: the command line overrides the variable, and that the default.
     pub(super) fn filter(self) -> Result<EnvFilter, LogError> {
         let variable = match env::var(VARIABLE) {
             Ok(value) => Some(value),

@@ -1,4 +1,4 @@
-//! The values of an event in a line for people: `message name=value name="text"`.
+//! Formats the fields of an event in a line for people: `message name=value name="text"`.
 
 use std::error::Error;
 use std::fmt::{self, Debug};
@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::format::Writer;
 
 use super::VALUE_BYTES_MAX;
 
-/// Writes values so that none of them can begin a line or move a terminal.
+/// Escapes values, so that none can begin a line or send a terminal control sequence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextFields;
 
@@ -43,7 +43,7 @@ impl Values<'_> {
         if name != "message" {
             write!(self.writer, "{}=", name.strip_prefix("r#").unwrap_or(name))?;
         }
-        // Almost every value is short, and keeps its tabs.
+        // Most values are short, and keep their tabs.
         match value.len() > VALUE_BYTES_MAX {
             true => self.writer.write_str(&bounded(value, VALUE_BYTES_MAX)),
             false => self.writer.write_str(&escaped_but_tabs(value)),
@@ -55,7 +55,7 @@ impl Visit for Values<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "message" => self.put(field, value),
-            // Without the backslashes of a text in Rust: what was escaped where it came in is not escaped again.
+            // Without the backslashes of Rust's debug format: texts escaped on input must not be escaped twice.
             _ => self.put(field, &format!("\"{}\"", value.replace('"', "\\\""))),
         }
     }
@@ -69,7 +69,6 @@ impl Visit for Values<'_> {
     }
 }
 
-/// An error with its causes.
 pub(super) fn with_sources(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,4 +1,4 @@
-//! How a process ended.
+//! The end of a process.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -6,22 +6,22 @@ use std::process::ExitStatus;
 
 use callboard_actors::process::{EndedBy, signal_name};
 
-/// What a process left to its parent.
+/// The exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessExit {
-    /// It ended by itself with this code.
+    /// It exited with this code.
     Code(i32),
-    /// This signal ended it.
+    /// It was killed by this signal.
     Signal(i32),
 }
 
 impl ProcessExit {
-    /// Reads a status as `wait` gives it.
+    /// Converts a status from `wait`.
     pub(super) fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Code(code),
             (None, Some(signal)) => Self::Signal(signal),
-            // A status that is neither is of a process that goes on, and that is not what `wait` was asked for.
+            // Any other status means a stopped process, which `wait` was not asked for.
             (None, None) => Self::Code(status.into_raw()),
         }
     }
@@ -39,14 +39,14 @@ impl fmt::Display for ProcessExit {
     }
 }
 
-/// How a process ended. It is reaped, and nothing of its process group is left.
+/// The end of a process. It is reaped, and its process group is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessEnding {
-    /// What it left.
+    /// Its exit status.
     pub exit: ProcessExit,
-    /// By whose hand.
+    /// What ended it.
     pub by: EndedBy,
-    /// The last line it wrote, if it wrote any.
+    /// Its last line of output, if there is one.
     pub last_words: Option<String>,
 }
 

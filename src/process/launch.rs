@@ -1,4 +1,4 @@
-//! The birth of a process.
+//! The launch of a process.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -11,36 +11,36 @@ use super::owner::{Orphanage, Process};
 use super::spec::ProcessSpec;
 use super::tail::Tail;
 
-/// Why a process was not born. Nothing of it is left.
+/// Why a process was not launched. Nothing of it is left.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// Its log cannot be written.
+    /// Its log file cannot be opened.
     #[error("cannot open the log {path} of {name}: {source}")]
     Log {
-        /// Whose log.
+        /// The process.
         name: String,
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system gave no process, or nothing to watch it with.
+    /// The system refused the process, or the means to watch it.
     #[error("cannot start a process for {name}: {source}")]
     System {
-        /// For whom.
+        /// The process.
         name: String,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Starts a process, bound to its host by `binder`. It is owned from this instant: whichever way the handle is lost, the
-/// process is ended and reaped (PRC-02).
+/// Starts a process, bound to its host by `binder`. It has an owner from this instant: if the handle is lost in any way, the
+/// process is killed and reaped (PRC-02).
 ///
-/// Call it from the thread on which the host lives: when that thread ends, the kernel kills the process.
+/// Call it from the thread of the host: when that thread ends, the kernel kills the process.
 ///
 /// # Errors
-/// [`LaunchError`]. A command that cannot be executed is no error here but an ending, with exit code 126 or 127.
+/// [`LaunchError`]. A command that cannot be executed is reported as an ending, with exit code 126 or 127.
 ///
 /// # Panics
 /// Outside of a tokio runtime with I/O.

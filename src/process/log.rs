@@ -1,4 +1,4 @@
-//! The log file of a process: what it writes is copied there, and the file never grows beyond its bound.
+//! The log file of a process: it receives the output, and never exceeds its size limit.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, Read, Write};
@@ -9,29 +9,28 @@ use tokio::sync::oneshot;
 
 use super::tail::Tail;
 
-/// How much is read at once.
+/// The size of one read.
 const CHUNK_BYTES: usize = 16 * 1_024;
-/// The reading thread needs little stack.
 const STACK_BYTES: usize = 128 * 1_024;
 
-/// Where the output of a process goes.
+/// The destination of a process's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSpec {
-    /// The file. When it is full it is renamed, with `.1` behind its name, in place of the one before.
+    /// The file. When it is full it is renamed with the suffix `.1`, and replaces the one before.
     pub path: PathBuf,
-    /// How long the file may become; twice as much is kept in all.
+    /// The size limit of a file; at most twice as much is kept.
     pub bytes_max: u64,
 }
 
 impl LogSpec {
-    /// A log at this path of the usual length, 8 MiB.
+    /// A log at this path with the default limit, 8 MiB.
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), bytes_max: 8 * 1_024 * 1_024 }
     }
 }
 
-/// Makes the directory of a log and opens it, so that a fault is told before the process is born.
+/// Creates the directory of a log and opens the file, so that errors occur before the launch.
 pub(super) fn open(spec: &LogSpec) -> io::Result<LogFile> {
     if let Some(directory) = spec.path.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -39,8 +38,8 @@ pub(super) fn open(spec: &LogSpec) -> io::Result<LogFile> {
     LogFile::open(spec.clone())
 }
 
-/// Copies what comes through a pipe to a log, on a thread of its own: disks are slow, and a plugin that floods its output
-/// must not hold up anyone. The thread ends when the last writer of the pipe has; the receiver hears of that.
+/// Copies a pipe to a log, in a thread: disks are slow, and a plugin that floods its output must not block anything else. The
+/// thread ends when the last writer has closed the pipe; it notifies the receiver.
 pub(super) fn copy(mut pipe: PipeReader, mut log: LogFile, tail: Tail) -> io::Result<oneshot::Receiver<()>> {
     let (told, ended) = oneshot::channel();
     let thread = std::thread::Builder::new().name("process log".to_owned()).stack_size(STACK_BYTES);
@@ -50,7 +49,7 @@ pub(super) fn copy(mut pipe: PipeReader, mut log: LogFile, tail: Tail) -> io::Re
             tail.push(&chunk[..length]);
             log.append(&chunk[..length]);
         }
-        // Whoever does not wait for it does not need to know.
+        // The receiver may be gone.
         let _ = told.send(());
     })?;
     Ok(ended)
@@ -65,13 +64,12 @@ fn read(pipe: &mut PipeReader, chunk: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// An open log file.
 #[derive(Debug)]
 pub(super) struct LogFile {
     spec: LogSpec,
     file: File,
     length: u64,
-    /// Whether the last write failed: said once, and not for every line.
+    /// Whether the last write failed: logged once, not for every line.
     is_failing: bool,
 }
 
@@ -81,7 +79,7 @@ impl LogFile {
         Ok(Self { spec, file, length, is_failing: false })
     }
 
-    /// Writes to the end. A full disk costs the lines that do not fit, and neither the process nor the host.
+    /// Appends to the log. A full disk loses lines, but does not affect the process or the host.
     fn append(&mut self, bytes: &[u8]) {
         match self.try_append(bytes) {
             Ok(()) => self.is_failing = false,
@@ -105,7 +103,7 @@ impl LogFile {
     }
 }
 
-/// The name of the log before this one.
+/// The name of the previous log file.
 fn rotated(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");

@@ -2,22 +2,22 @@
 //!
 //! ```text
 //!  launch ──► our program as `bound` ── exec ──► the command
-//!    │         asks the kernel to be killed when its parent dies; ends if that has happened already (PRC-04)
+//!    │         requests SIGKILL for the death of its parent; exits if that has died already (PRC-04)
 //!    ▼
-//!  owner: one task for each process, from the instant of its birth (PRC-02)
+//!  owner: one task for each process, from its first instant (PRC-02)
 //!    running ── stop ──► SIGTERM to the group ── grace ──► SIGKILL to the group
 //!       └────────────────────── ended ◄────────────────────────┘
-//!                                 │ what it left of its group is killed, then it is reaped (PRC-10)
+//!                                 │ the rest of its group is killed, then it is reaped (PRC-10)
 //!                                 ▼
-//!                              Ending: exit code or signal, by whose hand, its last words
+//!                              Ending: exit code or signal, what ended it, its last line
 //! ```
 //!
-//! No process is signalled but an unreaped child of ours, so that no number that has passed to somebody else is ever hit.
-//! What a process writes goes to a log file of bounded size. Its environment is what its spec says and nothing else.
+//! Only an unreaped child of ours is ever signalled, so PID reuse cannot misdirect a signal. Output goes to a log file of
+//! bounded size. The environment is exactly that of the spec.
 //!
-//! What the kernel enforces ends with the process itself. What that process made is ended with its group: by its owner when it
+//! The kernel's binding covers the process itself. Its descendants are killed with its process group: by its owner when it
 //! ends, and by the host's *keeper* when the host is killed. A program with set-user-id bits or file capabilities loses the
-//! binding; a keeper that runs as root ends it too.
+//! binding; a keeper that runs as root kills it, too.
 
 mod spec;
 

@@ -1,4 +1,4 @@
-//! The owner of a process: one task that watches it, signals it and reaps it.
+//! The owner of a process: one task that watches, signals and reaps it.
 
 use std::future::pending;
 use std::io;
@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::ending::{ProcessEnding, ProcessExit};
 use super::tail::Tail;
 
-/// How long an ended process's output is waited for; its children may hold the pipe open for longer.
+/// The timeout for an ended process's output; its children may keep the pipe open for longer.
 const OUTPUT_PATIENCE: Duration = Duration::from_millis(200);
 
-/// A child that is killed and reaped however its holder ends. In good order [`Orphanage::reap`] leaves nothing to do.
+/// A child that is killed and reaped on drop. Normally [`Orphanage::reap`] has done so before.
 #[derive(Debug)]
 pub(super) struct Orphanage(Option<Child>);
 
@@ -30,7 +30,7 @@ impl Orphanage {
         self.0.as_mut().expect("only reaping takes the child away, and that takes the orphanage with it")
     }
 
-    /// The group that the child leads. It is ours as long as the child is not reaped.
+    /// The process group of the child. Its id cannot be reused until the child is reaped.
     fn group(&mut self) -> Pid {
         Pid::from_child(self.child())
     }
@@ -41,20 +41,20 @@ impl Orphanage {
         }
     }
 
-    /// Whether the child has ended. This leaves it a zombie, so that its group stays ours until [`reap`](Self::reap).
+    /// Whether the child has ended. It stays a zombie, so that its group id is not reused until [`reap`](Self::reap).
     fn has_ended(&mut self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(self.group()), options) {
             Ok(status) => status.is_some(),
             Err(error) => {
-                // Only somebody who reaps children that are not his could make this fail; waiting longer would not help.
+                // Fails only if other code reaps this child; waiting longer would not help.
                 tracing::error!(pid = self.child().id(), error = %error, "a process cannot be watched");
                 true
             }
         }
     }
 
-    /// Reaps the child, which has ended, after what is left of its group has been killed.
+    /// Kills the rest of the group of the ended child, and reaps the child.
     fn reap(mut self) -> io::Result<ExitStatus> {
         self.signal(Signal::KILL);
         let status = self.child().wait();
@@ -70,12 +70,12 @@ impl Drop for Orphanage {
         }
         self.signal(Signal::KILL);
         let mut child = self.0.take().expect("it was there a line before");
-        // The owner's task is being dropped, so nobody is left who could wait without blocking.
+        // The owner's task is being dropped, so only a thread can wait without blocking.
         let _ = std::thread::Builder::new().name("process reaper".to_owned()).spawn(move || child.wait());
     }
 }
 
-/// Asks a process to end within a grace.
+/// A request to stop within a grace period.
 #[derive(Debug, Clone, Copy)]
 struct Stop {
     grace: Duration,
@@ -90,7 +90,6 @@ pub struct Process {
 }
 
 impl Process {
-    /// Takes a child over.
     pub(super) fn own(
         mut child: Orphanage,
         tail: Tail,
@@ -103,7 +102,7 @@ impl Process {
         actix_rt::spawn(async move {
             let by = until_ended(&mut child, &mut deaths, received).await;
             let status = child.reap();
-            // Whatever it wrote is in the pipe by now; the thread that reads it may be a moment behind.
+            // All its output is in the pipe by now; the reading thread may be behind.
             let _ = timeout(OUTPUT_PATIENCE, log_ended).await;
             let exit = match status {
                 Ok(status) => ProcessExit::of(status),
@@ -117,15 +116,15 @@ impl Process {
         Ok(Self { pid, orders, ended })
     }
 
-    /// Its process id; it belongs to this process until [`ended`](Self::ended) says otherwise.
+    /// Its process id; not reused until [`ended`](Self::ended) resolves.
     #[must_use]
     pub const fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Asks it to end: SIGTERM to its group now, SIGKILL after the grace. Asked again, the shorter time holds.
+    /// Stops it: SIGTERM to its group now, SIGKILL after the grace period. Of several requests, the shortest grace applies.
     pub fn stop(&self, grace: Duration) {
-        // One that has ended already needs not be told.
+        // Fails only if it has ended.
         let _ = self.orders.send(Stop { grace });
     }
 
@@ -135,7 +134,7 @@ impl Process {
         self.ended.borrow().is_some()
     }
 
-    /// A future of how it ends; any number of these can be waited for.
+    /// Waits for its end; any number of these futures may be in use.
     pub fn ended(&self) -> impl Future<Output = ProcessEnding> + 'static {
         let mut ended = self.ended.clone();
         async move {
@@ -151,7 +150,7 @@ impl Process {
     }
 }
 
-/// Carries out orders until the process has ended, and says by whose hand it did.
+/// Serves stop requests until the process has ended, and returns what ended it.
 async fn until_ended(
     child: &mut Orphanage,
     deaths: &mut unix::Signal,
@@ -159,7 +158,7 @@ async fn until_ended(
 ) -> EndedBy {
     let mut by = EndedBy::Itself;
     let mut kill_at: Option<Instant> = None;
-    // The first look finds a child that ended before anybody listened for its death.
+    // The first check finds a child that ended before the signal handler was installed.
     while !child.has_ended() {
         tokio::select! {
             biased;

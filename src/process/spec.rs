@@ -1,30 +1,29 @@
-//! What is to be run.
+//! The description of a process.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::log::LogSpec;
 
-/// Where programs are looked for when the host itself does not say.
+/// The fallback for the host's `PATH`.
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A process to be.
+/// A process to launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessSpec {
-    /// What it is called in logs.
+    /// Its name in logs.
     pub name: String,
     /// The program, an absolute path.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Its whole environment.
     pub environment: BTreeMap<String, String>,
-    /// Where its output goes.
+    /// The destination of its output.
     pub log: LogSpec,
 }
 
-/// The part of the host's environment that a plugin gets: `PATH`, `HOME`, `LANG` and `TZ`. Whatever else the host was
-/// started with is none of a plugin's business.
+/// The part of the host's environment that a plugin inherits: `PATH`, `HOME`, `LANG` and `TZ`. All other variables are
+/// withheld.
 #[must_use]
 pub fn usual_environment() -> BTreeMap<String, String> {
     let inherited =

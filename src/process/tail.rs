@@ -1,20 +1,20 @@
-//! The last words of a process.
+//! The last line of a process's output.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callboard_actors::vocabulary::text::bounded;
 
-/// How many bytes of the end are kept.
+/// The number of bytes kept.
 const KEPT_BYTES: usize = 1_024;
-/// How much of the last line is told, in bytes.
+/// The longest line that is reported, in bytes.
 const WORDS_BYTES_MAX: usize = 240;
 
-/// The end of an output, written by the thread that reads it and read when the process has ended.
+/// The end of an output: written by the reading thread, and read when the process has ended.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
 
 impl Tail {
-    /// Takes what was written next.
+    /// Appends output.
     pub(super) fn push(&self, bytes: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(bytes);
@@ -22,7 +22,7 @@ impl Tail {
         kept.drain(..surplus);
     }
 
-    /// The last line that says something, fit to be shown.
+    /// The last line that is not blank, escaped for display.
     pub(super) fn last_words(&self) -> Option<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);

@@ -1,4 +1,4 @@
-//! Reads the figures of tasks from their drivers, as the plan says.
+//! Reads the usage of tasks from their drivers, as the plan decides.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,28 +13,28 @@ use tokio::time::sleep;
 use super::plan::{Heard, Order, Plan, Source, UsageView};
 use crate::tasks::{Tasks, TasksNews, TasksView};
 
-/// How often a driver is asked to tell.
+/// The interval of reports that drivers are asked for.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How long a reader pauses after each figures: a driver that tells more often is slowed down instead of us.
+/// The pause of a reader after each report: backpressure for a driver that reports more often.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long to wait for a driver that is on its way.
+/// The timeout to wait for a driver that is starting.
 const DISPENSE_PATIENCE: Duration = Duration::from_secs(5);
-/// How many changes of the tasks may wait to be looked at.
+/// The capacity of the queue of task changes.
 const FEED: usize = 256;
-/// How many figures may wait to be looked at; readers wait when they are more.
+/// The capacity of the queue of reports; readers block when it is full.
 const QUEUE: usize = 256;
 
-/// Reads the figures of all tasks that run, until it is dropped.
+/// Reads the usage of all running tasks until it is dropped.
 #[derive(Debug)]
 pub struct UsageCollector {
     task: AbortHandle,
 }
 
 impl UsageCollector {
-    /// Begins to read for these tasks, on the present arbiter, and tells here what is known.
+    /// Starts for these tasks on the current arbiter, and publishes the results in `view`.
     ///
     /// # Errors
-    /// When the tasks have ended.
+    /// If the tasks have ended.
     pub fn start(
         tasks: &Address<Tasks>,
         drivers: Address<Drivers>,
@@ -48,7 +48,6 @@ impl UsageCollector {
         Ok(Self { task: actix_rt::spawn(collecting.run(feed, told)).abort_handle() })
     }
 
-    /// Reads no more.
     pub fn stop(&self) {
         self.task.abort();
     }
@@ -60,7 +59,7 @@ impl Drop for UsageCollector {
     }
 }
 
-/// One reader; dropping it ends it.
+/// A reader; drop ends it.
 struct Reading(AbortHandle);
 
 impl Drop for Reading {
@@ -69,7 +68,7 @@ impl Drop for Reading {
     }
 }
 
-/// What a reader tells: of which task, its own number, and what.
+/// A reader's message: the task, the reader's number, and the content.
 type Telling = (AllocationId, u64, Heard);
 
 struct Collecting {
@@ -100,7 +99,7 @@ impl Collecting {
 
     fn moment(&self) -> Moment {
         let now = self.clock.now();
-        // What is made of it is how pauses are spread: no two readers fail in the same nanosecond.
+        // The randomness only spreads pauses, so a clock suffices: no two readers fail in the same nanosecond.
         Moment { now, random: u64::from(now.since_epoch().subsec_nanos()) }
     }
 
@@ -136,14 +135,14 @@ impl Collecting {
     }
 }
 
-/// Reads a stream to its end, and tells that end too.
+/// Reads a stream to its end, and reports that end.
 async fn read(
     drivers: Address<Drivers>,
     source: Source,
     pause: Duration,
     (name, number, tell): (AllocationId, u64, mpsc::Sender<Telling>),
 ) {
-    // Nobody hears it any more only when everything ends.
+    // The receiver is gone only at shutdown.
     let tell = async |heard| drop(tell.send((name.clone(), number, heard)).await);
     sleep(pause).await;
     let Source { driver, id } = source;

@@ -1,15 +1,15 @@
-//! What the tasks of `callboard run` use: the figures that their drivers tell, read all the time while a task runs (TH081).
+//! The resource usage of the tasks of `callboard run`, as drivers report it, read while a task runs (TH081).
 //!
 //! ```text
-//!  tasks ── news ──► plan ── open, close ──► a reader for each task that runs ── TaskStats ──► its driver
+//!  tasks ── news ──► plan ── open, close ──► a reader for each running task ── TaskStats ──► its driver
 //!                     ▲  │                     │
-//!                     │  └─ what is known ──► status
-//!                     └── figures, breaks ─────┘
+//!                     │  └─ results ─────────► status
+//!                     └── reports, errors ─────┘
 //! ```
 //!
-//! Figures are no reason to do anything: nothing of this is on disk, and a driver that tells none runs its tasks all the same. A
-//! stream that breaks is opened again after a pause that grows; when a task was recovered, by the driver that came back or by the
-//! next run of the host, its stream is opened anew.
+//! Usage is for display only: nothing of it is on disk, and a driver that reports none still runs its tasks. A broken stream
+//! is reopened with backoff. After a task was recovered, by a restarted driver or by the next run of the host, its stream is
+//! reopened, too.
 
 mod plan;
 

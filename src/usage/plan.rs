@@ -1,4 +1,5 @@
-//! Whose figures are read, and what is known of them. Pure: it is told what tasks do and what drivers said, and says what to do.
+//! Decides which usage streams are read, and holds the results. Pure: its inputs are task changes and reports, its outputs
+//! orders.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,104 +12,104 @@ use callboard_actors::vocabulary::{
 
 use crate::tasks::{TaskPhase, TaskReport};
 
-/// How many tasks have their figures read at once. The others are told that there are too many.
+/// The limit of concurrent readers. Further tasks show an error about the limit.
 const READERS_MAX: usize = 1_000;
-/// How soon a stream that broke is opened again.
+/// The backoff for a broken stream.
 const AGAIN: Backoff = Backoff {
     first: Duration::from_secs(1),
     longest: Duration::from_secs(60),
     jitter_percent: 10,
     reset_after: Duration::from_secs(120),
 };
-/// How long a driver is left alone that died when it was asked and had told no figures; that doubles with each such death. It may be
-/// that it dies of being asked, and figures are worth no driver.
+/// The pause after a driver died when it was asked and had reported no usage; it doubles with each such death. The request
+/// itself may have killed the driver, and usage is not worth that.
 const LEFT_ALONE_FIRST: Duration = Duration::from_secs(600);
 const LEFT_ALONE_LONGEST: Duration = Duration::from_secs(24 * 3_600);
-/// How often it is logged of one driver that figures are missing (LOG-03).
+/// The rate limit for log lines about missing usage of one driver (LOG-03).
 const LOGGED: Rate = Rate { burst: 8, per_minute: 6 };
 
-/// What a task uses, as far as its driver tells.
+/// The usage of a task, as far as its driver reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskUsage {
-    /// Its driver has told nothing yet.
+    /// Its driver has not reported yet.
     Awaited,
-    /// What its driver told last.
+    /// The last report of its driver.
     Told(Figures),
-    /// Nothing is told, for this reason.
+    /// There are no reports, for this reason.
     Missing(String),
 }
 
-/// Figures of a task. What its driver does not tell is `None`.
+/// A report about a task. Values that its driver does not report are `None`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
-    /// When they came.
+    /// Its time of arrival.
     pub at: Timestamp,
-    /// Percent of one processor.
+    /// CPU usage in percent of one processor.
     pub cpu_percent: Option<f64>,
-    /// MHz of processors.
+    /// CPU usage in MHz.
     pub cpu_mhz: Option<f64>,
     /// Memory in use, in bytes.
     pub memory_bytes: Option<u64>,
-    /// The most memory that was ever in use, in bytes.
+    /// Peak memory, in bytes.
     pub memory_max_bytes: Option<u64>,
 }
 
-/// The usage of each task that runs, by its name.
+/// The usage of each running task, by name.
 pub type UsageView = BTreeMap<AllocationId, TaskUsage>;
 
-/// Where the figures of a task come from.
+/// The source of a task's reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
     pub(super) driver: DriverName,
     pub(super) id: TaskId,
 }
 
-/// What a reader has heard.
+/// A reader's input.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Heard {
-    /// Figures.
+    /// A report.
     Told(Box<TaskStats>),
     /// The stream ended without an error. Its reader has ended.
     Ended,
-    /// The driver could not be had. The reader has ended.
+    /// The driver was unavailable. The reader has ended.
     NotHad(String),
     /// The stream broke. Its reader has ended.
     Broken(DriverError),
 }
 
-/// What is to be done.
+/// The plan's output.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Order {
-    /// Open a stream after a pause; what comes is told with this number. It takes the place of an earlier reader of the task.
+    /// Open a stream after a pause; its messages carry this number. It replaces an earlier reader of the task.
     Open { name: AllocationId, number: u64, source: Source, pause: Duration },
-    /// Read no more of the task.
+    /// Close the reader of the task.
     Close(AllocationId),
-    /// This is known of a task now; nothing of one that does not run.
+    /// Show this usage of a task; `None` if it does not run.
     Show(AllocationId, Option<TaskUsage>),
-    /// Say in the log why a task has no figures, and of how many more that was not said.
+    /// Log why a task has no usage, and how many such lines were left out.
     Log { name: AllocationId, driver: DriverName, reason: String, left_out: u64 },
-    /// Say in the log of how many tasks it was not said.
+    /// Log for how many tasks such lines were left out.
     LogLeftOut { driver: DriverName, left_out: u64 },
 }
 
-/// One task that runs.
+/// A running task.
 #[derive(Debug)]
 struct Entry {
     source: Source,
-    /// The number of its reader; `None` if there are too many others.
+    /// The number of its reader; `None` if the limit is reached.
     number: Option<u64>,
     backoff: BackoffState,
-    /// Whether its figures are missing, and that was logged or counted.
+    /// Whether its usage is missing, and that was logged or counted.
     is_missing: bool,
 }
 
-/// What is known of one driver.
+/// The history of one driver.
 #[derive(Debug)]
 struct Manner {
     logged: Allowance,
-    /// How often in a row it has died without having told any figures.
+    /// The number of consecutive deaths without a report.
     deaths: u32,
-    /// Whether it was asked since its last death, and has told nothing.
+    /// Whether it was asked since its last death, and has not reported.
     is_asked: bool,
 }
 
@@ -117,7 +118,7 @@ impl Manner {
         Self { logged: Allowance::new(LOGGED, now), deaths: 0, is_asked: false }
     }
 
-    /// How long it is left alone before it is asked.
+    /// The pause before it is asked.
     fn pause(&self) -> Duration {
         match self.deaths.checked_sub(1) {
             Some(more) => LEFT_ALONE_FIRST.saturating_mul(1 << more.min(10)).min(LEFT_ALONE_LONGEST),
@@ -126,13 +127,13 @@ impl Manner {
     }
 }
 
-/// Decides whose figures are read.
+/// The plan.
 #[derive(Debug)]
 pub(super) struct Plan {
     tasks: BTreeMap<AllocationId, Entry>,
     readers_max: usize,
     numbers: u64,
-    /// Those that were ever asked; a configuration has few.
+    /// The drivers that were ever asked; a configuration has few.
     drivers: BTreeMap<DriverName, Manner>,
 }
 
@@ -141,7 +142,7 @@ impl Plan {
         Self { tasks: BTreeMap::new(), readers_max: READERS_MAX, numbers: 0, drivers: BTreeMap::new() }
     }
 
-    /// Everything that there is: of any other task nothing is read any more.
+    /// Handles a snapshot: all other tasks are removed.
     pub(super) fn sees_all(&mut self, reports: &[TaskReport]) -> Vec<Order> {
         let is_gone = |name: &&AllocationId| !reports.iter().any(|report| report.name == **name);
         let gone: Vec<_> = self.tasks.keys().filter(is_gone).cloned().collect();
@@ -150,7 +151,7 @@ impl Plan {
         orders
     }
 
-    /// A task is at this.
+    /// Handles a task's state.
     pub(super) fn sees(&mut self, report: &TaskReport) -> Vec<Order> {
         let id = report.id.clone().filter(|_| report.phase == TaskPhase::Running);
         let Some(id) = id else { return self.forgets(&report.name) };
@@ -171,7 +172,7 @@ impl Plan {
         orders
     }
 
-    /// A task does not run any more, or is not there.
+    /// Handles that a task no longer runs, or no longer exists.
     pub(super) fn forgets(&mut self, name: &AllocationId) -> Vec<Order> {
         if self.tasks.remove(name).is_none() {
             return vec![];
@@ -184,7 +185,7 @@ impl Plan {
         orders
     }
 
-    /// A reader has heard this. One that was closed or replaced meanwhile does not count.
+    /// Handles a reader's message. Messages of a closed or replaced reader are stale and ignored.
     pub(super) fn hears(
         &mut self,
         moment: Moment,
@@ -196,7 +197,7 @@ impl Plan {
             return vec![];
         };
         let driver = entry.source.driver.clone();
-        // The death of a driver is told by others, and its tasks are recovered.
+        // Other parts report the death of a driver, and recover its tasks.
         let is_told_already = matches!(heard, Heard::Broken(DriverError::PluginGone { .. }));
         let manner = self.drivers.entry(driver.clone()).or_insert_with(|| Manner::new(moment.now));
         if is_told_already && std::mem::take(&mut manner.is_asked) {
@@ -232,10 +233,10 @@ impl Plan {
         self.tasks.values().filter(|entry| entry.number.is_some()).count() < self.readers_max
     }
 
-    /// Opens the first stream of a run, or that of one that was recovered.
+    /// Opens the first stream of a run, or of a recovered one.
     fn begins(&mut self, name: &AllocationId) -> Vec<Order> {
         let Some(entry) = self.tasks.get(name) else { return vec![] };
-        // Nothing was logged of a driver that was never heard.
+        // There are no log lines about a driver without reports.
         let never = Timestamp::default();
         let manner = self.drivers.entry(entry.source.driver.clone()).or_insert_with(|| Manner::new(never));
         manner.is_asked = true;
@@ -262,7 +263,7 @@ impl Plan {
         }
     }
 
-    /// Says why a task has no figures, unless too much was said of its driver; then it is counted.
+    /// Logs why a task has no usage; lines beyond the rate limit are counted.
     fn log(
         &mut self,
         name: &AllocationId,
@@ -277,7 +278,7 @@ impl Plan {
         })
     }
 
-    /// Says how often nothing was said, as soon as something may be said again.
+    /// Logs how many lines were left out, as soon as the rate limit allows it.
     fn left_out(&mut self, driver: &DriverName, now: Timestamp) -> Option<Order> {
         let allowance = &mut self.drivers.get_mut(driver)?.logged;
         if !allowance.has_left_out() {
@@ -287,14 +288,14 @@ impl Plan {
         if allowance.take(now) {
             return Some(Order::LogLeftOut { driver: driver.clone(), left_out: before });
         }
-        // What was asked for just now is no task without figures.
+        // The failed `take` was counted as left out, too, but it belongs to no task.
         allowance.take_left_out();
         allowance.leave_out(before);
         None
     }
 }
 
-/// Whether asking again does not help, as the driver says (T146).
+/// Whether the driver says that a retry does not help (T146).
 const fn is_lasting(error: &DriverError) -> bool {
     match error {
         DriverError::Refused { code: Code::Unimplemented, .. }
@@ -307,7 +308,7 @@ const fn is_lasting(error: &DriverError) -> bool {
     }
 }
 
-/// What is shown of a driver's figures: drivers measure different ones of them.
+/// Extracts the values to show; drivers measure different ones.
 fn figures(stats: &TaskStats, at: Timestamp) -> Figures {
     let (cpu, memory) = (&stats.total.cpu, &stats.total.memory);
     let parts = match (cpu.user_percent, cpu.system_percent) {

@@ -1,4 +1,4 @@
-//! Drivers that die, come back, say no, end their streams, and flood.
+//! Drivers that die, return, refuse, end their streams, or flood.
 
 use callboard_actors::driver::client::{Asked, CpuUsage, DriverRpc, MemoryUsage, Usage};
 
@@ -9,7 +9,7 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 fn moment(seconds: u64) -> Moment {
-    // In the middle of every jitter.
+    // The middle of the jitter.
     Moment { now: at(seconds), random: 0 }
 }
 
@@ -55,7 +55,7 @@ fn gone() -> Heard {
     Heard::Broken(DriverError::PluginGone { asked, is_worth_retrying: true, reason })
 }
 
-/// The streams that are opened: the number of each, and after which pause.
+/// The opened streams: the number of each, and its pause.
 fn opened(orders: &[Order]) -> Vec<(u64, Duration)> {
     let open = |order: &Order| match order {
         Order::Open { number, pause, .. } => Some((*number, *pause)),
@@ -164,7 +164,7 @@ fn a_driver_that_dies_of_being_asked_is_left_alone_longer_and_longer() {
             matches!(shown(&orders).last(), Some(Some(TaskUsage::Missing(_)))),
             "{orders:?}"
         );
-        // Both hear of one and the same death.
+        // Both report the same death.
         plan.hears(moment(round), &name("a"), readers[0].0, gone());
         plan.hears(moment(round), &name("b"), readers[1].0, gone());
         plan.sees_all(&[]);
