@@ -1,5 +1,5 @@
-//! Those who listen: who waits for a plugin until it comes, who has subscribed and hears a change, and who subscribes and gets
-//! the whole state first. Each beside an actix actor that does the same and decides nothing.
+//! Subscribers: waiting for a plugin until it comes, notifications of a change, and a subscription with its snapshot. Each
+//! beside an actix actor that does the same and decides nothing.
 
 mod support;
 
@@ -21,11 +21,11 @@ use support::curve::{Curve, Rows, Stretch, nanos};
 use support::figures::Samples;
 use support::rig::{Held, Rig};
 
-/// How many wait, or listen.
+/// The numbers of waiting or subscribed clients.
 const PEOPLE: [u64; 4] = [1, 10, 100, 1_000];
-/// How many allocations are held when one subscribes.
+/// The numbers of allocations held at a subscription.
 const HELD: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
-/// Longer than anybody waits here.
+/// A timeout longer than any wait.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn main() {
@@ -59,9 +59,9 @@ async fn waits(pace: Pace, rows: &mut Rows) {
     rig.end().await;
 }
 
-/// Where one can wait for a plugin.
+/// An actor that can wait for a plugin.
 trait Hall: Clone + 'static {
-    /// Hands the wish in at once; the answer comes later.
+    /// Sends the request at once; the answer comes later.
     fn wait(&self, plugin: PluginKey) -> LocalBoxFuture<'static, ()>;
     async fn come(&self, message: Register);
     async fn go(&self, message: Deregister);
@@ -84,7 +84,7 @@ impl Hall for Address<Registry> {
     }
 }
 
-/// Each client waits for its plugin, registers it, and takes the time from there until it has waited long enough.
+/// Each client waits for its plugin, registers it, and measures the time until the wait is answered.
 async fn all_wait(hall: &impl Hall, clients: &[Register], pairs: u64) -> Stretch {
     let begun = Instant::now();
     let running: Vec<_> = clients
@@ -115,7 +115,7 @@ async fn all_wait(hall: &impl Hall, clients: &[Register], pairs: u64) -> Stretch
     Stretch::new(3 * pairs * clients.len() as u64, begun.elapsed(), latencies)
 }
 
-/// An actor that wakes whoever waits, and knows nothing else.
+/// An actor that only wakes waiting clients.
 #[derive(Debug, Default)]
 struct BareHall(HashMap<PluginKey, oneshot::Sender<()>>);
 
@@ -178,7 +178,7 @@ impl Hall for Addr<BareHall> {
 
 // === News ===
 
-/// What all listeners have heard together, and who waits until it is enough.
+/// The count of notifications received by all subscribers, and the waiter for it.
 #[derive(Clone, Default)]
 struct Heard(Rc<(Cell<u64>, Cell<u64>, Notify)>);
 
@@ -191,7 +191,7 @@ impl Heard {
         }
     }
 
-    /// Waits until so many more have been heard than when `due` was called last.
+    /// Waits for the number of notifications given in the last call of `due`.
     async fn all(&self) {
         self.0.2.notified().await;
     }
@@ -218,7 +218,7 @@ async fn news(pace: Pace, rows: &mut Rows) {
     rows.draw(curve, pace.choose(7, 1), &mut stages, async |people, (rig, heard, bare, bare_heard)| {
         let times = pace.choose((20_000 / people).min(4_000), 20);
         let ours = Stretch::of(times, async || {
-            // Each change is two news: one came, and it is active; one left, and nobody is.
+            // Each change causes two notifications: registered and active, or deregistered and none active.
             heard.due(2 * people);
             rig.registry.tell(client.clone()).expect("the registry runs");
             heard.all().await;
@@ -255,7 +255,7 @@ fn listen(registry: &Address<Registry>, heard: Heard) {
     });
 }
 
-/// An actor that tells two things to each of its listeners for each message.
+/// An actor that sends two notifications to each subscriber per message.
 struct BarePublisher(Vec<Addr<BareListener>>);
 
 impl Actor for BarePublisher {
@@ -323,7 +323,7 @@ async fn snapshots(pace: Pace, rows: &mut Rows) {
 #[rtype(result = "Vec<Entry>")]
 struct Everything;
 
-/// An actor that has a list and gives it out.
+/// An actor that returns its list.
 struct BareKeeper(Vec<Entry>);
 
 impl Actor for BareKeeper {

@@ -1,6 +1,6 @@
-//! Launch of a driver: from `AddDriver` to the report that it is healthy, against a bare spawn of the same program and a first
-//! call. What is in between: records on disk before and after the spawn, a handshake that is read from a file, the plugin's
-//! health, name, configuration, `Init`, capabilities and first fingerprint.
+//! Launch of a driver: from `AddDriver` to the report that it is healthy, against a bare spawn of the same program with a
+//! first call. The launch includes: records on disk before and after the spawn, a handshake that is read from a file, the
+//! plugin's health, name, configuration, `Init`, capabilities and first fingerprint.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Rounds of fingerprints: each plugin is looked at, through its instance and the supervisor of the instances, against bare
-//! probes over bare connections to the same process.
+//! Rounds of fingerprints of all plugins, through their instances and the supervisor of the instances, against bare probes
+//! over bare connections to the same process.
 
 mod support;
 
@@ -22,11 +22,11 @@ use support::figures::Samples;
 use support::hostpath::HostPath;
 use support::stage::{PATIENCE, Stage};
 
-/// How many plugins a round looks at.
+/// The numbers of plugins in a round.
 const PLUGINS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
-/// How many are looked at at once.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 64;
-/// How many bare connections there are at most: a process may have only so many descriptors.
+/// The most bare connections: a process has a limit of file descriptors.
 const CONNECTIONS_MAX: usize = 1_000;
 
 fn main() {
@@ -58,7 +58,7 @@ async fn measure(pace: Pace) {
     drop(process);
 }
 
-/// So many plugins, and those who look at them.
+/// Some plugins, with their instances.
 struct Served {
     stage: Stage,
     plugins: Vec<PluginKey>,
@@ -100,7 +100,7 @@ async fn bare_rounds(connections: &[Channel], plugins: u64, rounds: u64) -> Stre
     .await
 }
 
-/// Asks each of these in every round, a few at a time, and takes the time of each.
+/// Asks each plugin in every round, with limited concurrency, and measures each request.
 async fn timed<T>(all: &[T], rounds: u64, ask: impl AsyncFn(&T)) -> Stretch {
     let (begun, mut latencies) = (Instant::now(), Samples::default());
     for _ in 0..rounds {

@@ -1,7 +1,7 @@
 //! Memory of an idle instance: an actor that has read its plugin over a connection of its own and waits for its next round.
-//! Against the bare connections, each dialled and used once, to the same plugin in the same run.
+//! Against bare connections to the same plugin in the same run, each dialled and used once.
 //!
-//! The plugin is one real process that serves them all, so that what is counted is the host's side alone.
+//! One real plugin process serves all of them, so only the host's memory is measured.
 
 mod support;
 
@@ -42,7 +42,7 @@ async fn measure(pace: Pace) {
 
     println!("instances | KiB per instance | of which beside its connection | KiB for each further one");
     let stage = Stage::start();
-    // The bare connections are held until the end: what they gave back would be used again by the first instances.
+    // The bare connections are kept until the end: freed memory would be reused by the first instances.
     let base = resident_kib();
     let (mut held, mut last) = (0, base);
     for size in sizes {
@@ -58,7 +58,7 @@ async fn measure(pace: Pace) {
     drop(plugin);
 }
 
-/// Registers further plugins, all served by the one process, and waits until each instance is healthy.
+/// Registers more plugins, all served by one process, and waits until each instance is healthy.
 async fn grow(stage: &Stage, socket: &SocketPath, from: usize, to: usize) {
     let mut feed = stage.instances.subscribe("bench", 1 << 16).expect("it runs");
     for number in from..to {

@@ -1,8 +1,9 @@
-//! Many interleaved allocations: register, deregister and takeover, in memory and on disk, along the messages in flight, the
-//! allocations held and the plugins they serve.
+//! Many interleaved allocations: register, deregister and takeover, in memory and on disk, along three axes: messages in
+//! flight, allocations held, and plugins.
 //!
-//! Ours and the plain baseline are measured in turn, round by round, at every point of a curve: in memory an actix actor that
-//! only answers, on disk a redb that commits rows of the same length in batches as large as ours were in the same round.
+//! Callboard and the baseline are measured in turn, round by round, at every point of a curve. The baseline in memory is an
+//! actix actor that only answers; on disk it is redb, committing rows of the same length in batches as large as ours in the
+//! same round.
 
 mod support;
 
@@ -24,17 +25,17 @@ use support::disk::{BareRedb, directory};
 use support::figures::{Goal, Samples, judge};
 use support::rig::{Actives, Held, Rig, RigElsewhere, held_plugin, row_of_registry};
 
-/// How many messages are in flight along the first axis.
+/// The first axis: messages in flight.
 const IN_FLIGHT: [u64; 6] = [1, 8, 64, 256, 512, 1_000];
-/// How many allocations are held along the second, each the only one of its plugin.
+/// The second axis: allocations held, each the only one of its plugin.
 const HELD: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
-/// How many plugins there are along the third, which as many allocations as are held serve in turn.
+/// The third axis: plugins, with the held allocations distributed over them.
 const PLUGINS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
-/// How many are held where that is not the axis.
+/// The allocations held on the other axes.
 const HELD_ELSEWHERE: u64 = 1_000;
-/// How many are held along the axis of plugins.
+/// The allocations held on the axis of plugins.
 const HELD_AMONG_PLUGINS: u64 = 10_000;
-/// How many messages are in flight where that is not the axis, in memory and on disk.
+/// The messages in flight on the other axes, in memory and on disk.
 const IN_FLIGHT_IN_MEMORY: u64 = 64;
 const IN_FLIGHT_ON_DISK: u64 = 512;
 
@@ -66,13 +67,13 @@ async fn measure(pace: Pace) {
     }
 }
 
-/// Whether a part is to be measured: all of them, unless the arguments name one with `--only PART`, for instance for a profile.
+/// Whether to measure a part: all by default, one with `--only PART`, for instance for a profile.
 fn is_wanted(part: &str) -> bool {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--only");
     arguments.nth(1).is_none_or(|only| only == part)
 }
 
-/// What was aimed at, what came of it, and what it was to be.
+/// A goal's name, the measured ratio, and the goal.
 type Verdict = (&'static str, f64, Goal);
 
 struct Bench {
@@ -93,12 +94,12 @@ impl Bench {
         self.rows.draw(Curve { operation, store, along }, self.pace.choose(7, 1), stages, round).await
     }
 
-    /// A length of an axis in a quick run: its first points.
+    /// The points of an axis; in a quick run only the first ones.
     fn axis<const N: usize>(&self, axis: [u64; N]) -> Vec<u64> {
         axis.into_iter().take(self.pace.choose(N, 2)).collect()
     }
 
-    /// How many pairs each client sends so that all of them send about as many messages as fit into a fifth of a second.
+    /// The pairs per client, so that all clients together send about as many messages as take a fifth of a second.
     fn pairs_in_memory(&self, in_flight: u64) -> u64 {
         (self.pace.choose(60_000, 600) / in_flight).max(1)
     }
@@ -137,7 +138,7 @@ impl Bench {
         verdicts
     }
 
-    /// The same with an actor of ours that only answers: the part of a round trip that any of our actors has.
+    /// The same with an actor on our shell that only answers: the part of a round trip that every actor has.
     async fn shell_in_memory(&mut self) {
         let bare = self.bare.clone();
         let (clerk, running) = Clerk::begin();
@@ -152,7 +153,7 @@ impl Bench {
         running.ended().await;
     }
 
-    /// The same by clients on another thread than the actor, as a host program asks a host that has a thread of its own.
+    /// The same with clients on another thread, like a host program with a host on its own thread.
     async fn across_threads_in_memory(&mut self) -> Vec<Verdict> {
         let arbiter = Arbiter::new();
         let rig = RigElsewhere::on(&arbiter, Held::apart(HELD_ELSEWHERE)).await;
@@ -299,7 +300,7 @@ async fn end_all(stages: Vec<(u64, Rig)>) {
     }
 }
 
-/// What a message costs with most held, over what it costs with a hundred.
+/// The cost of a message with most allocations held, relative to the cost with a hundred.
 fn flatness(what: &'static str, points: &[Point], bound: f64) -> Vec<Verdict> {
     let at = |held: u64| HELD.iter().zip(points).find(|(x, _)| **x == held).map(|(_, point)| point);
     let (Some(few), Some(many)) = (at(100), at(100_000)) else { return Vec::new() };
@@ -311,7 +312,7 @@ fn held_plugins(plugins: u64) -> Vec<PluginKey> {
     (0..plugins).map(held_plugin).collect()
 }
 
-/// A registry on disk, and a redb that holds as many rows, on the same file system.
+/// A registry on disk, and a redb with as many rows, on the same file system.
 struct OnDisk {
     rig: Rig,
     redb: BareRedb,
@@ -327,7 +328,7 @@ impl OnDisk {
     }
 }
 
-/// What clients come to with a registry on disk, and redb alone with as many messages, in batches as large as ours were.
+/// Measures clients with a registry on disk, and redb alone with as many messages in batches as large as ours.
 async fn side_by_side(
     rig: &Rig,
     redb: &mut BareRedb,
@@ -342,7 +343,7 @@ async fn side_by_side(
 
 // === Takeover ===
 
-/// Newcomers to plugins that are served already, and one who hears who is active.
+/// New allocations of plugins that are already served, and a subscriber to the active allocations.
 struct Takeovers {
     actives: Actives,
     newcomers: Vec<Register>,
@@ -355,7 +356,7 @@ impl Takeovers {
         Self { actives, newcomers }
     }
 
-    /// Registers newcomers, who are active then, and takes the time from their departure until it is known who took over.
+    /// Registers new allocations, which become active, and measures from their departure to the notification of the takeover.
     async fn run(&mut self, rig: &Rig, times: u64) -> Stretch {
         let Self { actives, newcomers } = self;
         let mut newcomers = newcomers.iter().cycle();

@@ -1,8 +1,8 @@
-//! Start of a task through a real `raw_exec` under our host, against the same through a host on the official Go packages.
+//! Start of a task through a real `raw_exec` under our host, against a host on the official Go packages.
 //!
-//! Both do what a node agent does for one task: its directories, its two log pipes with a reader each, `StartTask` with both halves
-//! of the resources, and the driver's answer with the handle. Both have a process of the driver of their own, and start in turn. It
-//! needs Go and the modules of `tests/interop/go`, and says so where they are not.
+//! Both do what a node agent does for one task: directories, two log pipes with a reader each, `StartTask` with both halves of
+//! the resources, and the driver's answer with the handle. Each has a driver process of its own, and they start in turn. Needs
+//! Go and the modules of `tests/interop/go`; reports if they are missing.
 
 #[path = "../tests/support/go.rs"]
 mod go;
@@ -42,7 +42,7 @@ async fn measure(pace: Pace) {
     let host = host(place.path()).await;
     let mut feed = DriversFeed::of(host.drivers());
     let mut spec = driver(place.path(), "raw_exec", drivers, &["raw_exec"]);
-    // Of what its schema says, as msgpack: a map of one entry.
+    // By the driver's schema, as msgpack: a map of one entry.
     spec.config = b"\x81\xa7enabled\xc3".to_vec();
     add(host.drivers(), spec).await;
     feed.healthy().await;
@@ -63,7 +63,7 @@ async fn measure(pace: Pace) {
     host.stop().await;
 }
 
-/// A host on the official packages, that starts a task whenever it is told to.
+/// A host on the official packages, which starts a task on request.
 struct GoHost {
     child: Child,
     orders: ChildStdin,
@@ -90,7 +90,7 @@ impl GoHost {
 
 impl Drop for GoHost {
     fn drop(&mut self) {
-        // One that has ended already takes no signal.
+        // Fails only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -145,7 +145,7 @@ fn prepare(schema: &Schema, allocation: &Path, id: &str, task: TaskId) -> TaskCo
     config
 }
 
-/// Makes a pipe, with somebody who reads it to its end.
+/// Creates a FIFO, with a thread that reads it to its end.
 fn pipe(path: PathBuf) -> PathBuf {
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("it is new");
     let opened = path.clone();

@@ -1,4 +1,4 @@
-//! Reattach: a host that left its drivers running starts again, from the opening of its database until each driver is proven,
+//! Reattach: restart of a host that left its drivers running, from the opening of its database until each driver is proven,
 //! adopted and healthy. Against as many bare dials, each with a first call, to the same processes.
 
 mod support;
@@ -45,7 +45,7 @@ fn driver_names(drivers: usize) -> impl Iterator<Item = String> {
     (0..drivers).map(|number| format!("exec-{number}"))
 }
 
-/// A host with all of the drivers, healthy, and what each of them was told to be.
+/// A host with all drivers healthy, and their reports.
 async fn serving(place: &Path, drivers: usize) -> (Host, Vec<DriverReport>) {
     let host = host(place).await;
     let mut feed = DriversFeed::of(host.drivers());
@@ -57,7 +57,7 @@ async fn serving(place: &Path, drivers: usize) -> (Host, Vec<DriverReport>) {
     (host, reports)
 }
 
-/// A host launches the drivers and leaves them.
+/// Launches the drivers in a host, and detaches it.
 async fn leave_running(place: &Path, drivers: usize) {
     let (host, _) = serving(place, drivers).await;
     host.detach().await;
@@ -78,7 +78,7 @@ async fn bare_dials(sockets: &[PathBuf]) -> Duration {
     took
 }
 
-/// Starts a host, waits until it has all of them, and leaves them again.
+/// Starts a host, waits until all drivers are reattached, and detaches it.
 async fn reattach(place: &Path, drivers: usize) -> Duration {
     let begun = Instant::now();
     let (host, reports) = serving(place, drivers).await;

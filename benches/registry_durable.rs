@@ -1,7 +1,7 @@
-//! Register and deregister on disk: an answer means synced. Against a bare redb with one commit for each message.
+//! Register and deregister on disk: an answer means synced. Against a bare redb with one commit per message.
 //!
-//! Both write rows of the same length to the same file system in the same run; the syncs per second of a plain file are
-//! measured in each round beside them, since every other figure hangs on them.
+//! Both write rows of the same length to the same file system in the same run. The syncs per second of a plain file are
+//! measured in each round, too, since all other figures depend on them.
 
 mod support;
 
@@ -13,11 +13,11 @@ use support::disk::{BareRedb, directory, syncs_per_second};
 use support::figures::{Goal, Samples, judge, per_second};
 use support::rig::{Rig, row_of_registry};
 
-/// How many requests are in flight, how many pairs each sends, and how often one commit per message is to be beaten.
+/// The requests in flight, the pairs per client, and the goal relative to one commit per message.
 const LOADS: [(usize, u64, Option<f64>); 4] =
     [(1, 1_500, None), (8, 1_500, Some(5.0)), (64, 1_000, None), (256, 1_000, Some(50.0))];
 
-/// What is measured in each round.
+/// The measurements of each round.
 #[derive(Default)]
 struct Rounds {
     syncs: Samples,
@@ -54,7 +54,6 @@ async fn measure(pace: Pace) {
     report(pace, &rounds, few, many);
 }
 
-/// Messages per second of closed-loop clients.
 async fn rate(pace: Pace, rig: &Rig, clients: usize, pairs_each: u64) -> f64 {
     let laps = closed_loop(&rig.registry, &apart(clients), pace.choose(pairs_each, pairs_each / 100)).await;
     per_second(laps.messages, laps.took)

@@ -1,7 +1,7 @@
-//! Register and deregister in memory: the way through mailbox, step and outbox, against a bare actix round trip.
+//! Register and deregister in memory: the path through mailbox, step and outbox, against a bare actix round trip.
 //!
-//! Both carry the same messages from the same clients on one thread, and what is counted is how long that thread was busy. The registry also decides, keeps the registration, and
-//! tells one subscriber, who reads two news for each message.
+//! Both have the same messages from the same clients on one thread; the CPU time of that thread is measured. The registry also
+//! decides, keeps the registration, and notifies one subscriber, who reads two notifications per message.
 
 mod support;
 
@@ -16,13 +16,13 @@ use support::rig::Rig;
 /// How the messages are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asking {
-    /// By the future that the program itself runs on, as a bare round trip is usually measured.
+    /// By the main future of the program, the usual way to measure a bare round trip.
     ByTheProgram,
-    /// By so many tasks on the arbiter, each with one message in flight.
+    /// By this many tasks on the arbiter, each with one message in flight.
     ByTasks(usize),
 }
 
-/// What is measured in each round.
+/// The measurements of each round.
 #[derive(Default)]
 struct Rounds {
     bare: Samples,

@@ -53,7 +53,7 @@ fn millis(took: Duration) -> f64 {
     took.as_secs_f64() * 1_000.0
 }
 
-/// Starts a registry on what lies there, as a host does, and asks it one thing.
+/// Starts a registry on the existing files, as a host does, and sends it one request.
 async fn restart(place: &Path, held: u64) -> Duration {
     let begun = Instant::now();
     let persister = open(place).await;

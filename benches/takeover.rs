@@ -51,7 +51,7 @@ async fn measure(pace: Pace) {
     }
 }
 
-/// How many nanoseconds each of these bare round trips took.
+/// The latency of each bare round trip, in nanoseconds.
 async fn bare_trips(bare: &Addr<Bare>, register: &Register, times: u32) -> Samples {
     let mut trips = Samples::default();
     for _ in 0..times {
@@ -63,7 +63,7 @@ async fn bare_trips(bare: &Addr<Bare>, register: &Register, times: u32) -> Sampl
     trips
 }
 
-/// How many nanoseconds it took each time until the subscriber knew who took over. The one who does was registered before.
+/// The latency of each takeover until the subscriber is notified, in nanoseconds. The successor is registered before.
 async fn takeovers(rig: &Rig, actives: &mut Actives, active: &Register, times: u32) -> Samples {
     let mut takeovers = Samples::default();
     for _ in 0..times {

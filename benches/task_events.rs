@@ -1,8 +1,8 @@
-//! Task events from a plugin to the handlers of their tasks: through our plugin's side, the stream, the eventor and the
-//! journals, against a bare tonic stream of the same messages that is read and counted.
+//! Task events from a plugin to the handlers of their tasks: through our plugin side, the stream, the eventor and the
+//! journals, against a bare tonic stream of the same messages that are read and counted.
 //!
-//! Both are served by a process of their own, which is this program again, on one thread. Each round is one burst: told to
-//! the plugin, and timed until the last event has been had.
+//! Both servers are processes of this program, with one thread. Each round is one burst: triggered in the plugin, and timed
+//! until the last event has been received.
 
 mod support;
 
@@ -40,15 +40,15 @@ use support::disk::directory;
 use support::drivers::{BarePlugin, DriversFeed, PATIENCE, add, dial, driver, host, name};
 use support::figures::{Goal, judge, nanos_each};
 
-/// Says to this program that it is to be the plugin of a host.
+/// The argument that makes this program a plugin.
 const AS_PLUGIN: &str = "--as-plugin";
-/// Says to this program that it is to be a bare server.
+/// The argument that makes this program a bare server.
 const AS_BARE: &str = "--as-bare";
-/// In what metadata a bare server is told how many events to send, of how many tasks.
+/// The metadata key for the number of events and tasks of a bare server's burst.
 const BURST: &str = "burst";
-/// Of how many tasks the events of a burst are.
+/// The numbers of tasks in a burst.
 const TASKS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
-/// How many events the plugin keeps: more than are in a burst, so that none is missed.
+/// The number of events that the plugin keeps: more than in a burst, so that none is missed.
 const KEPT: usize = 1 << 16;
 
 fn main() -> ExitCode {
@@ -97,14 +97,14 @@ async fn measure(pace: Pace) {
     ours.host.stop().await;
 }
 
-/// A burst as one stretch, in which each event took its share of the time.
+/// A burst as one measurement: each event has the same share of the time.
 fn whole(events: u64, took: Duration) -> Stretch {
     Stretch::new(events, took, [nanos_each(events, took)].into_iter().collect())
 }
 
 // === Messages ===
 
-/// The `n`th event of a burst, as a driver announces the end of a task.
+/// The `n`th event of a burst, like that of a driver for the end of a task.
 fn event(n: u64, tasks: u64) -> DriverTaskEvent {
     let task = n % tasks;
     DriverTaskEvent {
@@ -117,7 +117,7 @@ fn event(n: u64, tasks: u64) -> DriverTaskEvent {
     }
 }
 
-/// The same with what our plugin's side adds, so that both are equally long.
+/// The same with the annotations of our plugin side, so that both have the same length.
 fn marked_event(n: u64, tasks: u64) -> DriverTaskEvent {
     let mut event = event(n, tasks);
     event.annotations.insert(STREAM_ANNOTATION.to_owned(), "0123456789abcdef0123456789abcdef".to_owned());
@@ -132,7 +132,7 @@ fn burst_of(text: &str) -> Option<(u64, u64)> {
 
 // === Ours ===
 
-/// A driver that does nothing but announce: so many events of so many tasks, when it is told to by a signal of that name.
+/// A driver that only announces events: the name of a signal sets the number of events and tasks.
 struct Announcer {
     events: Events,
 }
@@ -175,7 +175,7 @@ impl Driver for Announcer {
         let (events, tasks) = burst_of(burst).ok_or_else(|| Refusal::invalid("no burst"))?;
         for n in 0..events {
             self.events.announce(event(n, tasks));
-            // The stream is served on the same thread, as the tasks of a real driver are.
+            // The stream is served on the same thread, like the tasks of a real driver.
             if n % 64 == 63 {
                 tokio::task::yield_now().await;
             }
@@ -202,7 +202,7 @@ impl Ours {
     }
 }
 
-/// The handlers of all tasks: each counts what comes, and says when it has had its share of the burst.
+/// The handlers of all tasks: each counts its events, and notifies when it has its share of the burst.
 struct Handlers {
     keys: Vec<TaskKey>,
     finished: mpsc::UnboundedReceiver<()>,
@@ -229,7 +229,7 @@ impl Handlers {
                     had += 1;
                     if had == share.get() {
                         had = 0;
-                        // Nobody listens when the bench is over.
+                        // The receiver is gone when the bench is over.
                         let _ = tell.send(());
                     }
                 }
@@ -238,7 +238,7 @@ impl Handlers {
         Self { keys, finished, share }
     }
 
-    /// Has a burst announced, and waits until each handler has had its share.
+    /// Triggers a burst, and waits until each handler has its share.
     async fn burst(&mut self, client: &DriverClient, events: u64, tasks: u64) -> Duration {
         self.share.set(events / tasks);
         let all = TaskId::new("all").expect("a good id");
@@ -264,7 +264,7 @@ impl Handlers {
 
 // === Bare ===
 
-/// Has a burst sent over a stream of its own, and reads it to its end.
+/// Requests a burst over its own stream, and reads it to its end.
 async fn bare_burst(stub: &mut Stub<Channel>, events: u64, tasks: u64) -> Duration {
     let begun = Instant::now();
     let mut question = Request::new(TaskEventsRequest {});
@@ -278,7 +278,7 @@ async fn bare_burst(stub: &mut Stub<Channel>, events: u64, tasks: u64) -> Durati
     begun.elapsed()
 }
 
-/// A server that knows one call, and nothing of ours.
+/// A server with one call, without our code.
 #[derive(Debug, Clone)]
 struct BareServer;
 

@@ -1,5 +1,5 @@
-//! Logs of tasks: how fast bytes come through pipe, rotation and disk, against `cat` into a file; what one task that floods costs
-//! another one; and what the logs of a thousand tasks cost in memory.
+//! Logs of tasks: throughput through pipe, rotation and disk, against `cat` into a file; the effect of a flooding task on
+//! another task; and the memory for the logs of a thousand tasks.
 
 mod support;
 
@@ -17,9 +17,9 @@ use support::Pace;
 use support::disk::directory;
 use support::figures::{Goal, Samples, judge};
 
-/// How long the end of a collection is waited for.
+/// The timeout for the end of a collection.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The pause between two lines of the task beside the one that floods.
+/// The pause between two lines of the task beside the flooding one.
 const LINE_PAUSE: Duration = Duration::from_millis(5);
 
 fn main() {
@@ -66,7 +66,6 @@ impl Stage {
     }
 }
 
-/// A file of lines.
 fn source(directory: &Path, mebibytes: usize) -> PathBuf {
     let path = directory.join("source");
     let lines: Vec<u8> = (0..16_384).flat_map(|number| format!("{number:<62} \n").into_bytes()).collect();
@@ -99,7 +98,7 @@ async fn throughput(stage: &Stage, pace: Pace) {
         let paths = stage.open(&key).await;
         let began = Instant::now();
         wait(cat(&source, &paths.stdout)).await;
-        // The last byte is in a file when this is answered.
+        // The last byte is in a file when this returns.
         stage.close(&key).await;
         ours.push(mebibytes as f64 / began.elapsed().as_secs_f64());
         for entry in std::fs::read_dir(stage.place()).expect("it is there").flatten() {
@@ -112,7 +111,7 @@ async fn throughput(stage: &Stage, pace: Pace) {
     std::fs::remove_file(source).expect("it is there");
 }
 
-/// How long lines take from their task to their file, in milliseconds.
+/// The latency of lines from their task to their file, in milliseconds.
 async fn delays(file: &Path, pipe: &Path, lines: usize) -> Samples {
     let (file, pipe) = (file.to_owned(), pipe.to_owned());
     let timed = move || {

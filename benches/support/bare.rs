@@ -1,9 +1,9 @@
-//! The plain baseline of the actors: an actix actor that does nothing but answer.
+//! The baseline of the actors: an actix actor that only answers.
 
 use actix::{Actor, Context, Handler, Message, MessageResult};
 use callboard_actors::registry::{Deregister, Deregistered, Register, RegisterError, Registered};
 
-/// Takes registrations and does nothing with them.
+/// Accepts registrations and ignores them.
 #[derive(Debug)]
 pub(crate) struct Bare;
 
@@ -11,7 +11,7 @@ impl Actor for Bare {
     type Context = Context<Self>;
 }
 
-/// A message of ours as one of actix's.
+/// Wraps one of our messages as an actix message.
 pub(crate) struct Carried<T>(pub(crate) T);
 
 impl Message for Carried<Register> {

@@ -1,4 +1,4 @@
-//! An actor of ours that does nothing but answer: what a round trip costs without what the registry decides, keeps and tells.
+//! An actor on our shell that only answers: a round trip without the registry's decisions, state and notifications.
 
 use callboard_actors::registry::{Deregister, Deregistered, Register, RegisterError, Registered};
 use callboard_actors::shell::{
@@ -9,14 +9,14 @@ use callboard_actors::vocabulary::Moment;
 use super::clients::Desk;
 
 callboard_actors::conversation! {
-    /// What is said to the clerk, in the words of the registry.
+    /// The registry's requests.
     pub(crate) enum ClerkAsk -> ClerkAnswer for Clerk {
         Register => Result<Registered, RegisterError>,
         Deregister => Deregistered,
     }
 }
 
-/// Says yes to everything.
+/// Accepts everything.
 #[derive(Debug)]
 pub(crate) struct Clerk;
 

@@ -13,12 +13,12 @@ use rustix::time::{ClockId, clock_gettime};
 use super::bare::{Bare, Carried};
 use super::curve::{Stretch, nanos};
 
-/// The plugin of one client, or of one registration that is held.
+/// The plugin of a client, or of a held registration.
 pub(crate) fn plugin(name: impl AsRef<str>) -> PluginKey {
     PluginKey::new(PluginType::CsiNode, PluginName::new(name).expect("the benches choose good names"))
 }
 
-/// A registration as a CSI plugin's allocation makes it.
+/// A registration like that of a CSI plugin's allocation.
 pub(crate) fn registration(plugin: PluginKey, allocation: &str) -> Register {
     Register {
         plugins: vec![plugin],
@@ -31,12 +31,12 @@ pub(crate) fn registration(plugin: PluginKey, allocation: &str) -> Register {
     }
 }
 
-/// What takes it back.
+/// The matching deregistration.
 pub(crate) fn departure(register: &Register) -> Deregister {
     Deregister { plugins: register.plugins.clone(), allocation: register.allocation.clone() }
 }
 
-/// Someone who can be told of a registration: the registry, or an actor that does nothing but answer.
+/// An actor that accepts registrations: the registry, or one that only answers.
 pub(crate) trait Desk: Clone + 'static {
     async fn register(&self, message: Register);
     async fn deregister(&self, message: Deregister);
@@ -66,25 +66,25 @@ impl Desk for Addr<Bare> {
     }
 }
 
-/// What a closed loop came to.
+/// The result of a closed loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Laps {
-    /// How many messages were sent and answered.
+    /// The number of messages answered.
     pub(crate) messages: u64,
-    /// How long that took by the clock on the wall.
+    /// The wall-clock time.
     pub(crate) took: Duration,
-    /// How long this thread was busy with it: what it takes on an idle machine, if one thread does it all and never waits.
+    /// The CPU time of this thread: the cost on an idle machine, if one thread does all work and never waits.
     pub(crate) busy: Duration,
 }
 
-/// One client, which is no task of its own: the caller asks, waits, and asks again.
+/// One client that is not a task: the caller asks, waits, and asks again.
 pub(crate) async fn asks(desk: &impl Desk, client: &Register, pairs: u64) -> Laps {
     let (begun, busy_before) = (Instant::now(), thread_time());
     take_turns(desk, client, pairs).await;
     Laps { messages: 2 * pairs, took: begun.elapsed(), busy: thread_time() - busy_before }
 }
 
-/// Clients that are tasks on the arbiter. Each sends `pairs_each` pairs of messages, one message at a time.
+/// Clients as tasks on the arbiter. Each sends `pairs_each` pairs of messages, one message at a time.
 pub(crate) async fn closed_loop(desk: &impl Desk, clients: &[Register], pairs_each: u64) -> Laps {
     let (begun, busy_before) = (Instant::now(), thread_time());
     let running: Vec<_> = clients
@@ -108,10 +108,10 @@ async fn take_turns(desk: &impl Desk, client: &Register, pairs: u64) {
     }
 }
 
-/// Every how many messages a client takes the time: an odd number, so that both kinds of messages are timed.
+/// Every how many messages a client measures the latency: an odd number, so that both kinds of messages are measured.
 const TIMED_EVERY: u64 = 7;
 
-/// The same clients, of whom each takes the time of a part of its messages. A single one is the program's own future.
+/// The same clients, each measuring the latency of some messages. A single client is the program's main future.
 pub(crate) async fn timed_loop(desk: &impl Desk, clients: &[Register], pairs_each: u64) -> Stretch {
     let begun = Instant::now();
     let latencies = match clients {
@@ -149,20 +149,20 @@ async fn take_timed_turns(desk: &impl Desk, client: &Register, pairs: u64) -> Ve
     latencies
 }
 
-/// How long this thread has been running on a processor.
+/// The CPU time of this thread.
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).expect("it never runs backwards");
     Duration::new(seconds, u32::try_from(time.tv_nsec).expect("it is below a second"))
 }
 
-/// Clients that serve these plugins in turn, beside whoever serves them already.
+/// Clients distributed over these plugins, in addition to those that serve them already.
 pub(crate) fn among(plugins: &[PluginKey], count: usize) -> Vec<Register> {
     let plugins = plugins.iter().cycle().take(count).enumerate();
     plugins.map(|(n, plugin)| registration(plugin.clone(), &format!("client-{n}"))).collect()
 }
 
-/// Clients of which each serves a plugin of its own.
+/// Clients with one plugin each.
 pub(crate) fn apart(count: usize) -> Vec<Register> {
     (0..count).map(|n| registration(plugin(format!("plugin-{n}")), &format!("client-{n}"))).collect()
 }

@@ -1,4 +1,4 @@
-//! Points of curves: what was measured beside what, as a line of a table and as a row of a file from which pictures are drawn.
+//! Points of curves: measurements side by side, as a line of a table and as a row of a CSV file for the charts.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::figures::{Samples, per_second};
 
-/// One stretch of work: how much was done in what time, and how long a part of it took one by one.
+/// One measurement: a number of messages, their total time, and some latencies.
 #[derive(Debug)]
 pub(crate) struct Stretch {
-    /// How many messages it was.
+    /// The number of messages.
     messages: u64,
-    /// How long they took together.
+    /// Their total time.
     took: Duration,
-    /// How long some of them took, in nanoseconds.
+    /// The latencies of some, in nanoseconds.
     latencies: Samples,
 }
 
@@ -22,7 +22,7 @@ impl Stretch {
         Self { messages, took, latencies }
     }
 
-    /// Does something again and again, one at a time, and takes the time of each.
+    /// Runs something repeatedly, one at a time, and measures each run.
     pub(crate) async fn of(times: u64, mut one: impl AsyncFnMut()) -> Self {
         let (begun, mut latencies) = (Instant::now(), Samples::default());
         for _ in 0..times {
@@ -38,8 +38,7 @@ impl Stretch {
     }
 }
 
-/// How long the threads of this process that still run have waited for a processor so far, as Linux counts it; nothing where
-/// it does not.
+/// The total time that this process's threads have waited for a CPU, as Linux counts it; zero where Linux does not.
 fn waited() -> Duration {
     let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
         let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
@@ -53,7 +52,7 @@ pub(crate) fn nanos(took: Duration) -> f64 {
     took.as_nanos() as f64
 }
 
-/// What one side came to, round by round.
+/// The measurements of one side, round by round.
 #[derive(Debug, Default)]
 struct Side {
     per_second: Samples,
@@ -71,7 +70,7 @@ impl Side {
     }
 }
 
-/// One point of a curve: ours and its plain baseline, measured in turn.
+/// One point of a curve: Callboard and its baseline, measured in turn.
 #[derive(Debug, Default)]
 pub(crate) struct Point {
     ours: Side,
@@ -79,34 +78,33 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    /// Adds a round.
     pub(crate) fn add(&mut self, ours: &Stretch, bare: &Stretch) {
         self.ours.add(ours);
         self.bare.add(bare);
     }
 
-    /// How many times the baseline's messages per second ours are, in the median round.
+    /// Our messages per second relative to the baseline's, in the median round.
     pub(crate) fn rate(&self) -> f64 {
         self.ours.per_second.over(&self.bare.per_second).median()
     }
 
-    /// How many times as long as the baseline the median message takes, in the median round.
+    /// Our median latency relative to the baseline's, in the median round.
     pub(crate) fn median(&self) -> f64 {
         self.ours.median_us.over(&self.bare.median_us).median()
     }
 
-    /// The same of the slowest message of a thousand.
+    /// The same for the 99.9th percentile.
     pub(crate) fn p999(&self) -> f64 {
         self.ours.p999_us.over(&self.bare.p999_us).median()
     }
 
-    /// The time per message of ours, round by round.
+    /// Our messages per second, round by round.
     pub(crate) const fn ours_per_second(&self) -> &Samples {
         &self.ours.per_second
     }
 }
 
-/// The titles of the columns, in the table and in the file.
+/// The column titles of the table and of the file.
 const COLUMNS: [&str; 14] = [
     "operation",
     "store",
@@ -124,7 +122,7 @@ const COLUMNS: [&str; 14] = [
     "times_median",
 ];
 
-/// Where a point belongs: what was done, with what store, and along which axis it is drawn.
+/// The curve of a point: operation, store, and axis.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Curve {
     pub(crate) operation: &'static str,
@@ -132,12 +130,12 @@ pub(crate) struct Curve {
     pub(crate) along: &'static str,
 }
 
-/// Where points go: the table on the screen and, with `--csv FILE`, a file.
+/// The output of points: the table on the screen and, with `--csv FILE`, a file.
 #[derive(Debug)]
 pub(crate) struct Rows(Option<File>);
 
 impl Rows {
-    /// Begins the table, and the file if the arguments name one.
+    /// Prints the head of the table, and creates the file if the arguments name one.
     pub(crate) fn begin() -> Self {
         let mut arguments = std::env::args().skip_while(|argument| argument != "--csv");
         let file = arguments.nth(1).map(|path| File::create(path).expect("the file can be made"));
@@ -147,10 +145,10 @@ impl Rows {
         rows
     }
 
-    /// Measures ours and its baseline at each point of a curve in turn, again and again, and writes the points down.
+    /// Measures Callboard and its baseline at each point of a curve in turn, repeatedly, and writes the points.
     ///
-    /// Twice as many rounds are run as count: at each point those count in which this process waited least for a processor,
-    /// since whatever else a machine does is in its way.
+    /// It runs twice as many rounds as count: at each point, the rounds count in which this process waited least for a CPU,
+    /// since other load on the machine disturbs the rest.
     pub(crate) async fn draw<S>(
         &mut self,
         curve: Curve,
@@ -178,7 +176,7 @@ impl Rows {
         points
     }
 
-    /// Writes one point down.
+    /// Writes one point.
     fn add(&mut self, curve: Curve, x: u64, point: &Point) {
         let Curve { operation, store, along } = curve;
         let Point { ours, bare } = point;

@@ -1,4 +1,4 @@
-//! The plain baselines of the disk: a bare sync, and a bare redb with one commit for each message.
+//! The baselines of the disk: a bare sync, and a bare redb with one commit per message.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,12 +13,12 @@ use super::figures::Samples;
 
 const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("registrations");
 
-/// A directory on the file system where this is built, so that a sync is a sync.
+/// A directory on the file system of the build, so that a sync reaches a disk.
 pub(crate) fn directory() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory can be made below target/")
 }
 
-/// How many times per second 4 KiB are appended to a file and synced.
+/// How often per second 4 KiB are appended to a file and synced.
 pub(crate) fn syncs_per_second(directory: &Path, lasting: Duration) -> f64 {
     let mut file = File::create(directory.join("sync")).expect("a file can be made");
     let page = [7; 4096];
@@ -30,7 +30,7 @@ pub(crate) fn syncs_per_second(directory: &Path, lasting: Duration) -> f64 {
     super::figures::per_second(syncs, begun.elapsed())
 }
 
-/// The first row that the registry wrote into a database that is closed by now: as long as the rows of the baseline are.
+/// The first row that the registry wrote into a closed database: the baseline's rows have the same length.
 pub(crate) fn first_row(database: &Path) -> Vec<u8> {
     let database = Database::open(database).expect("the persister left it in order");
     let transaction = database.begin_read().expect("it can be read");
@@ -39,7 +39,7 @@ pub(crate) fn first_row(database: &Path) -> Vec<u8> {
     row.value().to_vec()
 }
 
-/// redb with nothing of ours around it.
+/// redb without our code.
 pub(crate) struct BareRedb {
     database: Database,
     row: Vec<u8>,
@@ -47,7 +47,7 @@ pub(crate) struct BareRedb {
 }
 
 impl BareRedb {
-    /// Makes a database in which `held` rows like this one lie.
+    /// Creates a database with `held` rows like this one.
     pub(crate) fn holding(held: u64, row: Vec<u8>, directory: &Path) -> Self {
         let database = Database::create(directory.join("bare.redb")).expect("a database can be made");
         let transaction = database.begin_write().expect("it can be written");
@@ -60,7 +60,7 @@ impl BareRedb {
         Self { database, row, next: held }
     }
 
-    /// How many messages per second come to disk, when each is one commit: a row comes with one and goes with the next.
+    /// Messages per second with one commit per message: each pair inserts and deletes a row.
     pub(crate) fn messages_per_second(&mut self, lasting: Duration) -> f64 {
         let (begun, mut messages) = (Instant::now(), 0);
         while begun.elapsed() < lasting {
@@ -71,8 +71,8 @@ impl BareRedb {
         super::figures::per_second(messages, begun.elapsed())
     }
 
-    /// Commits batches of so many messages, one after the other: rows come with one batch and go with the next. A message
-    /// has taken as long as its commit.
+    /// Commits batches of this many messages, one after the other: batches insert and delete rows in turn. The latency of a
+    /// message is that of its commit.
     pub(crate) fn batches(&mut self, messages: u64, pairs: u64) -> Stretch {
         let (begun, mut latencies) = (Instant::now(), Samples::default());
         for commit in 0..2 * pairs {
@@ -119,7 +119,7 @@ impl BareRedb {
     }
 }
 
-/// How long it takes to open a database and read every row of its registrations, which are `held` in number.
+/// The time to open a database and read all `held` rows of its registrations.
 pub(crate) fn read_through(database: &Path, held: u64) -> Duration {
     let begun = Instant::now();
     let database = Database::open(database).expect("the persister left it in order");

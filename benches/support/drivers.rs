@@ -1,4 +1,4 @@
-//! Task drivers under a host, and plugins without one.
+//! Task drivers under a host, and plugins without a host.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,14 +13,13 @@ use callboard_actors::shell::{Address, FeedItem, Subscription};
 use callboard_actors::vocabulary::DriverName;
 use tonic::transport::{Channel, Endpoint};
 
-/// The program whose subcommand is the reference driver.
+/// The program with the reference driver as a subcommand.
 pub(crate) const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
-/// How many news may wait unread.
+/// The capacity of the notification queue.
 const UNREAD_MAX: usize = 16_384;
-/// Far more than anything here takes.
+/// A timeout far longer than any step.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where the sockets of plugins go.
 pub(crate) fn sockets(place: &Path) -> PathBuf {
     let sockets = place.join("sockets");
     std::fs::create_dir_all(&sockets).expect("a directory can be made");
@@ -48,13 +47,12 @@ pub(crate) fn driver(
     process.lifetime = Lifetime::Surviving;
     process.handshake = Some(HandshakeTerms::nomad(Some(sockets(place))));
     let mut spec = DriverSpec::new(name(name_of), process);
-    // Each of them is called otherwise here than it calls itself.
+    // The driver's own name differs from the one used here.
     spec.said_name = None;
     spec.api_version = "v0.1.0".to_owned();
     spec
 }
 
-/// The reference driver.
 pub(crate) fn reference(place: &Path, name_of: &str) -> DriverSpec {
     driver(place, name_of, CALLBOARD, &["plugin", "exec", "--name", name_of, "--allow-builtin-name"])
 }
@@ -68,7 +66,7 @@ pub(crate) async fn remove(drivers: &Address<Drivers>, name: DriverName) {
     drivers.ask(RemoveDriver { name }).await.expect("it runs").expect("it is there");
 }
 
-/// One who reads the news of the drivers.
+/// A subscriber to the drivers.
 pub(crate) struct DriversFeed(Subscription<DriversNews, DriversView>);
 
 impl DriversFeed {
@@ -76,7 +74,7 @@ impl DriversFeed {
         Self(drivers.subscribe("bench", UNREAD_MAX).expect("it runs"))
     }
 
-    /// Waits until some driver is told to be healthy that was not, and gives the report.
+    /// Waits until a driver becomes healthy, and returns its report.
     pub(crate) async fn healthy(&mut self) -> DriverReport {
         loop {
             let item = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("in time");
@@ -91,11 +89,11 @@ impl DriversFeed {
     }
 }
 
-/// A plugin that nobody keeps: killed when it is dropped.
+/// A plugin without a host; killed on drop.
 pub(crate) struct BarePlugin(std::process::Child);
 
 impl BarePlugin {
-    /// Starts a program as a host does, and reads where it listens from its first line.
+    /// Starts a program as a host does, and reads its address from its first line.
     pub(crate) async fn spawn(place: &Path, program: &str, arguments: &[&str]) -> (Self, PathBuf) {
         let mut child = Command::new(program)
             .args(arguments)
@@ -117,19 +115,19 @@ impl BarePlugin {
 
 impl Drop for BarePlugin {
     fn drop(&mut self) {
-        // One that has ended already takes no signal.
+        // Fails only if it has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Connects to a socket with nothing of ours in between.
+/// Connects to a socket without our code.
 pub(crate) async fn dial(socket: &Path) -> Channel {
     let endpoint = Endpoint::from_shared(format!("unix:{}", socket.display())).expect("it is an address");
     endpoint.connect().await.expect("it listens")
 }
 
-/// Dials a socket and asks a first question: what the plugin is.
+/// Dials a socket and makes the first call, for the plugin's identity.
 pub(crate) async fn dial_and_ask(socket: &Path) -> Channel {
     let channel = dial(socket).await;
     let mut client = callboard_proto::base::base_plugin_client::BasePluginClient::new(channel.clone());

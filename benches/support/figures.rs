@@ -1,10 +1,10 @@
-//! Medians, and the line that says whether a figure was reached.
+//! Medians, and the line that reports whether a goal was reached.
 
 use std::time::Duration;
 
 use super::Pace;
 
-/// Measured values of one kind.
+/// Measurements of one kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples(Vec<f64>);
 
@@ -17,7 +17,6 @@ impl Samples {
         self.percentile(50.0)
     }
 
-    /// The value below which `percent` of the samples lie.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -25,13 +24,13 @@ impl Samples {
         sorted[(last as f64 * percent / 100.0).round() as usize]
     }
 
-    /// `median (least to most)`.
+    /// Formats `median (least to most)`.
     pub(crate) fn spread(&self, digits: usize) -> String {
         let (least, most) = (self.percentile(0.0), self.percentile(100.0));
         format!("{:.digits$} ({least:.digits$} to {most:.digits$})", self.median())
     }
 
-    /// Another kind of value for each of these, from both, in order.
+    /// The ratio for each pair of values, in order.
     pub(crate) fn over(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(ours, theirs)| ours / theirs).collect())
     }
@@ -49,14 +48,14 @@ impl FromIterator<f64> for Samples {
     }
 }
 
-/// What a ratio is to be.
+/// The goal for a ratio.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Goal {
     AtLeast(f64),
     AtMost(f64),
 }
 
-/// Prints whether a figure was reached.
+/// Prints whether a goal was reached.
 pub(crate) fn judge(pace: Pace, what: &str, ratio: f64, goal: Goal) {
     let (is_reached, words) = match goal {
         Goal::AtLeast(bound) => (ratio >= bound, format!("at least {bound}")),
@@ -70,12 +69,10 @@ pub(crate) fn judge(pace: Pace, what: &str, ratio: f64, goal: Goal) {
     println!("{verdict}: {what}: {ratio:.2} times ({words})");
 }
 
-/// How many per second.
 pub(crate) fn per_second(count: u64, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64()
 }
 
-/// How many nanoseconds for each.
 pub(crate) fn nanos_each(count: u64, took: Duration) -> f64 {
     took.as_nanos() as f64 / count as f64
 }

@@ -1,4 +1,4 @@
-//! The reference CSI plugin, as a process that serves as many connections as are made to it.
+//! The reference CSI plugin, as one process for any number of connections.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use callboard_actors::vocabulary::SocketPath;
 
 use super::drivers::{CALLBOARD, PATIENCE};
 
-/// The process. It is killed when this is dropped.
+/// The process; killed on drop.
 pub(crate) struct HostPath(Child);
 
 impl HostPath {
@@ -32,7 +32,7 @@ impl HostPath {
 
 impl Drop for HostPath {
     fn drop(&mut self) {
-        // One that has ended already takes no signal.
+        // Fails only if it has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,6 +1,6 @@
-//! How much memory this process holds.
+//! The memory usage of this process.
 
-/// Resident memory in bytes, as Linux counts it.
+/// Resident memory in bytes, as Linux reports it.
 pub(crate) fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("this runs on Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells it");

@@ -1,7 +1,7 @@
-//! What the benches share: how they are called, what they measure against, and how they say what came out.
+//! Shared parts of the benches: arguments, baselines, and reports.
 //!
-//! Every bench runs its plain baseline in the same process and in turn with ours, round by round, so that noise hits both;
-//! what is judged is the median over the rounds of the ratio within a round.
+//! Every bench runs its baseline in the same process and in turn with ours, round by round, so that noise affects both. The
+//! result is the median over the rounds of the ratio within a round.
 
 #![allow(dead_code, reason = "each bench is a program of its own and uses the part it needs")]
 
@@ -17,24 +17,24 @@ pub(crate) mod memory;
 pub(crate) mod rig;
 pub(crate) mod stage;
 
-/// How thorough a run is.
+/// The length of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// All rounds, at full length.
     Full,
-    /// One short round, which shows only that the bench works.
+    /// One short round, which only shows that the bench works.
     Quick,
 }
 
 impl Pace {
-    /// Full if `cargo bench` called, unless `--quick` was given: `cargo test --benches` only wants to see it work.
+    /// Full for `cargo bench` without `--quick`; `cargo test --benches` only checks that the bench works.
     pub(crate) fn from_arguments() -> Self {
         let arguments: Vec<String> = std::env::args().collect();
         let has = |flag| arguments.iter().any(|argument| argument == flag);
         if has("--bench") && !has("--quick") { Self::Full } else { Self::Quick }
     }
 
-    /// One of two, by pace.
+    /// Returns one of two values.
     pub(crate) fn choose<T>(self, full: T, quick: T) -> T {
         match self {
             Self::Full => full,
@@ -43,7 +43,7 @@ impl Pace {
     }
 }
 
-/// Says what is measured and how thoroughly, then measures it inside an actix system.
+/// Prints title and pace, then runs the bench inside an actix system.
 pub(crate) fn run<F: Future<Output = ()>>(title: &str, bench: impl FnOnce(Pace) -> F) {
     let pace = Pace::from_arguments();
     println!("\n{title}");

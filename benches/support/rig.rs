@@ -1,4 +1,4 @@
-//! A registry under test: in memory or on disk, with what it holds and, almost always, one subscriber that reads.
+//! A registry under test: in memory or on disk, with held registrations and usually one subscriber.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -21,12 +21,12 @@ use tokio::sync::oneshot;
 use super::clients::{Desk, apart, closed_loop, plugin, registration};
 use super::disk::{directory, first_row};
 
-/// How many news may wait for the subscriber.
+/// The capacity of the subscriber's queue.
 const UNREAD_MAX: usize = 4_096;
-/// How many registrations are handed in at once when the registry is filled.
+/// The number of concurrent registrations when the registry is filled.
 const FILLED_AT_ONCE: u64 = 1_024;
 
-/// Nobody is there to be asked in a bench.
+/// A liveness check without plugins: a bench has none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NobodyAnswers;
 
@@ -36,14 +36,14 @@ impl IdentityCheck for NobodyAnswers {
     }
 }
 
-/// What a subscriber has read.
+/// The progress of the subscriber.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
     changes: Rc<Cell<u64>>,
     missed: Rc<Cell<u64>>,
 }
 
-/// A registry in memory without a subscriber, on a thread of its own.
+/// A registry in memory without a subscriber, on its own thread.
 pub(crate) struct RigElsewhere {
     pub(crate) registry: Address<Registry>,
     end: oneshot::Sender<()>,
@@ -57,7 +57,7 @@ impl RigElsewhere {
         let run = move || async move {
             let rig = Rig::in_memory_with(held, false).await;
             let _ = begun.send(rig.registry.clone());
-            // Whoever has lost interest wants it to end as well.
+            // A dropped sender also requests the end.
             let _ = is_to_end.await;
             rig.end().await;
             let _ = tell.send(());
@@ -74,23 +74,23 @@ impl RigElsewhere {
     }
 }
 
-/// What a registry holds before anything is measured.
+/// The registrations held before a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
-    /// How many registrations.
+    /// Their number.
     pub(crate) registrations: u64,
-    /// How many plugins they serve, in turn.
+    /// The number of plugins that they are distributed over.
     pub(crate) plugins: u64,
 }
 
 impl Held {
-    /// Each registration is the only one of its plugin.
+    /// Each registration has a plugin of its own.
     pub(crate) const fn apart(registrations: u64) -> Self {
         Self { registrations, plugins: registrations }
     }
 }
 
-/// A registry with one subscriber, or none.
+/// A registry with at most one subscriber.
 pub(crate) struct Rig {
     pub(crate) registry: Address<Registry>,
     reading: Option<Reading>,
@@ -132,12 +132,11 @@ impl Rig {
         Self { registry, reading, running, persister }
     }
 
-    /// How many commits there were so far; none in memory.
+    /// The number of commits; 0 in memory.
     pub(crate) fn commits(&self) -> u64 {
         self.persister.as_ref().map_or(0, Persister::commits)
     }
 
-    /// Ends the registry and closes its database.
     pub(crate) async fn end(self) {
         self.running.request_stop(StopMode::Stop);
         self.running.ended().await;
@@ -151,7 +150,7 @@ impl Rig {
     }
 }
 
-/// One who hears which registrations are active.
+/// A subscriber to the active registrations.
 pub(crate) struct Actives(Subscription<RegistryNews, RegistryView>);
 
 impl Actives {
@@ -161,7 +160,7 @@ impl Actives {
         Self(news)
     }
 
-    /// Reads up to the next change of an active registration, and says who is active from then on.
+    /// Reads up to the next change of an active registration, and returns the new active one.
     pub(crate) async fn changed(&mut self) -> String {
         loop {
             match self.0.next().await.expect("the registry runs") {
@@ -175,12 +174,10 @@ impl Actives {
     }
 }
 
-/// Opens the database of a directory.
 pub(crate) async fn open(directory: &Path) -> Persister {
     Persister::open(Options::new(directory)).await.expect("the directory is ours")
 }
 
-/// Registers this many.
 pub(crate) async fn fill(registry: &Address<Registry>, held: Held) {
     let Held { registrations, plugins } = held;
     let mut numbers = (0..registrations).peekable();
@@ -200,12 +197,12 @@ pub(crate) async fn row_of_registry() -> Vec<u8> {
     first_row(&place.path().join("callboard.redb"))
 }
 
-/// The plugin of the `n`th registration that is held.
+/// The plugin of the `n`th held registration.
 pub(crate) fn held_plugin(n: u64) -> callboard_actors::vocabulary::PluginKey {
     plugin(format!("held-{n}"))
 }
 
-/// Reads all news of the registry, as fast as they come.
+/// Reads all notifications of the registry, as fast as they come.
 fn read(registry: &Address<Registry>) -> Reading {
     let mut subscription = registry.subscribe("bench", UNREAD_MAX).expect("the registry runs");
     let reading = Reading::default();

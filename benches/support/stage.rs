@@ -8,10 +8,10 @@ use callboard_actors::shell::{Address, IN_FLIGHT_MAX, Settings, StopMode};
 
 use super::rig::NobodyAnswers;
 
-/// Longer than any dial or call takes with as many at once as there are in a bench.
+/// A timeout longer than any dial or call, with the most concurrency in a bench.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Both of them. No plugin is looked at but when it is asked for.
+/// Both of them. Plugins are only probed on request.
 pub(crate) struct Stage {
     pub(crate) registry: Address<Registry>,
     pub(crate) instances: Address<Instances>,

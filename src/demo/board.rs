@@ -1,4 +1,4 @@
-//! What the host shows: its status, kept up to date by what it tells of changes.
+//! The board: the host's status, kept up to date by its notifications.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use callboard_proto::admin::v1::{
 
 use super::check::Look;
 
-/// The types under which a monolith is registered.
+/// The types under which a monolith registers.
 const HALVES: [&str; 2] = ["csi-controller", "csi-node"];
 
-/// The status of a host as last told.
+/// The last known status of a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Board {
     host: HostStatus,
@@ -23,7 +23,7 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Takes in what the host tells.
+    /// Applies a notification.
     pub(super) fn hear(&mut self, news: News) {
         match news {
             News::Snapshot(status) => *self = Self::from(status),
@@ -55,12 +55,11 @@ impl Board {
         self.plugins.insert((plugin.r#type.clone(), plugin.name.clone()), plugin);
     }
 
-    /// How many times a host has been started on this directory.
+    /// The number of starts of a host on this directory.
     pub(super) const fn run(&self) -> u64 {
         self.host.run
     }
 
-    /// The process of an allocation, if it has one.
     pub(super) fn pid(&self, allocation: &str) -> Option<u32> {
         self.allocations.get(allocation).map(|found| found.pid).filter(|pid| *pid != 0)
     }
@@ -74,18 +73,17 @@ impl Board {
         allocations.chain(drivers).chain(tasks).filter(|(_, pid)| *pid != 0).collect()
     }
 
-    /// A driver, if there is one of this name.
     pub(super) fn driver(&self, name: &str) -> Option<&DriverStatus> {
         self.drivers.get(name)
     }
 
-    /// The process that a task was started as, by what its driver told.
+    /// The first process of a task, from its driver's first event.
     pub(super) fn task_process(&self, name: &str) -> Option<u32> {
         let event = self.tasks.get(name)?.events.first()?;
         event.text.strip_prefix("started, process ")?.parse().ok()
     }
 
-    /// Whether a task is at this, such as `running`.
+    /// Checks that a task is in a state such as `running`.
     pub(super) fn task_is(&self, name: &str, state: &str) -> Look {
         match self.tasks.get(name) {
             Some(task) => Look::new(task.state == state, format!("{name} is {}", task.state)),
@@ -93,8 +91,7 @@ impl Board {
         }
     }
 
-    /// Whether a task's driver told exactly this of it, each once and in this order, and nothing is missing. Each is given by
-    /// how it begins.
+    /// Checks the events of a task: exactly these, in this order, each once, and none missing. Each is given by its prefix.
     pub(super) fn has_told(&self, name: &str, expected: &[&str]) -> Look {
         let Some(task) = self.tasks.get(name) else {
             return Look::new(false, format!("there is no task {name}"));
@@ -108,7 +105,7 @@ impl Board {
         Look::new(holds, format!("{name}: {}; {counts}", texts.join(", then ")))
     }
 
-    /// Whether a task has ended by itself, with this exit code.
+    /// Checks that a task has ended by itself with this exit code.
     pub(super) fn has_exited(&self, name: &str, code: i32) -> Look {
         let exit = self.tasks.get(name).and_then(|task| task.exit.as_ref());
         let holds = exit.is_some_and(|exit| exit.how == "exited" && exit.code == code);
@@ -116,22 +113,21 @@ impl Board {
         self.task_is(name, "ended").and(Look::new(holds, seen))
     }
 
-    /// How often an allocation was started again.
     pub(super) fn restarts(&self, allocation: &str) -> u64 {
         self.allocations.get(allocation).map_or(0, |found| found.restarts)
     }
 
-    /// What the process and the supervisor of an allocation do: such as `running` and `registered`.
+    /// The states of an allocation's process and supervisor, such as `running` and `registered`.
     pub(super) fn allocation(&self, allocation: &str) -> (&str, &str) {
         self.allocations.get(allocation).map_or(("", ""), |found| (&found.task_state, &found.state))
     }
 
-    /// The generation that serves each half of a plugin, controller first; 0 where there is none.
+    /// The active generations of a plugin, controller first; 0 for none.
     pub(super) fn generations(&self, plugin: &str) -> [u64; 2] {
         HALVES.map(|half| self.half(half, plugin).map_or(0, |found| found.generation))
     }
 
-    /// Whether both halves of a plugin are served in good health by `active`, with exactly these standing by in this order.
+    /// Checks that both types of a plugin are healthy, with `active` active and exactly these on standby, in this order.
     pub(super) fn serves(&self, plugin: &str, active: &str, standby: &[&str]) -> Look {
         let is_so = |half: &PluginStatus| {
             half.active_allocation == active
@@ -143,8 +139,7 @@ impl Board {
         Look::new(holds, self.describe(plugin))
     }
 
-    /// Whether both halves of a plugin are served in good health by `active`, with exactly these standing by in this order,
-    /// leaving out who is known from before a restart and is not back.
+    /// The same as [`serves`](Self::serves), without allocations that are known from before a restart and have not returned.
     pub(super) fn serves_confirmed(&self, plugin: &str, active: &str, standby: &[&str]) -> Look {
         let is_so = |half: &PluginStatus| {
             let is_back = |name: &&String| !half.provisional_allocations.contains(name);
@@ -156,7 +151,7 @@ impl Board {
         Look::new(holds, self.describe(plugin))
     }
 
-    /// Whether both halves of a plugin know exactly these from before a restart, and none is active.
+    /// Checks that both types of a plugin know exactly these allocations from before a restart, and none is active.
     pub(super) fn awaits(&self, plugin: &str, provisional: &[&str]) -> Look {
         let is_so = |half: &PluginStatus| {
             let mut known = half.provisional_allocations.clone();
@@ -171,7 +166,7 @@ impl Board {
         self.plugins.get(&(half.to_owned(), plugin.to_owned()))
     }
 
-    /// A plugin in a few words: once if both halves agree, else each half.
+    /// A summary of a plugin: once if both types agree, else for each.
     pub(super) fn describe(&self, plugin: &str) -> String {
         let [controller, node] =
             HALVES.map(|half| self.half(half, plugin).map_or("unknown".to_owned(), described));

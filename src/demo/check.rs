@@ -1,13 +1,13 @@
-//! Checks: what was expected, what was seen, and whether that is the same.
+//! Checks: the expectation, the observation, and whether they agree.
 
 use crate::output::{Palette, Tone, harmless};
 
-/// What one look at the stage shows.
+/// One observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look {
     /// Whether it is as expected.
     pub(super) holds: bool,
-    /// What is seen.
+    /// The observation in words.
     pub(super) seen: String,
 }
 
@@ -16,23 +16,22 @@ impl Look {
         Self { holds, seen: seen.into() }
     }
 
-    /// Both looks in one.
+    /// Combines two observations.
     pub(super) fn and(self, other: Self) -> Self {
         Self { holds: self.holds && other.holds, seen: format!("{}; {}", self.seen, other.seen) }
     }
 }
 
-/// One check of a chapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Check {
-    /// What was to be seen, as a statement.
+    /// The expectation, as a statement.
     pub(super) expected: String,
-    /// What was seen in the end.
+    /// The last observation.
     pub(super) look: Look,
 }
 
 impl Check {
-    /// A tick or a cross, with what was expected and what was seen.
+    /// Formats it with a tick or a cross.
     pub(super) fn shown(&self, palette: Palette) -> String {
         let (expected, seen) = (&self.expected, harmless(&self.look.seen));
         if self.look.holds {
@@ -44,17 +43,16 @@ impl Check {
     }
 }
 
-/// How all checks together came out.
+/// The results of all checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Tally {
-    /// So many held.
+    /// The number that passed.
     pub(super) held: usize,
-    /// So many did not.
+    /// The number that failed.
     pub(super) failed: usize,
 }
 
 impl Tally {
-    /// Counts one check.
     pub(super) fn count(&mut self, check: &Check) {
         if check.look.holds { self.held += 1 } else { self.failed += 1 }
     }

@@ -1,4 +1,4 @@
-//! What can keep the demo from going on.
+//! Errors that end the demo.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,101 +8,101 @@ use callboard_actors::vocabulary::MalformedEndpoint;
 
 use crate::admin::AdminError;
 
-/// Why the demo cannot go on. A check that does not hold is none of these.
+/// Why the demo cannot continue. A failed check is not among these.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DemoError {
-    /// Nothing would end what the demo leaves behind if it were killed.
+    /// Without the keeper, processes would be left if the demo were killed.
     #[error("cannot start the keeper of what the demo starts: {0}")]
     Keeper(io::Error),
-    /// Something about its files.
+    /// A file operation failed.
     #[error("cannot {what} {path}: {source}")]
     File {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The directory for temporary files has too long a path.
+    /// The path of the temporary directory is too long.
     #[error("no admin socket can be at {path}: {source}; set TMPDIR to a shorter path")]
     Socket {
-        /// Where it was to be.
+        /// The path of the socket.
         path: PathBuf,
-        /// What is wrong with that.
+        /// The error in that path.
         source: MalformedEndpoint,
     },
-    /// Its own program cannot be found or started.
+    /// Our own program cannot be found or started.
     #[error("cannot start a host from {program}: {source}")]
     Start {
-        /// Which program.
+        /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The host ended although nobody asked it to.
+    /// The host ended without a request.
     #[error("the host has ended by itself ({how}); the end of its log:\n{log}")]
     HostEnded {
         /// How it ended.
         how: String,
-        /// What it logged last.
+        /// The end of its log.
         log: String,
     },
-    /// The host does not answer.
+    /// The host does not answer in time.
     #[error("the host did not serve its admin socket within {patience:?}; the end of its log:\n{log}")]
     HostSilent {
-        /// How long it was waited for.
+        /// The timeout.
         patience: Duration,
-        /// What it logged last.
+        /// The end of its log.
         log: String,
     },
-    /// No host runs, and one is needed.
+    /// No host runs, but one is needed.
     #[error("no host runs")]
     NoHost,
-    /// A question to the host has no answer.
+    /// A request to the host failed.
     #[error("cannot {what}: {source}")]
     Asked {
-        /// What was tried.
+        /// The request.
         what: String,
-        /// What came of it.
+        /// Its error.
         source: AdminError,
     },
-    /// The host ended a stream that was to go on.
+    /// The host ended an endless stream.
     #[error("the host ended its {stream} although nobody asked it to")]
     StreamEnded {
-        /// Which stream.
+        /// The stream.
         stream: &'static str,
     },
     /// A process cannot be watched.
     #[error("cannot watch process {pid} of {name}: {source}")]
     Watch {
-        /// Whose process.
+        /// The owner of the process.
         name: String,
-        /// Its number.
+        /// The process id.
         pid: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A process cannot be signalled.
     #[error("cannot kill process {pid} of {name}: {source}")]
     Signal {
-        /// Whose process.
+        /// The owner of the process.
         name: String,
-        /// Its number.
+        /// The process id.
         pid: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It cannot hear Ctrl-C.
+    /// The signal handlers cannot be installed.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
-    /// Nobody reads standard output any more.
+    /// The reader of standard output is gone.
     #[error("nobody reads it any more")]
     ReaderLeft,
     /// Standard output cannot be written.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
-    /// A step did not hold, and what comes next rests on it.
+    /// A check failed that later steps depend on.
     #[error("what comes next rests on a step that does not hold")]
     StepFailed,
 }

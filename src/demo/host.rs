@@ -14,14 +14,14 @@ use super::house::House;
 use super::witness::Witness;
 use crate::admin::{AdminClient, AdminError, Told};
 
-/// How long a host may take to serve its admin socket.
+/// The timeout for a host to serve its admin socket.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is looked for meanwhile.
+/// The polling interval meanwhile.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// How long a host that was killed, or has said goodbye, may take to be gone.
+/// The timeout for the end of a host after a kill or a shutdown.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A process of `callboard run`. It is killed when this is dropped, and by the kernel when the demo dies.
+/// A process of `callboard run`. It is killed on drop, and by the kernel when the demo dies.
 #[derive(Debug)]
 pub(super) struct HostProcess {
     child: Child,
@@ -29,7 +29,7 @@ pub(super) struct HostProcess {
 }
 
 impl HostProcess {
-    /// Starts it. With `verbose` its log goes to standard error, else to a file.
+    /// Starts it. Its log goes to standard error if `verbose`, else to a file.
     pub(super) fn start(house: &House, verbose: bool) -> Result<Self, DemoError> {
         let failed = |source| DemoError::Start { program: house.program.clone(), source };
         let child = command(house, verbose)?.spawn().map_err(failed)?;
@@ -37,17 +37,16 @@ impl HostProcess {
         Ok(Self { child, witness })
     }
 
-    /// Its process.
     pub(super) const fn witness(&self) -> &Witness {
         &self.witness
     }
 
-    /// Waits until it has ended, and says how.
+    /// Waits for its end, with a timeout.
     pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
         timeout(END_PATIENCE, self.child.wait()).await.ok()?.ok()
     }
 
-    /// Looks for the admin socket until it is served, or the host has ended.
+    /// Polls the admin socket until it is served, or the host has ended.
     pub(super) async fn connect(&mut self, house: &House) -> Result<Wire, DemoError> {
         let given_up = Instant::now() + START_PATIENCE;
         loop {
@@ -67,12 +66,12 @@ impl HostProcess {
     }
 }
 
-/// What the host tells us.
+/// The streams from the host.
 #[derive(Debug)]
 pub(super) struct Wire {
-    /// Its status and every change of it.
+    /// Its status and all changes.
     pub(super) watch: Told<WatchResponse>,
-    /// Who says what to whom.
+    /// Its timeline of messages.
     pub(super) timeline: Told<Said>,
 }
 
@@ -92,18 +91,18 @@ fn command(house: &House, verbose: bool) -> Result<Command, DemoError> {
         File::options().create(true).append(true).open(house.log()).map_err(failed)?.into()
     };
     let mut command = Command::new(&house.program);
-    // Bound to us by the kernel: whatever becomes of the demo, its host does not outlive it, and the plugins not their host.
+    // The kernel kills the host when the demo dies, and the plugins when the host dies.
     command.arg("bound").arg("--parent").arg(std::process::id().to_string()).arg("--");
     command.arg(&house.program).arg("run").arg("--config").arg(house.config());
-    // In a group of its own, so that Ctrl-C reaches the demo alone, which then ends the host.
+    // In a process group of its own: Ctrl-C reaches only the demo, which then ends the host.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0).kill_on_drop(true);
-    // Its log writer outlives a host on purpose, and must not outlive the demo.
+    // The log writer outlives the host by design, and must not outlive the demo.
     let (variable, value) = house.leash();
     command.env(variable, value);
     Ok(command)
 }
 
-/// How a process ended, in words.
+/// The exit status in words.
 pub(super) fn told(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
@@ -112,7 +111,7 @@ pub(super) fn told(status: ExitStatus) -> String {
     }
 }
 
-/// Makes an error of what was tried and has no answer.
+/// Converts the error of a request.
 pub(super) fn asked(what: &str) -> impl FnOnce(AdminError) -> DemoError {
     let what = what.to_owned();
     move |source| DemoError::Asked { what, source }

@@ -1,4 +1,4 @@
-//! The temporary directory of the demo, and the configuration in it.
+//! The temporary directory of the demo, with its configuration.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -9,47 +9,47 @@ use tempfile::TempDir;
 
 use super::error::DemoError;
 
-/// The plugin that all allocations of the demo serve.
+/// The plugin of all allocations in the demo.
 pub(super) const PLUGIN: &str = "hostpath";
-/// Two allocations that are ready at once.
+/// The first of two allocations that are ready at once.
 pub(super) const BLUE: &str = "blue";
-/// The other one.
+/// The second one.
 pub(super) const GREEN: &str = "green";
-/// The driver of the second part.
+/// The driver in the second part.
 pub(super) const DRIVER: &str = "exec";
 /// A task that runs until it is stopped.
 pub(super) const WEB: &str = "web";
-/// A task that ends when its work is done.
+/// A task that ends by itself.
 pub(super) const ERRAND: &str = "errand";
-/// An allocation that is not ready for a while.
+/// An allocation that becomes ready late.
 pub(super) const LATE: &str = "late";
 
-/// How much of the log is shown when something goes wrong.
+/// The number of log lines shown after an error.
 const LOG_LINES_SHOWN: usize = 20;
 
-/// The directory that holds everything.
+/// The directory with everything.
 #[derive(Debug)]
 pub(super) struct House {
     directory: TempDir,
     socket: SocketPath,
     /// Our own program.
     pub(super) program: PathBuf,
-    /// What everything carries that outlives a host and must not outlive the demo: a variable and its value.
+    /// The environment variable, with its value, of all processes that outlive a host but must not outlive the demo.
     leash: (&'static str, String),
     part: Part,
 }
 
-/// Which of the two hosts is played with.
+/// The present part of the demo; each has a host of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// That of the storage plugin.
+    /// The storage plugin.
     Storage,
-    /// That of the driver.
+    /// The driver.
     Driver,
 }
 
 impl House {
-    /// Makes the directory and writes the configuration. It is removed again with its contents, unless it is to be kept.
+    /// Creates the directory and writes the configuration. The directory is removed on drop, unless `keep` is set.
     pub(super) fn build(keep: bool, leash: (&'static str, String)) -> Result<Self, DemoError> {
         let of_temporary =
             |source| DemoError::File { what: "make a directory in", path: env::temp_dir(), source };
@@ -65,7 +65,7 @@ impl House {
         Ok(house)
     }
 
-    /// Goes over to the second part: another configuration, with a directory of its own.
+    /// Switches to the second part: another configuration, with a data directory of its own.
     pub(super) fn open_second_part(&mut self) -> Result<(), DemoError> {
         self.part = Part::Driver;
         self.write_config(&self.config_text_of_driver())
@@ -76,12 +76,10 @@ impl House {
         fs::write(&path, text).map_err(|source| DemoError::File { what: "write", path, source })
     }
 
-    /// Where everything lies.
     pub(super) fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The configuration of the host.
     pub(super) fn config(&self) -> PathBuf {
         self.path().join(match self.part {
             Part::Storage => "host.toml",
@@ -89,17 +87,15 @@ impl House {
         })
     }
 
-    /// The admin socket of the host.
     pub(super) const fn socket(&self) -> &SocketPath {
         &self.socket
     }
 
-    /// What the host logs.
     pub(super) fn log(&self) -> PathBuf {
         self.path().join("host.log")
     }
 
-    /// What both configurations begin with.
+    /// The beginning of both configurations.
     fn config_head(&self, data_dir: &str) -> String {
         format!(
             "# Made by `callboard demo`. Start it with `callboard run --config {}`.\n\
@@ -123,7 +119,7 @@ impl House {
         text
     }
 
-    /// The driver with its two tasks: shells that write down who they are when they begin.
+    /// The driver with its two tasks: shells that write down their process ids when they start.
     fn config_text_of_driver(&self) -> String {
         let (variable, value) = &self.leash;
         let mut text = self.config_head("data-of-driver");
@@ -146,7 +142,7 @@ impl House {
         text
     }
 
-    /// What is in the environment of all that must not outlive the demo.
+    /// The environment variable of all processes that must not outlive the demo.
     pub(super) fn leash(&self) -> (&'static str, &str) {
         (self.leash.0, &self.leash.1)
     }
@@ -159,19 +155,19 @@ impl House {
         self.path().join("done")
     }
 
-    /// The processes that a task was started as, as it says itself.
+    /// The process ids of a task's starts, from the task's own file.
     pub(super) fn starts(&self, task: &str) -> Vec<String> {
         let text = fs::read_to_string(self.starts_file(task)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Lets the errand have its work done.
+    /// Lets the task `errand` end.
     pub(super) fn finish_errand(&self) -> Result<(), DemoError> {
         let path = self.done_file();
         fs::write(&path, "").map_err(|source| DemoError::File { what: "write", path, source })
     }
 
-    /// The last lines that the host logged.
+    /// The end of the host's log.
     pub(super) fn log_end(&self) -> String {
         let text = fs::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<_> = text.lines().collect();
@@ -179,7 +175,6 @@ impl House {
         if end.is_empty() { "(it is empty)".to_owned() } else { end.join("\n") }
     }
 
-    /// Every socket file below the directory.
     pub(super) fn sockets(&self) -> Result<Vec<PathBuf>, DemoError> {
         let mut sockets = Vec::new();
         find_sockets(self.path(), &mut sockets).map_err(|source| DemoError::File {
@@ -209,7 +204,7 @@ fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
-/// A text in quotes. What JSON escapes, TOML reads.
+/// Quotes a text for TOML, as JSON does.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

@@ -1,5 +1,5 @@
-//! `callboard demo`: the life of a storage plugin and of a task driver on real processes, in a temporary directory, in under a
-//! minute.
+//! `callboard demo`: the lifecycle of a storage plugin and of a task driver with real processes, in a temporary directory, in
+//! less than a minute.
 //!
 //! ```text
 //!   chapters ── start, stop, shut down ──► admin socket of a real `callboard run` ──► plugin processes
@@ -8,12 +8,12 @@
 //!      └──────────────── stage ◄────────────────┘
 //! ```
 //!
-//! Nothing here can do more than a person at a terminal: it starts a host, asks its admin socket, and kills processes. Each
-//! chapter says what is about to happen, shows the timeline, and checks what came of it. Waiting is always for something
-//! that the host tells, within a deadline.
+//! The demo only does what a person at a terminal could do: it starts a host, calls its admin socket, and kills processes.
+//! Each chapter announces its action, shows the timeline, and checks the result. It waits only for notifications of the host,
+//! with a deadline.
 //!
-//! The host is bound to the demo by the kernel, and the storage plugins to their host. The driver and its tasks outlive their
-//! host, as they should; they are on a leash that a keeper beside the demo holds. However the demo ends, nothing is left.
+//! The kernel kills the host when the demo dies, and the storage plugins when the host dies. The driver and its tasks outlive
+//! their host by design; a keeper beside the demo kills them. However the demo ends, no process is left.
 
 mod host;
 mod house;
@@ -43,34 +43,34 @@ use crate::duration::parse_duration;
 use crate::output::{Palette, Tone, complain, print};
 use crate::process::Keeper;
 
-/// What can be told to the demo.
+/// The arguments of the demo.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DemoArgs {
     /// Keep the temporary directory with its configuration, database and logs
     #[arg(long)]
     pub(crate) keep: bool,
 
-    /// Show what the host and its plugins log
+    /// Show the logs of the host and its plugins
     #[arg(long)]
     pub(crate) verbose: bool,
 
-    /// Give up when it has taken this long
+    /// Timeout of the whole demo
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub(crate) limit: Duration,
 }
 
-/// How the demo came out.
+/// How the demo ended.
 #[derive(Debug)]
 enum Ending {
-    /// It was played to its end.
+    /// It was played to its end, or failed.
     Played(Result<(), DemoError>),
-    /// It took too long.
+    /// The timeout expired.
     TookTooLong,
-    /// Somebody does not want to see the rest.
+    /// A signal interrupted it.
     Interrupted,
 }
 
-/// Plays the demo. The exit code is 0 only if every check holds and it was played to its end in time.
+/// Plays the demo. The exit code is 0 only if every check passes and the demo ends in time.
 ///
 /// # Panics
 /// Outside of a tokio runtime with time and I/O.
@@ -106,7 +106,7 @@ fn failed(text: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Plays until the end, the limit, or an interruption.
+/// Plays until the end, the timeout, or a signal.
 async fn bounded(stage: &mut Stage, limit: Duration) -> Ending {
     let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     let (mut interrupt, mut terminate) = match (interrupt, terminate) {
@@ -121,7 +121,7 @@ async fn bounded(stage: &mut Stage, limit: Duration) -> Ending {
     }
 }
 
-/// What is said in the end, and the exit code.
+/// The closing message, and the exit code.
 fn verdict(ending: &Ending, tally: Tally, took: Duration, limit: Duration) -> (String, u8) {
     let Tally { held, failed } = tally;
     match ending {

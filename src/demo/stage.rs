@@ -1,4 +1,4 @@
-//! The stage: where chapters act and see what comes of it.
+//! The stage: chapters act on it and observe the result.
 
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,32 +18,32 @@ use crate::output::{Palette, Reader, Tone, print};
 use crate::process::Keeper;
 use crate::timeline::Page;
 
-/// How long anything may take that is waited for.
+/// The timeout for each expected result.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
-/// The timeline is shown to its end before a chapter draws conclusions: until nothing has come for so long.
+/// Before a chapter draws conclusions, the timeline is shown until no line has come for this long.
 const QUIET: Duration = Duration::from_millis(80);
-/// But no longer than this.
+/// The limit for that.
 const QUIET_AT_LAST: Duration = Duration::from_millis(600);
 
-/// What can be seen.
+/// What a check can observe.
 #[derive(Debug, Default)]
 pub(super) struct Scene {
-    /// What the host shows.
+    /// The host's status.
     pub(super) board: Board,
     /// The timeline since the step began.
     pub(super) said: Vec<Said>,
 }
 
-/// Where chapters act.
+/// The stage of the demo.
 #[derive(Debug)]
 pub(super) struct Stage {
-    /// Where everything lies.
+    /// The temporary directory.
     pub(super) house: House,
-    /// What can be seen.
+    /// The present observations.
     pub(super) scene: Scene,
-    /// Every process of a plugin or a task that was ever seen.
+    /// All processes of plugins and tasks seen so far.
     pub(super) witnesses: Vec<Witness>,
-    /// How the checks came out so far.
+    /// The results of the checks so far.
     pub(super) tally: Tally,
     keeper: Option<Keeper>,
     host: Option<HostProcess>,
@@ -71,14 +71,14 @@ impl Stage {
         }
     }
 
-    /// Begins a chapter: its title, and what is about to happen.
+    /// Begins a chapter: prints its title and its announcement.
     pub(super) fn chapter(&mut self, title: &str, what: &str) -> Result<(), DemoError> {
         self.chapters += 1;
         let title = self.palette.paint(Tone::Strong, &format!("{}. {title}", self.chapters));
         self.print(&format!("\n{title}\n   {}\n", what.replace('\n', "\n   ")))
     }
 
-    /// Starts the host, and begins to see and hear it.
+    /// Starts the host, and subscribes to its streams.
     pub(super) async fn start_host(&mut self) -> Result<(), DemoError> {
         self.scene = Scene::default();
         let host = self.host.insert(HostProcess::start(&self.house, self.verbose)?);
@@ -89,18 +89,18 @@ impl Stage {
         Ok(())
     }
 
-    /// Stops listening to the host, whose end is expected from now on.
+    /// Closes the streams of the host, whose end is expected from now on.
     pub(super) fn hang_up(&mut self) -> Result<&mut HostProcess, DemoError> {
         self.wire = None;
         self.host.as_mut().ok_or(DemoError::NoHost)
     }
 
-    /// Begins a step: what was said before does not count for it.
+    /// Begins a step: earlier lines of the timeline no longer count.
     pub(super) fn step(&mut self) {
         self.scene.said.clear();
     }
 
-    /// Kills the host, and sees it end.
+    /// Kills the host, and checks that it has ended.
     pub(super) async fn kill_host(&mut self) -> Result<(), DemoError> {
         let host = self.hang_up()?;
         host.witness().kill()?;
@@ -108,7 +108,7 @@ impl Stage {
         self.check("the host has ended by SIGKILL", Look::new(ended == "signal 9", ended)).await
     }
 
-    /// Waits until the host, which has said goodbye, has ended.
+    /// Waits for the end of the host after its shutdown.
     pub(super) async fn host_has_ended(&mut self) -> Result<(), DemoError> {
         let host = self.hang_up()?;
         let ended = host.ended().await.map_or("it has not ended".to_owned(), told);
@@ -116,7 +116,7 @@ impl Stage {
         self.check("the host has ended by itself, in good order", look).await
     }
 
-    /// Shows how each part of the host ended.
+    /// Prints how each part of the host ended.
     pub(super) fn show_report(&self, report: &[ChildEnding]) -> Result<(), DemoError> {
         let line = |ending: &ChildEnding| {
             format!("           {:<24} {}  ({} ms)", ending.child, ending.ending, ending.took_ms)
@@ -124,14 +124,12 @@ impl Stage {
         report.iter().try_for_each(|ending| self.print(&line(ending)))
     }
 
-    /// Starts an allocation or a task, as `callboard start` does.
     pub(super) async fn start(&mut self, name: &str) -> Result<(), DemoError> {
         let socket = self.house.socket().clone();
         let answer = async { AdminClient::connect(&socket).await?.start(name).await };
         self.ask(&format!("start {name}"), answer).await
     }
 
-    /// Starts two allocations at the same time.
     pub(super) async fn start_both(&mut self, first: &str, second: &str) -> Result<(), DemoError> {
         let socket = self.house.socket().clone();
         let start = async |name| AdminClient::connect(&socket).await?.start(name).await;
@@ -139,14 +137,13 @@ impl Stage {
         self.ask(&format!("start {first} and {second}"), answer).await.map(drop)
     }
 
-    /// Stops an allocation, as `callboard stop` does, and waits until it has ended.
     pub(super) async fn stop(&mut self, allocation: &str) -> Result<(), DemoError> {
         let socket = self.house.socket().clone();
         let answer = async { AdminClient::connect(&socket).await?.stop(allocation).await };
         self.ask(&format!("stop {allocation}"), answer).await.map(drop)
     }
 
-    /// Asks the agent for something, and shows what is said meanwhile.
+    /// Sends a request to the agent, and prints the timeline meanwhile.
     async fn ask<T>(
         &mut self,
         what: &str,
@@ -170,7 +167,7 @@ impl Stage {
         }
     }
 
-    /// Stops the host, as `callboard shutdown` does, waits until it has ended, and gives its report.
+    /// Shuts the host down like `callboard shutdown`, waits for its end, and returns its report.
     pub(super) async fn shut_down(&mut self) -> Result<Vec<ChildEnding>, DemoError> {
         self.you("host", "shut down")?;
         let socket = self.house.socket().clone();
@@ -180,7 +177,7 @@ impl Stage {
         report.map_err(asked("shut the host down"))
     }
 
-    /// Shows a line of our own in the timeline.
+    /// Adds a line about the demo's own action to the timeline.
     pub(super) fn you(&mut self, to: &str, message: &str) -> Result<(), DemoError> {
         self.heard(Said {
             at_unix_ms: now_unix_ms(),
@@ -191,7 +188,7 @@ impl Stage {
         })
     }
 
-    /// Shows what is said until the host has nothing more to say, while it is asked to end.
+    /// Prints the timeline until the shutdown is complete.
     async fn until_ended<T>(&mut self, work: impl Future<Output = T>) -> Result<T, DemoError> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -214,12 +211,11 @@ impl Stage {
 
     async fn next_line(&mut self) -> Result<Option<Said>, DemoError> {
         let wire = self.wire.as_mut().ok_or(DemoError::NoHost)?;
-        // A stream that breaks now has ended: so does its host.
+        // A broken stream means that the host has ended.
         Ok(wire.timeline.next().await.unwrap_or_default())
     }
 
-    /// Waits until a look shows what is expected, and notes the check. What comes next rests on it: if it does not hold in
-    /// time, the play is over.
+    /// Waits until an observation is as expected, and records the check. Later steps depend on it: a timeout ends the demo.
     pub(super) async fn until(
         &mut self,
         expected: &str,
@@ -238,7 +234,7 @@ impl Stage {
         if holds { Ok(()) } else { Err(DemoError::StepFailed) }
     }
 
-    /// Notes a check, after everything that was said has been shown.
+    /// Records a check, after the rest of the timeline has been printed.
     pub(super) async fn check(&mut self, expected: &str, look: Look) -> Result<(), DemoError> {
         self.settle().await?;
         let check = Check { expected: expected.to_owned(), look };
@@ -247,7 +243,7 @@ impl Stage {
         self.print(&shown)
     }
 
-    /// Witnesses all processes of plugins and tasks that run now.
+    /// Watches all present processes of plugins and tasks.
     pub(super) fn witness_all(&mut self) -> Result<(), DemoError> {
         for (name, pid) in self.scene.board.processes() {
             if !self.witnesses.iter().any(|witness| witness.pid == pid) {
@@ -257,7 +253,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Whether these processes, of which each has been seen, still run.
+    /// Checks that these watched processes still run.
     pub(super) async fn go_on(&self, pids: &[u32]) -> Look {
         let mut ended = Vec::new();
         for witness in self.witnesses.iter().filter(|witness| pids.contains(&witness.pid)) {
@@ -272,7 +268,7 @@ impl Stage {
         }
     }
 
-    /// Waits until a process that has been seen has ended.
+    /// Waits for the end of a watched process.
     pub(super) async fn has_ended(&self, pid: u32) -> Look {
         let Some(witness) = self.witnesses.iter().find(|witness| witness.pid == pid) else {
             return Look::new(false, format!("process {pid} was never seen"));
@@ -284,7 +280,7 @@ impl Stage {
         )
     }
 
-    /// Whether no socket is left in the directory of the demo.
+    /// Checks that no socket is left in the directory of the demo.
     pub(super) fn no_socket(&self) -> Result<Look, DemoError> {
         let sockets = self.house.sockets()?;
         let seen = match sockets.as_slice() {
@@ -294,7 +290,7 @@ impl Stage {
         Ok(Look::new(sockets.is_empty(), seen))
     }
 
-    /// Whether every process that was ever seen has ended; those that have not are named.
+    /// Checks that every watched process has ended, or names the others.
     pub(super) async fn all_ended(&self) -> Look {
         let given_up = Instant::now() + PATIENCE;
         let mut left = Vec::new();
@@ -309,7 +305,7 @@ impl Stage {
         }
     }
 
-    /// Shows what is still on its way, until it is quiet.
+    /// Prints the timeline until no more lines come.
     pub(super) async fn settle(&mut self) -> Result<(), DemoError> {
         let at_last = Instant::now() + QUIET_AT_LAST;
         while self.wire.is_some() && Instant::now() < at_last {
@@ -321,7 +317,7 @@ impl Stage {
         self.release()
     }
 
-    /// Takes in and shows the next thing that the host tells.
+    /// Handles the next message of the host.
     async fn next(&mut self) -> Result<(), DemoError> {
         let Some(wire) = &mut self.wire else { return Err(DemoError::NoHost) };
         tokio::select! {
@@ -364,7 +360,7 @@ impl Stage {
         }
     }
 
-    /// Why a stream has ended: mostly because the host has.
+    /// Why a stream has ended: usually the host has, too.
     async fn lost(&mut self, stream: &'static str) -> DemoError {
         match self.post_mortem().await {
             Some(error) => error,
@@ -385,21 +381,21 @@ impl Stage {
         Some(DemoError::HostEnded { how: told(status), log: self.house.log_end() })
     }
 
-    /// Ends what still runs, and waits until it has ended. The directory goes with the house.
+    /// Ends all processes, and waits for their end. The house removes the directory.
     pub(super) async fn clear(mut self) {
         if let Ok(host) = self.hang_up() {
-            // If it cannot be killed it has ended.
+            // Fails only if it has ended.
             let _ = host.witness().kill();
             host.ended().await;
         }
         if let Some(keeper) = self.keeper.take() {
-            // It ends what outlives a host on purpose. Should it not, the next line finds out.
+            // It kills the processes that outlive a host; if that fails, the next line notices.
             let _ = tokio::task::spawn_blocking(move || keeper.release()).await;
         }
         self.all_ended().await;
     }
 
-    /// Prints a line. When nobody reads any more, there is nobody to play for.
+    /// Prints a line. If the reader is gone, the demo ends.
     pub(super) fn print(&self, text: &str) -> Result<(), DemoError> {
         match print(&format!("{text}\n")).map_err(DemoError::Output)? {
             Reader::Listens => Ok(()),

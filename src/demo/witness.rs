@@ -1,4 +1,4 @@
-//! Witnesses the end of a process that is not our child.
+//! Watches the end of a process that is not our child.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,19 +11,17 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::error::DemoError;
 
-/// Holds on to one process: it can be neither missed nor confused with a later one of the same number.
+/// Watches one process by a pidfd, so PID reuse cannot confuse it with a later one.
 #[derive(Debug)]
 pub(super) struct Witness {
-    /// Whose process it is.
+    /// The owner of the process.
     pub(super) name: String,
-    /// Its number.
     pub(super) pid: u32,
-    /// Nothing if the process had ended before it could be watched.
+    /// `None` if the process had ended before.
     process: Option<Arc<OwnedFd>>,
 }
 
 impl Witness {
-    /// Watches a process from now on.
     pub(super) fn of(name: &str, pid: u32) -> Result<Self, DemoError> {
         let failed = |source: Errno| DemoError::Watch { name: name.to_owned(), pid, source: source.into() };
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(|| failed(Errno::SRCH))?;
@@ -35,7 +33,7 @@ impl Witness {
         Ok(Self { name: name.to_owned(), pid, process })
     }
 
-    /// Kills it with SIGKILL. That it has ended before is no error.
+    /// Kills it with SIGKILL; no error if it has ended.
     pub(super) fn kill(&self) -> Result<(), DemoError> {
         let Some(process) = &self.process else { return Ok(()) };
         match pidfd_send_signal(process, Signal::KILL) {
@@ -46,7 +44,7 @@ impl Witness {
         }
     }
 
-    /// Waits for its end, at most so long; says whether it has ended.
+    /// Waits for its end, with a timeout. Returns whether it has ended.
     pub(super) async fn ends_within(&self, patience: Duration) -> bool {
         let Some(process) = self.process.clone() else { return true };
         let waited = tokio::task::spawn_blocking(move || wait(&process, patience)).await;
@@ -54,7 +52,7 @@ impl Witness {
     }
 }
 
-/// Blocks until the process has ended, at most so long.
+/// Blocks until the process has ended, with a timeout.
 fn wait(process: &OwnedFd, patience: Duration) -> io::Result<bool> {
     let given_up = Instant::now() + patience;
     loop {

@@ -22,6 +22,7 @@ pub enum HostpathError {
         /// The path of the socket.
         path: SocketPath,
     },
+    /// The operating system refused to listen.
     #[error("cannot listen on {path}")]
     Listen {
         /// The path of the socket.

@@ -27,6 +27,7 @@ pub enum SocketError {
         /// Its length in bytes.
         length: usize,
     },
+    /// The system refused to create the socket.
     #[error("cannot listen on a socket in {directory}: {source}")]
     Refused {
         /// The directory given by the host.

@@ -17,6 +17,7 @@ pub struct ProcessSpec {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// Its whole environment.
     pub environment: BTreeMap<String, String>,
     /// The destination of its output.
     pub log: LogSpec,

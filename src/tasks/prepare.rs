@@ -18,6 +18,7 @@ use super::identity::TaskIdentities;
 use super::logs;
 use crate::config::{Config, TaskConfig};
 
+/// Prepares the tasks of one host.
 #[derive(Debug)]
 pub struct Preparer {
     identities: TaskIdentities,

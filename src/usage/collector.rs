@@ -48,6 +48,7 @@ impl UsageCollector {
         Ok(Self { task: actix_rt::spawn(collecting.run(feed, told)).abort_handle() })
     }
 
+    /// Stops all readers.
     pub fn stop(&self) {
         self.task.abort();
     }

@@ -1,4 +1,4 @@
-//! The host with the driver ends in order.
+//! The host with the driver shuts down in order.
 
 use callboard_proto::admin::v1::ChildEnding;
 
@@ -29,7 +29,7 @@ pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
     stage.check("in all this, web has been started once", look).await
 }
 
-/// Whether the report has everything, in the order in which it has to end.
+/// Checks that the report is complete, and in the required order.
 fn ordered(report: &[ChildEnding]) -> Look {
     let position = |name: &str| report.iter().position(|ending| ending.child.ends_with(name));
     let (task, drivers) = (position("task/web"), position("host/drivers"));

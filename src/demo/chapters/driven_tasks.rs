@@ -5,7 +5,7 @@ use crate::demo::error::DemoError;
 use crate::demo::house::{DRIVER, ERRAND, WEB};
 use crate::demo::stage::Stage;
 
-/// Plays it, and gives the process of the driver.
+/// Plays it, and returns the driver's process id.
 pub(super) async fn play(stage: &mut Stage) -> Result<u32, DemoError> {
     stage.chapter(
         "Tasks run through a driver",

@@ -1,4 +1,4 @@
-//! The process of the driver is killed.
+//! The driver's process is killed.
 
 use super::{Tasks, driver_serves, in_order, started_once};
 use crate::demo::error::DemoError;
@@ -6,7 +6,7 @@ use crate::demo::house::{DRIVER, ERRAND, WEB};
 use crate::demo::stage::{Scene, Stage};
 use crate::demo::witness::Witness;
 
-/// Plays it, and gives the new process of the driver.
+/// Plays it, and returns the driver's new process id.
 pub(super) async fn play(stage: &mut Stage, pid: u32) -> Result<u32, DemoError> {
     stage.chapter(
         "The driver is killed",

@@ -1,4 +1,4 @@
-//! The host is killed, and started again on the same directory.
+//! The host is killed, and restarted on the same directory.
 
 use super::{Parts, grown, position};
 use crate::demo::check::Look;
@@ -43,7 +43,7 @@ pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoErro
     stage.check("generations went on growing across the death of the host", grown(before, after)).await
 }
 
-/// Kills the host, and sees all plugin processes end with it.
+/// Kills the host, and checks that all plugin processes end with it.
 async fn kill(stage: &mut Stage) -> Result<(), DemoError> {
     stage.witness_all()?;
     let running = stage.scene.board.processes().len();
@@ -53,7 +53,7 @@ async fn kill(stage: &mut Stage) -> Result<(), DemoError> {
     stage.check("no plugin process is left", look).await
 }
 
-/// Starts an allocation, and waits until late serves with exactly these standing by.
+/// Starts an allocation, and waits until late serves with exactly these on standby.
 async fn come_back(stage: &mut Stage, allocation: &str, standby: &[&str]) -> Result<(), DemoError> {
     stage.start(allocation).await?;
     let expected = match standby {
@@ -63,7 +63,7 @@ async fn come_back(stage: &mut Stage, allocation: &str, standby: &[&str]) -> Res
     stage.until(&expected, |scene| scene.board.serves_confirmed(PLUGIN, LATE, standby)).await
 }
 
-/// Whether nobody else became active after late was back.
+/// Checks that no other allocation became active after late was back.
 fn unchanged_since_late_is_back(scene: &Scene) -> Look {
     let said = &scene.said;
     let Some(back) = position(said, 0, "registry", "everyone", "active: nobody → late") else {

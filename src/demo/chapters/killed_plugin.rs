@@ -1,4 +1,4 @@
-//! The process of the active allocation is killed.
+//! The active allocation's process is killed.
 
 use super::{Parts, in_order};
 use crate::demo::check::Look;

@@ -1,4 +1,4 @@
-//! An allocation is not ready for a while.
+//! An allocation becomes ready late.
 
 use super::{Parts, position};
 use crate::demo::check::Look;
@@ -6,7 +6,7 @@ use crate::demo::error::DemoError;
 use crate::demo::house::{LATE, PLUGIN};
 use crate::demo::stage::{Scene, Stage};
 
-/// It is not ready for three seconds; a little less is allowed for what happens before it is first asked.
+/// It is not ready for three seconds; a little less is accepted, for the time before the first probe.
 const LATE_AT_LEAST_MS: u64 = 2_500;
 
 pub(super) async fn play(stage: &mut Stage, parts: Parts) -> Result<(), DemoError> {
@@ -37,7 +37,7 @@ fn is_asked(scene: &Scene) -> Look {
     Look::new((task, phase) == ("running", "probing"), format!("{LATE} is {task}, its supervisor is {phase}"))
 }
 
-/// Whether the first thing the registry heard was late's own registration, after its time.
+/// Checks that the registry's first message was late's own registration, after the expected time.
 fn undisturbed(scene: &Scene, started_at_unix_ms: u64) -> Look {
     let said = &scene.said;
     let is_registry =

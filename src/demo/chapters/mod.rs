@@ -23,12 +23,12 @@ use super::error::DemoError;
 use super::house::{BLUE, DRIVER, ERRAND, GREEN, WEB};
 use super::stage::{Scene, Stage};
 
-/// Who plays which part. It is not known before the first chapter.
+/// The roles of the two first allocations, known after the first chapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// The newest of the two that are ready at once.
+    /// The newer of the two.
     pub(super) newer: &'static str,
-    /// The other one.
+    /// The older one.
     pub(super) older: &'static str,
 }
 
@@ -42,12 +42,12 @@ impl Parts {
     }
 }
 
-/// The processes of the two tasks, as their driver told them.
+/// The process ids of the two tasks, from their driver's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tasks {
-    /// The one that runs until it is stopped.
+    /// The task that runs until it is stopped.
     pub(super) web: u32,
-    /// The one that ends when its work is done.
+    /// The task that ends by itself.
     pub(super) errand: u32,
 }
 
@@ -58,7 +58,7 @@ impl Tasks {
     }
 }
 
-/// Plays everything.
+/// Plays all chapters.
 pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
     let parts = interleaved::play(stage).await?;
     takeover::play(stage, parts).await?;
@@ -72,13 +72,13 @@ pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
     driven_end::play(stage).await
 }
 
-/// The place of the first line, from `start` on, that one said to another and that begins like this.
+/// The index of the first line, from `start` on, with this sender, this receiver and this prefix.
 fn position(said: &[Said], start: usize, from: &str, to: &str, message: &str) -> Option<usize> {
     let is_it = |line: &Said| line.from == from && line.to == to && line.message.starts_with(message);
     said.iter().skip(start).position(is_it).map(|at| at + start)
 }
 
-/// Whether lines stand in the timeline in this order; each is given as who spoke, to whom, and how it begins.
+/// Checks that the timeline has these lines in this order; each is given as sender, receiver and prefix.
 fn in_order(said: &[Said], lines: &[(&str, &str, &str)]) -> Look {
     let mut found = Vec::new();
     for (from, to, message) in lines {
@@ -95,7 +95,7 @@ fn in_order(said: &[Said], lines: &[(&str, &str, &str)]) -> Look {
     Look::new(true, format!("{}, within {took_ms} ms", messages.join(", then ")))
 }
 
-/// Whether the driver is in good health in a process for which this holds.
+/// Checks that the driver is healthy, in a process that fulfils `is_meant`.
 fn driver_serves(scene: &Scene, is_meant: impl Fn(&DriverStatus) -> bool) -> Look {
     let Some(driver) = scene.board.driver(DRIVER) else { return Look::new(false, "there is no driver") };
     let how = if driver.adopted { "found again" } else { "launched" };
@@ -103,13 +103,13 @@ fn driver_serves(scene: &Scene, is_meant: impl Fn(&DriverStatus) -> bool) -> Loo
     Look::new(driver.health == "healthy" && driver.pid != 0 && is_meant(driver), seen)
 }
 
-/// Whether a task was started once and as this process, by what it wrote down itself.
+/// Checks that a task was started exactly once, as this process; the task itself wrote this down.
 fn started_once(stage: &Stage, task: &str, pid: u32) -> Look {
     let starts = stage.house.starts(task);
     Look::new(starts == [pid.to_string()], format!("{task} was started as {}", starts.join(", ")))
 }
 
-/// Whether generations have grown.
+/// Checks that both generations have grown.
 fn grown(before: [u64; 2], now: [u64; 2]) -> Look {
     let holds = before.iter().zip(now).all(|(before, now)| *before < now);
     let told = |[controller, node]: [u64; 2]| format!("controller @{controller}, node @{node}");

@@ -1,4 +1,4 @@
-//! Everything ends in order.
+//! The host shuts down in order.
 
 use callboard_proto::admin::v1::ChildEnding;
 
@@ -30,7 +30,7 @@ pub(super) async fn play(stage: &mut Stage) -> Result<(), DemoError> {
     stage.check("no socket is left", look).await
 }
 
-/// Whether the report has everything, in the order in which it has to end.
+/// Checks that the report is complete, and in the required order.
 fn ordered(report: &[ChildEnding]) -> Look {
     let position = |name: &str| report.iter().position(|ending| ending.child.ends_with(name));
     let each_in_order = ["blue", "green", "late"].iter().all(|allocation| {

@@ -1,4 +1,4 @@
-//! The host is killed, and the next one finds the driver and its tasks again.
+//! The host is killed, and the next one reattaches the driver and its tasks.
 
 use super::{Tasks, driver_serves, started_once};
 use crate::demo::error::DemoError;
@@ -35,7 +35,7 @@ pub(super) async fn play(stage: &mut Stage, driver: u32) -> Result<(), DemoError
     stage.check("neither task was started again", look).await
 }
 
-/// Sees that the new host knows every event, and each one once.
+/// Checks that the new host has every event, each once.
 async fn nothing_is_lost(stage: &mut Stage, tasks: Tasks) -> Result<(), DemoError> {
     let Tasks { web, errand } = tasks;
     let told = |pid: u32| [format!("started, process {pid}"), format!("recovered, process {pid}")];

@@ -1,4 +1,4 @@
-//! The active allocation leaves and comes back.
+//! The active allocation leaves and returns.
 
 use super::{Parts, grown, in_order};
 use crate::demo::error::DemoError;
