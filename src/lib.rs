@@ -7,6 +7,8 @@
 
 pub use callboard_actors as actors;
 pub use callboard_proto as proto;
+#[cfg(feature = "cli")]
+pub use callboard_simulation as simulation;
 
 pub mod host;
 mod launch;

@@ -39,28 +39,6 @@ const ACTORS: &[(&str, &[&str])] = &[
     ("allocation", &["vocabulary", "shell", "csi", "registry", "instances"]),
     ("allocations", &["vocabulary", "shell", "machine", "allocation"]),
     ("supervisor", &["vocabulary", "shell"]),
-    (
-        "simulation",
-        &[
-            "vocabulary",
-            "persister",
-            "kernel",
-            "shell",
-            "csi",
-            "registry",
-            "instance",
-            "instances",
-            "inventory",
-            "allocation",
-            "allocations",
-            "process",
-            "processes",
-            "driver",
-            "eventor",
-            "drivers",
-            "supervisor",
-        ],
-    ),
 ];
 
 /// What pure files may not name: runtimes, clocks, sockets, databases, random sources, the system.
@@ -269,127 +247,6 @@ const PURE: &[&str] = &[
     "actors/src/registry/restored.rs",
     "actors/src/registry/waiting.rs",
     "actors/src/registry/row.rs",
-    "actors/src/simulation/allocation/ending.rs",
-    "actors/src/simulation/allocation/event.rs",
-    "actors/src/simulation/allocation/laws.rs",
-    "actors/src/simulation/allocation/mod.rs",
-    "actors/src/simulation/allocation/neighbours.rs",
-    "actors/src/simulation/allocation/saying.rs",
-    "actors/src/simulation/allocation/owner.rs",
-    "actors/src/simulation/allocation/surroundings.rs",
-    "actors/src/simulation/allocation/world.rs",
-    "actors/src/simulation/allocations/ending.rs",
-    "actors/src/simulation/allocations/event.rs",
-    "actors/src/simulation/allocations/handler.rs",
-    "actors/src/simulation/allocations/host.rs",
-    "actors/src/simulation/allocations/known.rs",
-    "actors/src/simulation/allocations/laws.rs",
-    "actors/src/simulation/allocations/memory.rs",
-    "actors/src/simulation/allocations/mod.rs",
-    "actors/src/simulation/allocations/supervisor.rs",
-    "actors/src/simulation/allocations/world.rs",
-    "actors/src/simulation/database/model.rs",
-    "actors/src/simulation/database/model/committing.rs",
-    "actors/src/simulation/database/model/telling.rs",
-    "actors/src/simulation/database/event.rs",
-    "actors/src/simulation/database/faults.rs",
-    "actors/src/simulation/database/plain.rs",
-    "actors/src/simulation/database/world.rs",
-    "actors/src/simulation/drivers/audience.rs",
-    "actors/src/simulation/drivers/model.rs",
-    "actors/src/simulation/drivers/model/answering.rs",
-    "actors/src/simulation/drivers/model/carrying.rs",
-    "actors/src/simulation/drivers/model/numbered.rs",
-    "actors/src/simulation/drivers/model/parts.rs",
-    "actors/src/simulation/drivers/driver.rs",
-    "actors/src/simulation/drivers/event.rs",
-    "actors/src/simulation/drivers/eventor.rs",
-    "actors/src/simulation/drivers/ground.rs",
-    "actors/src/simulation/drivers/mod.rs",
-    "actors/src/simulation/drivers/owner.rs",
-    "actors/src/simulation/drivers/pauses.rs",
-    "actors/src/simulation/drivers/world.rs",
-    "actors/src/simulation/instances/child.rs",
-    "actors/src/simulation/instances/plugins.rs",
-    "actors/src/simulation/instances/model.rs",
-    "actors/src/simulation/instances/mod.rs",
-    "actors/src/simulation/instances/parent.rs",
-    "actors/src/simulation/instances/world.rs",
-    "actors/src/simulation/inventory/mod.rs",
-    "actors/src/simulation/inventory/event.rs",
-    "actors/src/simulation/inventory/laws.rs",
-    "actors/src/simulation/inventory/world.rs",
-    "actors/src/simulation/processes/disk.rs",
-    "actors/src/simulation/processes/ending.rs",
-    "actors/src/simulation/processes/model.rs",
-    "actors/src/simulation/processes/model/carrying.rs",
-    "actors/src/simulation/processes/event.rs",
-    "actors/src/simulation/processes/ground.rs",
-    "actors/src/simulation/processes/laws.rs",
-    "actors/src/simulation/processes/mod.rs",
-    "actors/src/simulation/processes/world.rs",
-    "actors/src/simulation/stand_in/parts.rs",
-    "actors/src/simulation/registry/event.rs",
-    "actors/src/simulation/instances/model/carrying.rs",
-    "actors/src/simulation/law.rs",
-    "actors/src/simulation/mod.rs",
-    "actors/src/simulation/registry/disk.rs",
-    "actors/src/simulation/registry/laws.rs",
-    "actors/src/simulation/registry/mod.rs",
-    "actors/src/simulation/registry/model.rs",
-    "actors/src/simulation/registry/questions.rs",
-    "actors/src/simulation/registry/reading.rs",
-    "actors/src/simulation/registry/world.rs",
-    "actors/src/simulation/search.rs",
-    "actors/src/simulation/simulator/chance.rs",
-    "actors/src/simulation/simulator/host_model.rs",
-    "actors/src/simulation/simulator/database.rs",
-    "actors/src/simulation/simulator/drivers.rs",
-    "actors/src/simulation/simulator/event.rs",
-    "actors/src/simulation/simulator/faults.rs",
-    "actors/src/simulation/simulator/hearing.rs",
-    "actors/src/simulation/simulator/inventory.rs",
-    "actors/src/simulation/simulator/mod.rs",
-    "actors/src/simulation/simulator/plan.rs",
-    "actors/src/simulation/simulator/plan/agenda.rs",
-    "actors/src/simulation/simulator/plan/breakage.rs",
-    "actors/src/simulation/simulator/plan/database.rs",
-    "actors/src/simulation/simulator/plan/drivers.rs",
-    "actors/src/simulation/simulator/plan/processes.rs",
-    "actors/src/simulation/simulator/plan/questions.rs",
-    "actors/src/simulation/simulator/plan/supervision.rs",
-    "actors/src/simulation/simulator/plan/workloads.rs",
-    "actors/src/simulation/simulator/playing.rs",
-    "actors/src/simulation/simulator/processes.rs",
-    "actors/src/simulation/simulator/processes/doing.rs",
-    "actors/src/simulation/simulator/roles.rs",
-    "actors/src/simulation/simulator/supervision.rs",
-    "actors/src/simulation/simulator/tampers.rs",
-    "actors/src/simulation/simulator/words.rs",
-    "actors/src/simulation/simulator/workloads.rs",
-    "actors/src/simulation/simulator/workloads/calls.rs",
-    "actors/src/simulation/simulator/workloads/ending.rs",
-    "actors/src/simulation/simulator/workloads/event.rs",
-    "actors/src/simulation/simulator/workloads/host.rs",
-    "actors/src/simulation/simulator/workloads/owner.rs",
-    "actors/src/simulation/simulator/workloads/word.rs",
-    "actors/src/simulation/stand_in.rs",
-    "actors/src/simulation/stand_in/port.rs",
-    "actors/src/simulation/supervision/event.rs",
-    "actors/src/simulation/supervision/family.rs",
-    "actors/src/simulation/supervision/family/returning.rs",
-    "actors/src/simulation/supervision/ground.rs",
-    "actors/src/simulation/supervision/groups.rs",
-    "actors/src/simulation/supervision/known.rs",
-    "actors/src/simulation/supervision/laws.rs",
-    "actors/src/simulation/supervision/mod.rs",
-    "actors/src/simulation/supervision/model.rs",
-    "actors/src/simulation/supervision/orders.rs",
-    "actors/src/simulation/supervision/report.rs",
-    "actors/src/simulation/supervision/world.rs",
-    "actors/src/simulation/tamper.rs",
-    "actors/src/simulation/witness.rs",
-    "actors/src/simulation/writes.rs",
     "actors/src/supervisor/spec.rs",
     "actors/src/supervisor/messages.rs",
     "actors/src/supervisor/state.rs",
@@ -475,6 +332,20 @@ const PURE: &[&str] = &[
     "src/demo/board.rs",
     "src/demo/check.rs",
 ];
+
+/// Folders in which every file decides.
+const PURE_FOLDERS: &[&str] = &["actors/simulation/src"];
+
+/// Each crate, and those of ours that it may depend on, its tests included.
+const CRATES: &[(&str, &[&str])] = &[
+    ("proto", &[]),
+    ("actors", &["callboard-proto"]),
+    ("actors/simulation", &["callboard-actors"]),
+    ("", &["callboard-proto", "callboard-actors", "callboard-simulation"]),
+];
+
+/// The production code of all crates.
+const SOURCES: &[&str] = &["src", "actors/src", "actors/simulation/src", "proto/src"];
 
 /// Longest production code of one file, in lines.
 const FILE_LINES_MAX: usize = 400;
@@ -575,15 +446,15 @@ fn every_folder_of_the_actors_stands_in_the_table() {
 #[test]
 fn crates_depend_one_way() {
     let mut complaints = Vec::new();
-    for file in rust_files(&root().join("actors/src")) {
-        if production_code(&file).contains("use callboard::") {
-            complaints.push(format!("{} must not import the root crate", below_root(&file)));
-        }
-    }
-    for file in rust_files(&root().join("proto/src")) {
-        let code = production_code(&file);
-        if code.contains("callboard_actors") || code.contains("use callboard::") {
-            complaints.push(format!("{} must not import any other crate of ours", below_root(&file)));
+    for (folder, allowed) in CRATES {
+        let text = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = text.parse().unwrap();
+        for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let named =
+                manifest.get(kind).and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::keys);
+            let ours =
+                named.filter(|name| name.starts_with("callboard") && !allowed.contains(&name.as_str()));
+            complaints.extend(ours.map(|name| format!("{folder}/Cargo.toml must not depend on {name}")));
         }
     }
     complain(&complaints);
@@ -592,8 +463,9 @@ fn crates_depend_one_way() {
 #[test]
 fn files_that_decide_do_not_touch_the_world() {
     let mut complaints = Vec::new();
-    for file in PURE {
-        let path = root().join(file);
+    let folders = PURE_FOLDERS.iter().flat_map(|folder| rust_files(&root().join(folder)));
+    for path in PURE.iter().map(|file| root().join(file)).chain(folders) {
+        let file = below_root(&path);
         if !path.exists() {
             complaints.push(format!("{file} is listed as pure and does not exist"));
             continue;
@@ -633,7 +505,7 @@ fn mutants_are_made_of_the_files_that_decide() {
 #[test]
 fn no_file_is_too_long_to_read_in_one_sitting() {
     let mut complaints = Vec::new();
-    for below in ["src", "actors/src", "proto/src", "examples"] {
+    for below in SOURCES.iter().chain(&["examples"]) {
         for file in rust_files(&root().join(below)) {
             let text = fs::read_to_string(&file).unwrap();
             let production = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
@@ -650,7 +522,7 @@ fn no_file_is_too_long_to_read_in_one_sitting() {
 #[test]
 fn production_code_does_not_unwrap() {
     let mut complaints = Vec::new();
-    for below in ["src", "actors/src", "proto/src"] {
+    for below in SOURCES {
         for file in rust_files(&root().join(below)).into_iter().filter(|file| !is_test_file(file)) {
             let code = production_code(&file);
             if code.contains(".unwrap()") {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use callboard::actors::simulation::Law;
+use callboard::simulation::Law;
 use prost::Message as _;
 use prost_types::field_descriptor_proto::Label;
 use prost_types::{DescriptorProto, FileDescriptorSet};
@@ -62,7 +62,7 @@ fn files(below: &Path, found: &mut Vec<PathBuf>) {
 /// The names of all tests of the tree, and of all message scripts.
 fn names() -> BTreeSet<String> {
     let mut found = Vec::new();
-    for below in ["src", "tests", "actors/src", "actors/tests", "proto/src", "proto/tests"] {
+    for below in ["src", "tests", "actors", "proto/src", "proto/tests"] {
         files(&root().join(below), &mut found);
     }
     let mut names = BTreeSet::new();
@@ -150,7 +150,7 @@ fn every_story_stands_beside_the_promise_that_it_shows() {
 #[test]
 fn every_search_and_every_broken_machine_stands_beside_the_law_that_it_tries() {
     let mut found = Vec::new();
-    files(&root().join("actors/tests/interleavings"), &mut found);
+    files(&root().join("actors/simulation/tests/interleavings"), &mut found);
     files(&root().join("tests/interleavings"), &mut found);
     let is_broken = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("broken_");
     let is_search = |path: &PathBuf| !path.ends_with("walks.rs");

@@ -7,8 +7,12 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// The packages that are published, each after those that it needs, with the folder of each.
-const PACKAGES: &[(&str, &str)] =
-    &[("callboard-proto", "proto"), ("callboard-actors", "actors"), ("callboard", "")];
+const PACKAGES: &[(&str, &str)] = &[
+    ("callboard-proto", "proto"),
+    ("callboard-actors", "actors"),
+    ("callboard-simulation", "actors/simulation"),
+    ("callboard", ""),
+];
 
 /// What every package holds.
 const FILES: &[&str] =
@@ -82,8 +86,9 @@ fn every_package_holds_its_licences_and_its_readme_and_nothing_of_the_workspace(
             let first = Path::new(file.as_str()).components().next().unwrap();
             let is_hidden = first.as_os_str().to_string_lossy().starts_with('.');
             let is_known = file.as_str() == ".cargo_vcs_info.json";
-            let is_ours =
-                ["target", "tests", "benches", "fuzz", "actors"].iter().any(|own| first.as_os_str() == *own);
+            let is_ours = ["target", "tests", "benches", "fuzz", "actors", "simulation"]
+                .iter()
+                .any(|own| first.as_os_str() == *own);
             is_ours || is_hidden && !is_known
         };
         let strange: Vec<_> = files.iter().filter(strange).collect();
@@ -124,8 +129,16 @@ fn compiled(features: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn a_host_program_without_the_program_compiles_nothing_that_is_there_for_its_sake() {
     let (library, program) = (compiled(&["--no-default-features"]), compiled(&[]));
-    for package in ["axum", "clap", "goldenscript", "rmp-serde", "similar", "tempfile", "tracing-subscriber"]
-    {
+    for package in [
+        "axum",
+        "callboard-simulation",
+        "clap",
+        "goldenscript",
+        "rmp-serde",
+        "similar",
+        "tempfile",
+        "tracing-subscriber",
+    ] {
         assert!(program.contains_key(package), "{package} is not needed at all");
         assert!(!library.contains_key(package), "{package} is compiled by whoever embeds the library");
     }

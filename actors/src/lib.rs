@@ -66,8 +66,6 @@ pub mod inventory;
 
 pub mod supervisor;
 
-pub mod simulation;
-
 /// Threads and what they share. Tests of every schedule compile the files that use it with other types of these names.
 mod sync {
     pub(crate) use std::sync::*;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use callboard_actors::simulation::{
+use callboard_simulation::{
     Counterexample, Event, Fault, Faults, Simulation, Summary, UnknownFault, Watch, simulate,
 };
 use clap::Args;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callboard::actors::driver::client::{TaskEnd, TaskExit, TaskId};
 use callboard::actors::shell::{CallKey, Effect, Input};
-use callboard::actors::simulation::{Law, Mishears, Misreads, Spoil, Spoils, Tamper};
+use callboard::simulation::{Law, Mishears, Misreads, Spoil, Spoils, Tamper};
 use callboard::tasks::simulation::{Manner, TasksBounds, TasksWorld};
 use callboard::tasks::{
     Found, Heard, RunKey, RunState, Started, Swept, Tasks, TasksAnswer, TasksAsk, TasksCall, TasksChange,

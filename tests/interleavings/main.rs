@@ -1,12 +1,12 @@
 //! Every small interleaving of the tasks of `callboard run` with their drivers is tried, and each of many broken machines is found
-//! out. The machines of the library are tried in `actors/tests/interleavings`.
+//! out. The machines of the library are tried in `actors/simulation/tests/interleavings`.
 //!
 //! In the ordinary run the bounds are small. `CALLBOARD_INTERLEAVINGS=all` tries the larger ones, in a release build: see
 //! `docs/simulation.md`.
 
 mod broken_tasks;
 mod tasks;
-#[path = "../../actors/tests/interleavings/trying.rs"]
+#[path = "../../actors/simulation/tests/interleavings/trying.rs"]
 mod trying;
 mod walks;
 

@@ -1,6 +1,6 @@
 //! The same by chance, for longer histories than any search can try: `CALLBOARD_WALK_STEPS` says for how many steps.
 
-use callboard::actors::simulation::Faults;
+use callboard::simulation::Faults;
 use callboard::tasks::simulation::{Walk, walk};
 
 /// How many steps the ordinary run takes.

@@ -44,7 +44,7 @@ mod scripts;
 
 pub use actor::start;
 pub use messages::*;
-pub(crate) use neighbours::healths;
+pub use neighbours::healths;
 pub use neighbours::{Addresses, Neighbours, RegisterOutcome, RetiredOutcome};
 pub use paths::{Access, ENDPOINT_VARIABLE, Layout, LayoutError, Place, Plan, Step};
 pub use state::{

@@ -74,7 +74,7 @@ impl Neighbours for Addresses {
 }
 
 /// The health of each plugin of an allocation whose instance talks to it, or is about to.
-pub(crate) fn healths(
+pub fn healths(
     allocation: &AllocationId,
     described: &[Description],
     reports: &[InstanceReport],

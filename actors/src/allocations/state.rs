@@ -86,7 +86,7 @@ pub struct AllocationsImage {
 
 impl AllocationsImage {
     /// Applies a change.
-    pub(crate) fn take(&mut self, change: AllocationsChange) {
+    pub fn take(&mut self, change: AllocationsChange) {
         match change {
             AllocationsChange::Keep(allocation, record) => {
                 self.last_life = self.last_life.max(record.life);

@@ -73,7 +73,7 @@ pub struct DriversImage {
 
 impl DriversImage {
     /// Takes a change in.
-    pub(crate) fn apply(&mut self, change: DriversChange) {
+    pub fn apply(&mut self, change: DriversChange) {
         match change {
             DriversChange::Keep(spec) => {
                 self.specs.insert(spec.name.clone(), *spec);

@@ -101,7 +101,7 @@ impl TaskEventSink {
     }
 
     /// A sink that nobody reads from yet: for a task whose handler comes later (EVT-02).
-    pub(crate) fn parked(limit: usize) -> Self {
+    pub fn parked(limit: usize) -> Self {
         Self::of(Shared::new(limit, None))
     }
 

@@ -121,7 +121,7 @@ impl Standing {
 
 impl Offer {
     /// What an instance offers.
-    pub(crate) fn of(report: &InstanceReport) -> Self {
+    pub fn of(report: &InstanceReport) -> Self {
         Self {
             plugin: report.plugin.clone(),
             allocation: report.allocation.clone(),
@@ -136,7 +136,7 @@ impl Offer {
 
     /// Whether two offers are the same to whoever places work by them. The generation, the time since when, and the mark of
     /// a restart do not count (SCL-05).
-    pub(crate) fn equals(&self, other: &Self) -> bool {
+    pub fn equals(&self, other: &Self) -> bool {
         let Self { plugin, allocation, health, fingerprint, remarks, generation: _, since: _, restarting: _ } =
             self;
         *plugin == other.plugin

@@ -217,7 +217,7 @@ impl<M: Machine> Effects<M> {
     }
 
     /// Adds effects to what was collected.
-    pub(crate) fn extend(&mut self, effects: Vec<Effect<M>>) {
+    pub fn extend(&mut self, effects: Vec<Effect<M>>) {
         self.list.extend(effects);
     }
 

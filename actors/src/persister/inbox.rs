@@ -31,7 +31,7 @@ pub(super) struct Inbox {
 
 impl Inbox {
     pub(super) fn new(path: Arc<Path>) -> Self {
-        let queue = SharedQueue::new(Queue::new());
+        let queue = SharedQueue::new(Queue::default());
         Self { path, queue, depth: AtomicUsize::new(0), commits: AtomicU64::new(0) }
     }
 

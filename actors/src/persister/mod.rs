@@ -65,13 +65,10 @@ pub use lock::Holder;
 pub use memory_disk::{DiskFault, MemoryDisk, Reached};
 pub use messages::{Damaged, Loaded, OpenLedger, Operation, Owner, Settled, Table, Write};
 pub use meta::FILE_SCHEMA;
-pub use open::Options;
+pub use open::{Options, open_in_memory};
+pub use operations::{Change, Operations};
 pub use quarantine::Quarantined;
+pub use queue::{BATCH_WRITES_MAX, Batch, LedgerId, Next, Progress, Queue};
 pub use record::Record;
 pub use source::MakeBackend;
-
-/// For the simulation, which replaces the actor and its thread.
-pub(crate) use open::open_in_memory;
-pub(crate) use operations::Operations;
-pub(crate) use queue::{BATCH_WRITES_MAX, Batch, Next, Progress, Queue};
-pub(crate) use store::Store;
+pub use store::Store;

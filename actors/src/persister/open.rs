@@ -72,7 +72,7 @@ pub(super) fn open(options: &Options) -> Result<(Store, RunNumber), OpenError> {
 
 /// Opens the database on an in-memory disk and begins a new run. It needs no directory and no lock, since no other process
 /// can access such a disk. For the simulation.
-pub(crate) fn open_in_memory(disk: &MemoryDisk) -> Result<(Store, RunNumber), OpenError> {
+pub fn open_in_memory(disk: &MemoryDisk) -> Result<(Store, RunNumber), OpenError> {
     let source = Source::new(DATABASE_FILE.into(), Some(disk.backend()));
     open_source(source, Holder { pid: None, since: None }, None)
 }

@@ -10,7 +10,7 @@ const SPARE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A list of operations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Operations {
+pub struct Operations {
     laid: Vec<Laid>,
     /// Keys and sealed records, concatenated.
     bytes: Vec<u8>,
@@ -33,11 +33,13 @@ impl Laid {
 
 /// One operation, as it is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Change<'a> {
-    pub(crate) table: Table,
-    pub(crate) key: &'a [u8],
+pub struct Change<'a> {
+    /// The table of the record.
+    pub table: Table,
+    /// Its key.
+    pub key: &'a [u8],
     /// The record to write, with its seal; `None` for a delete.
-    pub(crate) sealed: Option<&'a [u8]>,
+    pub sealed: Option<&'a [u8]>,
 }
 
 impl Operations {
@@ -57,7 +59,7 @@ impl Operations {
     }
 
     /// Moves the first `count` out, into the `unused` buffer. If they are all, the buffers are swapped.
-    pub(crate) fn take_first(&mut self, count: usize, mut unused: Self) -> Self {
+    pub fn take_first(&mut self, count: usize, mut unused: Self) -> Self {
         unused.clear();
         if count >= self.laid.len() {
             return std::mem::replace(self, unused);
@@ -84,7 +86,8 @@ impl Operations {
         *self = kept;
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Change<'_>> {
+    /// The operations, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Change<'_>> {
         let mut rest = self.bytes.as_slice();
         self.laid.iter().map(move |laid| {
             let (bytes, behind) = rest.split_at(laid.bytes());

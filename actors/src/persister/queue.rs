@@ -10,7 +10,7 @@ use super::messages::{Operation, Owner, Write};
 use super::operations::Operations;
 
 /// The limit of writes per commit.
-pub(crate) const BATCH_WRITES_MAX: usize = 4_096;
+pub const BATCH_WRITES_MAX: usize = 4_096;
 
 /// A commit takes no further write once its operations have this many bytes.
 pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -23,32 +23,36 @@ pub(super) const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Identifies a ledger and its opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LedgerId {
+pub struct LedgerId {
     place: usize,
     opening: u64,
 }
 
 /// The progress of one ledger in one epoch by one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Progress {
-    pub(crate) ledger: LedgerId,
-    pub(crate) epoch: u64,
-    pub(crate) through: u64,
+pub struct Progress {
+    /// The ledger.
+    pub ledger: LedgerId,
+    /// The epoch of its writes.
+    pub epoch: u64,
+    /// The number of the last write that the commit holds.
+    pub through: u64,
 }
 
 /// The writes that share a commit, and the progress of each ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Batch {
+pub struct Batch {
     /// The number of writes.
-    pub(crate) writes: usize,
+    pub writes: usize,
     /// The operations of all writes.
-    pub(crate) operations: Operations,
-    pub(crate) progress: Vec<Progress>,
+    pub operations: Operations,
+    /// The progress of each ledger.
+    pub progress: Vec<Progress>,
 }
 
 /// The next action.
 #[derive(Debug)]
-pub(crate) enum Next<J> {
+pub enum Next<J> {
     /// Commit this batch.
     Commit(Batch),
     /// Notify this ledger that its write is refused.
@@ -90,7 +94,7 @@ struct Ledger<L> {
 
 /// All pending work, in the order of its arrival. `L` is the recipient of notifications, `J` is a job other than a write.
 #[derive(Debug, Clone)]
-pub(crate) struct Queue<L, J> {
+pub struct Queue<L, J> {
     ledgers: Vec<Ledger<L>>,
     waiting: VecDeque<Waiting<J>>,
     /// The operations of all queued writes.
@@ -101,8 +105,8 @@ pub(crate) struct Queue<L, J> {
     bytes: usize,
 }
 
-impl<L, J> Queue<L, J> {
-    pub(crate) fn new() -> Self {
+impl<L, J> Default for Queue<L, J> {
+    fn default() -> Self {
         Self {
             ledgers: Vec::new(),
             waiting: VecDeque::new(),
@@ -112,9 +116,11 @@ impl<L, J> Queue<L, J> {
             bytes: 0,
         }
     }
+}
 
+impl<L, J> Queue<L, J> {
     /// Makes `listener` the recipient of this owner's write results.
-    pub(crate) fn open_ledger(&mut self, owner: Owner, listener: L) {
+    pub fn open_ledger(&mut self, owner: Owner, listener: L) {
         let place = self.place_of(owner);
         let ledger = &mut self.ledgers[place];
         ledger.opening += 1;
@@ -123,7 +129,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Enqueues a write. False means that it was dropped, since its owner was notified of a failure already.
-    pub(crate) fn push(&mut self, write: &Write) -> bool {
+    pub fn push(&mut self, write: &Write) -> bool {
         let place = self.place_of(write.owner);
         let ledger = &mut self.ledgers[place];
         if ledger.failed.is_some_and(|failed| write.epoch <= failed) {
@@ -156,7 +162,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// Enqueues a job behind every earlier write.
-    pub(crate) fn push_job(&mut self, job: J) {
+    pub fn push_job(&mut self, job: J) {
         self.waiting.push_back(Waiting::Job(job));
     }
 
@@ -166,7 +172,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// The next action, if anything is queued. A commit takes at most `writes_max` writes.
-    pub(crate) fn next(&mut self, writes_max: usize) -> Option<Next<J>> {
+    pub fn next(&mut self, writes_max: usize) -> Option<Next<J>> {
         match self.waiting.pop_front()? {
             Waiting::Write(first) => {
                 Some(Next::Commit(self.take_batch(first, writes_max.min(BATCH_WRITES_MAX))))
@@ -227,7 +233,7 @@ impl<L, J> Queue<L, J> {
 
     /// Drops the queued writes that depend on a failed commit: the later writes of the same ledgers, up to the failed epoch.
     /// Returns their number.
-    pub(crate) fn fail(&mut self, progress: &[Progress]) -> usize {
+    pub fn fail(&mut self, progress: &[Progress]) -> usize {
         for failed in progress {
             let ledger = &mut self.ledgers[failed.ledger.place];
             if ledger.opening == failed.ledger.opening {
@@ -262,7 +268,7 @@ impl<L, J> Queue<L, J> {
     }
 
     /// The recipient of this progress; `None` if the ledger was opened anew meanwhile.
-    pub(crate) fn listener(&self, progress: &Progress) -> Option<&L> {
+    pub fn listener(&self, progress: &Progress) -> Option<&L> {
         let ledger = &self.ledgers[progress.ledger.place];
         ledger.listener.as_ref().filter(|_| ledger.opening == progress.ledger.opening)
     }
@@ -333,7 +339,7 @@ mod tests {
     type Told = Queue<&'static str, &'static str>;
 
     fn queue() -> Told {
-        let mut queue = Queue::new();
+        let mut queue = Queue::default();
         queue.open_ledger(REGISTRY, "registry");
         queue.open_ledger(INSTANCES, "instances");
         queue

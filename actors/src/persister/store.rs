@@ -32,8 +32,9 @@ use super::source::Source;
 /// The size of redb's cache.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
+/// The open database of a host, and the lock of its directory.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub struct Store {
     source: Source,
     state: State,
     lock: Option<Lock>,
@@ -59,7 +60,7 @@ impl Store {
     }
 
     /// Commits these atomically: all of them or none.
-    pub(crate) fn commit(&mut self, operations: &Operations) -> Result<(), WriteError> {
+    pub fn commit(&mut self, operations: &Operations) -> Result<(), WriteError> {
         let committed = self.with_database(|database| commit::commit(database, operations));
         committed.map_err(|cause| {
             self.fail();
@@ -68,7 +69,7 @@ impl Store {
     }
 
     /// Loads a table. Damaged records are quarantined, and old ones are migrated.
-    pub(crate) fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
+    pub fn load<R: Record>(&mut self) -> Result<Loaded<R>, LoadError> {
         let scanned = match self.with_database(load::scan) {
             Err(Cause::Io(error)) => {
                 self.fail();
@@ -89,7 +90,7 @@ impl Store {
     }
 
     /// Closes the file and releases the lock.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         self.leave(State::Closed);
         self.lock = None;
     }

@@ -51,11 +51,8 @@ pub(crate) mod fuzzing;
 pub use actor::{IdentityCheck, SocketCheck, start};
 pub use behaviour::{RegistryAnswer, RegistryAsk, RegistryTimer};
 pub use messages::*;
-pub use row::{COUNTER_TABLE, REGISTRATION_TABLE};
-/// The row types, for the simulation.
-pub(crate) use row::{CounterRow, RegistrationRow};
+pub use row::{COUNTER_TABLE, CounterRow, REGISTRATION_TABLE, RegistrationRow};
 pub use state::{
     Activation, CheckIdentity, CheckOutcome, Image, Registry, RegistryOptions, Stored, StoredChange,
 };
-pub use store::{DurableStore, MemoryStore, OWNER};
-pub(crate) use store::{image_of, operations_of};
+pub use store::{DurableStore, MemoryStore, OWNER, image_of, operations_of};

@@ -26,7 +26,7 @@ pub(super) const COUNTER_KEY: &[u8] = b"ceiling";
 
 /// A row of [`REGISTRATION_TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RegistrationRow(pub(super) Stored);
+pub struct RegistrationRow(pub(super) Stored);
 
 impl Record for RegistrationRow {
     const TABLE: Table = REGISTRATION_TABLE;
@@ -35,7 +35,7 @@ impl Record for RegistrationRow {
 
 /// The row of [`COUNTER_TABLE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CounterRow {
+pub struct CounterRow {
     pub(super) ceiling: u64,
 }
 

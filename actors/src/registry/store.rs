@@ -60,7 +60,7 @@ impl Store<Registry> for DurableStore {
 }
 
 /// The database operations of a change.
-pub(crate) fn operations_of(change: StoredChange) -> Vec<Operation> {
+pub fn operations_of(change: StoredChange) -> Vec<Operation> {
     let StoredChange { put, delete, ceiling } = change;
     let mut operations = Vec::with_capacity(put.len() + delete.len() + usize::from(ceiling.is_some()));
     if let Some(ceiling) = ceiling {
@@ -73,7 +73,7 @@ pub(crate) fn operations_of(change: StoredChange) -> Vec<Operation> {
 }
 
 /// Builds the image of a registry from its rows. `safe` is the ceiling if the counter was lost.
-pub(crate) fn image_of(
+pub fn image_of(
     rows: impl Iterator<Item = RegistrationRow>,
     counter: impl Iterator<Item = CounterRow>,
     safe: u64,

@@ -35,7 +35,7 @@ impl SocketFile {
     }
 
     /// A file of a world without files, told from others by its number.
-    pub(crate) const fn numbered(inode: u64) -> Self {
+    pub const fn numbered(inode: u64) -> Self {
         Self { device: 0, inode, changed: (0, 0) }
     }
 }

@@ -14,5 +14,4 @@ mod model;
 mod plugin;
 mod sockets;
 mod stage;
-mod stand_in;
 mod stories;

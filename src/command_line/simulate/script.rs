@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callboard_actors::simulation::{Counterexample, Event, Saying, Simulation};
+use callboard_simulation::{Counterexample, Event, Saying, Simulation};
 
 use crate::script::{Played, Player, ScriptError};
 
@@ -74,7 +74,7 @@ fn lines_of(simulation: &Simulation, found: &Counterexample<Event>) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
-    use callboard_actors::simulation::{Tampers, Unwatched, simulate_tampered};
+    use callboard_simulation::{Tampers, Unwatched, simulate_tampered};
 
     use super::*;
 

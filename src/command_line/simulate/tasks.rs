@@ -1,6 +1,6 @@
 //! The tasks of `callboard run` in a simulation: worlds of their own, by the same seed.
 
-use callboard_actors::simulation::Counterexample;
+use callboard_simulation::Counterexample;
 
 use super::{SimulateArgs, SimulateError, Watcher};
 use crate::output::complain;

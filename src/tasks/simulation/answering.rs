@@ -1,9 +1,9 @@
 //! How the driver and the machine's processes answer the host's calls.
 
 use callboard_actors::driver::client::{TaskEnd, TaskExit, TaskHandle, TaskId};
-use callboard_actors::simulation::Law;
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
 use callboard_proto::drivers;
+use callboard_simulation::Law;
 use prost::Message as _;
 
 use super::super::answers::{Asked, is_proof};

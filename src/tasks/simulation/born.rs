@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_actors::simulation::{Rules, StandIn, Tamper};
 use callboard_actors::vocabulary::{AllocationId, DriverName};
+use callboard_simulation::{Rules, StandIn, Tamper};
 
 use super::super::identity::TaskIdentities;
 use super::super::kept::KeptDriver;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use callboard_actors::driver::client::TaskId;
 use callboard_actors::shell::{Ticket, Written};
-use callboard_actors::simulation::{Books, Outcome, Settlement, Writes};
 use callboard_actors::vocabulary::AllocationId;
+use callboard_simulation::{Books, Outcome, Settlement, Writes};
 
 use super::super::calls::{TasksChange, TasksImage};
 use super::super::state::{Run, RunState, Tasks, Wanted};

@@ -1,8 +1,8 @@
 //! The final state of the tasks when no more faults occur.
 
 use callboard_actors::shell::StopMode;
-use callboard_actors::simulation::{Law, Outcome};
 use callboard_actors::vocabulary::{AllocationId, Timestamp};
+use callboard_simulation::{Law, Outcome};
 
 use super::super::calls::{Started, TasksCall};
 use super::super::messages::TaskPhase;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use callboard_actors::shell::StopMode;
-use callboard_actors::simulation::Outcome;
+use callboard_simulation::Outcome;
 
 use super::super::calls::TasksCall;
 

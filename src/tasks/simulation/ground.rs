@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_actors::driver::client::{ServingProcess, TaskId};
 use callboard_actors::process::ProcessTag;
-use callboard_actors::simulation::{Law, Verdict};
 use callboard_actors::vocabulary::AllocationId;
+use callboard_simulation::{Law, Verdict};
 
 use super::super::calls::RunKey;
 use super::event::Manner;

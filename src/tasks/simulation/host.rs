@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use callboard_actors::driver::client::TaskId;
 use callboard_actors::shell::{CallLost, Message, StopMode};
-use callboard_actors::simulation::{Law, Left, Outcome, Tamper, Verdict, Violation};
 use callboard_actors::vocabulary::{AllocationId, Moment, Timestamp};
+use callboard_simulation::{Law, Left, Outcome, Tamper, Verdict, Violation};
 
 use super::super::answers::Asked;
 use super::super::behaviour::TasksAnswer;

@@ -1,8 +1,8 @@
 //! The laws of the tasks that need only the machine; the [host](super::host) checks those that need the ground.
 
 use callboard_actors::shell::{Effect, Input};
-use callboard_actors::simulation::{Law, Left, Verdict, Witness};
 use callboard_actors::vocabulary::Moment;
+use callboard_simulation::{Law, Left, Verdict, Witness};
 
 use super::super::state::Tasks;
 

@@ -1,7 +1,7 @@
 //! A random walk through the same world, with faults of all kinds, of any length.
 
 use callboard_actors::shell::StopMode;
-use callboard_actors::simulation::{Chance, Counterexample, Fault, Faults, Play, World, shorten};
+use callboard_simulation::{Chance, Counterexample, Fault, Faults, Play, World, shorten};
 
 use super::event::{Manner, TasksBounds, TasksEvent};
 use super::world::TasksWorld;

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use callboard_actors::simulation::{Outcome, Play, Tamper, Violation, World};
 use callboard_actors::vocabulary::Timestamp;
+use callboard_simulation::{Outcome, Play, Tamper, Violation, World};
 
 use super::super::calls::Started;
 use super::super::state::Tasks;

@@ -1,0 +1,291 @@
+//! A plain account of what the supervisor of an allocation was told, asked and heard; `saying` holds what it does against it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::allocation::{
+    Allocation, AllocationAsk, AllocationCall, AllocationConfig, AllocationOutcome, Task, TaskEventKind,
+};
+use callboard_actors::csi::{Answer, Class, Readiness};
+use callboard_actors::instances::AwaitRetiredError;
+use callboard_actors::registry::Deregistered;
+use callboard_actors::shell::{AskError, CallLost, Effect, Input, StopMode};
+use callboard_actors::vocabulary::{Attempt, Health, Identity, Moment, Timestamp};
+
+use super::super::law::Law;
+use super::super::stand_in::Constant;
+use super::super::witness::{Verdict, Witness};
+
+type Outcome = Result<AllocationOutcome, CallLost>;
+
+/// Sees everything that the supervisor of one allocation does in one life.
+#[derive(Debug, Clone)]
+pub struct AllocationLaws {
+    pub(super) config: Constant<Rc<AllocationConfig>>,
+    pub(super) task: Task,
+    /// How often the task was started.
+    pub(super) starts: u64,
+    pub(super) course: Course,
+    /// The questions that are under way, and since which start.
+    pub(super) questions: BTreeMap<Attempt, u64>,
+    /// The latest call that makes directories.
+    pub(super) making: Option<Attempt>,
+    pub(super) entry: Entry,
+    /// The message to the registry that is under way.
+    pub(super) message: Option<Attempt>,
+    pub(super) way_out: Option<WayOut>,
+    pub(super) is_detached: bool,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
+}
+
+/// What became of the present start of the task.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Course {
+    pub(super) began: Timestamp,
+    /// What kept it from being ready, as last heard.
+    pub(super) cause: Option<String>,
+    /// Since when the file system has refused its socket, without a pause.
+    pub(super) denied_since: Option<Timestamp>,
+    /// Whether it has just said that it is ready.
+    pub(super) says_ready: bool,
+    /// Who it is; then it is ready.
+    pub(super) identity: Option<Identity>,
+    /// Whether the host was told that it will not become ready.
+    pub(super) is_given_up: bool,
+    /// Whether no instance looks after it, as heard in this round.
+    pub(super) is_unwatched: bool,
+    /// The health that was told last.
+    pub(super) told: Option<TaskEventKind>,
+}
+
+/// What the registry knows, as heard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Entry {
+    Unknown,
+    In(Option<Arc<str>>),
+    Out,
+}
+
+/// How far it is with leaving.
+#[derive(Debug, Clone)]
+pub(super) struct WayOut {
+    pub(super) began: Timestamp,
+    /// Whether the host itself ends, and what is owed is left to its next start.
+    pub(super) is_last: bool,
+    pub(super) was_registered: bool,
+    pub(super) waiting: Option<Attempt>,
+    /// Whether it was heard that calls have ended, or that this cannot be heard.
+    pub(super) are_calls_over: bool,
+    pub(super) removing: Option<Attempt>,
+    pub(super) is_removed: bool,
+    /// Whether something was not put in order, so that its report must say so.
+    pub(super) owes_remark: bool,
+}
+
+impl AllocationLaws {
+    /// Nothing has happened since this supervisor began.
+    #[must_use]
+    pub fn new(config: AllocationConfig, now: Timestamp) -> Self {
+        let task = config.task;
+        let mut course = Course { began: now, ..Course::default() };
+        course.told = (config.health == Health::Healthy).then_some(TaskEventKind::Healthy);
+        Self {
+            config: Constant(Rc::new(config)),
+            task,
+            starts: 0,
+            course,
+            questions: BTreeMap::new(),
+            making: None,
+            entry: Entry::Unknown,
+            message: None,
+            way_out: (task == Task::Leaving).then(|| WayOut::new(now)),
+            is_detached: false,
+            verdict: Verdict::NONE,
+        }
+    }
+
+    /// What its supervisor takes the task to be doing, unless that is on its way out.
+    pub(in super::super) const fn task(&self) -> Task {
+        self.task
+    }
+
+    /// Until when the present start has time to become ready.
+    pub(super) fn ready_until(&self) -> Timestamp {
+        self.course.began + self.config.spec.health_timeout
+    }
+
+    /// Whether the task runs, and something may be asked of it.
+    pub(super) fn is_looked_after(&self) -> bool {
+        self.task == Task::Running && !self.course.is_given_up && self.is_in_service()
+    }
+
+    pub(super) const fn is_in_service(&self) -> bool {
+        self.way_out.is_none() && !self.is_detached
+    }
+
+    // === What it is told ===
+
+    fn told(&mut self, moment: Moment, ask: &AllocationAsk) {
+        match ask {
+            AllocationAsk::SignOff(_) => self.leave(moment, false),
+            AllocationAsk::NoteStart(_) if self.is_in_service() => {
+                self.task = Task::Running;
+                self.starts += 1;
+                self.course = Course { began: moment.now, ..Course::default() };
+            }
+            AllocationAsk::NoteExit(_) if self.is_in_service() => self.task = Task::Exited,
+            // Whatever ran before has ended.
+            AllocationAsk::MakeReady(_) if self.is_in_service() && self.task == Task::Running => {
+                self.task = Task::Exited;
+            }
+            AllocationAsk::NoteStart(_)
+            | AllocationAsk::NoteExit(_)
+            | AllocationAsk::MakeReady(_)
+            | AllocationAsk::DescribeAllocation(_) => {}
+        }
+    }
+
+    fn leave(&mut self, moment: Moment, is_last: bool) {
+        self.way_out.get_or_insert_with(|| WayOut::new(moment.now)).is_last |= is_last;
+    }
+
+    // === What it hears ===
+
+    fn heard(&mut self, moment: Moment, attempt: Attempt, call: &AllocationCall, outcome: &Outcome) {
+        match call {
+            AllocationCall::FindSocket | AllocationCall::Ask(_) | AllocationCall::AskHealth => {
+                let start = self.questions.remove(&attempt);
+                if start == Some(self.starts) && self.is_looked_after() {
+                    self.course.heard(moment, outcome);
+                }
+            }
+            AllocationCall::Register(_) | AllocationCall::Deregister(_) => {
+                self.message.take_if(|message| *message == attempt);
+                self.heard_of_registry(call, outcome);
+            }
+            AllocationCall::AwaitRetired => {
+                if let Some(way_out) = self.way_out.as_mut().filter(|way| way.waiting == Some(attempt)) {
+                    way_out.heard_of_calls(outcome);
+                }
+            }
+            AllocationCall::RemoveDirectory => {
+                if let Some(way_out) = self.way_out.as_mut().filter(|way| way.removing == Some(attempt)) {
+                    way_out.is_removed = true;
+                    let is_clean = matches!(outcome, Ok(AllocationOutcome::Removed(left)) if left.is_empty());
+                    way_out.owes_remark |= !is_clean;
+                }
+            }
+            // Whoever waits for them is looked at when it is answered.
+            AllocationCall::MakeDirectories(_) => {}
+        }
+    }
+
+    fn heard_of_registry(&mut self, call: &AllocationCall, outcome: &Outcome) {
+        self.entry = match (call, outcome) {
+            (AllocationCall::Register(message), Ok(AllocationOutcome::Registered(Ok(Ok(_))))) => {
+                Entry::In(message.version.clone())
+            }
+            (_, Ok(AllocationOutcome::Deregistered(Ok(deregistered)))) => {
+                if let (Deregistered::Removed(_), Some(way_out)) = (deregistered, &mut self.way_out) {
+                    way_out.was_registered = true;
+                }
+                Entry::Out
+            }
+            // It may have been taken, and it may not.
+            (_, _) => Entry::Unknown,
+        };
+    }
+}
+
+impl Course {
+    fn heard(&mut self, moment: Moment, outcome: &Outcome) {
+        let (cause, class) = match outcome {
+            Ok(AllocationOutcome::Health(seen)) => {
+                let is_gone = |seen: &Vec<Health>| seen.iter().all(|health| *health == Health::Gone);
+                self.is_unwatched = seen.as_ref().is_ok_and(is_gone);
+                return;
+            }
+            Ok(AllocationOutcome::Answered(Ok(Answer::Probe(Readiness::Ready)))) => {
+                self.says_ready = true;
+                return;
+            }
+            Ok(AllocationOutcome::Answered(Ok(Answer::PluginInfo(identity)))) if self.says_ready => {
+                self.identity = Some(identity.clone());
+                return;
+            }
+            Ok(AllocationOutcome::Answered(Ok(_))) => ("not ready".to_owned(), None),
+            Ok(AllocationOutcome::Answered(Err(error))) => (error.to_string(), Some(error.class())),
+            Ok(AllocationOutcome::Found(Err(cause))) => (cause.to_string(), Some(cause.class())),
+            Err(lost) => (lost.to_string(), None),
+            Ok(_) => return,
+        };
+        self.says_ready = false;
+        self.cause = Some(cause);
+        let is_denied = class == Some(Class::Denied);
+        self.denied_since = is_denied.then(|| self.denied_since.unwrap_or(moment.now));
+    }
+}
+
+impl WayOut {
+    const fn new(began: Timestamp) -> Self {
+        Self {
+            began,
+            is_last: false,
+            was_registered: false,
+            waiting: None,
+            are_calls_over: false,
+            removing: None,
+            is_removed: false,
+            owes_remark: false,
+        }
+    }
+
+    /// Whether it may go on although what it waits for has not come.
+    pub(super) fn is_out_of_patience(&self, moment: Moment, patience: Duration) -> bool {
+        moment.now.since(self.began) >= patience
+    }
+
+    fn heard_of_calls(&mut self, outcome: &Outcome) {
+        let is_over = match outcome {
+            Ok(AllocationOutcome::Retired(Ok(Ok(())) | Err(AskError::NotRunning { .. }))) => true,
+            Ok(AllocationOutcome::Retired(
+                Ok(Err(AwaitRetiredError::TooMany { .. }))
+                | Err(AskError::Busy { .. } | AskError::NotDurable { .. }),
+            )) => false,
+            Ok(_) | Err(_) => {
+                self.owes_remark = true;
+                true
+            }
+        };
+        self.are_calls_over |= is_over;
+    }
+}
+
+impl Witness<Allocation> for AllocationLaws {
+    fn rebuilt(&mut self, _moment: Moment, _machine: &Allocation) {}
+
+    fn stepped(
+        &mut self,
+        moment: Moment,
+        input: &Input<Allocation>,
+        effects: &[Effect<Allocation>],
+        _machine: &Allocation,
+    ) {
+        match input {
+            Input::Asked { ask, .. } => self.told(moment, ask),
+            Input::Returned { key, call, outcome } => self.heard(moment, key.attempt, call, outcome),
+            Input::StopRequested(StopMode::Stop) => self.leave(moment, true),
+            Input::StopRequested(StopMode::Detach) => self.is_detached = true,
+            Input::Resumed | Input::Elapsed(_) => {}
+        }
+        effects.iter().for_each(|effect| self.did(moment, input, effect));
+        self.check_time(moment);
+    }
+
+    fn panicked(&mut self, input: &Input<Allocation>) {
+        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+}

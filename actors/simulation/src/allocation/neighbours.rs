@@ -1,0 +1,144 @@
+//! Whom the supervisor of an allocation talks to: the task's plugin, its files, the registry and the instances, as plain models.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::allocation::{AllocationCall, AllocationOutcome};
+use callboard_actors::registry::{Deregister, Deregistered, Register, RegisterError, Registered};
+use callboard_actors::shell::{AskError, CallLost};
+
+use super::event::{Receipt, Reply};
+use super::surroundings::Surroundings;
+
+/// What comes back to the supervisor, and to which call.
+pub(super) type Returned = (u64, Result<AllocationOutcome, CallLost>);
+
+/// A call that has not come back.
+#[derive(Debug, Clone)]
+struct Pending {
+    number: u64,
+    call: AllocationCall,
+    /// Which process of the plugin it was asked of.
+    process: u64,
+}
+
+/// A message on its way to the registry, and who waits for the answer.
+#[derive(Debug, Clone)]
+struct Letter {
+    number: Option<u64>,
+    message: Message,
+}
+
+#[derive(Debug, Clone)]
+enum Message {
+    Register(Register),
+    Deregister(Deregister),
+}
+
+/// Everybody around one supervisor.
+#[derive(Debug, Clone)]
+pub(super) struct Neighbours {
+    pub(super) around: Surroundings,
+    calls: Vec<Pending>,
+    letters: VecDeque<Letter>,
+    /// The version under which the registry knows the allocation.
+    pub(super) registered: Option<Arc<str>>,
+}
+
+impl Neighbours {
+    pub(super) const fn new(around: Surroundings) -> Self {
+        Self { around, calls: Vec::new(), letters: VecDeque::new(), registered: None }
+    }
+
+    pub(super) fn called(&mut self, number: u64, call: AllocationCall) {
+        let message = match call {
+            AllocationCall::Register(message) => Message::Register(message),
+            AllocationCall::Deregister(message) => Message::Deregister(message),
+            call => return self.calls.push(Pending { number, call, process: self.around.process }),
+        };
+        self.letters.push_back(Letter { number: Some(number), message });
+    }
+
+    /// Nobody waits for answers any more. What has been sent arrives all the same.
+    pub(super) fn forget_caller(&mut self) {
+        self.calls.clear();
+        self.letters.iter_mut().for_each(|letter| letter.number = None);
+    }
+
+    /// The host is killed: nothing arrives any more.
+    pub(super) fn next_run(&mut self) {
+        self.calls.clear();
+        self.letters.clear();
+    }
+
+    // === What can come back ===
+
+    pub(super) fn has_letters(&self) -> bool {
+        !self.letters.is_empty()
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// In which ways the calls that are under way can come back.
+    pub(super) fn replies(&self) -> impl Iterator<Item = (usize, Reply)> + '_ {
+        let all = [Reply::Good, Reply::Bad, Reply::Odd, Reply::Late];
+        let pending = self.calls.iter().enumerate();
+        pending.flat_map(move |(place, pending)| {
+            let is_possible = move |reply: &Reply| *reply != Reply::Odd || has_odd_reply(&pending.call);
+            all.into_iter().filter(is_possible).map(move |reply| (place, reply))
+        })
+    }
+
+    /// In which ways the registry can deal with the next message.
+    pub(super) fn receipts(&self) -> impl Iterator<Item = Receipt> + '_ {
+        let is_awaited = self.letters.front().is_some_and(|letter| letter.number.is_some());
+        let all = [Receipt::Taken, Receipt::Refused, Receipt::GivenUp];
+        all.into_iter().filter(move |receipt| is_awaited || *receipt == Receipt::Taken && self.has_letters())
+    }
+
+    // === What comes back ===
+
+    pub(super) fn reply(&mut self, place: usize, reply: Reply) -> Option<Returned> {
+        if place >= self.calls.len() {
+            return None;
+        }
+        let Pending { number, call, process } = self.calls.remove(place);
+        Some((number, self.around.meet(&call, process, reply)?))
+    }
+
+    /// The registry comes to the next message.
+    pub(super) fn receive(&mut self, receipt: Receipt) -> Option<Returned> {
+        if receipt == Receipt::GivenUp {
+            let number = self.letters.front_mut()?.number.take()?;
+            return Some((number, Err(CallLost::DeadlineExceeded(Duration::from_secs(10)))));
+        }
+        let Letter { number, message } = self.letters.pop_front()?;
+        let away = || AskError::NotRunning { actor: "registry".to_owned() };
+        let outcome = match (message, receipt) {
+            (Message::Register(_), Receipt::Refused | Receipt::GivenUp) => {
+                AllocationOutcome::Registered(Ok(Err(RegisterError::Full { held: 5 })))
+            }
+            (Message::Deregister(_), Receipt::Refused | Receipt::GivenUp) => {
+                AllocationOutcome::Deregistered(Err(away()))
+            }
+            (Message::Register(message), Receipt::Taken) => {
+                self.registered = message.version;
+                AllocationOutcome::Registered(Ok(Ok(Registered::New)))
+            }
+            (Message::Deregister(message), Receipt::Taken) => {
+                AllocationOutcome::Deregistered(Ok(match self.registered.take() {
+                    Some(_) => Deregistered::Removed(message.plugins),
+                    None => Deregistered::NotRegistered,
+                }))
+            }
+        };
+        Some((number?, Ok(outcome)))
+    }
+}
+
+const fn has_odd_reply(call: &AllocationCall) -> bool {
+    matches!(call, AllocationCall::FindSocket | AllocationCall::AskHealth | AllocationCall::AwaitRetired)
+}

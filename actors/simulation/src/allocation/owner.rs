@@ -1,0 +1,63 @@
+//! The owner of a supervisor, as a plain model: what it knows of the task, and what has not been answered yet.
+//!
+//! It is there for the small world alone, which would be too large with the owner of production in it; the simulator runs that one. It
+//! lets a supervisor go on whose preparation failed, where the real one has it sign off or detach: both are tried at every instant
+//! anyway, and whatever else it says then is more than a supervisor ever hears. Whoever listens on the socket is welcome to it, since
+//! what that means to a supervisor is an answer like any other.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::allocation::{AllocationAsk, NoteStart, Task};
+use callboard_actors::vocabulary::Health;
+
+/// What an owner knows, and gives to a supervisor that takes up the work of a former one.
+#[derive(Debug, Clone)]
+pub(super) struct Owner {
+    pub(super) task: Task,
+    /// The health that was told last.
+    pub(super) health: Health,
+    askers: u64,
+    pub(super) unanswered: BTreeMap<u64, AllocationAsk>,
+}
+
+impl Owner {
+    /// The owner of a task that was never spoken of.
+    pub(super) const fn new() -> Self {
+        Self { task: Task::NotStarted, health: Health::Starting, askers: 0, unanswered: BTreeMap::new() }
+    }
+
+    /// Notes what is said, and gives the number under which it waits for its answer.
+    pub(super) fn says(&mut self, ask: &AllocationAsk) -> u64 {
+        self.task = match (self.task, ask) {
+            (Task::Leaving, _) | (_, AllocationAsk::SignOff(_)) => Task::Leaving,
+            (_, AllocationAsk::NoteStart(_)) => Task::Running,
+            (_, AllocationAsk::NoteExit(_)) | (Task::Running | Task::Exited, AllocationAsk::MakeReady(_)) => {
+                Task::Exited
+            }
+            (task, AllocationAsk::MakeReady(_) | AllocationAsk::DescribeAllocation(_)) => task,
+        };
+        self.askers += 1;
+        self.unanswered.insert(self.askers, ask.clone());
+        self.askers
+    }
+
+    /// What the next supervisor is told: all that has no answer, and a start that came behind a preparation without one.
+    pub(super) fn says_again(&mut self) -> Vec<(u64, AllocationAsk)> {
+        let waits = |is_meant: fn(&AllocationAsk) -> bool| self.unanswered.values().any(is_meant);
+        let is_hasty = self.task == Task::Running
+            && waits(|ask| matches!(ask, AllocationAsk::MakeReady(_)))
+            && !waits(|ask| matches!(ask, AllocationAsk::NoteStart(_)));
+        let mut again: Vec<_> = self.unanswered.iter().map(|(asker, ask)| (*asker, ask.clone())).collect();
+        if is_hasty {
+            let start = AllocationAsk::NoteStart(NoteStart);
+            again.push((self.says(&start), start));
+        }
+        again
+    }
+
+    /// The host is killed: the task may run on, and whoever starts the host again says so.
+    pub(super) fn forgets(&mut self) {
+        (self.task, self.health) = (Task::NotStarted, Health::Starting);
+        self.unanswered.clear();
+    }
+}

@@ -1,0 +1,189 @@
+//! What can happen to the owner of the allocations in a small world, and how much of it.
+
+use std::fmt;
+
+use callboard_actors::shell::StopMode;
+
+/// How much may happen, of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllocationsBounds {
+    /// How many allocations there are, at most two.
+    pub allocations: usize,
+    /// How often the host says that a task is to be prepared, has started or has ended.
+    pub orders: u8,
+    /// How often it stops an allocation.
+    pub leaves: u8,
+    /// How often it prepares one with other contents, or adopts its task.
+    pub oddities: u8,
+    /// How often directories cannot be made, a deregistration is not possible in time, or a supervisor is stuck.
+    pub faults: u8,
+    /// How often a supervisor crashes.
+    pub falls: u8,
+    /// How often a supervisor tells how its plugin does.
+    pub news: u8,
+    /// How many steps of the owner crash.
+    pub crashes: u8,
+    /// How often the owner ends by force, or has let go of everything, and another one takes its place with the same memory.
+    pub successors: u8,
+    /// How often the host is killed.
+    pub kills: u8,
+    /// How often time passes until something is due.
+    pub pauses: u8,
+    /// In which ways the host may end, once.
+    pub stops: &'static [StopMode],
+}
+
+impl AllocationsBounds {
+    /// Nothing happens.
+    pub const NONE: Self = Self {
+        allocations: 1,
+        orders: 0,
+        leaves: 0,
+        oddities: 0,
+        faults: 0,
+        falls: 0,
+        news: 0,
+        crashes: 0,
+        successors: 0,
+        kills: 0,
+        pauses: 0,
+        stops: &[],
+    };
+}
+
+/// What the host says of an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostOrder {
+    /// It is to be prepared.
+    Prepare,
+    /// It is to be prepared, with other contents than the first time.
+    PrepareOther,
+    /// It runs already, and is to be looked after.
+    Adopt,
+    /// Its task has started.
+    Started,
+    /// Its task has ended.
+    Exited,
+    /// It is stopped.
+    Stop,
+}
+
+impl HostOrder {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Prepare, Self::PrepareOther, Self::Adopt, Self::Started, Self::Exited, Self::Stop];
+}
+
+/// What a supervisor does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SupervisorAct {
+    /// The directories are made.
+    Makes,
+    /// They cannot be made.
+    FailsToMake,
+    /// Its plugin is ready, and it registers it.
+    Registers,
+    /// The registry has taken its goodbye.
+    Deregisters,
+    /// It puts everything away, and ends.
+    PutsAway,
+    /// It puts everything away although the registry has not taken its goodbye.
+    PutsAwayInDebt,
+    /// It tells how its plugin does.
+    Tells,
+    /// It answers no more: what it was told first runs out of time.
+    IsStuck,
+    /// It crashes.
+    Crashes,
+}
+
+impl SupervisorAct {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Makes,
+        Self::FailsToMake,
+        Self::Registers,
+        Self::Deregisters,
+        Self::PutsAway,
+        Self::PutsAwayInDebt,
+        Self::Tells,
+        Self::IsStuck,
+        Self::Crashes,
+    ];
+
+    /// Whether something goes wrong in it.
+    pub(super) const fn is_fault(self) -> bool {
+        matches!(self, Self::FailsToMake | Self::PutsAwayInDebt | Self::IsStuck)
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Makes => "makes directories",
+            Self::FailsToMake => "fails to make directories",
+            Self::Registers => "registers",
+            Self::Deregisters => "deregisters",
+            Self::PutsAway => "puts away",
+            Self::PutsAwayInDebt => "puts away in debt",
+            Self::Tells => "tells",
+            Self::IsStuck => "is stuck",
+            Self::Crashes => "crashes",
+        }
+    }
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllocationsEvent {
+    /// The host says something of an allocation.
+    Say(usize, HostOrder),
+    /// The supervisor of an allocation does something.
+    Act(usize, SupervisorAct),
+    /// The next answer of the supervisors of an allocation arrives.
+    Answer(usize),
+    /// The next news of the supervisors of an allocation arrives.
+    News(usize),
+    /// Word of the supervisors that have ended arrives.
+    Endings,
+    /// Time passes until something is due.
+    Pass,
+    /// The next step of the owner crashes.
+    Crash,
+    /// The owner ends by force and its supervisors are let go, or they are already, and another owner takes its place.
+    Succeed,
+    /// The host is killed, and starts again.
+    Kill,
+    /// The host ends.
+    Stop(StopMode),
+}
+
+/// As a line of a history.
+impl fmt::Display for AllocationsEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Say(place, order) => {
+                let order = match order {
+                    HostOrder::Prepare => "prepare",
+                    HostOrder::PrepareOther => "prepare-with-other-contents",
+                    HostOrder::Adopt => "adopt",
+                    HostOrder::Started => "started",
+                    HostOrder::Exited => "exited",
+                    HostOrder::Stop => "stop",
+                };
+                write!(f, "{order} {}", name(*place))
+            }
+            Self::Act(place, act) => write!(f, "supervisor of {} {}", name(*place), act.as_str()),
+            Self::Answer(place) => write!(f, "answer of {} arrives", name(*place)),
+            Self::News(place) => write!(f, "news of {} arrive", name(*place)),
+            Self::Endings => f.write_str("endings arrive"),
+            Self::Pass => f.write_str("pass-until-due"),
+            Self::Crash => f.write_str("crash-next allocations"),
+            Self::Succeed => f.write_str("another allocations"),
+            Self::Kill => f.write_str("kill-host"),
+            Self::Stop(StopMode::Stop) => f.write_str("stop"),
+            Self::Stop(StopMode::Detach) => f.write_str("detach"),
+        }
+    }
+}
+
+/// The names of the allocations.
+pub(super) fn name(place: usize) -> &'static str {
+    ["red", "blue"][place.min(1)]
+}

@@ -1,0 +1,105 @@
+//! What the shell of the owner holds: the actors of the supervisors, and word of those that have ended.
+
+use callboard_actors::allocation::{AllocationConfig, AllocationStatus};
+use callboard_actors::allocations::SupervisorEnded;
+use callboard_actors::shell::{AskError, Ending, StopMode};
+use callboard_actors::vocabulary::{AllocationId, Attempt};
+
+use super::event::SupervisorAct;
+use super::supervisor::{Post, Supervisor};
+use super::world::allocation;
+
+/// All that the owner has at its hands.
+#[derive(Debug, Clone)]
+pub(super) struct Handler {
+    pub(super) posts: Vec<Post>,
+    /// Who has ended, and its owner has not heard so.
+    endings: Vec<SupervisorEnded>,
+}
+
+impl Handler {
+    pub(super) fn new(allocations: usize) -> Self {
+        Self { posts: vec![Post::default(); allocations], endings: Vec::new() }
+    }
+
+    /// The place of an allocation.
+    pub(super) fn place(&self, of: &AllocationId) -> usize {
+        (0..self.posts.len()).find(|place| allocation(*place) == *of).unwrap_or_default()
+    }
+
+    fn ended(&mut self, place: usize, life: Attempt, ending: Option<Ending>) {
+        let ended = ending.map(|ending| SupervisorEnded { allocation: allocation(place), life, ending });
+        self.endings.extend(ended);
+    }
+
+    fn life(&self, place: usize) -> Attempt {
+        self.posts[place].supervisor.as_ref().map_or(Attempt::default(), |supervisor| supervisor.life)
+    }
+
+    /// Starts a supervisor, unless this life of it is there. False means that another one lives.
+    pub(super) fn start(&mut self, life: Attempt, config: AllocationConfig) -> bool {
+        let place = self.place(&config.spec.allocation);
+        if self.life(place) == life {
+            return true;
+        }
+        let is_alone = self.posts[place].supervisor.is_none();
+        // It would be taken for the end of the new one.
+        self.endings.retain(|ended| (&ended.allocation, ended.life) != (&config.spec.allocation, life));
+        self.posts[place].supervisor = Some(Supervisor::born(life, config));
+        is_alone
+    }
+
+    /// How the supervisor of this life is.
+    pub(super) fn look(&self, place: usize, life: Attempt) -> Result<AllocationStatus, AskError> {
+        let supervisor = self.posts[place].supervisor.as_ref().filter(|supervisor| supervisor.life == life);
+        let missing = || AskError::NotRunning { actor: "allocation".to_owned() };
+        supervisor.map(Supervisor::status).ok_or_else(missing)
+    }
+
+    /// The supervisor of this life is asked to end.
+    pub(super) fn stop(&mut self, place: usize, life: Attempt, mode: StopMode) {
+        let ending = self.posts[place].stop(life, mode);
+        self.ended(place, life, ending);
+    }
+
+    /// The supervisor of this life is ended by force.
+    pub(super) fn kill(&mut self, place: usize, life: Attempt) {
+        if self.life(place) == life {
+            let ending = self.posts[place].end(Ending::Killed);
+            self.ended(place, life, ending);
+        }
+    }
+
+    /// A supervisor does something.
+    pub(super) fn act(&mut self, place: usize, act: SupervisorAct) {
+        let life = self.life(place);
+        let ending = self.posts[place].act(act);
+        self.ended(place, life, ending);
+    }
+
+    /// Its owner is gone, and takes all supervisors along; the registry keeps what it knows.
+    pub(super) fn let_go(&mut self) {
+        for post in &mut self.posts {
+            post.supervisor = None;
+            post.answers.clear();
+            post.news.clear();
+        }
+        self.endings.clear();
+    }
+
+    /// The host is killed: what it had registered leaves after a grace.
+    pub(super) fn forget_all(&mut self) {
+        self.let_go();
+        self.posts.iter_mut().for_each(|post| *post = Post::default());
+    }
+
+    /// Whether somebody has ended and its owner has not heard so.
+    pub(super) fn has_endings(&self) -> bool {
+        !self.endings.is_empty()
+    }
+
+    /// Who has ended since this was asked before.
+    pub(super) fn take_endings(&mut self) -> Vec<SupervisorEnded> {
+        std::mem::take(&mut self.endings)
+    }
+}

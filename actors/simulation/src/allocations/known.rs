@@ -1,0 +1,77 @@
+//! What the laws know of each allocation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_actors::allocation::{AllocationSpec, Task};
+use callboard_actors::allocations::Order;
+use callboard_actors::shell::AskId;
+use callboard_actors::vocabulary::{Attempt, Health};
+
+/// What was answered already is told anew under this number.
+pub(super) const NOBODY: AskId = AskId::new(0);
+
+/// What is known of one allocation.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Known {
+    pub(super) spec: Arc<AllocationSpec>,
+    /// What its task does, by what the host has said.
+    pub(in super::super) task: Task,
+    /// The health that was told last.
+    pub(super) health: Health,
+    /// The present life of its supervisor.
+    pub(in super::super) life: Attempt,
+    /// Whether that has ended, and its owner has heard so.
+    pub(super) is_down: bool,
+    /// Whether it crashed too often.
+    pub(in super::super) is_given_up: bool,
+    /// What was taken and not answered.
+    pub(in super::super) orders: BTreeMap<AskId, Order>,
+    /// The last order that was ever taken.
+    pub(super) noted: AskId,
+    /// The last order that the present supervisor was told of.
+    pub(super) told: AskId,
+    /// How many it was told of since it was started.
+    pub(super) told_ever: usize,
+}
+
+impl Known {
+    /// Whether this is to be told for what was said under that number. Where a task was started behind its preparation, whoever
+    /// listens may be that, and is welcome; nobody else is.
+    pub(super) fn is_order(&self, ask: AskId, order: &Order) -> bool {
+        match self.orders.get(&ask) {
+            Some(Order::Prepare) if self.task == Task::Running => *order == Order::Adopt,
+            said => said == Some(order),
+        }
+    }
+
+    pub(super) fn new(spec: &AllocationSpec) -> Self {
+        Self {
+            spec: Arc::new(spec.clone()),
+            task: Task::NotStarted,
+            health: Health::Starting,
+            life: Attempt::default(),
+            is_down: true,
+            is_given_up: false,
+            orders: BTreeMap::new(),
+            noted: NOBODY,
+            told: NOBODY,
+            told_ever: 0,
+        }
+    }
+
+    /// What is asked again after a crash was said before all that came since, and says nothing new of the task.
+    pub(super) fn takes(&mut self, id: AskId, order: &Order) {
+        if id > self.noted {
+            self.noted = id;
+            self.task = match (self.task, order) {
+                (Task::Leaving, _) | (_, Order::Stop) => Task::Leaving,
+                (_, Order::Start) => Task::Running,
+                (_, Order::Exit(_)) => Task::Exited,
+                (Task::NotStarted, Order::Prepare | Order::Adopt) => Task::NotStarted,
+                (Task::Running | Task::Exited, Order::Prepare | Order::Adopt) => Task::Exited,
+            };
+        }
+        self.orders.insert(id, order.clone());
+    }
+}

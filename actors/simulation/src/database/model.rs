@@ -1,0 +1,373 @@
+//! The persister without its actor and its thread: the queue and the store of production, and the laws of both.
+//!
+//! It takes what comes next when it is told to. Beside the queue stands a plain list of what was handed over, beside the store
+//! a plain list of rows; after each step they must say the same.
+
+mod committing;
+mod telling;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::rc::Rc;
+
+use callboard_actors::persister::{
+    BATCH_WRITES_MAX, Batch, DiskFault, Operation, Owner, Queue, RECORD_BYTES_MAX, Reached, Write,
+};
+use callboard_actors::vocabulary::RunNumber;
+
+use super::super::law::Law;
+use super::super::witness::Verdict;
+use super::faults::PersisterFault;
+use super::plain::{Changes, Plain};
+use super::volume::{Came, Deed, Medium, Place, Reading};
+
+/// Work that waits behind the writes before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// An owner reads what is its own.
+    Load(Owner),
+    /// The database is closed.
+    Close,
+}
+
+/// What came of taking the next thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing waits.
+    Idle,
+    /// A commit is done, or has failed; its owners are told by [`DatabaseModel::tell`].
+    Committed {
+        /// Whether it is on disk.
+        is_written: bool,
+    },
+    /// This owner has read the database; `None` if that failed.
+    Loaded(Owner, Option<Vec<Row>>),
+    /// The database is closed.
+    Closed,
+}
+
+/// A row: table, key and encoded record.
+pub(crate) type Row = (Place, Vec<u8>);
+
+/// What an owner is told of its writes; see [`Settled`](callboard_actors::persister::Settled).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) owner: Owner,
+    pub(crate) epoch: u64,
+    pub(crate) through: u64,
+    pub(crate) is_written: bool,
+}
+
+/// Which life of which ledger.
+pub(super) type Life = (Owner, u64);
+
+/// Something that waits, as one would write it down.
+#[derive(Debug, Clone)]
+enum Waits {
+    Write { life: Life, epoch: u64, sequence: u64, changes: Changes },
+    Refusal { life: Life, epoch: u64 },
+    Job,
+}
+
+/// The ledger of an owner, as one would write it down.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ledger {
+    opening: u64,
+    /// The epoch up to which nothing is taken any more.
+    closed_through: Option<u64>,
+    /// The epoch up to which its owner was told no.
+    told_no: Option<u64>,
+    /// The last write that its owner was told of.
+    told: Option<(u64, u64)>,
+}
+
+/// A commit that is over, and of which nobody was told.
+#[derive(Debug, Clone)]
+struct Finished {
+    batch: Rc<Batch>,
+    is_written: bool,
+    /// What each of its writes is: life, epoch and sequence.
+    writes: Vec<(Life, u64, u64)>,
+}
+
+/// Whether a host has the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Open,
+    /// A host runs, and has closed the database.
+    Closed,
+    /// No host runs.
+    Gone,
+}
+
+/// The queue and the store of production, and what must come of them.
+#[derive(Clone)]
+pub(crate) struct DatabaseModel<D> {
+    volume: D,
+    queue: Queue<Life, Job>,
+    door: Door,
+    run: RunNumber,
+    waiting: VecDeque<Waits>,
+    ledgers: BTreeMap<Owner, Ledger>,
+    finished: VecDeque<Finished>,
+    pub(crate) words: VecDeque<Word>,
+    plain: Plain,
+    /// What was found out about commits of which nobody knew whether they took effect, in their order.
+    pub(crate) took_effect: Vec<bool>,
+    /// What fails now, or will.
+    trouble: Option<(u64, DiskFault)>,
+    /// The records that are damaged, and of which nobody knows yet.
+    damaged: Vec<Place>,
+    fault: Option<PersisterFault>,
+    has_failed: bool,
+    pub(crate) verdict: Verdict,
+}
+
+/// Where it is not known what lies on the disk, the whole history counts.
+impl<D: Medium> fmt::Debug for DatabaseModel<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { volume, queue, door, waiting, ledgers, finished, words, plain, trouble, damaged, .. } =
+            self;
+        let is_doubtful = trouble.is_some() || plain.is_doubtful();
+        let history = is_doubtful.then(|| volume.history());
+        let state = (queue, door, waiting, ledgers, finished, words, plain, trouble, damaged, history);
+        f.debug_tuple("DatabaseModel").field(&state).finish()
+    }
+}
+
+impl<D: Medium> DatabaseModel<D> {
+    /// The database on this volume, and perhaps a fault of the persister. No host runs yet.
+    pub(crate) fn new(volume: D, fault: Option<PersisterFault>) -> Self {
+        Self {
+            volume,
+            queue: Queue::default(),
+            door: Door::Gone,
+            run: RunNumber::default(),
+            waiting: VecDeque::new(),
+            ledgers: BTreeMap::new(),
+            finished: VecDeque::new(),
+            words: VecDeque::new(),
+            plain: Plain::default(),
+            took_effect: Vec::new(),
+            trouble: None,
+            damaged: Vec::new(),
+            fault,
+            has_failed: false,
+            verdict: Verdict::NONE,
+        }
+    }
+
+    // === What may be known ===
+
+    /// Whether a host has the database open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.door == Door::Open
+    }
+
+    /// Whether no host runs.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.door == Door::Gone
+    }
+
+    /// How many things wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether the next thing that waits is a write.
+    pub(crate) fn is_write_next(&self) -> bool {
+        matches!(self.waiting.front(), Some(Waits::Write { .. }))
+    }
+
+    /// Whether something may be begun: a thread goes on behind a commit that succeeded before its owners are told, and not
+    /// behind one that failed.
+    pub(crate) fn may_go_on(&self) -> bool {
+        match self.finished.front() {
+            None => !self.waiting.is_empty(),
+            Some(finished) => self.finished.len() == 1 && finished.is_written && self.is_write_next(),
+        }
+    }
+
+    /// Whether somebody is to be told of a commit.
+    pub(crate) fn may_tell(&self) -> bool {
+        !self.finished.is_empty()
+    }
+
+    /// What fails of the disk, or will.
+    pub(crate) const fn trouble(&self) -> Option<(u64, DiskFault)> {
+        self.trouble
+    }
+
+    /// Some row that is certainly on disk.
+    pub(super) fn some_row(&self) -> Option<(Place, Vec<u8>)> {
+        self.plain.lines().first_key_value().map(|(place, record)| (place.clone(), record.clone()))
+    }
+
+    /// The run of the host that opened it last.
+    pub(crate) const fn run(&self) -> RunNumber {
+        self.run
+    }
+
+    fn is_wrong(&self, fault: PersisterFault) -> bool {
+        self.fault == Some(fault)
+    }
+
+    // === The disk ===
+
+    /// This fails once the disk was changed so many times more.
+    pub(crate) fn fails_after(&mut self, changes: u64, fault: DiskFault) {
+        self.trouble = Some((changes, fault));
+        self.volume.carry_out(Deed::Fail(changes, fault));
+    }
+
+    /// Nothing fails any more.
+    pub(crate) fn is_mended(&mut self) {
+        self.trouble = None;
+        self.volume.carry_out(Deed::Mend);
+    }
+
+    /// A bit of a record flips on a disk that nobody uses.
+    pub(super) fn is_damaged(&mut self, place: Place, record: &[u8]) {
+        self.volume.carry_out(Deed::Damage(record.to_vec()));
+        self.damaged.push(place);
+    }
+
+    /// The host is gone with all that waits, and of what was not synced this much had reached the disk.
+    pub(crate) fn is_cut(&mut self, reached: Reached) {
+        self.volume.carry_out(Deed::Cut(reached));
+        self.trouble = None;
+        self.door = Door::Gone;
+        self.forget_the_host();
+    }
+
+    fn forget_the_host(&mut self) {
+        self.queue = Queue::default();
+        self.waiting.clear();
+        self.ledgers.clear();
+        self.finished.clear();
+        self.words.clear();
+        self.has_failed = false;
+    }
+
+    // === A host ===
+
+    /// A host opens the database. False means that it could not.
+    pub(crate) fn open(&mut self) -> bool {
+        self.forget_the_host();
+        let opened = match &*self.volume.carry_out(Deed::Open) {
+            Came::Opened(_)
+                if self.is_wrong(PersisterFault::KeepsItsRun) && self.run > RunNumber::default() =>
+            {
+                Ok(self.run)
+            }
+            Came::Opened(run) => Ok(*run),
+            Came::Failed { what, .. } => Err(what.clone()),
+            Came::Done { .. } | Came::Read(_) => unreachable!("a database is opened or not"),
+        };
+        match opened {
+            Ok(run) => {
+                if run <= self.run {
+                    self.verdict.cry(Law::P4, || format!("a host begins run {run:?} again"));
+                }
+                (self.run, self.door) = (run, Door::Open);
+                self.read_after(Law::P4);
+                true
+            }
+            Err(came) => {
+                if self.trouble.is_none() {
+                    self.verdict.cry(Law::P4, || format!("a sound disk is not opened: {came}"));
+                }
+                false
+            }
+        }
+    }
+
+    /// An owner, or another one in its place, is told of its writes from now on.
+    pub(crate) fn open_ledger(&mut self, owner: Owner) {
+        let ledger = self.ledgers.entry(owner).or_default();
+        *ledger = Ledger { opening: ledger.opening + 1, ..Ledger::default() };
+        self.queue.open_ledger(owner, (owner, ledger.opening));
+    }
+
+    /// An owner hands over a write.
+    pub(crate) fn write(&mut self, write: &Write) {
+        let ledger = self.ledgers.entry(write.owner).or_default();
+        let is_due = ledger.closed_through < Some(write.epoch);
+        let (life, epoch, sequence) = ((write.owner, ledger.opening), write.epoch, write.sequence);
+        if self.queue.push(write) != is_due {
+            self.verdict.cry(Law::P3, || format!("whether {write:?} is taken is not what {ledger:?} says"));
+        }
+        if !is_due {
+            return;
+        }
+        let is_too_large = |operation: &Operation| match operation {
+            Operation::Put { key, record, .. } => key.len() + record.len() > RECORD_BYTES_MAX,
+            Operation::Delete { key, .. } => key.len() > RECORD_BYTES_MAX,
+        };
+        if write.operations.iter().any(is_too_large) {
+            ledger.closed_through = Some(epoch);
+            self.waiting.push_back(Waits::Refusal { life, epoch });
+        } else {
+            let changes = write.operations.iter().map(|operation| match operation {
+                Operation::Put { table, key, record } => ((table.0, key.clone()), Some(record.clone())),
+                Operation::Delete { table, key } => ((table.0, key.clone()), None),
+            });
+            self.waiting.push_back(Waits::Write { life, epoch, sequence, changes: changes.collect() });
+        }
+    }
+
+    /// Lays work down behind every write that waits.
+    pub(crate) fn lay(&mut self, job: Job) {
+        self.queue.push_job(job);
+        self.waiting.push_back(Waits::Job);
+    }
+
+    // === What is read ===
+
+    /// Reads everything, if the disk is sound; it must be what the plain rows say.
+    fn read_after(&mut self, law: Law) {
+        if self.trouble.is_none() && self.door == Door::Open {
+            self.read(law);
+        }
+    }
+
+    /// Reads everything.
+    fn read(&mut self, law: Law) -> Option<Reading> {
+        let mut reading = match &*self.volume.carry_out(Deed::Read) {
+            Came::Read(reading) => reading.clone(),
+            Came::Failed { is_transient, what } => {
+                self.check_failure(*is_transient, what);
+                return None;
+            }
+            Came::Done { .. } | Came::Opened(_) => unreachable!("what is read is read or not"),
+        };
+        match self.fault {
+            Some(PersisterFault::OverlooksDamage) => reading.damaged.clear(),
+            Some(PersisterFault::LosesARecord) if law == Law::P2 => drop(reading.lines.pop_first()),
+            Some(_) | None => {}
+        }
+        let damaged = std::mem::take(&mut self.damaged);
+        if reading.damaged != damaged {
+            self.verdict
+                .cry(Law::P2, || format!("{:?} is said to be damaged, and {damaged:?} is", reading.damaged));
+        }
+        damaged.iter().for_each(|place| self.plain.loses(place));
+        let law = if self.plain.is_doubtful() { Law::P4 } else { law };
+        match self.plain.is_found(&reading.lines) {
+            Some(took_effect) => self.took_effect.extend(took_effect),
+            None => {
+                let (plain, found) = (&self.plain, &reading.lines);
+                self.verdict.cry(law, || format!("the database holds {found:?}, and {plain:?} is due"));
+            }
+        }
+        Some(reading)
+    }
+
+    /// While the database is open, only a failing disk is a reason to fail, and trying again helps.
+    fn check_failure(&mut self, is_transient: bool, what: &str) {
+        if self.door == Door::Open && (self.trouble.is_none() || !is_transient) {
+            let trouble = self.trouble;
+            self.verdict.cry(Law::P3, || format!("{what}, and what is wrong with the disk is {trouble:?}"));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Taking what comes next: a commit, work that waits, or a refusal.
+
+use callboard_actors::persister::{Next, Operations};
+
+use super::*;
+
+impl<D: Medium> DatabaseModel<D> {
+    /// Takes what comes next; a commit takes at most so many writes.
+    pub(crate) fn go_on(&mut self, writes_max: usize) -> Step {
+        loop {
+            match self.queue.next(writes_max) {
+                None => {
+                    if !self.waiting.is_empty() {
+                        self.verdict.cry(Law::P1, || "something waits and is never done".to_owned());
+                    }
+                    return Step::Idle;
+                }
+                Some(Next::Refuse(progress, _)) => self.refuse(&[progress]),
+                Some(Next::Commit(batch)) => {
+                    let is_written = self.commit(batch, writes_max);
+                    return Step::Committed { is_written };
+                }
+                Some(Next::Job(job)) => return self.do_job(job),
+            }
+        }
+    }
+
+    fn do_job(&mut self, job: Job) -> Step {
+        if !matches!(self.waiting.pop_front(), Some(Waits::Job)) {
+            self.verdict.cry(Law::P1, || format!("{job:?} overtook what came before it"));
+        }
+        match job {
+            Job::Load(owner) => {
+                let read = self.read(Law::P2);
+                Step::Loaded(owner, read.map(|reading| reading.lines.into_iter().collect()))
+            }
+            Job::Close => {
+                self.volume.carry_out(Deed::Close);
+                self.door = Door::Closed;
+                Step::Closed
+            }
+        }
+    }
+
+    /// What the plain list says the next commit takes.
+    fn take_writes(&mut self, writes_max: usize) -> (Vec<(Life, u64, u64)>, Changes) {
+        let (mut writes, mut all) = (Vec::new(), Changes::new());
+        while writes.len() < writes_max.min(BATCH_WRITES_MAX) {
+            match self.waiting.pop_front() {
+                Some(Waits::Write { life, epoch, sequence, changes }) => {
+                    writes.push((life, epoch, sequence));
+                    all.extend(changes);
+                }
+                Some(other) => {
+                    self.waiting.push_front(other);
+                    break;
+                }
+                None => break,
+            }
+        }
+        (writes, all)
+    }
+
+    /// Whether it is on disk.
+    fn commit(&mut self, batch: Batch, writes_max: usize) -> bool {
+        let (writes, changes) = self.take_writes(writes_max);
+        if batch.writes != writes.len() {
+            let (taken, due) = (batch.writes, writes.len());
+            // What is too much depends on a failure.
+            let law = if taken > due { Law::P3 } else { Law::P1 };
+            self.verdict.cry(law, || format!("a commit takes {taken} writes where {due} wait"));
+        }
+        let batch = Rc::new(batch);
+        let came = self.bring_to_disk(&batch);
+        let is_written = match &*came {
+            Came::Done { is_synced } => {
+                if !is_synced {
+                    self.verdict
+                        .cry(Law::P1, || "a commit is done, and a power cut would undo it".to_owned());
+                }
+                self.plain.committed(changes);
+                true
+            }
+            Came::Failed { is_transient, what } => {
+                self.check_failure(*is_transient, what);
+                if self.door == Door::Open {
+                    self.plain.doubted(changes);
+                }
+                self.has_failed = true;
+                false
+            }
+            Came::Opened(_) | Came::Read(_) => unreachable!("a commit is done or not"),
+        };
+        self.finished.push_back(Finished { batch, is_written, writes });
+        if is_written {
+            self.read_after(Law::P1);
+        }
+        is_written
+    }
+
+    /// Carries a commit out, rightly or in the way of a wrong persister.
+    fn bring_to_disk(&mut self, batch: &Rc<Batch>) -> Rc<Came> {
+        let whole = Rc::clone(batch);
+        let Some(fault) = self.fault else { return self.volume.carry_out(Deed::Commit(whole)) };
+        let part = |operations: Operations| Rc::new(Batch { operations, ..Batch::default() });
+        let (mut first, all) = (batch.operations.clone(), batch.operations.iter().count());
+        match fault {
+            PersisterFault::AnswersBeforeTheSync => Rc::new(Came::Done { is_synced: true }),
+            PersisterFault::DropsARow if batch.writes > 1 => {
+                let most = first.take_first(all - 1, Operations::default());
+                self.volume.carry_out(Deed::Commit(part(most)))
+            }
+            PersisterFault::ReversesACommit if batch.writes > 1 => {
+                let half = first.take_first(all / 2, Operations::default());
+                self.volume.carry_out(Deed::Commit(part(first)));
+                self.volume.carry_out(Deed::Commit(part(half)))
+            }
+            PersisterFault::TakesHalves => {
+                let half = first.take_first(all / 2, Operations::default());
+                self.volume.carry_out(Deed::Commit(part(half)));
+                self.volume.carry_out(Deed::Commit(part(first)))
+            }
+            PersisterFault::StaysBroken if self.has_failed => {
+                Rc::new(Came::Failed { is_transient: true, what: "it failed before".to_owned() })
+            }
+            _ => self.volume.carry_out(Deed::Commit(whole)),
+        }
+    }
+}

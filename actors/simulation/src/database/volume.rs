@@ -1,0 +1,216 @@
+//! A volume: a disk in memory, and the store of production on it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use callboard_actors::persister::{
+    Batch, DiskFault, LoadError, MemoryDisk, Reached, Record, Store, encode, open_in_memory,
+};
+use callboard_actors::vocabulary::RunNumber;
+
+/// Where a row lies: the name of its table, and its key.
+pub(super) type Place = (&'static str, Vec<u8>);
+
+/// What lies in a database: encoded records at their places.
+pub(super) type Lines = BTreeMap<Place, Vec<u8>>;
+
+/// What was found in a database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(super) lines: Lines,
+    /// The places of those that were set aside.
+    pub(super) damaged: Vec<Place>,
+}
+
+/// Reads one table in the way of production, and encodes again what was read.
+pub(crate) type Reader = fn(&mut Store, &mut Reading) -> Result<(), LoadError>;
+
+/// The [`Reader`] of the table of a record type.
+pub(crate) fn read_table<R: Record>(store: &mut Store, reading: &mut Reading) -> Result<(), LoadError> {
+    let loaded = store.load::<R>()?;
+    let lines = loaded.rows.into_iter().map(|(key, record)| ((R::TABLE.0, key), encode(&record)));
+    reading.lines.extend(lines);
+    reading.damaged.extend(loaded.damaged.into_iter().map(|damaged| (damaged.table.0, damaged.key)));
+    Ok(())
+}
+
+/// What can be done to a volume.
+#[derive(Debug, Clone)]
+pub(crate) enum Deed {
+    /// A host opens the database.
+    Open,
+    /// It brings these to disk.
+    Commit(Rc<Batch>),
+    /// It reads all tables.
+    Read,
+    /// It closes the database.
+    Close,
+    /// The host is gone, and so is the power; this much had reached the disk.
+    Cut(Reached),
+    /// This fails once so many more changes of the disk have been tried.
+    Fail(u64, DiskFault),
+    /// Nothing fails any more.
+    Mend,
+    /// A bit flips wherever these bytes stand.
+    Damage(Vec<u8>),
+}
+
+/// What comes of it.
+#[derive(Debug, Clone)]
+pub(crate) enum Came {
+    /// It is done; a power cut would take nothing away, or it would.
+    Done {
+        is_synced: bool,
+    },
+    /// A host runs for the so manieth time.
+    Opened(RunNumber),
+    Read(Reading),
+    /// It could not be done. Trying again may help, or not.
+    Failed {
+        is_transient: bool,
+        what: String,
+    },
+}
+
+/// What deeds are done to.
+pub(crate) trait Medium {
+    /// Does one, and says what came of it.
+    fn carry_out(&mut self, deed: Deed) -> Rc<Came>;
+
+    /// A number that stands for all deeds so far, where somebody counts them.
+    fn history(&self) -> u128 {
+        0
+    }
+}
+
+/// The disk, and the store if a host runs.
+#[derive(Debug)]
+pub(crate) struct Volume {
+    disk: MemoryDisk,
+    store: Option<Store>,
+    readers: &'static [Reader],
+}
+
+impl Volume {
+    /// An empty disk. These say what lies in the database.
+    pub(crate) fn new(readers: &'static [Reader]) -> Self {
+        Self { disk: MemoryDisk::default(), store: None, readers }
+    }
+
+    fn open(&mut self) -> Came {
+        self.store = None;
+        match open_in_memory(&self.disk) {
+            Ok((store, run)) => {
+                self.store = Some(store);
+                Came::Opened(run)
+            }
+            Err(error) => Came::Failed { is_transient: error.is_transient(), what: error.to_string() },
+        }
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Came {
+        let Some(store) = &mut self.store else { return nobody() };
+        match store.commit(&batch.operations) {
+            Ok(()) => self.done(),
+            Err(error) => Came::Failed { is_transient: error.is_transient(), what: error.to_string() },
+        }
+    }
+
+    fn read(&mut self) -> Came {
+        let Some(store) = &mut self.store else { return nobody() };
+        let mut reading = Reading::default();
+        match self.readers.iter().try_for_each(|read| read(store, &mut reading)) {
+            Ok(()) => Came::Read(reading),
+            Err(error) => Came::Failed { is_transient: error.is_transient(), what: error.to_string() },
+        }
+    }
+
+    /// Nothing that the host would still write on its way out reaches the disk.
+    fn cut(&mut self, reached: Reached) {
+        self.disk.set_fault(Some(DiskFault::Broken));
+        self.store = None;
+        self.disk.set_fault(None);
+        self.disk.cut_power_when(reached);
+    }
+
+    fn done(&self) -> Came {
+        Came::Done { is_synced: self.disk.is_synced() }
+    }
+}
+
+fn nobody() -> Came {
+    Came::Failed { is_transient: false, what: "no host runs".to_owned() }
+}
+
+impl Medium for Volume {
+    fn carry_out(&mut self, deed: Deed) -> Rc<Came> {
+        Rc::new(match deed {
+            Deed::Open => self.open(),
+            Deed::Commit(batch) => self.commit(&batch),
+            Deed::Read => self.read(),
+            Deed::Close => {
+                self.store.iter_mut().for_each(Store::close);
+                self.done()
+            }
+            Deed::Cut(reached) => {
+                self.cut(reached);
+                self.done()
+            }
+            Deed::Fail(after, fault) => {
+                self.disk.set_fault_after(after, fault);
+                self.done()
+            }
+            Deed::Mend => {
+                self.disk.set_fault(None);
+                self.done()
+            }
+            Deed::Damage(bytes) => {
+                self.disk.damage(&bytes);
+                self.done()
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use callboard_actors::persister::{Next, Operation, Owner, Queue, Table, Write};
+
+    #[derive(serde::Serialize, Deserialize)]
+    struct Line(u64);
+
+    impl Record for Line {
+        const TABLE: Table = Table("lines");
+        const SCHEMA: u16 = 1;
+    }
+
+    /// The searches break a small disk before each of so many of its changes (`actors/simulation/tests/interleavings/database.rs`).
+    #[test]
+    fn a_small_commit_changes_the_disk_eight_times_at_most_and_an_opening_thirty_two_times_p4() {
+        let mut volume = Volume::new(&[read_table::<Line>]);
+        volume.carry_out(Deed::Open);
+        let mut queue: Queue<(), ()> = Queue::default();
+        let mut changed = Vec::new();
+        for sequence in 1..=6 {
+            let operations = (0..5_u8).map(|key| Operation::put([key], &Line(sequence))).collect();
+            queue.push(&Write { owner: Owner("first"), epoch: 1, sequence, operations });
+            let Some(Next::Commit(batch)) = queue.next(1) else { panic!("a write waits") };
+            let batch = Rc::new(batch);
+            for deed in
+                [Deed::Commit(batch), Deed::Cut(Reached::Nothing), Deed::Open, Deed::Close, Deed::Open]
+            {
+                let before = volume.disk.changes();
+                volume.carry_out(deed.clone());
+                changed.push((
+                    format!("{deed:?}").chars().take(6).collect::<String>(),
+                    volume.disk.changes() - before,
+                ));
+            }
+        }
+        let is_within = |(deed, changes): &(String, u64)| *changes <= if deed == "Commit" { 8 } else { 32 };
+        assert!(changed.iter().all(is_within), "{changed:?}");
+    }
+}

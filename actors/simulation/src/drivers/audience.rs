@@ -1,0 +1,233 @@
+//! The handlers of tasks: what each was handed, read, and should have had.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::driver::{EventPosition, GapReason, TaskEventItem};
+use callboard_actors::eventor::{Journal, Taken, TaskEventSink};
+
+use super::super::law::Law;
+use super::super::witness::Verdict;
+use super::ground::{Ground, marked};
+
+/// What one handler knows. It outlives hosts, as far as the handler writes it down.
+#[derive(Debug, Clone, Copy, Default)]
+struct Had {
+    /// The last event: of which launch of the plugin, and which one of the task.
+    last: Option<(u64, u32)>,
+    /// Whether a gap was told since.
+    is_gap_told: bool,
+    /// Up to which event it need not have had everything.
+    begun: Option<(u64, u32)>,
+    /// How many events and missing events were put into the journal.
+    kept: u64,
+    /// How many were read from it.
+    read: u64,
+}
+
+/// One sink, with the journal in it. The sink itself is a name only, since it can't be copied.
+#[derive(Debug, Clone)]
+struct Seat {
+    sink: TaskEventSink,
+    task: Option<u8>,
+    journal: Journal,
+    heir: Option<TaskEventSink>,
+    is_ended: bool,
+    had: Had,
+    position: Option<EventPosition>,
+}
+
+/// All handlers of one driver's tasks.
+#[derive(Debug, Clone, Default)]
+pub struct Audience {
+    seats: Vec<Seat>,
+    /// What each task's handler wrote down before its host ended.
+    written: BTreeMap<u8, (Had, Option<EventPosition>)>,
+    journal_items: usize,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
+}
+
+impl Audience {
+    /// Nobody handles anything yet. Journals of sinks that nobody reads hold so many items.
+    #[must_use]
+    pub fn new(journal_items: usize) -> Self {
+        Self { journal_items, ..Self::default() }
+    }
+
+    fn cry(&mut self, law: Law, what: String) {
+        self.verdict.cry(law, || what);
+    }
+
+    // === Sinks ===
+
+    /// A handler of a task comes, with a journal of so many items: it goes on where the task's last handler of an earlier run
+    /// wrote that it was.
+    pub(super) fn comes(&mut self, task: u8, limit: usize, ground: &Ground) -> TaskEventSink {
+        let (had, position) = self.written.remove(&task).unwrap_or_default();
+        let begun = had.last.is_none().then(|| ground.latest_of(task)).flatten();
+        let had = Had { last: had.last, begun, ..Had::default() };
+        let sink = TaskEventSink::parked(1);
+        self.seats.push(Seat {
+            sink: sink.clone(),
+            task: Some(task),
+            journal: Journal::new(limit, position.clone()),
+            heir: None,
+            is_ended: false,
+            had,
+            position,
+        });
+        sink
+    }
+
+    /// Whether this is one of the sinks here.
+    pub(super) fn knows(&self, sink: &TaskEventSink) -> bool {
+        self.seats.iter().any(|seat| seat.sink.is_same(sink))
+    }
+
+    /// Whether a handler waits that was not told that nothing comes any more.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.seats.iter().any(|seat| seat.task.is_some() && !seat.is_ended)
+    }
+
+    fn place(&mut self, sink: &TaskEventSink) -> usize {
+        if let Some(place) = self.seats.iter().position(|seat| seat.sink.is_same(sink)) {
+            return place;
+        }
+        self.seats.push(Seat {
+            sink: sink.clone(),
+            task: None,
+            journal: Journal::new(self.journal_items, None),
+            heir: None,
+            is_ended: false,
+            had: Had::default(),
+            position: None,
+        });
+        self.seats.len() - 1
+    }
+
+    /// The place of the last event that was put into a sink, or that its handler had before.
+    pub(super) fn position(&mut self, sink: &TaskEventSink) -> Option<EventPosition> {
+        let place = self.place(sink);
+        self.seats[place].journal.last().cloned()
+    }
+
+    pub(super) fn put(&mut self, sink: &TaskEventSink, item: TaskEventItem) {
+        let mut place = self.place(sink);
+        while let Some(heir) = self.seats[place].heir.clone() {
+            place = self.place(&heir);
+        }
+        let seat = &mut self.seats[place];
+        // Its handler was told that nothing comes any more, and does not wait for anything.
+        if seat.is_ended {
+            return;
+        }
+        let weight = weight(&item);
+        if seat.journal.put(item) == Taken::Kept {
+            seat.had.kept += weight;
+        }
+    }
+
+    pub(super) fn hand_over(&mut self, from: &TaskEventSink, to: &TaskEventSink) {
+        let place = self.place(from);
+        while let Some(item) = self.seats[place].journal.take() {
+            self.put(to, item);
+        }
+        self.seats[place].heir = Some(to.clone());
+    }
+
+    pub(super) fn end(&mut self, sink: &TaskEventSink) {
+        let place = self.place(sink);
+        self.seats[place].is_ended = true;
+    }
+
+    /// The host is no more. Handlers that can say where they were go on from there in the next run.
+    pub(super) fn next_run(&mut self) {
+        for seat in std::mem::take(&mut self.seats) {
+            if let (Some(task), Some(position)) = (seat.task, seat.position) {
+                self.written.insert(task, (seat.had, Some(position)));
+            }
+        }
+    }
+
+    // === Reading ===
+
+    /// Whether something waits for a handler.
+    pub(super) fn has_unread(&self) -> bool {
+        self.seats.iter().any(|seat| seat.task.is_some() && !seat.journal.is_empty())
+    }
+
+    /// Every handler reads what waits for it. Who was told that nothing comes any more leaves.
+    pub(super) fn read(&mut self) {
+        for place in 0..self.seats.len() {
+            if self.seats[place].task.is_none() {
+                continue;
+            }
+            while let Some(item) = self.seats[place].journal.take() {
+                self.seats[place].had.read += weight(&item);
+                self.reads(place, &item);
+            }
+            let Had { kept, read, .. } = self.seats[place].had;
+            if kept != read {
+                self.cry(
+                    Law::Evt1,
+                    format!("{kept} events were put into a journal, and its reader knows of {read}"),
+                );
+            }
+        }
+        self.seats.retain(|seat| !(seat.is_ended && seat.journal.is_empty()));
+    }
+
+    fn reads(&mut self, place: usize, item: &TaskEventItem) {
+        let seat = &mut self.seats[place];
+        match item {
+            TaskEventItem::Gap { missed, reason } => {
+                seat.had.is_gap_told = true;
+                if *reason == GapReason::HandlerTooSlow && missed.is_none_or(|missed| missed == 0) {
+                    self.cry(Law::Evt1, "a slow handler is not told how much it missed".to_owned());
+                }
+            }
+            TaskEventItem::Event { event, position } => {
+                let (launch, ordinal) = marked(event);
+                let Had { last, is_gap_told, .. } = seat.had;
+                seat.had.last = Some((launch, ordinal));
+                seat.had.is_gap_told = false;
+                seat.position.clone_from(position);
+                let Some(last) = last else { return };
+                if (launch, ordinal) <= last {
+                    self.cry(Law::Evt2, format!("event {launch}.{ordinal} comes after {last:?}"));
+                } else if (launch, ordinal) != (last.0, last.1 + 1) && !is_gap_told {
+                    let what = format!("event {launch}.{ordinal} follows on {last:?}, and no gap is told");
+                    self.cry(Law::Evt2, what);
+                }
+            }
+        }
+    }
+
+    /// All is calm: whoever handles a task has had its latest event, or knows that something is missing.
+    pub(super) fn check_calm(&mut self, ground: &Ground) {
+        let latest = |seat: &Seat| seat.task.and_then(|task| ground.latest_of(task));
+        let late: Vec<_> = self
+            .seats
+            .iter()
+            .filter(|seat| !seat.is_ended && seat.heir.is_none() && seat.task.is_some())
+            .filter_map(|seat| Some((latest(seat)?, seat.had)))
+            .filter(|(latest, had)| latest.1 > 0 && had.begun != Some(*latest))
+            .filter(|(latest, had)| had.last != Some(*latest) && !had.is_gap_told)
+            .collect();
+        for (latest, had) in late {
+            // The first events of a plugin without positions may come before anybody listens.
+            if ground.stream().is_some() || had.last.is_some() {
+                let what =
+                    format!("all is calm, {latest:?} was told, and its handler knows of {:?}", had.last);
+                self.cry(Law::Evt2, what);
+            }
+        }
+    }
+}
+
+fn weight(item: &TaskEventItem) -> u64 {
+    match item {
+        TaskEventItem::Event { .. } => 1,
+        TaskEventItem::Gap { missed, .. } => missed.unwrap_or(0),
+    }
+}

@@ -1,0 +1,364 @@
+//! The laws of one driver.
+
+use callboard_actors::driver::{
+    Driver, DriverAsk, DriverCall, DriverConfig, DriverHealth, DriverReport, DriverStage, DriverTimer,
+    Errand, Fingerprint, Reached, Rung, Trouble, TroubleKind,
+};
+use callboard_actors::process::{Lifetime, ProcessTag};
+use callboard_actors::processes::Recalled;
+use callboard_actors::shell::{CallKey, CallLost, Effect, Input, Machine, StopMode};
+use callboard_actors::vocabulary::{Moment, Timestamp};
+
+use super::super::law::Law;
+use super::super::stand_in::Constant;
+use super::super::witness::{Verdict, Witness};
+use super::pauses::Pauses;
+
+type Outcome = Result<Result<Reached, Trouble>, CallLost>;
+
+/// Sees everything that one driver does.
+#[derive(Debug, Clone)]
+pub struct DriverLaws {
+    config: Constant<DriverConfig>,
+    known: Known,
+    /// The step that is under way.
+    flying: Option<(CallKey, DriverCall)>,
+    retry_at: Option<Timestamp>,
+    reads_on: bool,
+    has_grace: bool,
+    pauses: Pauses,
+    stopped: Option<StopMode>,
+    is_gone: bool,
+    told: Option<DriverReport>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
+}
+
+/// What it has been told of its process and its connection.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    process: Option<ProcessTag>,
+    /// Whether it was told that nothing runs, and has not had anything launched since.
+    may_launch: bool,
+    /// Whether it hears of the end of its process, now or when it has asked again.
+    hears_of_end: bool,
+    /// What was done over the connection that there is.
+    read: Option<Vec<Rung>>,
+    /// Whether whoever asked over that connection was cut off.
+    is_hung_up: bool,
+    /// Whether it was told that its process cannot be ended, or that nobody knows of one.
+    is_excused: bool,
+}
+
+/// What an input comes to.
+#[derive(Debug, Clone, PartialEq)]
+enum Heard {
+    /// Something that the machine may act upon.
+    Something,
+    /// What another try, or the end of another process, comes back with.
+    Stale,
+    /// The plugin told this of itself.
+    Fingerprint(Fingerprint),
+    /// Its process has ended. True if it was connected to.
+    End(bool),
+    /// It is to end.
+    Stop,
+}
+
+/// What must have been done over a connection before the plugin is believed to be healthy.
+const NEEDED: [Rung; 5] = [Rung::Ping, Rung::Identify, Rung::Configure, Rung::Initialise, Rung::Capabilities];
+
+impl DriverLaws {
+    /// A driver that is born with this.
+    #[must_use]
+    pub fn new(config: DriverConfig) -> Self {
+        Self {
+            config: Constant(config),
+            known: Known::default(),
+            flying: None,
+            retry_at: None,
+            reads_on: false,
+            has_grace: false,
+            pauses: Pauses::default(),
+            stopped: None,
+            is_gone: false,
+            told: None,
+            verdict: Verdict::NONE,
+        }
+    }
+
+    fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
+        let name = &self.config.spec.name;
+        self.verdict.cry(law, || format!("driver {name}: {}", what()));
+    }
+
+    // === What comes in ===
+
+    fn hear(&mut self, input: &Input<Driver>) -> Heard {
+        match input {
+            Input::StopRequested(mode) => {
+                let is_final = self.stopped == Some(StopMode::Stop);
+                self.stopped = Some(if is_final { StopMode::Stop } else { *mode });
+                return Heard::Stop;
+            }
+            Input::Asked { ask: DriverAsk::RestartNow(_), .. } => {
+                let stage = self.told.as_ref().map(|report| report.stage);
+                if matches!(
+                    stage,
+                    Some(DriverStage::Connecting | DriverStage::Watching | DriverStage::Pausing)
+                ) {
+                    self.pauses.reset();
+                }
+            }
+            Input::Elapsed(DriverTimer::Retry) => self.retry_at = None,
+            Input::Elapsed(DriverTimer::ReadOn) => self.reads_on = false,
+            Input::Elapsed(DriverTimer::Grace) => self.has_grace = false,
+            Input::Elapsed(DriverTimer::Reawait) => self.known.hears_of_end = false,
+            Input::Returned { call: DriverCall::AwaitEnd(tag), outcome, .. } => {
+                return self.heard_of_end(*tag, outcome);
+            }
+            Input::Returned { call: DriverCall::HangUp { .. }, .. } => {}
+            Input::Returned { key, call, outcome } => {
+                if self.flying.take_if(|(flying, _)| flying == key).is_none() {
+                    return Heard::Stale;
+                }
+                return self.returned(call, outcome);
+            }
+            Input::Resumed | Input::Asked { ask: DriverAsk::DescribeTroubles(_), .. } => {}
+        }
+        Heard::Something
+    }
+
+    fn heard_of_end(&mut self, tag: ProcessTag, outcome: &Outcome) -> Heard {
+        if self.known.process != Some(tag) {
+            return Heard::Stale;
+        }
+        self.known.hears_of_end = false;
+        if !matches!(outcome, Ok(Ok(Reached::Ended(_)))) {
+            return Heard::Something;
+        }
+        self.known.process = None;
+        Heard::End(self.known.read.take().is_some())
+    }
+
+    fn returned(&mut self, call: &DriverCall, outcome: &Outcome) -> Heard {
+        let known = &mut self.known;
+        match (call, outcome) {
+            (_, Ok(Ok(Reached::Recalled(Recalled::Proven(launched)) | Reached::Launched(launched)))) => {
+                if known.process.replace(launched.tag) != Some(launched.tag) {
+                    (known.read, known.hears_of_end) = (None, false);
+                }
+            }
+            (_, Ok(Ok(Reached::Recalled(Recalled::Ended { .. } | Recalled::Unknown)))) => {
+                *known = Known { may_launch: true, ..Known::default() };
+            }
+            (_, Ok(Ok(Reached::Connected(_)))) => (known.read, known.is_hung_up) = (Some(Vec::new()), false),
+            (_, Ok(Ok(Reached::Fingerprinted(fingerprint)))) => {
+                return Heard::Fingerprint(fingerprint.clone());
+            }
+            (DriverCall::Climb(rung, _), Ok(Ok(_))) => {
+                known.read.iter_mut().for_each(|read| read.push(*rung));
+            }
+            (DriverCall::StopProcess { .. }, Ok(Ok(_))) => *known = Known::default(),
+            (DriverCall::StopProcess { .. } | DriverCall::Climb(Rung::Recall, _), _) => {
+                known.is_excused = true;
+            }
+            (
+                DriverCall::Climb(Rung::Initialise, _),
+                Ok(Err(Trouble { kind: TroubleKind::Unimplemented, .. })),
+            ) => {
+                known.read.iter_mut().for_each(|read| read.push(Rung::Initialise));
+            }
+            (DriverCall::Farewell, _) => {}
+            (_, Ok(Err(Trouble { kind: TroubleKind::Silent, .. })))
+            | (
+                DriverCall::Climb(
+                    Rung::Dial
+                    | Rung::Ping
+                    | Rung::Identify
+                    | Rung::Configure
+                    | Rung::Initialise
+                    | Rung::Capabilities,
+                    _,
+                ),
+                Err(_),
+            ) => known.read = None,
+            (_, _) => {}
+        }
+        Heard::Something
+    }
+
+    // === What goes out ===
+
+    fn calls(&mut self, key: CallKey, call: &DriverCall) {
+        match call {
+            DriverCall::AwaitEnd(_) => {
+                self.known.hears_of_end = true;
+                return;
+            }
+            DriverCall::HangUp { .. } => {
+                self.known.is_hung_up = true;
+                return;
+            }
+            DriverCall::Farewell | DriverCall::StopProcess { .. } => {}
+            DriverCall::ReadOn => self.goes_on("the next fingerprint"),
+            DriverCall::Climb(rung, _) => {
+                self.goes_on(rung.as_str());
+                if *rung == Rung::Launch && !std::mem::take(&mut self.known.may_launch) {
+                    self.cry(Law::Prc4, || {
+                        "it launches, and was not told that nothing of it runs".to_owned()
+                    });
+                }
+                if *rung != Rung::Recall && self.config.errand == Errand::Retire {
+                    self.cry(Law::I6, || format!("it is there to be ended, and begins {rung}"));
+                }
+            }
+        }
+        self.flying = Some((key, call.clone()));
+    }
+
+    fn goes_on(&mut self, what: &str) {
+        if self.stopped.is_some() {
+            self.cry(Law::I6, || format!("it is being stopped and begins {what}"));
+        }
+        if let Some(at) = self.retry_at {
+            self.cry(Law::Hlt5, || format!("it begins {what}, and its pause lasts until {at}"));
+        }
+    }
+
+    fn sets(&mut self, moment: Moment, timer: DriverTimer, at: Timestamp) {
+        match timer {
+            DriverTimer::Grace => self.has_grace = true,
+            DriverTimer::Reawait => self.known.hears_of_end = true,
+            DriverTimer::ReadOn => self.reads_on = true,
+            DriverTimer::Retry => {
+                let (shortest, longest) = self.pauses.failed(&self.config.limits.backoff, moment.now);
+                let pause = at.since(moment.now);
+                if pause < shortest || pause > longest {
+                    self.cry(Law::Hlt5, || {
+                        format!("it pauses for {pause:?}, not for {shortest:?} to {longest:?}")
+                    });
+                }
+                self.retry_at = Some(at);
+            }
+        }
+        if matches!(timer, DriverTimer::Retry | DriverTimer::ReadOn) && self.stopped.is_some() {
+            self.cry(Law::I6, || format!("it is being stopped and waits for {timer:?}"));
+        }
+    }
+
+    fn publishes(&mut self, report: &DriverReport, heard: &Heard) {
+        if self.is_gone {
+            self.cry(Law::I6, || format!("{} is told after its end", report.health));
+        }
+        if self.told.as_ref() == Some(report) {
+            self.cry(Law::Scl5, || format!("{} is told twice", report.health));
+        }
+        let was = self.told.as_ref().map(|told| told.health);
+        if report.health == DriverHealth::Healthy && was != Some(DriverHealth::Healthy) {
+            let read = self.known.read.clone().unwrap_or_default();
+            if !NEEDED.iter().all(|rung| read.contains(rung)) || !matches!(heard, Heard::Fingerprint(_)) {
+                self.cry(Law::I2, || format!("it is called healthy, and over its connection was {read:?}"));
+            }
+        }
+        if report.health == DriverHealth::Unhealthy
+            && report.reason.is_empty()
+            && !matches!(heard, Heard::Fingerprint(_))
+        {
+            self.cry(Law::I5, || "it is unhealthy and nobody is told why".to_owned());
+        }
+        self.is_gone |= report.health == DriverHealth::Gone;
+        self.told = Some(report.clone());
+    }
+
+    /// What it is told is what it is, at once; something always follows; and what it leaves is in order.
+    fn check(&mut self, heard: &Heard, effects: &[Effect<Driver>], machine: &Driver) {
+        let view = machine.view();
+        if self.told.as_ref() != Some(&view) {
+            self.cry(Law::Hlt4, || format!("it is {}, and that is not told", view.health));
+        }
+        if let Heard::Fingerprint(said) = heard
+            && self.stopped.is_none()
+            && (view.health != said.health || view.reason != said.description)
+        {
+            self.cry(Law::Hlt4, || format!("it says {}, and {} is told", said.health, view.health));
+        }
+        if let Heard::End(was_connected) = heard {
+            let hangs_up =
+                |effect: &_| matches!(effect, Effect::Call { call: DriverCall::HangUp { .. }, .. });
+            if *was_connected && !effects.iter().any(hangs_up) {
+                self.cry(Law::Prc5, || "its process ended, and who asks goes on waiting".to_owned());
+            }
+            if view.health == DriverHealth::Healthy {
+                self.cry(Law::Prc5, || "its process ended, and it is called healthy".to_owned());
+            }
+        }
+        if *heard == Heard::Stop && self.known.read.is_some() && !self.known.is_hung_up {
+            self.cry(Law::Shd3, || "it is told to stop, and who asks goes on waiting".to_owned());
+        }
+        let ends = effects.iter().any(|effect| matches!(effect, Effect::Stop(_)));
+        if ends {
+            self.check_end();
+        } else if !self.is_gone {
+            self.check_goes_on();
+        }
+    }
+
+    fn check_end(&mut self) {
+        let is_left = self.stopped == Some(StopMode::Detach)
+            && self.config.spec.process.lifetime == Lifetime::Surviving
+            && self.config.errand == Errand::Serve;
+        if self.known.process.is_some() && !self.known.is_excused && !is_left {
+            self.cry(Law::Shd6, || "it ends, and its process goes on".to_owned());
+        }
+    }
+
+    fn check_goes_on(&mut self) {
+        let waits = self.flying.is_some() || self.retry_at.is_some() || self.reads_on || self.has_grace;
+        if !waits {
+            let law = if self.stopped.is_some() { Law::Shd6 } else { Law::Hlt5 };
+            self.cry(law, || "nothing is under way, and nothing follows".to_owned());
+        }
+        if self.known.process.is_some() && !self.known.hears_of_end {
+            self.cry(Law::Prc5, || "it has a process and would not hear of its end".to_owned());
+        }
+    }
+}
+
+impl Witness<Driver> for DriverLaws {
+    fn rebuilt(&mut self, _moment: Moment, _machine: &Driver) {
+        let verdict = std::mem::take(&mut self.verdict);
+        *self = Self { verdict, ..Self::new(self.config.0.clone()) };
+    }
+
+    fn stepped(
+        &mut self,
+        moment: Moment,
+        input: &Input<Driver>,
+        effects: &[Effect<Driver>],
+        machine: &Driver,
+    ) {
+        let heard = self.hear(input);
+        if heard == Heard::Stale && !effects.is_empty() {
+            self.cry(Law::Reg8, || format!("{input:?} is of another time, and leads to {effects:?}"));
+        }
+        for effect in effects {
+            match effect {
+                Effect::Call { key, call, .. } => self.calls(*key, call),
+                Effect::Publish(report) => self.publishes(report, &heard),
+                Effect::StartTimer(timer, at) => self.sets(moment, *timer, *at),
+                Effect::CancelTimer(DriverTimer::Retry) => self.retry_at = None,
+                Effect::CancelTimer(DriverTimer::ReadOn) => self.reads_on = false,
+                Effect::CancelTimer(DriverTimer::Grace) => self.has_grace = false,
+                Effect::CancelTimer(DriverTimer::Reawait) => self.known.hears_of_end = false,
+                Effect::Reply(..) | Effect::Stop(_) => {}
+                Effect::Persist(never) => match *never {},
+            }
+        }
+        self.check(&heard, effects, machine);
+    }
+
+    fn panicked(&mut self, input: &Input<Driver>) {
+        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+}

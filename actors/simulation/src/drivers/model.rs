@@ -1,0 +1,391 @@
+//! The owner of the drivers with its children, what they stand on, and everything that is on its way between them.
+//!
+//! What leaves one of them is carried by the model, and the world says when it arrives and what comes of it.
+
+mod answering;
+mod carrying;
+mod numbered;
+mod parts;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use self::parts::{Actor, Child, DriverChild, EventorChild, Late, Link, Memory, Owner, Stream};
+pub use self::parts::{Conduct, DriversTampers};
+pub(in super::super) use self::parts::{DriversModelOptions, SetOff};
+use callboard_actors::driver::client::DriverClient;
+use callboard_actors::driver::{DriverSpec, process_name};
+use callboard_actors::drivers::{
+    ChildEnded, ChildKind, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversOutcome,
+    EventorSaid, RegisterTaskHandler,
+};
+use callboard_actors::eventor::{Eventor, EventorCall, TaskEventSink};
+use callboard_actors::process::Lifetime;
+use callboard_actors::shell::{Ending, Message, StopMode};
+use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment, Timestamp};
+
+use super::super::instances::NoBooks;
+use super::super::law::Law;
+use super::super::stand_in::{Constant, Count, Left, Rules, StandIn};
+use super::super::witness::Violation;
+use super::audience::Audience;
+use super::driver::DriverLaws;
+use super::eventor::EventorLaws;
+use super::ground::Ground;
+use super::owner::DriversLaws;
+
+/// The asker whose answers nobody needs.
+const NOBODY: u64 = 0;
+
+/// The owner, the children, their plugins and handlers, and what is between them.
+#[derive(Debug, Clone)]
+pub struct DriversModel {
+    options: Constant<DriversModelOptions>,
+    owner: Owner,
+    children: BTreeMap<Attempt, Child>,
+    /// What children said that have ended; it arrives all the same.
+    late: BTreeMap<Attempt, Late>,
+    grounds: BTreeMap<DriverName, Ground>,
+    audiences: BTreeMap<DriverName, Audience>,
+    /// Handlers whose registration is not answered yet.
+    coming: BTreeMap<u64, (DriverName, TaskEventSink)>,
+    generations: Generation,
+    await_endings: Option<u64>,
+    endings: VecDeque<ChildEnded>,
+    /// How the host was told to stop.
+    stopped: Option<StopMode>,
+    /// Whether somebody could not end a process, so that one may be left.
+    is_excused: bool,
+    pub(in super::super) set_off: Vec<SetOff>,
+    /// Who was answered by the owner, and how.
+    pub(in super::super) answered: Vec<(u64, Option<Rc<DriversAnswer>>)>,
+    /// What the owner told, line by line, if somebody wants to know.
+    pub(in super::super) told: Option<Vec<String>>,
+    pub(in super::super) has_ended: bool,
+    steps_before: Count,
+}
+
+impl DriversModel {
+    /// A model whose owner has just been started, and nothing runs.
+    pub(in super::super) fn new(options: DriversModelOptions) -> Self {
+        let ground = |(number, spec): (u32, &DriverSpec)| {
+            let process = process_name(&spec.name).ok()?;
+            let every = options.unnumbered_every;
+            let keeps_positions = every == 0 || number % every != every - 1;
+            Some((spec.name.clone(), Ground::new(process, Arc::clone(&options.tasks), keeps_positions)))
+        };
+        let audience =
+            |spec: &DriverSpec| (spec.name.clone(), Audience::new(options.drivers.eventor.journal_items));
+        Self {
+            owner: new_owner(&options),
+            children: BTreeMap::new(),
+            late: BTreeMap::new(),
+            grounds: (0..).zip(options.specs.iter()).filter_map(ground).collect(),
+            audiences: options.specs.iter().map(audience).collect(),
+            coming: BTreeMap::new(),
+            generations: Generation::default(),
+            await_endings: None,
+            endings: VecDeque::new(),
+            stopped: None,
+            is_excused: false,
+            set_off: Vec::new(),
+            answered: Vec::new(),
+            told: None,
+            has_ended: false,
+            steps_before: Count::default(),
+            options: Constant(options),
+        }
+    }
+
+    /// The host is gone, whatever it was at, and another one starts on what it left.
+    pub(in super::super) fn next_run(&mut self) {
+        self.steps_before = Count(self.steps());
+        for (driver, ground) in &mut self.grounds {
+            let spec = self.options.specs.iter().find(|spec| spec.name == *driver);
+            ground.next_run(spec.is_some_and(|spec| spec.process.lifetime == Lifetime::Surviving));
+        }
+        self.audiences.values_mut().for_each(Audience::next_run);
+        self.owner = new_owner(&self.options);
+        self.children.clear();
+        self.late.clear();
+        self.coming.clear();
+        self.endings.clear();
+        self.set_off.clear();
+        self.answered.clear();
+        (self.await_endings, self.generations, self.stopped) = (None, Generation::default(), None);
+        (self.is_excused, self.has_ended) = (false, false);
+    }
+
+    /// The law that was broken first by anyone in here.
+    #[must_use]
+    pub fn broken(&self) -> Option<&Violation> {
+        let audiences = || self.audiences.values().find_map(|audience| audience.verdict.broken());
+        self.owner.witness.verdict.broken().or_else(audiences)
+    }
+
+    fn cry(&mut self, law: Law, what: String) {
+        self.owner.witness.verdict.cry(law, || what);
+    }
+
+    /// How many steps were taken in here.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps_before.0 + self.owner.steps()
+    }
+
+    /// How many actors live.
+    #[must_use]
+    pub fn children_count(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Whether a process of a driver runs.
+    pub(in super::super) fn is_process_running(&self, driver: &DriverName) -> bool {
+        self.grounds.get(driver).is_some_and(Ground::is_running)
+    }
+
+    /// Whether somebody could not end a process, so that one may be left.
+    pub(super) const fn is_excused(&self) -> bool {
+        self.is_excused
+    }
+
+    /// What a driver is to be.
+    pub(in super::super) fn spec(&self, driver: &DriverName) -> DriverSpec {
+        let spec = self.options.specs.iter().find(|spec| spec.name == *driver);
+        spec.unwrap_or(&self.options.specs[0]).clone()
+    }
+
+    // === What comes from outside ===
+
+    /// Builds the machine of the owner, if it waits for that.
+    pub(in super::super) fn load(&mut self, moment: Moment) {
+        self.carry(moment);
+    }
+
+    /// Somebody asks the owner.
+    pub(in super::super) fn ask<Q: Message<Drivers>>(&mut self, moment: Moment, asker: u64, message: Q) {
+        self.owner.ask(moment, asker, message.into_ask());
+        self.carry(moment);
+    }
+
+    /// A handler for this task comes.
+    pub(in super::super) fn handler(&mut self, moment: Moment, asker: u64, driver: &DriverName, task: u8) {
+        let (Some(ground), Some(audience)) = (self.grounds.get(driver), self.audiences.get_mut(driver))
+        else {
+            return;
+        };
+        let sink = audience.comes(task, self.options.journal_items, ground);
+        self.coming.insert(asker, (driver.clone(), sink.clone()));
+        self.ask(moment, asker, RegisterTaskHandler { driver: driver.clone(), task: self.task(task), sink });
+    }
+
+    /// One whose registration was refused waits for nothing.
+    fn handler_answered(&mut self, asker: u64, answer: Option<&DriversAnswer>) {
+        let Some((driver, sink)) = self.coming.remove(&asker) else { return };
+        let is_refused = !matches!(answer, Some(DriversAnswer::RegisterTaskHandler(Ok(()))));
+        if is_refused && let Some(audience) = self.audiences.get_mut(&driver) {
+            audience.end(&sink);
+        }
+    }
+
+    /// All handlers of a driver's tasks read what waits for them.
+    pub(in super::super) fn handlers_read(&mut self, driver: &DriverName) {
+        if let Some(audience) = self.audiences.get_mut(driver) {
+            audience.read();
+        }
+    }
+
+    /// Whether something waits for handlers.
+    pub(in super::super) fn has_unread(&self) -> bool {
+        self.audiences.values().any(Audience::has_unread)
+    }
+
+    /// Whether a handler of this driver's tasks waits.
+    pub(super) fn has_handlers(&self, driver: &DriverName) -> bool {
+        self.audiences.get(driver).is_some_and(Audience::is_waiting)
+    }
+
+    /// The owner is told to stop.
+    pub(in super::super) fn request_stop(&mut self, moment: Moment, mode: StopMode) {
+        self.stopped = Some(mode);
+        // What is left of a driver that has no actor is for the owner of the processes to end.
+        self.is_excused |=
+            self.grounds.keys().any(|driver| self.life_of(driver, ChildKind::Driver).is_none());
+        self.owner.request_stop(moment, mode);
+        self.carry(moment);
+    }
+
+    /// The process of a driver ends of itself.
+    pub(in super::super) fn exits(&mut self, driver: &DriverName) {
+        if let Some(ground) = self.grounds.get_mut(driver) {
+            ground.exits();
+        }
+        self.stir(driver);
+    }
+
+    /// Something happens to a task, and the plugin tells.
+    pub(in super::super) fn happens(&mut self, driver: &DriverName, task: u8) {
+        if let Some(ground) = self.grounds.get_mut(driver) {
+            ground.happens(task);
+        }
+        self.stir(driver);
+    }
+
+    fn stir(&mut self, driver: &DriverName) {
+        let theirs = self.children.values().filter(|child| child.name == *driver);
+        let stirred = theirs.map(|child| SetOff::Stirred(child.number, child.kind()));
+        self.set_off.extend(stirred);
+    }
+
+    /// A step of the owner crashes.
+    pub(in super::super) const fn crash_owner(&mut self) {
+        self.owner.light_fuse();
+    }
+
+    /// A step of this child crashes.
+    pub(in super::super) fn crash_child(&mut self, life: Attempt) {
+        match self.children.get_mut(&life).map(|child| &mut child.actor) {
+            Some(Actor::Driver(child)) => child.actor.light_fuse(),
+            Some(Actor::Eventor(child)) => child.actor.light_fuse(),
+            None => {}
+        }
+    }
+
+    /// A child falls for no reason of its own.
+    pub(in super::super) fn falls(&mut self, moment: Moment, life: Attempt) {
+        self.end_child(life, Ending::Killed);
+        self.carry(moment);
+    }
+
+    // === Who lives ===
+
+    /// All that live.
+    pub(in super::super) fn lives(&self) -> impl Iterator<Item = Attempt> + '_ {
+        self.children.keys().copied()
+    }
+
+    /// The latest actor of this kind that a driver has.
+    pub(in super::super) fn life_of(&self, driver: &DriverName, kind: ChildKind) -> Option<Attempt> {
+        let is_meant = |child: &Child| child.name == *driver && child.kind() == kind;
+        self.children.iter().rev().find(|(_, child)| is_meant(child)).map(|(life, _)| *life)
+    }
+
+    // === What is on its way ===
+
+    /// Whose mail could arrive now.
+    pub(in super::super) fn mail(&self) -> Vec<Attempt> {
+        let living = self.children.iter().filter(|(_, child)| !child.mail.is_empty()).map(|(life, _)| *life);
+        living.chain(self.late.keys().copied()).collect()
+    }
+
+    /// The next thing that somebody said reaches the owner. False if there is none.
+    pub(in super::super) fn deliver_mail(&mut self, moment: Moment, life: Attempt) -> bool {
+        let living = self.children.get_mut(&life).and_then(|child| child.mail.pop_front());
+        let said = living.or_else(|| self.late.get_mut(&life)?.mail.pop_front());
+        self.late.retain(|_, late| !late.mail.is_empty());
+        let Some(said) = said else { return false };
+        self.owner.ask(moment, NOBODY, said);
+        self.carry(moment);
+        true
+    }
+
+    /// Whether word of endings could arrive now.
+    pub(in super::super) fn has_endings(&self) -> bool {
+        self.await_endings.is_some() && !self.endings.is_empty()
+    }
+
+    /// Word of endings reaches the owner.
+    pub(in super::super) fn deliver_endings(&mut self, moment: Moment) {
+        if let Some(call) = self.await_endings.take_if(|_| !self.endings.is_empty()) {
+            let endings = self.endings.drain(..).collect();
+            self.owner.returned(moment, call, Ok(DriversOutcome::Ended(endings)));
+        }
+        self.carry(moment);
+    }
+
+    // === Time ===
+
+    /// When something is due next.
+    pub(in super::super) fn next_timer(&self) -> Option<Timestamp> {
+        self.children.values().filter_map(Child::next_timer).chain(self.owner.next_timer()).min()
+    }
+
+    /// Whatever is due by now runs in the owner.
+    pub(in super::super) fn owner_timers_due(&mut self, moment: Moment) {
+        self.owner.timers_due(moment);
+        self.carry(moment);
+    }
+
+    /// Whatever is due by now runs in this child.
+    pub(in super::super) fn child_timers_due(&mut self, moment: Moment, life: Attempt) {
+        match self.children.get_mut(&life).map(|child| &mut child.actor) {
+            Some(Actor::Driver(child)) => child.actor.timers_due(moment),
+            Some(Actor::Eventor(child)) => child.actor.timers_due(moment),
+            None => return,
+        }
+        self.carry_child(moment, life);
+        self.carry(moment);
+    }
+
+    /// Whatever is due by now runs.
+    pub(super) fn timers_due(&mut self, moment: Moment) {
+        self.owner_timers_due(moment);
+        let lives: Vec<Attempt> = self.lives().collect();
+        for life in lives {
+            self.child_timers_due(moment, life);
+        }
+    }
+
+    // === When all is calm ===
+
+    /// Every handler has had what there is; after an orderly end nothing runs that should not.
+    pub(in super::super) fn check_calm(&mut self) {
+        if self.has_ended {
+            self.check_end();
+            return;
+        }
+        let tended: Vec<DriverName> = self.audiences.keys().cloned().collect();
+        for driver in tended {
+            let serves = self.serves(&driver);
+            if let (Some(audience), Some(ground)) =
+                (self.audiences.get_mut(&driver), self.grounds.get(&driver))
+            {
+                audience.read();
+                if serves {
+                    audience.check_calm(ground);
+                }
+            }
+        }
+    }
+
+    /// Whether a driver is shown as healthy.
+    pub(super) fn serves(&self, driver: &DriverName) -> bool {
+        let Some(machine) = self.owner.machine() else { return false };
+        let view = callboard_actors::shell::Machine::view(machine);
+        let health = |report: &callboard_actors::driver::DriverReport| {
+            report.name == *driver && report.health == callboard_actors::driver::DriverHealth::Healthy
+        };
+        view.reports.iter().any(health)
+    }
+
+    fn check_end(&mut self) {
+        if !self.children.is_empty() {
+            let what = format!("{} actors of drivers are left after the end", self.children.len());
+            self.cry(Law::S4, what);
+        }
+        let is_left = |(driver, ground): (&DriverName, &Ground)| {
+            let spec = self.options.specs.iter().find(|spec| spec.name == *driver);
+            let survives = spec.is_some_and(|spec| spec.process.lifetime == Lifetime::Surviving);
+            ground.is_running() && !(survives && self.stopped == Some(StopMode::Detach))
+        };
+        if !self.is_excused && self.grounds.iter().any(is_left) {
+            self.cry(Law::Shd6, "the host has stopped, and the process of a driver goes on".to_owned());
+        }
+    }
+}
+
+fn new_owner(options: &DriversModelOptions) -> Owner {
+    StandIn::begin(options.drivers.clone(), Memory::default(), DriversLaws::default(), Rules::default())
+        .tampered_with(options.tampers.owner.clone())
+}

@@ -1,0 +1,264 @@
+//! Carrying: what leaves the owner, a driver or an eventor is done, or set on its way.
+
+use super::super::super::witness::NOBODY_WAITS;
+use super::*;
+
+impl DriversModel {
+    pub(super) fn carry(&mut self, moment: Moment) {
+        let mut left = Vec::new();
+        loop {
+            if self.owner.is_loading() {
+                // The calls of the former life are given up.
+                self.await_endings = None;
+                let image = self.owner.books.0.clone();
+                self.owner.loaded(moment, image);
+            }
+            self.owner.take_left(&mut left);
+            if left.is_empty() {
+                return;
+            }
+            for left in left.drain(..) {
+                if let Some(told) = &mut self.told {
+                    told.push(format!("drivers: {left:?}"));
+                }
+                match left {
+                    Left::Answer(Some(asker), answer) => {
+                        self.handler_answered(asker, Some(&answer));
+                        self.answered.push((asker, Some(answer)));
+                    }
+                    Left::Refused(asker, _) => {
+                        self.handler_answered(asker, None);
+                        self.answered.push((asker, None));
+                    }
+                    Left::Call { number, call, .. } => self.call(moment, number, call),
+                    Left::Ended(_) => {
+                        self.has_ended = true;
+                        self.kill_all();
+                        self.check_end();
+                    }
+                    Left::Answer(None, _) => self.answered_nobody(),
+                    Left::News(..) | Left::Snapshot(..) => {}
+                }
+            }
+        }
+    }
+
+    fn answered_nobody(&mut self) {
+        self.cry(Law::Shell7, NOBODY_WAITS.to_owned());
+    }
+
+    fn call(&mut self, moment: Moment, number: u64, call: DriversCall) {
+        let outcome = match call {
+            DriversCall::AwaitEndings => {
+                self.await_endings = Some(number);
+                self.set_off.extend((!self.endings.is_empty()).then_some(SetOff::Endings));
+                return;
+            }
+            DriversCall::AskTroubles(..) | DriversCall::AskRecent(..) => DriversOutcome::Told(Vec::new()),
+            other => {
+                self.order(moment, other);
+                DriversOutcome::Done
+            }
+        };
+        self.owner.returned(moment, number, Ok(outcome));
+    }
+
+    fn order(&mut self, moment: Moment, call: DriversCall) {
+        match call {
+            DriversCall::AwaitEndings | DriversCall::AskTroubles(..) | DriversCall::AskRecent(..) => {}
+            DriversCall::Sweep => self.kill_all(),
+            DriversCall::Kill(life) => {
+                // What is left of its process is for the owner of the processes to end.
+                self.is_excused = true;
+                self.end_child(life, Ending::Killed);
+            }
+            DriversCall::StartDriver(life, config) => {
+                let name = config.spec.name.clone();
+                let laws = DriverLaws::new((*config).clone());
+                let actor = StandIn::begin(*config, NoBooks, laws, Rules::default());
+                let actor = actor.tampered_with(self.options.tampers.driver.clone());
+                let child = DriverChild { actor, link: None, is_unwell: false };
+                self.starts(moment, life, name, Actor::Driver(Box::new(child)));
+            }
+            DriversCall::StartEventor(life, name) => {
+                let options = self.options.drivers.eventor;
+                let actor = StandIn::begin(options, NoBooks, EventorLaws::new(options), Rules::default());
+                let actor = actor.tampered_with(self.options.tampers.eventor.clone());
+                let child = EventorChild { actor, stream: None };
+                self.starts(moment, life, name, Actor::Eventor(Box::new(child)));
+            }
+            DriversCall::Stop(life, mode) => {
+                match self.children.get_mut(&life).map(|child| &mut child.actor) {
+                    Some(Actor::Driver(child)) => child.actor.request_stop(moment, mode),
+                    Some(Actor::Eventor(child)) => child.actor.request_stop(moment, mode),
+                    None => {}
+                }
+                self.carry_child(moment, life);
+            }
+            DriversCall::RestartNow(life) => {
+                if let Some(Actor::Driver(child)) = self.children.get_mut(&life).map(|child| &mut child.actor)
+                {
+                    child.actor.ask(moment, NOBODY, callboard_actors::driver::RestartNow.into_ask());
+                }
+                self.carry_child(moment, life);
+            }
+            DriversCall::Attend(life, client) => {
+                self.tell_eventor(moment, life, callboard_actors::eventor::Attend { client });
+            }
+            DriversCall::Watch(life, tasks, is_renewal) => {
+                for (task, sink) in tasks {
+                    let name = self.children.get(&life).map(|child| child.name.clone());
+                    let audience = name.and_then(|name| self.audiences.get_mut(&name));
+                    let after = audience.and_then(|audience| audience.position(&sink));
+                    self.tell_eventor(
+                        moment,
+                        life,
+                        callboard_actors::eventor::Watch { task, sink, after, is_renewal },
+                    );
+                }
+            }
+            DriversCall::Forget(life, task) => {
+                self.tell_eventor(moment, life, callboard_actors::eventor::Forget { task });
+            }
+            DriversCall::HandOver(from, to) => {
+                self.audiences.values_mut().filter(|audience| audience.knows(&to)).for_each(|audience| {
+                    audience.hand_over(&from, &to);
+                });
+            }
+            DriversCall::End(sink) => {
+                self.audiences.values_mut().filter(|audience| audience.knows(&sink)).for_each(|audience| {
+                    audience.end(&sink);
+                });
+            }
+        }
+    }
+
+    fn tell_eventor<Q: Message<Eventor>>(&mut self, moment: Moment, life: Attempt, message: Q) {
+        if let Some(Actor::Eventor(child)) = self.children.get_mut(&life).map(|child| &mut child.actor) {
+            child.actor.ask(moment, NOBODY, message.into_ask());
+            self.carry_child(moment, life);
+        }
+    }
+
+    fn starts(&mut self, moment: Moment, life: Attempt, name: DriverName, actor: Actor) {
+        let number = self.options.specs.iter().position(|spec| spec.name == name).unwrap_or(0);
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let child = Child { number, name, actor, mail: VecDeque::new(), counted: Count::default() };
+        self.children.insert(life, child);
+        self.carry_child(moment, life);
+    }
+
+    pub(super) fn carry_child(&mut self, moment: Moment, life: Attempt) {
+        let Some(child) = self.children.get(&life) else { return };
+        let (number, kind) = (child.number, child.kind());
+        self.set_off.push(SetOff::Stirred(number, kind));
+        match kind {
+            ChildKind::Driver => while self.carry_driver(moment, life) {},
+            ChildKind::Eventor => while self.carry_eventor(moment, life) {},
+        }
+        if let Some(child) = self.children.get_mut(&life) {
+            self.steps_before.0 += child.count();
+        }
+    }
+
+    fn says(&mut self, life: Attempt, said: DriversAsk) {
+        if let Some(child) = self.children.get_mut(&life) {
+            child.mail.push_back(said);
+            self.set_off.push(SetOff::Mail(child.number, child.kind()));
+        }
+    }
+
+    // === A driver ===
+
+    fn carry_driver(&mut self, moment: Moment, life: Attempt) -> bool {
+        let Some(Child { actor: Actor::Driver(child), .. }) = self.children.get_mut(&life) else {
+            return false;
+        };
+        let left = child.actor.leaving(moment);
+        self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
+        let has_left = !left.is_empty();
+        for left in left {
+            match left {
+                Left::News(_, report) => {
+                    let client = self.client_of(life, &report);
+                    self.says(life, DriverReported { life, report, client }.into_ask());
+                }
+                Left::Call { number, call, .. } => self.driver_calls(moment, life, number, &call),
+                Left::Ended(ending) => self.end_child(life, ending),
+                Left::Answer(None, _) => self.answered_nobody(),
+                Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) => {}
+            }
+        }
+        has_left
+    }
+
+    /// The client that goes with a report, as the shell of a driver gives it.
+    fn client_of(
+        &mut self,
+        life: Attempt,
+        report: &callboard_actors::driver::DriverReport,
+    ) -> Option<DriverClient> {
+        let link = self.link_of(life)?;
+        if report.health == callboard_actors::driver::DriverHealth::Gone {
+            link.is_cut = true;
+        }
+        Some(link.client.clone()).filter(|client| !link.is_cut && client.generation() == report.generation)
+    }
+
+    pub(super) fn link_of(&mut self, life: Attempt) -> Option<&mut Link> {
+        match &mut self.children.get_mut(&life)?.actor {
+            Actor::Driver(child) => child.link.as_mut(),
+            Actor::Eventor(_) => None,
+        }
+    }
+
+    // === An eventor ===
+
+    fn carry_eventor(&mut self, moment: Moment, life: Attempt) -> bool {
+        let Some(Child { actor: Actor::Eventor(child), name, .. }) = self.children.get_mut(&life) else {
+            return false;
+        };
+        let driver = name.clone();
+        let left = child.actor.leaving(moment);
+        self.owner.witness.verdict.heard_of(child.actor.witness.verdict.broken());
+        let has_left = !left.is_empty();
+        for left in left {
+            match left {
+                Left::News(_, news) => {
+                    self.says(life, EventorSaid { driver: driver.clone(), life, news }.into_ask());
+                }
+                Left::Call { number, call, .. } => self.eventor_calls(moment, (life, &driver), number, call),
+                Left::Ended(ending) => self.end_child(life, ending),
+                Left::Answer(None, _) => self.answered_nobody(),
+                Left::Answer(..) | Left::Refused(..) | Left::Snapshot(..) => {}
+            }
+        }
+        has_left
+    }
+
+    // === Endings ===
+
+    pub(super) fn end_child(&mut self, life: Attempt, ending: Ending) {
+        let Some(mut child) = self.children.remove(&life) else { return };
+        self.steps_before.0 += child.count();
+        let (number, kind) = (child.number, child.kind());
+        if kind == ChildKind::Driver && ending != Ending::Normal && self.stopped.is_some() {
+            self.is_excused = true;
+        }
+        let driver = child.name;
+        self.stir(&driver);
+        if !child.mail.is_empty() {
+            self.late.insert(life, Late { number, kind, mail: child.mail });
+            self.set_off.push(SetOff::Mail(number, kind));
+        }
+        self.endings.push_back(ChildEnded { driver, kind, life, ending });
+        self.set_off.push(SetOff::Endings);
+    }
+
+    fn kill_all(&mut self) {
+        let lives: Vec<Attempt> = self.lives().collect();
+        for life in lives {
+            self.end_child(life, Ending::Killed);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What a model is made of.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use callboard_actors::driver::client::DriverClient;
+use callboard_actors::driver::{Driver, DriverSpec, EventPosition, TaskKey};
+use callboard_actors::drivers::{
+    ChildKind, Drivers, DriversAsk, DriversChange, DriversImage, DriversOptions,
+};
+use callboard_actors::eventor::Eventor;
+use callboard_actors::process::ProcessTag;
+use callboard_actors::shell::{Ticket, Written};
+use callboard_actors::vocabulary::{DriverName, Timestamp};
+
+use super::super::super::instances::NoBooks;
+use super::super::super::stand_in::{Books, Count, StandIn};
+use super::super::super::tamper::Tamper;
+use super::super::driver::DriverLaws;
+use super::super::eventor::EventorLaws;
+use super::super::owner::DriversLaws;
+
+/// What the owner of the drivers remembers in spite of a crash.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memory(pub(super) DriversImage);
+
+impl Books<Drivers> for Memory {
+    fn write(&mut self, _: Ticket, change: DriversChange) -> Written {
+        self.0.apply(change);
+        Written::Now
+    }
+}
+
+pub(super) type Owner = StandIn<Drivers, Memory, DriversLaws>;
+
+/// How somebody meets a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Conduct {
+    /// As it should.
+    Well,
+    /// With a no; a stream ends.
+    Refuses,
+    /// Not at all: the connection breaks off.
+    IsSilent,
+    /// It does not have this call.
+    Declines,
+    /// Not within the deadline.
+    Hangs,
+    /// It says that it is not healthy.
+    IsUnwell,
+    /// It says that it ends, and does not.
+    Lingers,
+}
+
+impl Conduct {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Well,
+        Self::Refuses,
+        Self::IsSilent,
+        Self::Declines,
+        Self::Hangs,
+        Self::IsUnwell,
+        Self::Lingers,
+    ];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Well => "well",
+            Self::Refuses => "refuses",
+            Self::IsSilent => "silent",
+            Self::Declines => "declines",
+            Self::Hangs => "hangs",
+            Self::IsUnwell => "unwell",
+            Self::Lingers => "lingers",
+        }
+    }
+}
+
+/// The connection that a driver holds.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) client: DriverClient,
+    pub(super) tag: ProcessTag,
+    pub(super) is_cut: bool,
+}
+
+/// The stream of events that an eventor holds.
+#[derive(Debug, Clone)]
+pub(super) struct Stream {
+    pub(super) client: DriverClient,
+    pub(super) after: Option<EventPosition>,
+    /// The number of the event that comes next, once the plugin has answered.
+    pub(super) cursor: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct DriverChild {
+    pub(super) actor: StandIn<Driver, NoBooks, DriverLaws>,
+    pub(super) link: Option<Link>,
+    /// Whether the plugin said last that it is not healthy.
+    pub(super) is_unwell: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct EventorChild {
+    pub(super) actor: StandIn<Eventor, NoBooks, EventorLaws>,
+    pub(super) stream: Option<Stream>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Actor {
+    Driver(Box<DriverChild>),
+    Eventor(Box<EventorChild>),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Child {
+    /// Which driver, by its place.
+    pub(super) number: u32,
+    pub(super) name: DriverName,
+    pub(super) actor: Actor,
+    /// What it said and its owner has not heard.
+    pub(super) mail: VecDeque<DriversAsk>,
+    /// How many of its steps have been counted.
+    pub(super) counted: Count,
+}
+
+/// What a child said that has ended.
+#[derive(Debug, Clone)]
+pub(super) struct Late {
+    pub(super) number: u32,
+    pub(super) kind: ChildKind,
+    pub(super) mail: VecDeque<DriversAsk>,
+}
+
+/// The faults that are put into the machines of a model.
+#[derive(Debug, Clone, Default)]
+pub struct DriversTampers {
+    /// Into the owner.
+    pub owner: Option<Rc<dyn Tamper<Drivers>>>,
+    /// Into each driver.
+    pub driver: Option<Rc<dyn Tamper<Driver>>>,
+    /// Into each eventor.
+    pub eventor: Option<Rc<dyn Tamper<Eventor>>>,
+}
+
+/// How a model is set up.
+#[derive(Debug, Clone)]
+pub(in super::super::super) struct DriversModelOptions {
+    pub drivers: DriversOptions,
+    /// The drivers there are.
+    pub specs: Arc<[DriverSpec]>,
+    /// The tasks that each of them runs.
+    pub tasks: Arc<[TaskKey]>,
+    /// Every so many plugins one numbers no events; all do with 0.
+    pub unnumbered_every: u32,
+    /// How many items wait for one handler.
+    pub journal_items: usize,
+    pub tampers: DriversTampers,
+}
+
+/// Something in the model can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super::super) enum SetOff {
+    /// Something was said to the owner by this actor of a driver.
+    Mail(u32, ChildKind),
+    /// Word of endings.
+    Endings,
+    /// This actor of a driver has something under way, or waits for an instant.
+    Stirred(u32, ChildKind),
+}
+
+impl Child {
+    pub(super) const fn kind(&self) -> ChildKind {
+        match self.actor {
+            Actor::Driver(_) => ChildKind::Driver,
+            Actor::Eventor(_) => ChildKind::Eventor,
+        }
+    }
+
+    /// How many steps it has taken since this was asked before.
+    pub(super) fn count(&mut self) -> u64 {
+        let steps = match &self.actor {
+            Actor::Driver(child) => child.actor.steps(),
+            Actor::Eventor(child) => child.actor.steps(),
+        };
+        steps - std::mem::replace(&mut self.counted, Count(steps)).0
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Timestamp> {
+        match &self.actor {
+            Actor::Driver(child) => child.actor.next_timer(),
+            Actor::Eventor(child) => child.actor.next_timer(),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The laws of the owner of the drivers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_actors::driver::client::DriverClient;
+use callboard_actors::driver::{DriverHealth, DriverReport, DriverStage, TaskKey};
+use callboard_actors::drivers::{
+    ChildKind, DispenseDriver, DriverReported, Drivers, DriversAnswer, DriversAsk, DriversCall, DriversNews,
+    DriversOutcome, DriversTimer, EventorSaid, ForgetTaskHandler, Wanted,
+};
+use callboard_actors::eventor::EventorNews;
+use callboard_actors::shell::{AskId, Effect, Input};
+use callboard_actors::vocabulary::{Attempt, DriverName, Generation, Moment};
+
+use super::super::law::Law;
+use super::super::witness::{Verdict, Witness};
+
+/// The present life of a driver and of its eventor, as the owner knows them.
+#[derive(Debug, Clone, Default)]
+struct Lives {
+    driver: Option<Attempt>,
+    /// Whether the driver was told to end.
+    is_ending: bool,
+    eventor: Option<Attempt>,
+    /// Whether the eventor has said that it began.
+    has_begun: bool,
+    /// Which generation the eventor was given.
+    attends: Option<Generation>,
+    /// What the driver said last, and the client that came with it.
+    said: Option<(DriverReport, Option<DriverClient>)>,
+}
+
+/// Sees everything that the owner of the drivers does.
+#[derive(Debug, Clone, Default)]
+pub struct DriversLaws {
+    lives: BTreeMap<DriverName, Lives>,
+    watched: BTreeMap<DriverName, BTreeSet<TaskKey>>,
+    waiting: BTreeMap<AskId, (DriverName, Wanted)>,
+    is_stopped: bool,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
+}
+
+impl DriversLaws {
+    fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
+        self.verdict.cry(law, || format!("owner of the drivers: {}", what()));
+    }
+
+    // === What comes in ===
+
+    /// Whether it comes of an earlier life of somebody.
+    fn hear(&mut self, input: &Input<Drivers>) -> bool {
+        match input {
+            Input::StopRequested(_) => self.is_stopped = true,
+            Input::Asked { id, ask, .. } => return self.asked(*id, ask),
+            Input::Returned { outcome: Ok(DriversOutcome::Ended(endings)), .. } => {
+                for ended in endings {
+                    let Some(lives) = self.lives.get_mut(&ended.driver) else { continue };
+                    match ended.kind {
+                        ChildKind::Driver if lives.driver == Some(ended.life) => {
+                            (lives.driver, lives.is_ending, lives.said) = (None, false, None);
+                        }
+                        ChildKind::Eventor if lives.eventor == Some(ended.life) => {
+                            (lives.eventor, lives.has_begun, lives.attends) = (None, false, None);
+                        }
+                        ChildKind::Driver | ChildKind::Eventor => {}
+                    }
+                }
+            }
+            Input::Elapsed(DriversTimer::Dispense(_, id)) => {
+                self.waiting.remove(id);
+            }
+            Input::Elapsed(_) | Input::Returned { .. } | Input::Resumed => {}
+        }
+        false
+    }
+
+    fn asked(&mut self, id: AskId, ask: &DriversAsk) -> bool {
+        match ask {
+            DriversAsk::DispenseDriver(DispenseDriver { name, wanted, .. }) => {
+                self.waiting.insert(id, (name.clone(), *wanted));
+            }
+            DriversAsk::ForgetTaskHandler(ForgetTaskHandler { driver, task }) => {
+                self.forgets(driver, task);
+            }
+            DriversAsk::DriverReported(DriverReported { life, report, client }) => {
+                let lives = self.lives.entry(report.name.clone()).or_default();
+                if lives.driver != Some(*life) {
+                    return true;
+                }
+                lives.said = Some((report.clone(), client.clone()));
+            }
+            DriversAsk::EventorSaid(EventorSaid { driver, life, news }) => {
+                let lives = self.lives.entry(driver.clone()).or_default();
+                if lives.eventor != Some(*life) {
+                    return true;
+                }
+                if *news == EventorNews::Began {
+                    (lives.has_begun, lives.attends) = (true, None);
+                }
+            }
+            DriversAsk::AddDriver(_)
+            | DriversAsk::RemoveDriver(_)
+            | DriversAsk::RestartDriver(_)
+            | DriversAsk::GiveUpDriver(_)
+            | DriversAsk::ListDrivers(_)
+            | DriversAsk::DescribeDriver(_)
+            | DriversAsk::AwaitDrivers(_)
+            | DriversAsk::AnnounceTask(_)
+            | DriversAsk::RegisterTaskHandler(_)
+            | DriversAsk::RecentTaskEvents(_) => {}
+        }
+        false
+    }
+
+    fn forgets(&mut self, driver: &DriverName, task: &TaskKey) {
+        if let Some(tasks) = self.watched.get_mut(driver) {
+            tasks.remove(task);
+        }
+    }
+
+    // === What goes out ===
+
+    fn calls(&mut self, call: &DriversCall) {
+        match call {
+            DriversCall::StartDriver(life, config) => {
+                let driver = config.spec.name.clone();
+                self.begins(&driver);
+                let lives = self.lives.entry(driver.clone()).or_default();
+                let former = lives.driver.replace(*life);
+                (lives.is_ending, lives.said) = (false, None);
+                if let Some(former) = former {
+                    self.cry(Law::Prc4, || {
+                        format!("life {life} of {driver} begins before {former} has ended")
+                    });
+                }
+            }
+            DriversCall::StartEventor(life, driver) => {
+                self.begins(driver);
+                let lives = self.lives.entry(driver.clone()).or_default();
+                let former = lives.eventor.replace(*life);
+                (lives.has_begun, lives.attends) = (false, None);
+                if let Some(former) = former {
+                    self.cry(Law::Prc4, || {
+                        format!("eventor {life} of {driver} begins before {former} has ended")
+                    });
+                }
+            }
+            DriversCall::Stop(life, _) => {
+                for lives in self.lives.values_mut().filter(|lives| lives.driver == Some(*life)) {
+                    lives.is_ending = true;
+                }
+            }
+            DriversCall::Attend(life, client) => {
+                let lives = self.lives.entry(client.driver().clone()).or_default();
+                if lives.eventor == Some(*life) {
+                    lives.attends = Some(client.generation());
+                }
+            }
+            DriversCall::RestartNow(_) if self.is_stopped => {
+                self.cry(Law::I6, || "it is being stopped and brings a driver anew".to_owned());
+            }
+            DriversCall::RestartNow(_)
+            | DriversCall::AwaitEndings
+            | DriversCall::Sweep
+            | DriversCall::Kill(_)
+            | DriversCall::AskTroubles(..)
+            | DriversCall::AskRecent(..)
+            | DriversCall::Watch(..)
+            | DriversCall::Forget(..)
+            | DriversCall::HandOver(..)
+            | DriversCall::End(_) => {}
+        }
+    }
+
+    fn begins(&mut self, driver: &DriverName) {
+        if self.is_stopped {
+            self.cry(Law::I6, || format!("it is being stopped and starts something of {driver}"));
+        }
+    }
+
+    fn replies(&mut self, id: AskId, answer: &DriversAnswer) {
+        let asked = self.waiting.remove(&id);
+        let DriversAnswer::DispenseDriver(Ok(client)) = answer else { return };
+        let said = self.lives.get(client.driver()).and_then(|lives| lives.said.as_ref());
+        let is_had = said.is_some_and(|(report, _)| {
+            let is_enough = match (report.health, asked.as_ref().map(|(_, wanted)| *wanted)) {
+                (DriverHealth::Healthy, _) => true,
+                (DriverHealth::Undetected | DriverHealth::Unhealthy, Some(Wanted::Reachable)) => true,
+                (_, _) => false,
+            };
+            is_enough && report.generation == client.generation()
+        });
+        if !is_had {
+            let said = said.map(|(report, _)| (report.health, report.generation));
+            self.cry(Law::Res1, || {
+                format!("generation {} is given out of a driver that says {said:?}", client.generation())
+            });
+        }
+    }
+
+    // === After a step ===
+
+    /// Who waits for a driver that can be had has it.
+    fn check_readiness(&mut self) {
+        let is_ready = |driver: &DriverName| {
+            self.lives.get(driver).is_some_and(|lives| {
+                let is_healthy = |(report, client): &(DriverReport, Option<DriverClient>)| {
+                    report.health == DriverHealth::Healthy && client.is_some()
+                };
+                !lives.is_ending && lives.said.as_ref().is_some_and(is_healthy)
+            })
+        };
+        let late =
+            self.waiting.values().find(|(driver, _)| is_ready(driver)).map(|(driver, _)| driver.clone());
+        if let Some(driver) = late {
+            self.cry(Law::Hlt4, || format!("{driver} is ready, and somebody goes on waiting for it"));
+        }
+    }
+
+    /// The eventor of a driver that serves has its client.
+    fn check_attended(&mut self, driver: &DriverName) {
+        let Some(lives) = self.lives.get(driver) else { return };
+        let Some((report, Some(client))) = &lives.said else { return };
+        let is_due = report.stage == DriverStage::Watching && lives.has_begun && !lives.is_ending;
+        if is_due && lives.attends != Some(client.generation()) {
+            let generation = client.generation();
+            self.cry(Law::Evt3, || {
+                format!("{driver} serves as generation {generation}, and its events are not asked for")
+            });
+        }
+    }
+
+    /// An eventor that begins is told of every task that is watched.
+    fn check_renewed(&mut self, driver: &DriverName, effects: &[Effect<Drivers>]) {
+        let told: BTreeSet<TaskKey> = effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Call { call: DriversCall::Watch(_, tasks, _), .. } => Some(tasks),
+                _ => None,
+            })
+            .flatten()
+            .map(|(task, _)| task.clone())
+            .collect();
+        let watched = self.watched.get(driver).cloned().unwrap_or_default();
+        if told != watched {
+            self.cry(Law::Evt3, || {
+                format!("the eventor of {driver} begins, is told of {told:?}, and watched are {watched:?}")
+            });
+        }
+    }
+
+    /// Nothing of a driver that has left is watched: its handlers are told that nothing comes any more.
+    fn check_left(&mut self, driver: &DriverName) {
+        if !self.is_stopped
+            && let Some(tasks) = self.watched.get(driver).filter(|tasks| !tasks.is_empty())
+        {
+            let tasks = tasks.clone();
+            self.cry(Law::S4, || format!("{driver} has left, and {tasks:?} are watched on"));
+        }
+    }
+
+    fn check(&mut self, input: &Input<Drivers>, effects: &[Effect<Drivers>]) {
+        match input {
+            Input::Asked { ask: DriversAsk::DriverReported(said), .. } => {
+                self.check_readiness();
+                self.check_attended(&said.report.name);
+            }
+            Input::Asked {
+                ask: DriversAsk::EventorSaid(EventorSaid { driver, news: EventorNews::Began, .. }),
+                ..
+            } => {
+                self.check_renewed(driver, effects);
+                self.check_attended(driver);
+            }
+            Input::Asked { .. }
+            | Input::Resumed
+            | Input::Returned { .. }
+            | Input::Elapsed(_)
+            | Input::StopRequested(_) => {}
+        }
+        let is_left = |lives: &Lives| lives.driver.is_some() || lives.eventor.is_some();
+        let ends = effects.iter().any(|effect| matches!(effect, Effect::Stop(_)));
+        if ends && self.lives.values().any(is_left) {
+            let lives = self.lives.clone();
+            self.cry(Law::S4, || format!("it ends and leaves {lives:?}"));
+        }
+    }
+}
+
+impl Witness<Drivers> for DriversLaws {
+    fn rebuilt(&mut self, _moment: Moment, _machine: &Drivers) {
+        self.lives.clear();
+        self.waiting.clear();
+        self.is_stopped = false;
+    }
+
+    fn stepped(&mut self, _: Moment, input: &Input<Drivers>, effects: &[Effect<Drivers>], _: &Drivers) {
+        if self.hear(input) {
+            if !effects.iter().all(|effect| matches!(effect, Effect::Reply(..))) {
+                self.cry(Law::Reg8, || format!("{input:?} is of an earlier life, and leads to {effects:?}"));
+            }
+            return;
+        }
+        let mut left = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Call { call, .. } => self.calls(call),
+                Effect::Reply(id, answer) => self.replies(*id, answer),
+                Effect::Persist(callboard_actors::drivers::DriversChange::Forget(driver, task)) => {
+                    self.forgets(driver, task);
+                }
+                Effect::Publish(DriversNews::Left(report)) => left.push(&report.name),
+                Effect::Persist(callboard_actors::drivers::DriversChange::Watch(driver, task, _)) => {
+                    self.watched.entry(driver.clone()).or_default().insert(task.clone());
+                }
+                Effect::Publish(DriversNews::Reported(report)) if report.health == DriverHealth::Gone => {
+                    self.cry(Law::S4, || format!("{} is told to be gone, and is not left", report.name));
+                }
+                Effect::Persist(_)
+                | Effect::Publish(_)
+                | Effect::StartTimer(..)
+                | Effect::CancelTimer(_)
+                | Effect::Stop(_) => {}
+            }
+        }
+        self.check(input, effects);
+        for driver in left {
+            self.check_left(driver);
+        }
+    }
+
+    fn panicked(&mut self, input: &Input<Drivers>) {
+        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+}

@@ -1,0 +1,334 @@
+//! The laws of one instance.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use callboard_actors::csi::{Answer, CallError, Class, Readiness, Rpc};
+use callboard_actors::instance::{
+    Half, Instance, InstanceAsk, InstanceCall, InstanceConfig, InstanceReport, InstanceTimer, Reached,
+};
+use callboard_actors::shell::{CallKey, CallLost, Effect, Input, Machine};
+use callboard_actors::vocabulary::{Health, Moment, Timestamp};
+
+use super::super::law::Law;
+use super::super::witness::{Verdict, Witness};
+
+/// Sees everything that one instance does.
+#[derive(Debug, Clone)]
+pub struct InstanceLaws {
+    config: InstanceConfig,
+    /// The call in flight.
+    flying: Option<(CallKey, InstanceCall)>,
+    /// What was read over the present connection; `None` without one.
+    read: Option<BTreeSet<Rpc>>,
+    is_ready: bool,
+    is_retired: bool,
+    is_gone: bool,
+    is_bounded: bool,
+    failures: u32,
+    told: Option<InstanceReport>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
+}
+
+impl InstanceLaws {
+    /// An instance that is born with this.
+    #[must_use]
+    pub const fn new(config: InstanceConfig) -> Self {
+        Self {
+            config,
+            flying: None,
+            read: None,
+            is_ready: false,
+            is_retired: false,
+            is_gone: false,
+            is_bounded: false,
+            failures: 0,
+            told: None,
+            verdict: Verdict::NONE,
+        }
+    }
+
+    /// What it is born with.
+    #[must_use]
+    pub const fn config(&self) -> &InstanceConfig {
+        &self.config
+    }
+
+    fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
+        let plugin = &self.config.plugin;
+        self.verdict.cry(law, || format!("instance of {plugin}: {}", what()));
+    }
+
+    // === What comes in ===
+
+    /// Notes what an input means. True if it ends the call in flight.
+    fn hear(&mut self, input: &Input<Instance>) -> bool {
+        match input {
+            Input::Asked { ask: InstanceAsk::Retire(_), .. } | Input::StopRequested(_) => {
+                self.is_retired = true;
+                false
+            }
+            Input::Returned { key, outcome, .. } => match self.flying.take_if(|(flying, _)| flying == key) {
+                Some((_, call)) => {
+                    self.returned(call, outcome);
+                    true
+                }
+                None => false,
+            },
+            Input::Resumed
+            | Input::Asked { ask: InstanceAsk::LookNow(_), .. }
+            | Input::Elapsed(InstanceTimer::Look | InstanceTimer::Retire) => false,
+        }
+    }
+
+    fn returned(&mut self, call: InstanceCall, outcome: &Result<Result<Reached, CallError>, CallLost>) {
+        match (call, outcome) {
+            (InstanceCall::Dial, Ok(Ok(Reached::Connected))) => self.read = Some(BTreeSet::new()),
+            (InstanceCall::Ask(rpc), Ok(Ok(Reached::Answered(answer)))) if answer.rpc() == rpc => {
+                self.is_ready |= matches!(answer, Answer::Probe(Readiness::Ready));
+                if !matches!(answer, Answer::Probe(Readiness::NotReady)) && self.is_credible(answer) {
+                    self.read.iter_mut().for_each(|read| {
+                        read.insert(rpc);
+                    });
+                }
+            }
+            (InstanceCall::Ask(rpc), Ok(Err(error))) if self.may_decline(rpc, error) => {
+                self.read.iter_mut().for_each(|read| {
+                    read.insert(rpc);
+                });
+            }
+            (_, Ok(Ok(_))) | (InstanceCall::Dial, Err(_)) => self.read = None,
+            (_, Ok(Err(error))) => {
+                if !matches!(
+                    error.class(),
+                    Class::Final
+                        | Class::Unclear
+                        | Class::DeadlineExceeded
+                        | Class::Unimplemented
+                        | Class::Fault
+                ) {
+                    self.read = None;
+                }
+            }
+            (InstanceCall::Ask(_), Err(_)) => {}
+        }
+    }
+
+    /// Whether an answer may be taken: a plugin that calls itself by another name than it is registered under, or had
+    /// before, is refused (C031).
+    fn is_credible(&self, answer: &Answer) -> bool {
+        let Answer::PluginInfo(identity) = answer else { return true };
+        let told = self.told.as_ref().and_then(|report| report.fingerprint.as_ref());
+        let known = told.or(self.config.predecessor.as_ref()).map(|known| &known.identity.provider);
+        let names = known.into_iter().chain(&self.config.expected_provider);
+        names.into_iter().all(|name| *name == identity.provider)
+    }
+
+    /// Whether a node plugin may not have this call (C146).
+    fn may_decline(&self, rpc: Rpc, error: &CallError) -> bool {
+        error.class() == Class::Unimplemented
+            && self.config.half == Half::Node
+            && matches!(rpc, Rpc::NodeInfo | Rpc::ControllerCapabilities)
+    }
+
+    /// Whether everything that a healthy plugin must have said was said over the connection there is.
+    fn has_read_all(&self) -> bool {
+        let needed: &[Rpc] = match self.config.half {
+            Half::Controller => {
+                &[Rpc::PluginInfo, Rpc::PluginCapabilities, Rpc::Probe, Rpc::ControllerCapabilities]
+            }
+            Half::Node => {
+                &[Rpc::PluginInfo, Rpc::PluginCapabilities, Rpc::Probe, Rpc::NodeCapabilities, Rpc::NodeInfo]
+            }
+        };
+        self.read.as_ref().is_some_and(|read| needed.iter().all(|rpc| read.contains(rpc)))
+    }
+
+    // === What goes out ===
+
+    fn calls(&mut self, key: CallKey, call: InstanceCall) {
+        if self.is_retired {
+            self.cry(Law::I6, || format!("{call:?} begins although it retires"));
+        }
+        if let Some((_, flying)) = self.flying {
+            self.cry(Law::I3, || format!("{call:?} begins while {flying:?} is under way"));
+        }
+        if key.generation != self.config.generation {
+            self.cry(Law::Shell3, || format!("{call:?} is made for {key:?}"));
+        }
+        if let InstanceCall::Ask(rpc) = call {
+            match &self.read {
+                None => self.cry(Law::I2, || format!("{rpc} is asked without a connection")),
+                Some(read) if rpc != Rpc::Probe && read.contains(&rpc) => {
+                    self.cry(Law::I3, || format!("{rpc} is read a second time over one connection"));
+                }
+                Some(_) if !self.is_ready && needs_readiness(rpc) => {
+                    self.cry(Law::I3, || {
+                        format!("{rpc} is asked of a plugin that has not said that it is ready")
+                    });
+                }
+                Some(_) => {}
+            }
+        }
+        self.flying = Some((key, call));
+    }
+
+    fn publishes(&mut self, report: &InstanceReport) {
+        if self.is_gone {
+            self.cry(Law::I6, || format!("{} is told after its end", report.health));
+        }
+        if self.told.as_ref() == Some(report) {
+            self.cry(Law::Scl5, || format!("{} is told twice", report.health));
+        }
+        if report.generation != self.config.generation || report.allocation != self.config.allocation {
+            self.cry(Law::I1, || "the report is of another generation".to_owned());
+        }
+        match &report.health {
+            Health::Healthy => self.is_called_healthy(report),
+            Health::Unhealthy { reason } if reason.is_empty() => {
+                self.cry(Law::I5, || "it is unhealthy and nobody is told why".to_owned());
+            }
+            Health::Gone => self.is_gone = true,
+            Health::Starting | Health::Unhealthy { .. } => {}
+        }
+        self.told = Some(report.clone());
+    }
+
+    fn is_called_healthy(&mut self, report: &InstanceReport) {
+        if !self.has_read_all() || report.fingerprint.is_none() {
+            let read = self.read.clone();
+            self.cry(Law::I2, || format!("it is called healthy, and over its connection was read {read:?}"));
+        }
+    }
+
+    /// When nothing is under way and it does not retire, the next look is set.
+    fn rests(&mut self, moment: Moment, next: Option<Timestamp>, machine: &Instance) {
+        let Some(next) = next else {
+            self.cry(Law::I4, || "a look is over, and none is to follow".to_owned());
+            return;
+        };
+        let limits = &self.config.limits;
+        let pause = next.since(moment.now);
+        let longest = |span: Duration, percent: u32| span + span * percent / 100;
+        let healthy = longest(limits.round, limits.round_jitter_percent);
+        let failing = longest(limits.backoff.longest, limits.backoff.jitter_percent);
+        let is_calm = machine.view().health == Health::Healthy && self.failures == 0;
+        let bound = if is_calm { healthy } else { failing };
+        if pause > bound || pause.is_zero() {
+            self.cry(Law::I4, || format!("the next look comes in {pause:?}"));
+        }
+    }
+
+    /// A failure counts, the first as any later one.
+    fn failed(&mut self, machine: &Instance) {
+        self.failures += 1;
+        let report = machine.view();
+        let is_tolerated = self.read.is_some() && self.failures < self.config.limits.failures_until_unhealthy;
+        let is_told = matches!(report.health, Health::Unhealthy { .. });
+        if !is_tolerated && !is_told {
+            let failures = self.failures;
+            self.cry(Law::I4, || format!("failure {failures} leaves it {}", report.health));
+        }
+    }
+}
+
+fn needs_readiness(rpc: Rpc) -> bool {
+    matches!(rpc, Rpc::ControllerCapabilities | Rpc::NodeCapabilities | Rpc::NodeInfo)
+}
+
+/// Whether a call came to nothing. That a node plugin declines what it may decline is no failure (I7).
+fn is_failure(laws: &InstanceLaws, input: &Input<Instance>) -> bool {
+    match input {
+        Input::Returned { call: InstanceCall::Ask(rpc), outcome: Ok(Err(error)), .. } => {
+            !laws.may_decline(*rpc, error)
+        }
+        Input::Returned { outcome, .. } => !matches!(outcome, Ok(Ok(_))),
+        Input::Resumed | Input::Asked { .. } | Input::Elapsed(_) | Input::StopRequested(_) => false,
+    }
+}
+
+/// Whether a call came back that a node plugin need not have.
+fn is_declined(laws: &InstanceLaws, input: &Input<Instance>) -> bool {
+    match input {
+        Input::Returned { call: InstanceCall::Ask(rpc), outcome: Ok(Err(error)), .. } => {
+            laws.may_decline(*rpc, error)
+        }
+        Input::Returned { .. }
+        | Input::Resumed
+        | Input::Asked { .. }
+        | Input::Elapsed(_)
+        | Input::StopRequested(_) => false,
+    }
+}
+
+fn publishes_unhealthy(effects: &[Effect<Instance>]) -> bool {
+    let is_unhealthy = |effect: &Effect<Instance>| matches!(effect, Effect::Publish(report) if matches!(report.health, Health::Unhealthy { .. }));
+    effects.iter().any(is_unhealthy)
+}
+
+impl Witness<Instance> for InstanceLaws {
+    fn rebuilt(&mut self, _moment: Moment, _machine: &Instance) {
+        let config = self.config.clone();
+        let verdict = std::mem::take(&mut self.verdict);
+        *self = Self { verdict, ..Self::new(config) };
+    }
+
+    fn stepped(
+        &mut self,
+        moment: Moment,
+        input: &Input<Instance>,
+        effects: &[Effect<Instance>],
+        machine: &Instance,
+    ) {
+        let was_gone = self.is_gone;
+        let has_ended_call = self.hear(input);
+        let mut next_look = None;
+        let (mut has_called, mut ends, mut is_bounded) = (false, false, false);
+        if has_ended_call && !self.is_retired && is_failure(self, input) {
+            self.failed(machine);
+        }
+        if has_ended_call && is_declined(self, input) && publishes_unhealthy(effects) {
+            self.cry(Law::I7, || {
+                "a node plugin that declines what it may is called unhealthy for it".to_owned()
+            });
+        }
+        for effect in effects {
+            match effect {
+                Effect::Call { key, call, .. } => {
+                    has_called = true;
+                    self.calls(*key, *call);
+                }
+                Effect::Publish(report) => self.publishes(report),
+                Effect::StartTimer(InstanceTimer::Look, at) => next_look = Some(*at),
+                Effect::StartTimer(InstanceTimer::Retire, _) => is_bounded = true,
+                Effect::Stop(_) => ends = true,
+                Effect::Reply(..) | Effect::CancelTimer(_) => {}
+                Effect::Persist(never) => match *never {},
+            }
+        }
+        let health = machine.view().health;
+        if health == Health::Healthy && self.read.is_none() {
+            self.cry(Law::I2, || "it is called healthy without a connection".to_owned());
+        }
+        if health == Health::Healthy && has_ended_call && !is_failure(self, input) {
+            self.failures = 0;
+        }
+        if has_ended_call && !has_called && !self.is_retired {
+            self.is_ready = false;
+            self.rests(moment, next_look, machine);
+        }
+        let must_end = self.is_retired && !was_gone && (has_ended_call || self.flying.is_none());
+        if must_end && !ends {
+            self.cry(Law::I1, || "it retires, nothing is under way, and it does not end".to_owned());
+        }
+        self.is_bounded |= is_bounded;
+        if self.is_retired && !ends && !self.is_gone && !self.is_bounded {
+            self.cry(Law::I1, || "it retires, and nothing says when it ends at the latest".to_owned());
+        }
+    }
+
+    fn panicked(&mut self, input: &Input<Instance>) {
+        self.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+}

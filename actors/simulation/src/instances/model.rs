@@ -1,0 +1,365 @@
+//! The supervisor of the instances with its children, and everything that is on its way between them.
+//!
+//! What leaves one of them is carried by the model, and the world says when it arrives.
+
+mod carrying;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use callboard_actors::instance::{
+    Instance, InstanceAnswer, InstanceCall, InstanceConfig, InstanceReport, LookNow, Retire,
+};
+use callboard_actors::instances::{
+    ChildEnded, InstanceReported, Instances, InstancesAsk, InstancesCall, InstancesOptions, InstancesOutcome,
+    RegistryItem,
+};
+use callboard_actors::inventory::InstancesItem;
+use callboard_actors::shell::{
+    AskError, Ending, FeedItem, Machine, Message, Never, StopMode, Ticket, Written,
+};
+use callboard_actors::vocabulary::{Attempt, Moment, PluginKey, Timestamp};
+
+use super::super::stand_in::{Books, Count, Left, Rules, StandIn};
+use super::super::tamper::Tamper;
+use super::super::witness::Violation;
+use super::child::InstanceLaws;
+use super::parent::InstancesLaws;
+use super::plugins::{Behaviour, answer_of};
+
+/// For machines that write nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in super::super) struct NoBooks;
+
+impl<M: Machine<Change = Never>> Books<M> for NoBooks {
+    fn write(&mut self, _: Ticket, change: Never) -> Written {
+        match change {}
+    }
+}
+
+type Parent = StandIn<Instances, NoBooks, InstancesLaws>;
+
+/// One instance, with its reports that its parent has not heard yet.
+#[derive(Debug, Clone)]
+pub(super) struct Child {
+    pub(super) actor: StandIn<Instance, NoBooks, InstanceLaws>,
+    plugin: PluginKey,
+    reports: VecDeque<InstanceReport>,
+    /// The look that its parent waits for.
+    look: Option<u64>,
+}
+
+/// Who has said something that has not arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Errand {
+    /// The registry's news for the parent.
+    Feed,
+    /// The next report of this life.
+    Report(Attempt),
+    /// Endings of instances.
+    Endings,
+}
+
+/// Something has set out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) enum SetOut {
+    Feed,
+    Report(PluginKey),
+    Endings,
+}
+
+/// The faults that are put into the machines of a model.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tampers {
+    pub(super) parent: Option<Rc<dyn Tamper<Instances>>>,
+    pub(super) child: Option<Rc<dyn Tamper<Instance>>>,
+}
+
+/// The asker whose answers nobody needs.
+const NOBODY: u64 = 0;
+/// A look of the parent asks a child under the number of its call from here on.
+const LOOKS: u64 = 1 << 32;
+/// The asker of a retirement.
+const RETIREMENT: u64 = 1;
+
+/// The parent, the children and what is between them.
+#[derive(Debug, Clone)]
+pub struct InstancesModel {
+    pub(super) parent: Parent,
+    pub(super) children: BTreeMap<Attempt, Child>,
+    tampers: Tampers,
+    inbox: VecDeque<RegistryItem>,
+    follow: Option<u64>,
+    await_endings: Option<u64>,
+    endings: VecDeque<ChildEnded>,
+    /// Reports of children that have ended; they arrive all the same.
+    late: BTreeMap<Attempt, VecDeque<InstanceReport>>,
+    /// The latest life of each plugin's instance.
+    latest: BTreeMap<PluginKey, Attempt>,
+    /// The lives at which something has changed since the world looked.
+    pub(in super::super) stirred: Vec<Attempt>,
+    /// What has set out since the world looked.
+    pub(in super::super) set_out: Vec<SetOut>,
+    /// What the parent has told, for whoever follows it.
+    pub(in super::super) told: Vec<InstancesItem>,
+    /// Who was answered by the parent, and how.
+    pub(in super::super) answered: Vec<(u64, Option<Rc<callboard_actors::instances::InstancesAnswer>>)>,
+    pub(in super::super) has_ended: bool,
+    steps_before: Count,
+    afresh: bool,
+}
+
+impl InstancesModel {
+    /// A model whose parent has just been started.
+    #[must_use]
+    pub fn new(options: InstancesOptions) -> Self {
+        Self::tampered(options, Tampers::default())
+    }
+
+    pub(super) fn tampered(options: InstancesOptions, tampers: Tampers) -> Self {
+        let laws = InstancesLaws::new(options);
+        let parent =
+            StandIn::begin(options, NoBooks, laws, Rules::default()).tampered_with(tampers.parent.clone());
+        Self {
+            parent,
+            children: BTreeMap::new(),
+            tampers,
+            inbox: VecDeque::new(),
+            follow: None,
+            await_endings: None,
+            endings: VecDeque::new(),
+            late: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            stirred: Vec::new(),
+            set_out: Vec::new(),
+            told: Vec::new(),
+            answered: Vec::new(),
+            has_ended: false,
+            steps_before: Count::default(),
+            afresh: false,
+        }
+    }
+
+    /// The law that was broken first by anyone in here.
+    #[must_use]
+    pub const fn broken(&self) -> Option<&Violation> {
+        self.parent.witness.verdict.broken()
+    }
+
+    /// How many steps were taken in here.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps_before.0 + self.parent.steps()
+    }
+
+    /// How many instances live.
+    #[must_use]
+    pub fn children_count(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Somebody follows the parent afresh.
+    pub fn subscribe(&mut self, moment: Moment) {
+        self.parent.subscribe();
+        self.carry_parent(moment);
+    }
+
+    /// Builds the machine of the parent, if it waits for that.
+    pub fn load(&mut self, moment: Moment) {
+        if self.parent.is_loading() {
+            self.parent.loaded(moment, ());
+            self.carry_parent(moment);
+        }
+    }
+
+    // === What comes from outside ===
+
+    /// The registry says something that the parent will hear.
+    pub fn registry_says(&mut self, item: RegistryItem) {
+        self.inbox.push_back(item);
+        self.set_out.push(SetOut::Feed);
+    }
+
+    /// Whether the parent wants to begin anew, with a snapshot; asked once.
+    pub fn wants_snapshot(&mut self) -> bool {
+        std::mem::take(&mut self.afresh)
+    }
+
+    /// Forgets what is on its way from the registry, since a snapshot replaces it.
+    pub fn forget_inbox(&mut self) {
+        self.inbox.clear();
+    }
+
+    /// Somebody asks the parent.
+    pub fn ask(&mut self, moment: Moment, asker: u64, ask: InstancesAsk) {
+        self.parent.ask(moment, asker, ask);
+        self.carry_parent(moment);
+    }
+
+    /// The parent is told to stop.
+    pub fn request_stop(&mut self, moment: Moment) {
+        self.parent.request_stop(moment, StopMode::Stop);
+        self.carry_parent(moment);
+    }
+
+    /// A step of the parent crashes.
+    pub fn crash_parent(&mut self) {
+        self.parent.light_fuse();
+    }
+
+    /// A step of this child crashes.
+    pub fn crash_child(&mut self, life: Attempt) {
+        if let Some(child) = self.children.get_mut(&life) {
+            child.actor.light_fuse();
+        }
+    }
+
+    /// A child falls for no reason of its own.
+    pub fn fell(&mut self, moment: Moment, life: Attempt) {
+        self.end_child(life, Ending::Killed);
+        self.carry_parent(moment);
+    }
+
+    // === What is on its way ===
+
+    /// Everything that could arrive now.
+    pub fn errands(&self) -> Vec<Errand> {
+        let mut errands = Vec::new();
+        if self.follow.is_some() && !self.inbox.is_empty() {
+            errands.push(Errand::Feed);
+        }
+        let living =
+            self.children.iter().filter(|(_, child)| !child.reports.is_empty()).map(|(life, _)| *life);
+        let late = self.late.iter().filter(|(_, reports)| !reports.is_empty()).map(|(life, _)| *life);
+        errands.extend(living.chain(late).map(Errand::Report));
+        if self.await_endings.is_some() && !self.endings.is_empty() {
+            errands.push(Errand::Endings);
+        }
+        errands
+    }
+
+    /// Something arrives. False if it was not on its way, or nobody waits for it yet.
+    pub fn deliver(&mut self, moment: Moment, errand: Errand) -> bool {
+        let has_arrived = match errand {
+            Errand::Feed => self.deliver_feed(moment),
+            Errand::Report(life) => self.deliver_report(moment, life),
+            Errand::Endings => self.deliver_endings(moment),
+        };
+        self.carry_parent(moment);
+        has_arrived
+    }
+
+    fn deliver_feed(&mut self, moment: Moment) -> bool {
+        let Some(call) = self.follow.take_if(|_| !self.inbox.is_empty()) else { return false };
+        let items = self.inbox.drain(..).collect();
+        self.parent.returned(moment, call, Ok(InstancesOutcome::Followed(Ok(items))));
+        true
+    }
+
+    fn deliver_report(&mut self, moment: Moment, life: Attempt) -> bool {
+        let living = self.children.get_mut(&life).and_then(|child| child.reports.pop_front());
+        let report = living.or_else(|| self.late.get_mut(&life)?.pop_front());
+        self.late.retain(|_, reports| !reports.is_empty());
+        let Some(report) = report else { return false };
+        self.parent.ask(moment, NOBODY, InstanceReported { life, report }.into_ask());
+        true
+    }
+
+    fn deliver_endings(&mut self, moment: Moment) -> bool {
+        let Some(call) = self.await_endings.take_if(|_| !self.endings.is_empty()) else { return false };
+        let endings = self.endings.drain(..).collect();
+        self.parent.returned(moment, call, Ok(InstancesOutcome::Ended(endings)));
+        true
+    }
+
+    /// The oldest report of any of a plugin's instances arrives. False if there is none.
+    pub fn deliver_report_of(&mut self, moment: Moment, plugin: &PluginKey) -> bool {
+        let is_of = |reports: &VecDeque<InstanceReport>| {
+            reports.front().is_some_and(|report| report.plugin == *plugin)
+        };
+        let late = self.late.iter().find(|(_, reports)| is_of(reports)).map(|(life, _)| *life);
+        let latest = self.latest.get(plugin).copied();
+        let has_said = |life: &Attempt| self.children.get(life).is_some_and(|child| is_of(&child.reports));
+        let Some(life) = late.or(latest.filter(has_said)) else { return false };
+        self.deliver(moment, Errand::Report(life));
+        true
+    }
+
+    /// The calls to plugins that are under way: whose, and what.
+    pub fn plugin_calls(&self) -> impl Iterator<Item = (Attempt, u64, InstanceCall)> + '_ {
+        let calls = |(life, child): (&Attempt, &'_ Child)| {
+            let life = *life;
+            child.actor.calls().map(|(number, call)| (life, number, *call)).collect::<Vec<_>>()
+        };
+        self.children.iter().flat_map(calls)
+    }
+
+    /// A plugin meets a call.
+    pub fn plugin_answers(&mut self, moment: Moment, life: Attempt, call: u64, behaviour: Behaviour) {
+        let Some(child) = self.children.get_mut(&life) else { return };
+        let Some((_, what)) = child.actor.calls().find(|(number, _)| *number == call) else { return };
+        let outcome = answer_of(child.actor.witness.config(), *what, behaviour);
+        child.actor.returned(moment, call, outcome);
+        self.carry_child(moment, life);
+        self.carry_parent(moment);
+    }
+
+    /// The latest instance of a plugin, while it lives.
+    pub fn life_of(&self, plugin: &PluginKey) -> Option<Attempt> {
+        self.latest.get(plugin).copied().filter(|life| self.children.contains_key(life))
+    }
+
+    /// The call that this instance has under way.
+    pub fn call_of(&self, life: Attempt) -> Option<(u64, InstanceCall)> {
+        let (number, call) = self.children.get(&life)?.actor.calls().next()?;
+        Some((number, *call))
+    }
+
+    /// When something is due in this instance.
+    pub fn timer_of(&self, life: Attempt) -> Option<Timestamp> {
+        self.children.get(&life)?.actor.next_timer()
+    }
+
+    /// Which plugin this is an instance of.
+    pub fn plugin_of(&self, life: Attempt) -> Option<&PluginKey> {
+        Some(&self.children.get(&life)?.plugin)
+    }
+
+    // === Time ===
+
+    /// When something is due next.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        let children = self.children.values().filter_map(|child| child.actor.next_timer());
+        children.chain(self.parent.next_timer()).min()
+    }
+
+    /// Whatever is due by now runs.
+    pub fn timers_due(&mut self, moment: Moment) {
+        self.parent.timers_due(moment);
+        let lives: Vec<Attempt> = self.children.keys().copied().collect();
+        for life in lives {
+            self.child_timers_due(moment, life);
+        }
+        self.carry_parent(moment);
+    }
+
+    /// When something is due for the parent.
+    pub fn parent_timer(&self) -> Option<Timestamp> {
+        self.parent.next_timer()
+    }
+
+    /// Whatever is due by now runs in the parent.
+    pub fn parent_timers_due(&mut self, moment: Moment) {
+        self.parent.timers_due(moment);
+        self.carry_parent(moment);
+    }
+
+    /// Whatever is due by now runs in this instance.
+    pub fn child_timers_due(&mut self, moment: Moment, life: Attempt) {
+        if let Some(child) = self.children.get_mut(&life) {
+            child.actor.timers_due(moment);
+        }
+        self.carry_child(moment, life);
+        self.carry_parent(moment);
+    }
+}

@@ -1,0 +1,128 @@
+//! Plugins that are not there: how they answer, well or badly.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use callboard_actors::csi::{Answer, CallError, Cause, Code, Fault, Problem, Readiness, Rpc, Step};
+use callboard_actors::instance::{InstanceCall, InstanceConfig, Reached};
+use callboard_actors::shell::CallLost;
+use callboard_actors::vocabulary::{
+    ControllerCapability, Identity, NodeCapability, NodeInfo, PluginCapability,
+};
+
+/// How a plugin meets one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Behaviour {
+    /// As it should.
+    Well,
+    /// It says that it is not ready, where it is asked for that.
+    NotReady,
+    /// It does not have this call.
+    Declines,
+    /// It fails, and says so.
+    Fails,
+    /// It dies: the connection breaks off.
+    Dies,
+    /// It never answers, until the deadline.
+    Hangs,
+    /// Its answer breaks a rule.
+    Babbles,
+    /// It calls itself by another name than it is registered under.
+    Lies,
+    /// It answers another question.
+    Mistakes,
+}
+
+impl Behaviour {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Well,
+        Self::NotReady,
+        Self::Declines,
+        Self::Fails,
+        Self::Dies,
+        Self::Hangs,
+        Self::Babbles,
+        Self::Lies,
+        Self::Mistakes,
+    ];
+
+    /// Its name in scripts and summaries.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Well => "well",
+            Self::NotReady => "not-ready",
+            Self::Declines => "declines",
+            Self::Fails => "fails",
+            Self::Dies => "dies",
+            Self::Hangs => "hangs",
+            Self::Babbles => "babbles",
+            Self::Lies => "lies",
+            Self::Mistakes => "mistakes",
+        }
+    }
+}
+
+/// What comes of a call to a plugin that behaves so.
+pub(super) fn answer_of(
+    config: &InstanceConfig,
+    call: InstanceCall,
+    behaviour: Behaviour,
+) -> Result<Result<Reached, CallError>, CallLost> {
+    let step = match call {
+        InstanceCall::Dial => Step::Dial,
+        InstanceCall::Ask(rpc) => Step::Call(rpc),
+    };
+    let failed = |cause| Ok(Err(CallError::new(step, config.socket.clone(), Duration::from_secs(10), cause)));
+    let status = |code| failed(Cause::Status { code, message: "as it is told to".into() });
+    match (behaviour, call) {
+        (Behaviour::Hangs, _) => Err(CallLost::DeadlineExceeded(Duration::from_secs(12))),
+        (Behaviour::Dies, InstanceCall::Dial) => failed(Cause::Refused),
+        (Behaviour::Dies, InstanceCall::Ask(_)) => failed(Cause::Disconnected { detail: "reset".into() }),
+        (Behaviour::Fails | Behaviour::Declines, InstanceCall::Dial) => failed(Cause::Absent),
+        (Behaviour::Fails, InstanceCall::Ask(_)) => status(Code::Unavailable),
+        (Behaviour::Declines, InstanceCall::Ask(_)) => status(Code::Unimplemented),
+        (Behaviour::Babbles, _) => {
+            failed(Cause::Fault(Fault { rule: "C011", field: "answer", problem: Problem::Empty }))
+        }
+        (Behaviour::NotReady, InstanceCall::Ask(Rpc::Probe)) => {
+            Ok(Ok(Reached::Answered(Answer::Probe(Readiness::NotReady))))
+        }
+        (Behaviour::Lies, InstanceCall::Ask(Rpc::PluginInfo)) => {
+            Ok(Ok(Reached::Answered(Answer::PluginInfo(identity("liar.example")))))
+        }
+        (Behaviour::Mistakes, InstanceCall::Ask(_)) => Ok(Ok(Reached::Connected)),
+        (Behaviour::Mistakes, InstanceCall::Dial) => {
+            Ok(Ok(Reached::Answered(Answer::Probe(Readiness::Ready))))
+        }
+        (Behaviour::Well | Behaviour::NotReady | Behaviour::Lies, InstanceCall::Dial) => {
+            Ok(Ok(Reached::Connected))
+        }
+        (Behaviour::Well | Behaviour::NotReady | Behaviour::Lies, InstanceCall::Ask(rpc)) => {
+            Ok(Ok(Reached::Answered(well(config, rpc))))
+        }
+    }
+}
+
+fn identity(provider: &str) -> Identity {
+    Identity { provider: provider.into(), version: "1.0".into(), manifest: BTreeMap::new() }
+}
+
+fn well(config: &InstanceConfig, rpc: Rpc) -> Answer {
+    match rpc {
+        Rpc::PluginInfo => Answer::PluginInfo(identity(&format!("{}.example", config.plugin.name))),
+        Rpc::PluginCapabilities => Answer::PluginCapabilities {
+            capabilities: vec![PluginCapability::ControllerService],
+            expansion: Vec::new(),
+        },
+        Rpc::Probe => Answer::Probe(Readiness::Ready),
+        Rpc::ControllerCapabilities => {
+            Answer::ControllerCapabilities(vec![ControllerCapability::CreateDeleteVolume])
+        }
+        Rpc::NodeCapabilities => Answer::NodeCapabilities(vec![NodeCapability::StageUnstageVolume]),
+        Rpc::NodeInfo => {
+            Answer::NodeInfo(NodeInfo { node_id: "node-1".into(), max_volumes: None, topology: None })
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The laws of the inventory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
+use callboard_actors::inventory::{
+    FirstSummary, InstancesItem, Inventory, InventoryAnswer, InventoryNews, InventoryOptions,
+    InventoryOutcome, InventoryTimer, Offer,
+};
+use callboard_actors::shell::{Effect, FeedItem, Input};
+use callboard_actors::vocabulary::{Health, Moment, PluginKey, Timestamp};
+
+use super::super::law::Law;
+use super::super::witness::{Verdict, Witness};
+
+/// Sees everything that the inventory does.
+#[derive(Debug, Clone)]
+pub struct InventoryLaws {
+    options: InventoryOptions,
+    begun: Timestamp,
+    has_told_first: bool,
+    offers: BTreeMap<PluginKey, Offer>,
+    /// What was registered at the start, as the instances say.
+    expected: BTreeSet<PluginKey>,
+    /// Since when a plugin has been away, until it serves again.
+    away: BTreeMap<PluginKey, Timestamp>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
+}
+
+impl InventoryLaws {
+    /// Nothing has happened yet.
+    #[must_use]
+    pub const fn new(options: InventoryOptions) -> Self {
+        Self {
+            options,
+            begun: Timestamp::from_epoch(std::time::Duration::ZERO),
+            has_told_first: false,
+            offers: BTreeMap::new(),
+            expected: BTreeSet::new(),
+            away: BTreeMap::new(),
+            verdict: Verdict::NONE,
+        }
+    }
+
+    // === What it hears ===
+
+    fn heard(&mut self, moment: Moment, items: &[InstancesItem], is_first_told: bool) {
+        for item in items {
+            match item {
+                FeedItem::Snapshot { view, .. } => self.heard_all(moment, view, is_first_told),
+                FeedItem::Change { news: InstancesNews::Expected(plugins), .. } => {
+                    self.expected.extend(plugins.iter().cloned());
+                }
+                FeedItem::Change { news: InstancesNews::Reported(report), .. } => {
+                    self.heard_of(moment, report, is_first_told);
+                }
+                FeedItem::Change { news: InstancesNews::Left(report), .. } => {
+                    self.away.entry(report.plugin.clone()).or_insert(moment.now);
+                }
+                FeedItem::Change { news: InstancesNews::Settled, .. } | FeedItem::Lagged { .. } => {}
+            }
+        }
+    }
+
+    fn heard_all(&mut self, moment: Moment, view: &InstancesView, is_first_told: bool) {
+        self.expected.extend(view.expected.iter().cloned());
+        let is_missing = |plugin: &&PluginKey| view.reports.iter().all(|report| report.plugin != **plugin);
+        for plugin in self.offers.keys().filter(is_missing) {
+            self.away.entry(plugin.clone()).or_insert(moment.now);
+        }
+        view.reports.iter().for_each(|report| self.heard_of(moment, report, is_first_told));
+    }
+
+    /// Who is away is back when it serves; before the first fingerprints, when anything is said of it.
+    fn heard_of(&mut self, moment: Moment, report: &InstanceReport, is_first_told: bool) {
+        match report.health {
+            Health::Gone => {
+                self.away.entry(report.plugin.clone()).or_insert(moment.now);
+            }
+            Health::Healthy => {
+                self.away.remove(&report.plugin);
+            }
+            Health::Starting | Health::Unhealthy { .. } if !is_first_told => {
+                self.away.remove(&report.plugin);
+            }
+            // A successor that does not serve yet does not end the grace.
+            Health::Starting | Health::Unhealthy { .. } => {}
+        }
+    }
+
+    // === What it tells ===
+
+    fn told(&mut self, moment: Moment, news: &InventoryNews) {
+        match news {
+            InventoryNews::First(offers, summary) => self.told_first(moment, offers, summary),
+            InventoryNews::Changed(offer) => self.told_changed(offer),
+            InventoryNews::Removed(offer) => self.told_removed(moment, offer),
+        }
+    }
+
+    fn told_changed(&mut self, offer: &Offer) {
+        let known = self.offers.insert(offer.plugin.clone(), offer.clone());
+        if known.as_ref() == Some(offer) {
+            self.verdict.cry(Law::Scl5, || format!("the same is told of {} twice", offer.plugin));
+        }
+        if known.is_some_and(|known| known.equals(offer)) {
+            self.verdict
+                .cry(Law::Hlt8, || format!("{} serves as it did before, and that is told", offer.plugin));
+        }
+        self.must_come_after_first(&offer.plugin);
+    }
+
+    fn told_removed(&mut self, moment: Moment, offer: &Offer) {
+        if self.offers.remove(&offer.plugin).is_none() {
+            self.verdict.cry(Law::N1, || format!("{} is removed and was not offered", offer.plugin));
+        }
+        match self.away.remove(&offer.plugin) {
+            Some(since) if moment.now.since(since) >= self.options.restart_grace => {}
+            Some(since) => self.verdict.cry(Law::Hlt8, || {
+                format!("{} is removed after {:?} already", offer.plugin, moment.now.since(since))
+            }),
+            None => self.verdict.cry(Law::Hlt8, || format!("{} is removed, and serves", offer.plugin)),
+        }
+        self.must_come_after_first(&offer.plugin);
+    }
+
+    fn must_come_after_first(&mut self, plugin: &PluginKey) {
+        if !self.has_told_first {
+            self.verdict.cry(Law::N1, || format!("word of {plugin} comes before the first fingerprints"));
+        }
+    }
+
+    fn told_first(&mut self, moment: Moment, offers: &[Offer], summary: &FirstSummary) {
+        if self.has_told_first {
+            self.verdict.cry(Law::N1, || "the first fingerprints are told a second time".to_owned());
+        }
+        let waited = moment.now.since(self.begun);
+        if waited > self.options.first_wait {
+            self.verdict.cry(Law::N1, || format!("the first fingerprints come after {waited:?}"));
+        }
+        let FirstSummary { healthy, unhealthy, undetected, no_answer } = summary;
+        let unhealthy = unhealthy.iter().map(|(plugin, _)| plugin);
+        let mut named: Vec<&PluginKey> =
+            healthy.iter().chain(unhealthy).chain(undetected).chain(no_answer).collect();
+        let count = named.len();
+        named.sort_unstable();
+        named.dedup();
+        let is_named = |offer: &Offer| named.binary_search(&&offer.plugin).is_ok();
+        let is_said = |plugin: &PluginKey| named.binary_search(&plugin).is_ok();
+        let is_whole = self.expected.iter().all(is_said);
+        if named.len() != count || !is_whole || !offers.iter().all(is_named) {
+            self.verdict
+                .cry(Law::N2, || format!("the first summary does not name each plugin once: {summary:?}"));
+        }
+        self.has_told_first = true;
+        self.offers = offers.iter().map(|offer| (offer.plugin.clone(), offer.clone())).collect();
+    }
+
+    fn answered(&mut self, answer: &InventoryAnswer) {
+        let view = match answer {
+            InventoryAnswer::TakeInventory(view) | InventoryAnswer::AwaitFirst(view) => view,
+        };
+        // That one is being restarted, or serves again as it did before, is shown and no news.
+        let is_told = |(shown, told): (&Offer, &Offer)| {
+            let Offer { restarting, generation, since, .. } = *told;
+            Offer { restarting, generation, since, ..shown.clone() } == *told
+        };
+        let is_whole = view.offers.len() == self.offers.len();
+        if self.has_told_first && !(is_whole && view.offers.iter().zip(self.offers.values()).all(is_told)) {
+            self.verdict.cry(Law::N1, || "what is shown on request is not what was told".to_owned());
+        }
+    }
+}
+
+impl Witness<Inventory> for InventoryLaws {
+    fn rebuilt(&mut self, moment: Moment, _machine: &Inventory) {
+        let verdict = std::mem::take(&mut self.verdict);
+        *self = Self { verdict, begun: moment.now, ..Self::new(self.options) };
+    }
+
+    fn stepped(
+        &mut self,
+        moment: Moment,
+        input: &Input<Inventory>,
+        effects: &[Effect<Inventory>],
+        _machine: &Inventory,
+    ) {
+        if let Input::Returned { outcome: Ok(InventoryOutcome::Heard(Ok(items))), .. } = input {
+            let is_first = |effect: &_| matches!(effect, Effect::Publish(InventoryNews::First(..)));
+            let is_first_told = self.has_told_first || effects.iter().any(is_first);
+            self.heard(moment, items, is_first_told);
+        }
+        for effect in effects {
+            match effect {
+                Effect::Publish(news) => self.told(moment, news),
+                Effect::Reply(_, answer) => self.answered(answer),
+                Effect::Call { .. } | Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
+                Effect::Persist(never) => match *never {},
+            }
+        }
+        // Whoever has come meanwhile holds from here on, whatever it says of itself.
+        if let Input::Elapsed(InventoryTimer::Grace(plugin)) = input {
+            self.away.remove(plugin);
+        }
+    }
+
+    fn panicked(&mut self, input: &Input<Inventory>) {
+        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+}

@@ -1,0 +1,72 @@
+//! Proof by trying: the laws of the machines, every small interleaving, and a simulator.
+//!
+//! ```text
+//!   search ── every order ──┐                       ┌── witness: each step and whatever leaves ──► laws ──► violation
+//!                           ├──► world ──► stand-in ┤
+//!   simulator ── by seed ───┘      ▲                └── what left ──┐
+//!                                  └────────────────────────────────┘
+//! ```
+//!
+//! The machines are those of production, and so are the rules around them: the [stand-in](StandIn) is a port of the
+//! [kernel](callboard_actors::kernel) without a runtime. A [`Witness`] holds every step against a plain reference model; what it finds is a [`Violation`] of a [`Law`]. A [`Tamper`] makes a machine wrong on
+//! purpose, so that one can see which law cries.
+
+mod law;
+mod witness;
+
+mod tamper;
+
+mod stand_in;
+
+mod writes;
+
+mod search;
+
+mod registry;
+
+mod instances;
+
+mod inventory;
+
+mod drivers;
+
+mod processes;
+
+mod allocation;
+
+mod allocations;
+
+mod supervision;
+
+mod database;
+
+mod simulator;
+
+pub use allocation::{AllocationBounds, AllocationEvent, AllocationLaws, AllocationWorld, Receipt, Reply};
+pub use allocations::{
+    AllocationsBounds, AllocationsEvent, AllocationsLaws, AllocationsWorld, HostOrder, Memory, SupervisorAct,
+};
+pub use database::{DatabaseBounds, DatabaseEvent, DatabaseWorld, PersisterFault, Trouble};
+pub use drivers::{
+    Audience, Conduct, DriverLaws, DriversBounds, DriversEvent, DriversLaws, DriversModel, DriversTampers,
+    DriversWorld, EventorLaws, Ground, Order,
+};
+pub use instances::{
+    Behaviour, Errand, InstanceLaws, InstancesBounds, InstancesEvent, InstancesLaws, InstancesModel,
+    InstancesWorld,
+};
+pub use inventory::{InventoryBounds, InventoryEvent, InventoryLaws, InventoryWorld, Word};
+pub use law::Law;
+pub use processes::{ProcessesBounds, ProcessesEvent, ProcessesLaws, ProcessesWorld};
+pub use registry::{RegistryBounds, RegistryDisk, RegistryEvent, RegistryLaws, RegistryWorld, Rows};
+pub use search::{Counterexample, Play, Searched, World, play, search, shorten};
+pub use simulator::{
+    Chance, DatabaseDoing, DriverDoing, Event, FamilyDoing, Fault, Faults, Happening, ProcessDoing,
+    ProcessesDoing, Saying, Simulation, Summary, Tampers, Told, UnknownFault, Unwatched, Watch,
+    WorkloadDoing, WorkloadOrder, WorkloadsDoing, replay, simulate, simulate_tampered,
+};
+pub use stand_in::{Books, Left, Refusal, Rules, Settlement, StandIn};
+pub use supervision::{Fate, SupervisionBounds, SupervisionEvent, SupervisionLaws, SupervisionWorld, Task};
+pub use tamper::{Mishears, Misreads, Spoil, Spoils, Tamper};
+pub use witness::{Verdict, Violation, Witness};
+pub use writes::{Outcome, Writes};

@@ -1,0 +1,64 @@
+//! What the owner of the processes and its processes come to when nothing goes wrong any more.
+
+use callboard_actors::process::{Lifetime, ProcessPhase};
+use callboard_actors::shell::{Machine, StopMode};
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::law::Law;
+use super::model::{ProcessesModel, options};
+
+impl ProcessesModel {
+    /// All is calm: the host has ended in order, or everything that runs is owned and has its record.
+    pub(in super::super) fn check_end(&mut self, now: Timestamp) {
+        let found = match self.stopped {
+            Some((mode, since)) => self.check_stopped(now, mode, since),
+            None => self.check_calm(),
+        };
+        if let Err((law, what)) = found {
+            self.verdict.cry(law, || what);
+        }
+    }
+
+    fn check_stopped(&self, now: Timestamp, mode: StopMode, since: Timestamp) -> Result<(), (Law, String)> {
+        if !self.owner.has_ended() {
+            return Err((Law::S3, "told to stop, the owner of the processes goes on".to_owned()));
+        }
+        // What does not end in time is left to the next run of the host, by its record.
+        let is_late = now.since(since) >= options().stop_margin;
+        let is_in_order = |(tag, lifetime)| {
+            let is_left = mode == StopMode::Detach && lifetime == Lifetime::Surviving;
+            (is_late || is_left) && self.owner.books.holds(tag)
+        };
+        if self.ground.lifetimes().all(is_in_order) {
+            return Ok(());
+        }
+        Err((Law::S4, "it has ended, and a process runs that should not, or that no record finds".to_owned()))
+    }
+
+    fn check_calm(&self) -> Result<(), (Law, String)> {
+        if let Some(asker) = self.unanswered().next() {
+            return Err((Law::Shell7, format!("question {asker} was never answered")));
+        }
+        let Some(machine) = self.owner.machine() else {
+            return Err((Law::Shell4, "the owner of the processes does not live".to_owned()));
+        };
+        let reports = machine.view().reports;
+        let owns =
+            |tag| reports.iter().any(|report| report.tag == tag && report.phase == ProcessPhase::Ready);
+        if !self.ground.running().all(owns) {
+            return Err((Law::Prc9, format!("a process runs that nobody owns; known are {reports:?}")));
+        }
+        if let Some(report) = reports.iter().find(|report| !self.ground.runs(report.tag)) {
+            let what = format!("nothing of {} runs, and it is kept: {report:?}", report.name);
+            return Err((Law::Prc9, what));
+        }
+        let records = || self.owner.books.records();
+        if !records().all(|record| reports.iter().any(|report| report.tag == record.tag)) {
+            return Err((Law::Prc9, "a record is left of a process that is over".to_owned()));
+        }
+        if !self.ground.running().all(|tag| self.owner.books.holds(tag)) {
+            return Err((Law::Prc9, "a process runs that has no record".to_owned()));
+        }
+        Ok(())
+    }
+}

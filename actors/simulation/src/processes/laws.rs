@@ -1,0 +1,106 @@
+//! The laws of the owner of the processes that need no more than itself and its disk; the [model](super::model::ProcessesModel) and
+//! the [ground](super::ground::Ground) see to those that need processes.
+
+use callboard_actors::process::{ProcessPhase, ProcessRecord, ProcessReport, ProcessTag};
+use callboard_actors::processes::{Processes, ProcessesAnswer, ProcessesNews, Recalled};
+use callboard_actors::shell::{Effect, Input, Machine};
+use callboard_actors::vocabulary::Moment;
+
+use super::super::law::Law;
+use super::super::stand_in::Left;
+use super::super::witness::{Verdict, Witness};
+use super::disk::{ProcessesDisk, Stage};
+
+/// Sees everything that the owner of the processes does.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessesLaws {
+    /// What the disk holds of which it is about to be built.
+    expected: Option<Vec<ProcessRecord>>,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
+}
+
+impl ProcessesLaws {
+    /// It is about to be built from these records.
+    pub(super) fn expect(&mut self, records: Vec<ProcessRecord>) {
+        self.expected = Some(records);
+    }
+
+    /// Subscribers are told something.
+    pub(super) fn told(&mut self, news: &ProcessesNews, disk: &ProcessesDisk) {
+        match news {
+            ProcessesNews::Changed(report) => self.check_report(report, disk),
+            ProcessesNews::Ended(ending) => self.check(ending.tag, Stage::Gone, disk),
+            ProcessesNews::Retired { tag, .. } => self.check(*tag, Stage::Gone, disk),
+            ProcessesNews::Settled => {}
+        }
+    }
+
+    fn check_report(&mut self, report: &ProcessReport, disk: &ProcessesDisk) {
+        let stage = match report.phase {
+            // That an intent is on disk before anything comes of it is PRC-09.
+            ProcessPhase::Intended => return,
+            ProcessPhase::Recalled | ProcessPhase::Stopping | ProcessPhase::Clearing => Stage::Intended,
+            ProcessPhase::Spawned => Stage::Spawned,
+            ProcessPhase::Ready => Stage::Ready,
+            ProcessPhase::Ended => Stage::Gone,
+        };
+        self.check(report.tag, stage, disk);
+    }
+
+    /// Somebody is answered.
+    pub(super) fn answered(&mut self, answer: &ProcessesAnswer, disk: &ProcessesDisk) {
+        match answer {
+            ProcessesAnswer::LaunchProcess(Ok(launched))
+            | ProcessesAnswer::RecallProcess(Ok(Recalled::Proven(launched))) => {
+                self.check(launched.tag, Stage::Ready, disk);
+            }
+            ProcessesAnswer::StopProcess(Ok(ending)) | ProcessesAnswer::AwaitEnd(Ok(ending)) => {
+                self.check(ending.tag, Stage::Gone, disk);
+            }
+            ProcessesAnswer::LaunchProcess(Err(_))
+            | ProcessesAnswer::RecallProcess(_)
+            | ProcessesAnswer::StopProcess(Err(_))
+            | ProcessesAnswer::AwaitEnd(Err(_))
+            | ProcessesAnswer::ListProcesses(_)
+            | ProcessesAnswer::DescribeProcess(_)
+            | ProcessesAnswer::ProcessReported(()) => {}
+        }
+    }
+
+    fn check(&mut self, tag: ProcessTag, stage: Stage, disk: &ProcessesDisk) {
+        if !disk.has_come(tag, stage) {
+            self.verdict
+                .cry(Law::Shell1, || format!("of {tag} is told {stage:?}, and the disk does not hold it"));
+        }
+    }
+}
+
+impl Witness<Processes> for ProcessesLaws {
+    fn rebuilt(&mut self, _: Moment, machine: &Processes) {
+        let Some(expected) = self.expected.take() else { return };
+        let reports = machine.view().reports;
+        let known = reports.iter().map(|report| (&report.name, report.tag, report.pid, report.lifetime));
+        let held = expected.iter().map(|record| {
+            let pid = record.identity.as_ref().map(|identity| identity.pid);
+            (&record.name, record.tag, pid, record.lifetime)
+        });
+        if !known.eq(held) {
+            self.verdict
+                .cry(Law::Shell2, || format!("it knows {reports:?}, and the disk holds {expected:?}"));
+        }
+    }
+
+    fn stepped(&mut self, _: Moment, _: &Input<Processes>, _: &[Effect<Processes>], _: &Processes) {}
+
+    fn panicked(&mut self, input: &Input<Processes>) {
+        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+
+    fn left(&mut self, left: &Left<Processes>, is_durable: bool) {
+        if !is_durable {
+            self.verdict
+                .cry(Law::Shell1, || format!("{left:?} left before the write in front of it was on disk"));
+        }
+    }
+}

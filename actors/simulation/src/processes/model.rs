@@ -1,0 +1,335 @@
+//! The owner of the processes with its disk, the processes, and the actors that start, watch and end them.
+//!
+//! What leaves the owner is carried here, and the world says when something arrives and what comes of it.
+
+mod carrying;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use callboard_actors::process::{ProcessName, ProcessTag};
+use callboard_actors::processes::{AwaitEnd, ProcessReported, Processes, ProcessesOptions, ProcessesOutcome};
+use callboard_actors::shell::{Message, StopMode};
+use callboard_actors::vocabulary::{Attempt, Moment, Timestamp};
+
+use super::super::law::Law;
+use super::super::stand_in::{Count, Rules, StandIn};
+use super::super::tamper::Tamper;
+use super::super::witness::{Verdict, Violation};
+use super::super::writes::Outcome;
+use super::disk::ProcessesDisk;
+use super::ground::Ground;
+use super::laws::ProcessesLaws;
+
+type Owner = StandIn<Processes, ProcessesDisk, ProcessesLaws>;
+
+/// Whose answers nobody waits for: actors that tell how their processes do.
+const NOBODY: u64 = 0;
+
+/// The owner, what it stands on, and what is between them.
+#[derive(Debug, Clone)]
+pub(in super::super) struct ProcessesModel {
+    pub(super) owner: Owner,
+    tamper: Option<Rc<dyn Tamper<Processes>>>,
+    pub(super) ground: Ground,
+    /// How many lives the owner has had; each begins with other random numbers.
+    lives: u64,
+    sweep: Option<(u64, Vec<ProcessTag>)>,
+    await_endings: Option<u64>,
+    /// In which way the host ends, and since when.
+    pub(super) stopped: Option<(StopMode, Timestamp)>,
+    askers: u64,
+    /// Who waits for an answer, and for the end of which launch.
+    unanswered: BTreeMap<u64, Option<ProcessTag>>,
+    /// What left, line by line, if somebody wants to know.
+    pub(in super::super) told: Option<Vec<String>>,
+    steps_before: Count,
+    pub(super) verdict: Verdict,
+}
+
+impl ProcessesModel {
+    /// An owner that has just been started, and nothing was ever launched.
+    pub(in super::super) fn vacant(tamper: Option<Rc<dyn Tamper<Processes>>>) -> Self {
+        Self::new(ProcessesDisk::default(), Ground::default(), tamper)
+    }
+
+    /// An owner that has just been started, and reads this disk.
+    pub(super) fn new(
+        disk: ProcessesDisk,
+        ground: Ground,
+        tamper: Option<Rc<dyn Tamper<Processes>>>,
+    ) -> Self {
+        Self {
+            owner: owner(disk, ProcessesLaws::default(), tamper.clone()),
+            tamper,
+            ground,
+            lives: 0,
+            sweep: None,
+            await_endings: None,
+            stopped: None,
+            askers: NOBODY,
+            unanswered: BTreeMap::new(),
+            told: None,
+            steps_before: Count::default(),
+            verdict: Verdict::NONE,
+        }
+    }
+
+    const fn moment(&self, now: Timestamp) -> Moment {
+        Moment { now, random: self.lives << 36 }
+    }
+
+    /// The law that was broken first by anyone in here.
+    pub(in super::super) const fn broken(&self) -> Option<&Violation> {
+        self.verdict.broken()
+    }
+
+    /// How many steps the owner has taken.
+    pub(in super::super) fn steps(&self) -> u64 {
+        self.steps_before.0 + self.owner.steps()
+    }
+
+    /// How many of its writes are not on disk.
+    pub(in super::super) fn waiting(&self) -> usize {
+        self.owner.books.waiting()
+    }
+
+    /// Whether its records are to be read.
+    pub(in super::super) const fn is_loading(&self) -> bool {
+        self.owner.is_loading()
+    }
+
+    /// Whether it was told to stop.
+    pub(in super::super) const fn is_stopping(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Whether it is over.
+    pub(in super::super) const fn has_ended(&self) -> bool {
+        self.owner.has_ended()
+    }
+
+    /// Who waits for an answer, but for those who wait for the end of what runs.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = u64> + '_ {
+        let may_wait = |tag: &Option<ProcessTag>| tag.is_some_and(|tag| self.ground.runs(tag));
+        self.unanswered.iter().filter(move |(_, tag)| !may_wait(tag)).map(|(asker, _)| *asker)
+    }
+
+    /// For which processes something has changed: whether their actors have something to do, and whether a word is on its way.
+    pub(in super::super) fn take_stirred(&mut self) -> Vec<(ProcessName, bool, bool)> {
+        self.ground.take_stirred()
+    }
+
+    /// When something is due next.
+    pub(in super::super) fn due(&self) -> Option<Timestamp> {
+        self.owner.next_timer().into_iter().chain(self.owner.pauses_until()).min()
+    }
+
+    /// Whether what stands in no record is looked for.
+    pub(in super::super) const fn is_sweeping(&self) -> bool {
+        self.sweep.is_some()
+    }
+
+    /// Whether word of ended actors could arrive.
+    pub(in super::super) fn has_endings(&self) -> bool {
+        self.await_endings.is_some() && self.ground.has_endings()
+    }
+
+    // === The host's life ===
+
+    /// The records are read, if its owner waits for that.
+    pub(in super::super) fn load(&mut self, now: Timestamp) {
+        if !self.owner.is_loading() {
+            return;
+        }
+        self.lives += 1;
+        (self.sweep, self.await_endings) = (None, None);
+        let image = self.owner.books.read();
+        self.owner.witness.expect(image.clone());
+        self.owner.loaded(self.moment(now), image);
+        self.carry(now);
+    }
+
+    /// The records cannot be read.
+    pub(in super::super) fn load_fails(&mut self, now: Timestamp) {
+        if self.owner.is_loading() {
+            self.owner.load_failed(self.moment(now));
+        }
+    }
+
+    /// The host is gone, and so many of the writes had reached the disk. Another one starts on what is left.
+    pub(in super::super) fn next_run(&mut self, reached: usize) {
+        self.steps_before = Count(self.steps());
+        let mut disk = std::mem::take(&mut self.owner.books);
+        disk.begin_run(reached);
+        let laws = std::mem::take(&mut self.owner.witness);
+        self.owner = owner(disk, laws, self.tamper.clone());
+        self.ground.next_run();
+        (self.sweep, self.await_endings, self.stopped) = (None, None, None);
+        self.unanswered.clear();
+    }
+
+    /// The host ends.
+    pub(in super::super) fn request_stop(&mut self, now: Timestamp, mode: StopMode) {
+        self.stopped = Some((mode, now));
+        self.ground.is_let_go = mode == StopMode::Detach;
+        self.owner.request_stop(self.moment(now), mode);
+        self.carry(now);
+    }
+
+    // === What comes in ===
+
+    /// Somebody says something.
+    pub(in super::super) fn ask<Q: Message<Processes>>(&mut self, now: Timestamp, message: Q) {
+        self.ask_until(now, None, message);
+    }
+
+    fn ask_until<Q: Message<Processes>>(&mut self, now: Timestamp, end: Option<ProcessTag>, message: Q) {
+        self.askers += 1;
+        self.unanswered.insert(self.askers, end);
+        self.owner.ask(self.moment(now), self.askers, message.into_ask());
+        self.carry(now);
+    }
+
+    /// Somebody waits for the end of the process that runs under a name.
+    pub(in super::super) fn await_end(&mut self, now: Timestamp, name: &ProcessName) {
+        let tag = self.ground.tag_of(name).unwrap_or(ProcessTag::new([u8::MAX; 16]));
+        self.ask_until(now, Some(tag), AwaitEnd { name: name.clone(), tag });
+    }
+
+    /// The next word of an actor arrives.
+    pub(in super::super) fn deliver(&mut self, now: Timestamp, life: Attempt) {
+        if let Some((name, news)) = self.ground.take_word(life) {
+            let word = ProcessReported { life, name, news };
+            self.owner.ask(self.moment(now), NOBODY, word.into_ask());
+            self.carry(now);
+        }
+    }
+
+    /// The next word of the actor of a name arrives.
+    pub(in super::super) fn deliver_of(&mut self, now: Timestamp, name: &ProcessName) {
+        if let Some(life) = self.ground.actor_of(name, self.ground.speaking()) {
+            self.deliver(now, life);
+        }
+    }
+
+    /// Word of actors that have ended arrives.
+    pub(in super::super) fn deliver_endings(&mut self, now: Timestamp) {
+        if !self.ground.has_endings() {
+            return;
+        }
+        if let Some(call) = self.await_endings.take() {
+            let ended = self.ground.take_endings();
+            self.returned(now, call, ProcessesOutcome::Ended(ended));
+            self.carry(now);
+        }
+    }
+
+    /// What stands in no record is ended, or could not be looked for.
+    pub(in super::super) fn sweep(&mut self, now: Timestamp, is_done: bool) {
+        let Some((call, known)) = self.sweep.take() else { return };
+        let swept = if is_done {
+            let is_recorded = |tag| !known.contains(&tag) && self.owner.books.holds(tag);
+            if self.ground.running().any(is_recorded) {
+                self.cry(Law::Prc9, "a process whose record is on disk is swept away".to_owned());
+            }
+            self.ground.sweep(&known);
+            Ok(Vec::new())
+        } else {
+            Err("the processes cannot be looked at".to_owned())
+        };
+        self.returned(now, call, ProcessesOutcome::Swept(swept));
+        self.carry(now);
+    }
+
+    /// So many of the writes settle as one commit.
+    pub(in super::super) fn settle(&mut self, now: Timestamp, count: usize, outcome: Outcome) {
+        if let Some(settlement) = self.owner.books.settle(count, outcome) {
+            self.owner.settled(self.moment(now), settlement);
+            self.carry(now);
+        }
+    }
+
+    /// The next write is refused at once.
+    pub(in super::super) const fn refuse_next(&mut self) {
+        self.owner.books.refuse_next();
+    }
+
+    /// The next step crashes.
+    pub(in super::super) const fn crash(&mut self) {
+        self.owner.light_fuse();
+    }
+
+    /// What is due by now runs, and a pause that is over is over.
+    pub(in super::super) fn time_passes(&mut self, now: Timestamp) {
+        if self.owner.pauses_until().is_some_and(|until| until <= now) {
+            self.owner.wake();
+        }
+        self.owner.timers_due(self.moment(now));
+        self.carry(now);
+    }
+
+    // === What happens to processes and their actors ===
+
+    /// An actor goes one step on, or what it is at fails.
+    pub(in super::super) fn act(&mut self, life: Attempt, fails: bool) {
+        let born = self.ground.act(life, fails);
+        if born.is_some_and(|tag| !self.owner.books.holds(tag)) {
+            self.cry(Law::Prc9, "a process is started whose record is not on disk".to_owned());
+        }
+        self.verdict.heard_of(self.ground.verdict.broken());
+    }
+
+    /// The actor of a name goes one step on, or what it is at fails. Nothing comes of it if it has nothing to do.
+    pub(in super::super) fn act_of(&mut self, name: &ProcessName, fails: bool) {
+        if let Some(life) = self.ground.actor_of(name, self.ground.busy()) {
+            self.act(life, fails);
+        }
+    }
+
+    /// The process of a name ends by itself.
+    pub(in super::super) fn exits(&mut self, name: &ProcessName) {
+        if let Some(tag) = self.ground.tag_of(name) {
+            self.ground.exit(tag);
+        }
+    }
+
+    /// The actor of a name falls.
+    pub(in super::super) fn falls(&mut self, name: &ProcessName) {
+        if let Some(life) = self.ground.actor_of(name, self.ground.standing()) {
+            self.ground.fall(life);
+        }
+    }
+
+    /// What must happen of itself next happens, and goes well. False if there is nothing but time that must pass.
+    pub(in super::super) fn go_on(&mut self, now: Timestamp) -> bool {
+        if self.has_ended() {
+            return false;
+        }
+        let (speaking, busy) = (self.ground.speaking().next(), self.ground.busy().next());
+        if self.waiting() > 0 {
+            self.settle(now, usize::MAX, Outcome::Written);
+        } else if self.is_loading() {
+            self.load(now);
+        } else if let Some(life) = speaking {
+            self.deliver(now, life);
+        } else if let Some(life) = busy {
+            self.act(life, false);
+        } else if self.has_endings() {
+            self.deliver_endings(now);
+        } else if self.is_sweeping() {
+            self.sweep(now, true);
+        } else {
+            return false;
+        }
+        true
+    }
+}
+
+pub(super) fn options() -> ProcessesOptions {
+    ProcessesOptions::new([0; 16])
+}
+
+fn owner(disk: ProcessesDisk, laws: ProcessesLaws, tamper: Option<Rc<dyn Tamper<Processes>>>) -> Owner {
+    StandIn::begin(options(), disk, laws, Rules::default()).tampered_with(tamper)
+}

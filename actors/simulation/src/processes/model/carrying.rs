@@ -1,0 +1,89 @@
+//! What leaves the owner of the processes, and what comes of it.
+
+use callboard_actors::processes::{Processes, ProcessesCall, ProcessesOutcome};
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::super::law::Law;
+use super::super::super::stand_in::{Left, StandIn};
+use super::super::super::witness::NOBODY_WAITS;
+use super::{NOBODY, ProcessesModel};
+
+impl ProcessesModel {
+    pub(super) fn returned(&mut self, now: Timestamp, call: u64, outcome: ProcessesOutcome) {
+        self.owner.returned(self.moment(now), call, Ok(outcome));
+    }
+
+    pub(super) fn cry(&mut self, law: Law, what: String) {
+        self.verdict.cry(law, || what);
+    }
+
+    /// Carries what has left, and holds it against the laws.
+    pub(super) fn carry(&mut self, now: Timestamp) {
+        let mut left = Vec::new();
+        loop {
+            self.owner.take_left(&mut left);
+            if left.is_empty() {
+                break;
+            }
+            for left in left.drain(..) {
+                if let Some(told) = &mut self.told {
+                    told.push(format!("processes: {left:?}"));
+                }
+                self.take_in(now, left);
+            }
+        }
+        for tag in self.owner.books.take_retired() {
+            if self.ground.runs(tag) {
+                self.cry(Law::Prc9, "a record is gone, and its process runs".to_owned());
+            }
+        }
+        self.verdict.heard_of(self.owner.witness.verdict.broken());
+        self.verdict.heard_of(self.ground.verdict.broken());
+    }
+
+    fn take_in(&mut self, now: Timestamp, left: Left<Processes>) {
+        let StandIn { books, witness, .. } = &mut self.owner;
+        match left {
+            Left::Answer(Some(asker), answer) => {
+                witness.answered(&answer, books);
+                self.answered(asker);
+            }
+            Left::Refused(asker, _) => self.answered(asker),
+            Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+            Left::News(_, news) => witness.told(&news, books),
+            Left::Call { number, call, .. } => self.called(now, number, call),
+            // Whoever still waits is told by the shell that it is over.
+            Left::Ended(_) => self.unanswered.clear(),
+            Left::Snapshot(..) => {}
+        }
+    }
+
+    fn answered(&mut self, asker: u64) {
+        if asker != NOBODY && self.unanswered.remove(&asker).is_none() {
+            self.cry(Law::Shell7, format!("question {asker} was answered twice"));
+        }
+    }
+
+    fn called(&mut self, now: Timestamp, number: u64, call: ProcessesCall) {
+        match call {
+            ProcessesCall::Sweep { known, .. } => {
+                self.sweep = Some((number, known));
+                return;
+            }
+            ProcessesCall::AwaitEndings => {
+                self.await_endings = Some(number);
+                return;
+            }
+            ProcessesCall::Release => self.ground.release(),
+            ProcessesCall::Start { life, config } => {
+                if config.spec.is_some() && !self.owner.books.holds(config.record.tag) {
+                    self.cry(Law::Prc9, "a process is started whose intent is not on disk".to_owned());
+                }
+                self.ground.start(life, *config);
+            }
+            ProcessesCall::End { life, .. } => self.ground.end(life),
+            ProcessesCall::Stop { life, mode } => self.ground.stop(life, mode),
+        }
+        self.returned(now, number, ProcessesOutcome::Done);
+    }
+}

@@ -1,0 +1,156 @@
+//! A disk for registrations that waits, fails and is cut off when it is told to, in the way of the real persister.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use callboard_actors::registry::{Image, Registry, Stored, StoredChange};
+use callboard_actors::shell::{Ticket, Written};
+use callboard_actors::vocabulary::{RegistrationNumber, RunNumber, Timestamp};
+
+use super::super::stand_in::{Books, Settlement};
+use super::super::writes::{Outcome, Writes};
+
+/// What lies on the disk.
+pub type Rows = BTreeMap<RegistrationNumber, Stored>;
+
+/// The disk of one data directory; it outlives its hosts.
+#[derive(Debug, Clone, Default)]
+pub struct RegistryDisk {
+    rows: Rows,
+    ceiling: u64,
+    run: RunNumber,
+    begun: Timestamp,
+    writes: Writes<StoredChange>,
+    /// Whether it may hold what nobody was told: a commit failed and took effect.
+    is_ahead: bool,
+    /// What was handed over since somebody took it, if there is a database that takes it.
+    handed: Option<Vec<(Ticket, StoredChange)>>,
+    /// The commits of that database of which nobody knows whether they took effect.
+    in_doubt: VecDeque<Vec<StoredChange>>,
+}
+
+impl RegistryDisk {
+    /// An empty disk in its first run.
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        Self { run: RunNumber::new(1), begun: now, ..Self::default() }
+    }
+
+    /// What lies on it.
+    #[must_use]
+    pub const fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The present run of the host.
+    #[must_use]
+    pub const fn run(&self) -> RunNumber {
+        self.run
+    }
+
+    /// When it began.
+    #[must_use]
+    pub const fn begun(&self) -> Timestamp {
+        self.begun
+    }
+
+    /// How many writes wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.writes.waiting()
+    }
+
+    /// Whether it may hold more than anybody was told.
+    #[must_use]
+    pub const fn is_ahead(&self) -> bool {
+        self.is_ahead
+    }
+
+    /// One more of the next writes is refused at once.
+    pub const fn refuse_next(&mut self) {
+        self.writes.refuse_next();
+    }
+
+    /// Settles so many of the waiting writes as one commit.
+    pub fn settle(&mut self, count: usize, outcome: Outcome) -> Option<Settlement> {
+        let Self { rows, ceiling, writes, .. } = self;
+        let settled = writes.settle(count, outcome, |change| apply(rows, ceiling, change))?;
+        self.is_ahead |= outcome == Outcome::FailedButWritten;
+        Some(settled)
+    }
+
+    /// It stands beside a database, which takes what is handed over.
+    pub(crate) fn stand_beside_a_database(&mut self) {
+        self.handed = Some(Vec::new());
+    }
+
+    /// What was handed over since this was asked last.
+    pub(crate) fn take_handed(&mut self) -> Vec<(Ticket, StoredChange)> {
+        self.handed.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// So many of the waiting writes fail as one commit, and nobody knows whether they are on disk.
+    pub(crate) fn doubt(&mut self, count: usize) -> Option<Settlement> {
+        let mut doubtful = Vec::new();
+        let failed = self.writes.settle(count, Outcome::FailedButWritten, |change| doubtful.push(change))?;
+        self.in_doubt.push_back(doubtful);
+        Some(failed)
+    }
+
+    /// It is known of the oldest doubtful commit whether it took effect.
+    pub(crate) fn resolve(&mut self, took_effect: bool) {
+        let doubtful = self.in_doubt.pop_front().unwrap_or_default();
+        self.is_ahead |= took_effect;
+        let Self { rows, ceiling, .. } = self;
+        doubtful.into_iter().filter(|_| took_effect).for_each(|change| apply(rows, ceiling, change));
+    }
+
+    /// What a machine is built from.
+    #[must_use]
+    pub fn read(&self, now: Timestamp) -> Image {
+        Image {
+            stored: self.rows.values().cloned().collect(),
+            ceiling: self.ceiling,
+            run: self.run,
+            run_age: now.since(self.begun),
+        }
+    }
+
+    /// A snapshot was told: whoever heard it knows everything that is on the disk.
+    pub const fn was_told(&mut self) {
+        self.is_ahead = false;
+    }
+
+    /// The host is gone, and so many of the waiting writes had reached the disk. The next run begins.
+    pub fn begin_run(&mut self, reached: usize, now: Timestamp) {
+        let Self { rows, ceiling, writes, .. } = self;
+        writes.begin_run(reached, |change| apply(rows, ceiling, change));
+        self.run = self.run.next();
+        self.begun = now;
+        self.is_ahead = false;
+    }
+}
+
+impl Books<Registry> for RegistryDisk {
+    fn write(&mut self, ticket: Ticket, change: StoredChange) -> Written {
+        let Some(handed) = &mut self.handed else { return self.writes.take(ticket, change) };
+        let written = self.writes.take(ticket, change.clone());
+        if !matches!(written, Written::Failed(_)) {
+            handed.push((ticket, change));
+        }
+        written
+    }
+}
+
+fn apply(rows: &mut Rows, ceiling: &mut u64, change: StoredChange) {
+    for number in &change.delete {
+        rows.remove(number);
+    }
+    rows.extend(change.put.into_iter().map(|stored| (stored.number, stored)));
+    *ceiling = (*ceiling).max(change.ceiling.unwrap_or(0));
+}
+
+/// How long the grace of what is restored lasts at least after a run began; used by the laws.
+pub(super) fn has_had(grace: Duration, begun: Timestamp, now: Timestamp) -> bool {
+    now.since(begun) >= grace
+}

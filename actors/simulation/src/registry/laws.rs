@@ -1,0 +1,348 @@
+//! The laws of the registry, checked after every step against the plain list.
+
+use std::collections::BTreeMap;
+
+use callboard_actors::registry::{
+    CheckOutcome, Entry, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryOptions, RegistryTimer,
+    RegistryView, Standing, WaitError,
+};
+use callboard_actors::shell::{AskId, Effect, Input, Machine};
+use callboard_actors::vocabulary::{Generation, Moment, PluginKey, RegistrationNumber, RunNumber, Timestamp};
+
+use super::super::law::Law;
+use super::super::stand_in::Left;
+use super::super::witness::{Verdict, Witness};
+use super::disk::{Rows, has_had};
+use super::model::{Model, Sentence};
+use super::reading::{Picture, Reading};
+
+/// Sees everything that the registry does. It remembers what was told across all lives and runs.
+#[derive(Debug, Clone)]
+pub struct RegistryLaws {
+    options: RegistryOptions,
+    is_thorough: bool,
+    pub(super) model: Model,
+    pub(super) run: RunNumber,
+    begun: Timestamp,
+    expected: Option<Rows>,
+    waiting: BTreeMap<AskId, (PluginKey, Timestamp)>,
+    pub(super) newest_number: RegistrationNumber,
+    pub(super) newest_generation: Generation,
+    /// The newest of them that anybody was told: what nobody was told may be given again.
+    told_number: RegistrationNumber,
+    told_generation: Generation,
+    told: u64,
+    picture: Picture,
+    /// What is found of it.
+    pub verdict: Verdict,
+}
+
+impl RegistryLaws {
+    /// Nothing has happened yet. Thorough laws also keep the whole picture that a subscriber would have, which takes time in
+    /// proportion to its size.
+    #[must_use]
+    pub fn new(options: RegistryOptions, is_thorough: bool) -> Self {
+        Self {
+            options,
+            is_thorough,
+            model: Model::default(),
+            run: RunNumber::default(),
+            begun: Timestamp::default(),
+            expected: None,
+            waiting: BTreeMap::new(),
+            newest_number: RegistrationNumber::default(),
+            newest_generation: Generation::default(),
+            told_number: RegistrationNumber::default(),
+            told_generation: Generation::default(),
+            told: 0,
+            picture: Picture::default(),
+            verdict: Verdict::NONE,
+        }
+    }
+
+    /// The machine is about to be rebuilt from these rows, in this run, which began then.
+    pub fn expect(&mut self, rows: Rows, run: RunNumber, begun: Timestamp) {
+        self.expected = Some(rows);
+        (self.run, self.begun) = (run, begun);
+    }
+
+    /// What subscribers were told must be what is on disk, whenever nothing is under way between the two.
+    pub fn compare_told(&mut self, rows: &Rows) {
+        if self.is_thorough && !self.picture.is_of(rows, self.run) {
+            self.verdict
+                .cry(Law::Shell1, || "what subscribers were told is not what the disk holds".to_owned());
+        }
+    }
+
+    /// The actor was killed: whoever listened is gone, and the next one starts from a snapshot.
+    pub fn forget_listeners(&mut self) {
+        self.told = 0;
+        self.picture = Picture::default();
+        self.waiting.clear();
+    }
+
+    // === What a step must come to ===
+
+    fn asked(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        asked_at: Timestamp,
+        ask: &RegistryAsk,
+        reading: &Reading<'_>,
+    ) {
+        let mut tales = Vec::new();
+        match ask {
+            RegistryAsk::Register(message) => {
+                let sentence = self.model.register(message, &self.options, &mut tales);
+                let law = if sentence == Sentence::Refused { Law::R9 } else { Law::R3 };
+                self.check_sentence(id, &sentence, law, reading);
+                self.check_tales(tales, law, message.plugins.len() > 1, reading);
+            }
+            RegistryAsk::Deregister(message) => {
+                let sentence = self.model.deregister(message, &mut tales);
+                self.check_sentence(id, &sentence, Law::R4, reading);
+                self.check_tales(tales, Law::R4, message.plugins.len() > 1, reading);
+            }
+            RegistryAsk::WaitForPlugin(question) => {
+                self.wait(moment, id, &question.plugin, asked_at + question.within, reading);
+            }
+            RegistryAsk::List(_) | RegistryAsk::Describe(_) | RegistryAsk::RegistrationOf(_) => {
+                self.check_question(id, ask, reading);
+                self.check_tales(tales, Law::R9, false, reading);
+            }
+        }
+    }
+
+    fn check_sentence(&mut self, id: AskId, sentence: &Sentence, law: Law, reading: &Reading<'_>) {
+        let is_said = match (reading.answer_to(id), sentence) {
+            (Some(RegistryAnswer::Register(Err(_))), Sentence::Refused) => true,
+            (Some(RegistryAnswer::Register(Ok(said))), Sentence::Registered(expected)) => said == expected,
+            (Some(RegistryAnswer::Deregister(said)), Sentence::Deregistered(expected)) => match said {
+                callboard_actors::registry::Deregistered::Removed(removed) => removed == expected,
+                callboard_actors::registry::Deregistered::NotRegistered => expected.is_empty(),
+            },
+            (answer, _) => {
+                let is_missing = answer.is_none();
+                if is_missing {
+                    self.verdict
+                        .cry(Law::Shell7, || format!("{id:?} was not answered; expected {sentence:?}"));
+                }
+                false
+            }
+        };
+        if !is_said {
+            self.verdict
+                .cry(law, || format!("{:?} was answered; expected {sentence:?}", reading.answer_to(id)));
+        }
+    }
+
+    fn check_question(&mut self, id: AskId, ask: &RegistryAsk, reading: &Reading<'_>) {
+        let answer = reading.answer_to(id);
+        if !answer.is_some_and(|answer| self.model.answers(ask, answer)) {
+            self.verdict.cry(Law::R1, || format!("{answer:?} is not what a plain list says to {ask:?}"));
+        }
+    }
+
+    // === Waiting (R7) ===
+
+    fn wait(
+        &mut self,
+        moment: Moment,
+        id: AskId,
+        plugin: &PluginKey,
+        until: Timestamp,
+        reading: &Reading<'_>,
+    ) {
+        let active = self.model.boards.get(plugin).and_then(|board| board.active.as_ref());
+        let (generation, is_full) =
+            (active.map(|a| a.generation), self.waiting.len() >= self.options.waiting_max);
+        let is_right = match (reading.answer_to(id), generation) {
+            (Some(RegistryAnswer::WaitForPlugin(Ok(said))), Some(generation)) => {
+                said.generation == generation
+            }
+            (Some(RegistryAnswer::WaitForPlugin(Err(WaitError::TooMany { .. }))), None) => is_full,
+            (None, None) => !is_full,
+            (Some(_), None) | (_, Some(_)) => false,
+        };
+        if !is_right {
+            let now = moment.now;
+            self.verdict.cry(Law::R7, || {
+                format!("at {now} who asked for {plugin} heard {:?}", reading.answer_to(id))
+            });
+        }
+        if reading.answer_to(id).is_none() {
+            self.waiting.insert(id, (plugin.clone(), until));
+        }
+    }
+
+    fn waited(&mut self, moment: Moment, id: AskId, reading: &Reading<'_>) {
+        let Some((plugin, until)) = self.waiting.remove(&id) else { return };
+        let is_right = matches!(reading.answer_to(id), Some(RegistryAnswer::WaitForPlugin(Err(_))));
+        if !is_right || moment.now < until {
+            self.verdict
+                .cry(Law::R7, || format!("the patience for {plugin} ended: {:?}", reading.answer_to(id)));
+        }
+    }
+
+    /// Everyone who waited for one of these and nobody else is answered in this step.
+    pub(super) fn check_awakened(&mut self, came: &[(PluginKey, Generation)], reading: &Reading<'_>) {
+        for (id, answer) in reading.others() {
+            let waited = self.waiting.remove(&id).map(|(plugin, _)| plugin);
+            let RegistryAnswer::WaitForPlugin(Ok(active)) = answer else {
+                self.verdict.cry(Law::Shell7, || {
+                    format!("{id:?} was answered {answer:?} by another question's step")
+                });
+                continue;
+            };
+            let is_it = |(plugin, generation): &(PluginKey, Generation)| {
+                Some(plugin) == waited.as_ref() && *generation == active.generation
+            };
+            if !came.iter().any(is_it) {
+                self.verdict
+                    .cry(Law::R7, || format!("{id:?} waited for {waited:?} and was given {active:?}"));
+            }
+        }
+        let is_forgotten =
+            |(plugin, _): &&(PluginKey, Timestamp)| came.iter().any(|(came, _)| came == plugin);
+        if !came.is_empty()
+            && let Some((plugin, _)) = self.waiting.values().find(is_forgotten)
+        {
+            let plugin = plugin.clone();
+            self.verdict.cry(Law::R7, || format!("{plugin} has come, and somebody still waits for it"));
+        }
+    }
+
+    /// What it shows as a whole is what the plain list says.
+    pub fn compare_view(&mut self, view: &RegistryView) {
+        let held = self.model.boards.values().flat_map(|board| &board.held);
+        let mut held: Vec<_> = held.map(|held| (held.number, held.is_confirmed)).collect();
+        held.sort_unstable();
+        let shown = view.entries.iter().map(|entry| (entry.number, entry.standing == Standing::Confirmed));
+        let is_list = shown.eq(held);
+        let served = self.model.boards.values().filter_map(|board| board.active.as_ref());
+        let is_active =
+            view.active.iter().map(|active| active.generation).eq(served.map(|served| served.generation));
+        if !is_list || !is_active {
+            let law = if is_list { Law::R1 } else { Law::R2 };
+            self.verdict
+                .cry(law, || "what the registry shows as a whole is not what a plain list says".to_owned());
+        }
+    }
+
+    // === What was told ===
+
+    fn note_told(&mut self, news: &RegistryNews) {
+        match news {
+            RegistryNews::Registered(entry) => self.told_number = self.told_number.max(entry.number),
+            RegistryNews::ActiveChanged { to: Some(to), .. } => {
+                self.told_generation = self.told_generation.max(to.generation);
+            }
+            RegistryNews::Updated(_)
+            | RegistryNews::Deregistered(..)
+            | RegistryNews::ActiveChanged { to: None, .. } => {}
+        }
+    }
+
+    // === What is rebuilt ===
+
+    fn check_rebuilt(&mut self, machine: &Registry, rows: &Rows) {
+        let view = machine.view();
+        let told = view.entries.iter().map(|entry| (entry.number, &entry.registration));
+        if !told.eq(rows.values().map(|row| (row.number, &row.registration))) {
+            let law = if view.entries.len() == rows.len() { Law::R2 } else { Law::Shell2 };
+            self.verdict
+                .cry(law, || "the rebuilt registry is not what the disk holds, in its order".to_owned());
+        }
+        let is_so = |entry: &Entry| {
+            let is_confirmed = rows.get(&entry.number).is_some_and(|row| row.confirmed_in == self.run);
+            is_confirmed == (entry.standing == Standing::Confirmed)
+        };
+        if !view.entries.iter().all(is_so) {
+            self.verdict.cry(Law::R8, || "what was not confirmed in this run counts as confirmed".to_owned());
+        }
+        let served = self.model.boards.values().filter_map(|board| board.active.as_ref());
+        if !view.active.iter().map(|active| active.generation).eq(served.map(|served| served.generation)) {
+            self.verdict.cry(Law::R1, || "a rebuild has changed who is active, or its generation".to_owned());
+        }
+    }
+}
+
+impl Witness<Registry> for RegistryLaws {
+    fn rebuilt(&mut self, _moment: Moment, machine: &Registry) {
+        let Some(rows) = self.expected.take() else { return };
+        self.model = Model::of(&rows, self.run);
+        self.waiting.clear();
+        (self.newest_number, self.newest_generation) = (self.told_number, self.told_generation);
+        self.check_rebuilt(machine, &rows);
+    }
+
+    fn stepped(
+        &mut self,
+        moment: Moment,
+        input: &Input<Registry>,
+        effects: &[Effect<Registry>],
+        _machine: &Registry,
+    ) {
+        let current = match input {
+            Input::Asked { id, .. } | Input::Elapsed(RegistryTimer::Waited(id)) => Some(*id),
+            Input::Resumed
+            | Input::Returned { .. }
+            | Input::Elapsed(RegistryTimer::GraceOver | RegistryTimer::CheckAgain)
+            | Input::StopRequested(_) => None,
+        };
+        let reading = Reading::of(effects, current);
+        let mut tales = Vec::new();
+        match input {
+            Input::Asked { id, asked_at, ask } => self.asked(moment, *id, *asked_at, ask, &reading),
+            Input::Returned { call, outcome, .. } => {
+                if matches!(outcome, Ok(CheckOutcome::Proven)) {
+                    self.model.prove(&call.registration, call.number, &mut tales);
+                }
+                self.check_tales(tales, Law::R8, false, &reading);
+            }
+            Input::Elapsed(RegistryTimer::GraceOver) => {
+                if !has_had(self.options.restore_grace, self.begun, moment.now) {
+                    self.verdict.cry(Law::R8, || "the grace ended before its time".to_owned());
+                }
+                self.model.end_grace(&mut tales);
+                self.check_tales(tales, Law::R8, false, &reading);
+            }
+            Input::Elapsed(RegistryTimer::Waited(id)) => self.waited(moment, *id, &reading),
+            Input::Resumed | Input::Elapsed(RegistryTimer::CheckAgain) | Input::StopRequested(_) => {
+                self.check_tales(tales, Law::R8, false, &reading);
+            }
+        }
+    }
+
+    fn panicked(&mut self, input: &Input<Registry>) {
+        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+
+    fn left(&mut self, left: &Left<Registry>, is_durable: bool) {
+        if !is_durable {
+            self.verdict
+                .cry(Law::Shell1, || format!("{left:?} left before the write in front of it was on disk"));
+        }
+        match left {
+            Left::News(number, news) => {
+                self.told += 1;
+                let told = self.told;
+                if *number != told {
+                    self.verdict.cry(Law::R6, || format!("news {number} came where {told} was due"));
+                }
+                self.note_told(news);
+                if self.is_thorough {
+                    self.picture.hear(news);
+                }
+            }
+            Left::Snapshot(number, view) => {
+                self.told = *number;
+                if self.is_thorough {
+                    self.picture = Picture::of(view);
+                }
+            }
+            Left::Answer(..) | Left::Refused(..) | Left::Call { .. } | Left::Ended(_) => {}
+        }
+    }
+}

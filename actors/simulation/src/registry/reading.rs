@@ -1,0 +1,283 @@
+//! What a step of the registry says, and whether that is the tale of what must have happened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_actors::registry::{
+    Active, Departure, Entry, Registry, RegistryAnswer, RegistryNews, RegistryView, Standing, StoredChange,
+};
+use callboard_actors::shell::{AskId, Effect};
+use callboard_actors::vocabulary::{Generation, PluginKey, RegistrationNumber, RunNumber};
+
+use super::super::law::Law;
+use super::disk::Rows;
+use super::laws::RegistryLaws;
+use super::model::{Served, Tale, UNTOLD};
+
+/// The effects of one step, by kind, each with its place.
+pub(super) struct Reading<'a> {
+    current: Option<AskId>,
+    changes: Vec<(usize, &'a StoredChange)>,
+    answers: Vec<(usize, AskId, &'a RegistryAnswer)>,
+    news: Vec<(usize, &'a RegistryNews)>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn of(effects: &'a [Effect<Registry>], current: Option<AskId>) -> Self {
+        let mut reading = Self { current, changes: Vec::new(), answers: Vec::new(), news: Vec::new() };
+        for (place, effect) in effects.iter().enumerate() {
+            match effect {
+                Effect::Persist(change) => reading.changes.push((place, change)),
+                Effect::Reply(id, answer) => reading.answers.push((place, *id, answer)),
+                Effect::Publish(news) => reading.news.push((place, news)),
+                Effect::Call { .. } | Effect::StartTimer(..) | Effect::CancelTimer(_) | Effect::Stop(_) => {}
+            }
+        }
+        reading
+    }
+
+    pub(super) fn answer_to(&self, id: AskId) -> Option<&'a RegistryAnswer> {
+        self.answers.iter().find(|(_, other, _)| *other == id).map(|(_, _, answer)| *answer)
+    }
+
+    /// Answers to whoever asked earlier.
+    pub(super) fn others(&self) -> impl Iterator<Item = (AskId, &'a RegistryAnswer)> + '_ {
+        let others = self.answers.iter().filter(|(_, id, _)| Some(*id) != self.current);
+        others.map(|(_, id, answer)| (*id, *answer))
+    }
+
+    /// Whether something is said before all of this step's writes have been handed over, though it rests on them.
+    fn is_ahead_of_its_write(&self) -> bool {
+        let Some((last, _)) = self.changes.last() else { return false };
+        let answers = self.answers.iter().map(|(place, _, _)| place);
+        let first_said = answers.chain(self.news.iter().map(|(place, _)| place)).min();
+        let is_in_pieces = self.changes.len() > 1;
+        !is_in_pieces && first_said.is_some_and(|said| said < last)
+    }
+}
+
+/// What a message must have put on disk.
+#[derive(Default)]
+struct Written {
+    put: Vec<RegistrationNumber>,
+    delete: Vec<RegistrationNumber>,
+}
+
+impl RegistryLaws {
+    /// Holds what was told and written in a step against what must have been. `law` is the one that forbids whatever is too
+    /// much.
+    pub(super) fn check_tales(&mut self, tales: Vec<Tale>, law: Law, has_roles: bool, reading: &Reading<'_>) {
+        let mut written = Written::default();
+        let mut came = Vec::new();
+        for place in 0..tales.len().max(reading.news.len()) {
+            let told = reading.news.get(place).map(|(_, news)| *news);
+            match (tales.get(place), told) {
+                (Some(tale), Some(news)) if self.is_tale_of(tale, news, &mut written, &mut came) => {}
+                (tale, told) => {
+                    let law = blame(tale, told, place.checked_sub(1).map(|last| reading.news[last].1), law);
+                    self.verdict.cry(law, || format!("{told:?} was told where {tale:?} was due"));
+                    return;
+                }
+            }
+        }
+        self.check_written(written, law, has_roles, reading);
+        self.check_awakened(&came, reading);
+    }
+
+    fn is_tale_of(
+        &mut self,
+        tale: &Tale,
+        news: &RegistryNews,
+        written: &mut Written,
+        came: &mut Vec<(PluginKey, Generation)>,
+    ) -> bool {
+        match (tale, news) {
+            (Tale::Came(registration), RegistryNews::Registered(entry)) => {
+                written.put.push(entry.number);
+                self.number_came(entry);
+                is_confirmed(entry) && entry.registration == *registration
+            }
+            (Tale::Changed(number, registration), RegistryNews::Updated(entry)) => {
+                written.put.push(*number);
+                if entry.number != *number {
+                    self.verdict.cry(Law::R2, || format!("{entry:?} had number {number}"));
+                }
+                is_confirmed(entry) && entry.registration == *registration
+            }
+            (Tale::Left(number, why), RegistryNews::Deregistered(entry, said)) => {
+                written.delete.push(*number);
+                let was_allowed = *why == Departure::Deregistered || !is_confirmed(entry);
+                entry.number == *number && why == said && was_allowed
+            }
+            (
+                Tale::Routed { plugin, from, to },
+                RegistryNews::ActiveChanged { plugin: said, from: was, to: is },
+            ) => {
+                let generation = |active: &Option<Active>| active.as_ref().map(|active| active.generation);
+                plugin == said
+                    && *from == generation(was)
+                    && self.is_routed(
+                        plugin,
+                        to.as_ref().zip(is.as_ref()),
+                        to.is_some() == is.is_some(),
+                        written,
+                        came,
+                    )
+            }
+            (Tale::Came(_) | Tale::Changed(..) | Tale::Left(..) | Tale::Routed { .. }, _) => false,
+        }
+    }
+
+    /// A number is newer than all that were ever given.
+    fn number_came(&mut self, entry: &Entry) {
+        if entry.number <= self.newest_number {
+            self.verdict.cry(Law::R2, || format!("{entry:?} has an old number"));
+        }
+        self.newest_number = self.newest_number.max(entry.number);
+        let board = self.model.board_mut(&entry.registration.plugin);
+        if let Some(held) = board.held.iter_mut().find(|held| held.number == UNTOLD) {
+            held.number = entry.number;
+        }
+    }
+
+    fn is_routed(
+        &mut self,
+        plugin: &PluginKey,
+        to: Option<(&Arc<callboard_actors::vocabulary::Registration>, &Active)>,
+        is_same_kind: bool,
+        written: &mut Written,
+        came: &mut Vec<(PluginKey, Generation)>,
+    ) -> bool {
+        let board = self.model.board_mut(plugin);
+        let newest = board.newest_confirmed().map(|held| held.number);
+        board.active = newest.zip(to).map(|(number, (registration, active))| Served {
+            number,
+            generation: active.generation,
+            registration: Arc::clone(registration),
+        });
+        let Some((registration, active)) = to else { return is_same_kind };
+        written.put.extend(newest);
+        came.push((plugin.clone(), active.generation));
+        if active.generation <= self.newest_generation {
+            self.verdict.cry(Law::R1, || format!("{active:?} has an old generation"));
+        }
+        self.newest_generation = self.newest_generation.max(active.generation);
+        active.registration == *registration
+    }
+
+    // === What is written ===
+
+    fn check_written(&mut self, expected: Written, law: Law, has_roles: bool, reading: &Reading<'_>) {
+        let rows = || reading.changes.iter().flat_map(|(_, change)| &change.put);
+        let put = sorted(rows().map(|row| row.number).collect());
+        let delete =
+            sorted(reading.changes.iter().flat_map(|(_, change)| change.delete.iter().copied()).collect());
+        let (expected_put, expected_delete) = (sorted(expected.put), sorted(expected.delete));
+        let lacks = |has: &[RegistrationNumber], due: &[RegistrationNumber]| {
+            due.iter().any(|number| has.binary_search(number).is_err())
+        };
+        if lacks(&put, &expected_put) || lacks(&delete, &expected_delete) {
+            let law = if has_roles { Law::R5 } else { Law::Shell1 };
+            self.verdict.cry(law, || format!("written: {put:?} and without {delete:?}; due: {expected_put:?} and without {expected_delete:?}"));
+        } else if put != expected_put || delete != expected_delete {
+            self.verdict.cry(law, || format!("written: {put:?} and without {delete:?}; due: {expected_put:?} and without {expected_delete:?}"));
+        }
+        for row in rows() {
+            let held = self.model.find(&row.registration.plugin, &row.registration.allocation);
+            let is_so =
+                held.is_some_and(|held| held.number == row.number && held.registration == row.registration);
+            if !is_so || row.confirmed_in != self.run {
+                self.verdict.cry(law, || format!("{row:?} was written, and that is not what is held"));
+            }
+        }
+        if reading.is_ahead_of_its_write() {
+            self.verdict
+                .cry(Law::Shell1, || "something is said before the write that it rests on".to_owned());
+        }
+    }
+}
+
+fn sorted(mut numbers: Vec<RegistrationNumber>) -> Vec<RegistrationNumber> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+fn is_confirmed(entry: &Entry) -> bool {
+    entry.standing == Standing::Confirmed
+}
+
+/// Which law was broken where one thing was told and another was due.
+fn blame(tale: Option<&Tale>, told: Option<&RegistryNews>, before: Option<&RegistryNews>, law: Law) -> Law {
+    let to = match told {
+        Some(RegistryNews::ActiveChanged { to: Some(to), .. }) => Some(to),
+        Some(
+            RegistryNews::ActiveChanged { to: None, .. }
+            | RegistryNews::Registered(_)
+            | RegistryNews::Updated(_)
+            | RegistryNews::Deregistered(..),
+        )
+        | None => None,
+    };
+    match (tale, told) {
+        (_, Some(_)) if told == before => Law::R6,
+        (Some(Tale::Routed { to: None, .. }), _) if to.is_some() => Law::R8,
+        (Some(Tale::Routed { .. }), _) => Law::R1,
+        (Some(Tale::Changed(..)), _) => Law::R3,
+        (Some(Tale::Came(_) | Tale::Left(..)), _) => Law::R6,
+        (None, Some(RegistryNews::ActiveChanged { .. })) => Law::R1,
+        (None, _) => law,
+    }
+}
+
+/// What a subscriber who hears everything makes of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Picture {
+    has_heard: bool,
+    entries: BTreeMap<RegistrationNumber, Entry>,
+    active: BTreeMap<PluginKey, Active>,
+}
+
+impl Picture {
+    pub(super) fn of(view: &RegistryView) -> Self {
+        let active = view.active.iter().map(|active| (active.registration.plugin.clone(), active.clone()));
+        let entries = view.entries.iter().map(|entry| (entry.number, entry.clone()));
+        Self { has_heard: true, entries: entries.collect(), active: active.collect() }
+    }
+
+    pub(super) fn hear(&mut self, news: &RegistryNews) {
+        match news {
+            RegistryNews::Registered(entry) | RegistryNews::Updated(entry) => {
+                self.entries.insert(entry.number, entry.clone());
+            }
+            RegistryNews::Deregistered(entry, _) => {
+                self.entries.remove(&entry.number);
+            }
+            RegistryNews::ActiveChanged { plugin, to, .. } => match to {
+                Some(to) => {
+                    self.active.insert(plugin.clone(), to.clone());
+                }
+                None => {
+                    self.active.remove(plugin);
+                }
+            },
+        }
+    }
+
+    /// Whether these rows say the same; whoever has heard nothing yet says nothing.
+    pub(super) fn is_of(&self, rows: &Rows, run: RunNumber) -> bool {
+        let is_same = |(entry, row): (&Entry, &callboard_actors::registry::Stored)| {
+            entry.number == row.number
+                && entry.registration == row.registration
+                && is_confirmed(entry) == (row.confirmed_in == run)
+        };
+        let mut newest = BTreeMap::new();
+        for row in rows.values().filter(|row| row.confirmed_in == run) {
+            newest.insert(&row.registration.plugin, row.activation.map(|activation| activation.generation));
+        }
+        let active = self.active.iter().map(|(plugin, active)| (plugin, Some(active.generation)));
+        let is_whole =
+            self.entries.len() == rows.len() && self.entries.values().zip(rows.values()).all(is_same);
+        !self.has_heard || is_whole && active.eq(newest)
+    }
+}

@@ -1,0 +1,318 @@
+//! A registry, its disk and a few allocations, small enough that every order of what can happen to them is tried.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::registry::{
+    CheckOutcome, Deregister, Register, Registry, RegistryAsk, RegistryOptions, Standing, WaitForPlugin,
+};
+use callboard_actors::shell::{Machine, StopMode};
+use callboard_actors::vocabulary::{
+    AllocationId, Moment, PluginKey, PluginName, PluginType, SocketPath, Timestamp,
+};
+
+use super::super::law::Law;
+use super::super::search::{Play, World};
+use super::super::stand_in::{Left, Rules, StandIn};
+use super::super::tamper::Tamper;
+use super::super::witness::{NOBODY_WAITS, Verdict, Violation, cry, found};
+use super::super::writes::Outcome;
+use super::disk::RegistryDisk;
+use super::event::{RegistryBounds, RegistryEvent, name};
+use super::laws::RegistryLaws;
+
+/// The world, with what may still happen.
+#[derive(Debug, Clone)]
+pub struct RegistryWorld {
+    registry: StandIn<Registry, RegistryDisk, RegistryLaws>,
+    options: RegistryOptions,
+    tamper: Option<Rc<dyn Tamper<Registry>>>,
+    now: Timestamp,
+    left: RegistryBounds,
+    orders: Vec<u8>,
+    askers: u64,
+    unanswered: BTreeSet<u64>,
+    verdict: Verdict,
+}
+
+const GRACE: Duration = Duration::from_secs(6);
+
+impl RegistryWorld {
+    /// A world in which so much may happen, with a fault in the machine if one is given.
+    #[must_use]
+    pub fn new(bounds: RegistryBounds, tamper: Option<Rc<dyn Tamper<Registry>>>) -> Self {
+        let now = Timestamp::from_epoch(Duration::from_secs(1_000));
+        let options = RegistryOptions {
+            restore_grace: GRACE,
+            registrations_max: 3,
+            waiting_max: 2,
+            checks_max: 2,
+            check_deadline: Duration::from_secs(1),
+        };
+        let disk = RegistryDisk::new(now);
+        let laws = RegistryLaws::new(options.clone(), true);
+        let registry = StandIn::begin(options.clone(), disk, laws, Rules::default());
+        let mut world = Self {
+            registry: registry.tampered_with(tamper.clone()),
+            options,
+            tamper,
+            now,
+            left: bounds,
+            orders: vec![bounds.orders_each; usize::from(bounds.allocations)],
+            askers: 0,
+            unanswered: BTreeSet::new(),
+            verdict: Verdict::NONE,
+        };
+        world.load();
+        world
+    }
+
+    const fn moment(&self) -> Moment {
+        Moment { now: self.now, random: 500_000 }
+    }
+
+    fn plugins(&self, who: u8) -> Vec<PluginKey> {
+        let name = || PluginName::new("zfs").expect("it is a name");
+        let node = PluginKey::new(PluginType::CsiNode, name());
+        if who == 0 && self.left.has_monolith {
+            return vec![PluginKey::new(PluginType::CsiController, name()), node];
+        }
+        vec![node]
+    }
+
+    fn say(&mut self, ask: RegistryAsk) {
+        self.askers += 1;
+        self.unanswered.insert(self.askers);
+        self.registry.ask(self.moment(), self.askers, ask);
+    }
+
+    fn load(&mut self) {
+        let now = self.now;
+        let books = &mut self.registry.books;
+        let image = books.read(now);
+        let (rows, run, begun) = (books.rows().clone(), books.run(), books.begun());
+        self.registry.witness.expect(rows, run, begun);
+        self.registry.loaded(self.moment(), image);
+    }
+
+    fn kill_host(&mut self, reached: u8) {
+        let mut disk = self.registry.books.clone();
+        let mut laws = self.registry.witness.clone();
+        disk.begin_run(usize::from(reached), self.now);
+        laws.forget_listeners();
+        let registry = StandIn::begin(self.options.clone(), disk, laws, Rules::default());
+        self.registry = registry.tampered_with(self.tamper.clone());
+        self.unanswered.clear();
+    }
+
+    fn pass(&mut self) {
+        let next = self.registry.pauses_until().or_else(|| self.registry.next_timer());
+        self.now = next.unwrap_or(self.now).max(self.now);
+        if self.registry.pauses_until().is_some() {
+            self.registry.wake();
+        } else {
+            self.registry.timers_due(self.moment());
+        }
+    }
+
+    /// Takes in what has left, and looks whether all is well.
+    fn hear(&mut self) {
+        let mut left = Vec::new();
+        self.registry.take_left(&mut left);
+        for left in left {
+            match left {
+                Left::Answer(Some(asker), _) | Left::Refused(asker, _) => {
+                    if !self.unanswered.remove(&asker) {
+                        self.verdict.cry(Law::Shell7, || format!("question {asker} was answered twice"));
+                    }
+                }
+                Left::Ended(_) => self.unanswered.clear(),
+                Left::Snapshot(..) => self.registry.books.was_told(),
+                Left::Answer(None, _) => self.verdict.cry(Law::Shell7, || NOBODY_WAITS.to_owned()),
+                Left::News(..) | Left::Call { .. } => {}
+            }
+        }
+        let has_ended = self.registry.has_ended();
+        let StandIn { books, witness, .. } = &mut self.registry;
+        // What was handed over before the end is on disk afterwards, and nobody is there to tell of it.
+        if !books.is_ahead() && !has_ended {
+            let rows = books.rows();
+            witness.compare_told(rows);
+        }
+        self.verdict.heard_of(self.registry.witness.verdict.broken());
+    }
+
+    fn orders(&self, events: &mut Vec<RegistryEvent>) {
+        for (who, left) in (0_u8..).zip(&self.orders) {
+            if *left > 0 {
+                events.extend([0, 1].map(|kind| RegistryEvent::Register(who, kind)));
+                events.push(RegistryEvent::Deregister(who));
+            }
+        }
+        if self.left.waits > 0 {
+            events.push(RegistryEvent::Wait);
+        }
+    }
+
+    fn faults(&self, events: &mut Vec<RegistryEvent>) {
+        let waiting = u8::try_from(self.registry.books.waiting()).unwrap_or(u8::MAX);
+        if waiting > 0 {
+            events.push(RegistryEvent::Settle(1, Outcome::Written));
+        }
+        if waiting > 1 {
+            events.push(RegistryEvent::Settle(waiting, Outcome::Written));
+        }
+        if self.left.failures > 0 {
+            if waiting > 0 {
+                let failed = [Outcome::Failed, Outcome::FailedButWritten];
+                events.extend(failed.map(|outcome| RegistryEvent::Settle(1, outcome)));
+            }
+            events.push(RegistryEvent::RefuseNext);
+        }
+        if self.left.crashes > 0 && !self.registry.is_fuse_lit() {
+            events.push(RegistryEvent::Crash);
+        }
+        if self.left.restarts > 0 {
+            events.extend((0..=waiting).map(RegistryEvent::KillHost));
+        }
+    }
+}
+
+impl World for RegistryWorld {
+    fn events(&self) -> Vec<RegistryEvent> {
+        let mut events = Vec::new();
+        if !self.registry.has_ended() {
+            self.orders(&mut events);
+            if self.left.stops {
+                events.push(RegistryEvent::Stop);
+            }
+            // Nothing can be read while a write is under way.
+            if self.registry.is_loading() && self.registry.books.waiting() == 0 {
+                events.push(RegistryEvent::Load);
+            }
+            if self.left.pauses > 0 && self.registry.next_timer().is_some()
+                || self.registry.pauses_until().is_some()
+            {
+                events.push(RegistryEvent::Pass);
+            }
+            for (number, _) in self.registry.calls() {
+                events.extend([true, false].map(|is_proven| RegistryEvent::Checked(number, is_proven)));
+            }
+        }
+        self.faults(&mut events);
+        events
+    }
+}
+
+impl Play for RegistryWorld {
+    type Event = RegistryEvent;
+
+    fn can(&self, event: &RegistryEvent) -> bool {
+        self.events().contains(event)
+    }
+
+    fn take(&mut self, event: &RegistryEvent) -> Result<(), Violation> {
+        match *event {
+            RegistryEvent::Register(who, kind) => {
+                self.orders[usize::from(who)] -= 1;
+                let message = registering(who, kind, self.plugins(who), self.left.are_provable);
+                self.say(RegistryAsk::Register(message));
+            }
+            RegistryEvent::Deregister(who) => {
+                self.orders[usize::from(who)] -= 1;
+                let message = Deregister { plugins: self.plugins(who), allocation: allocation(who) };
+                self.say(RegistryAsk::Deregister(message));
+            }
+            RegistryEvent::Wait => {
+                self.left.waits -= 1;
+                let plugin = self.plugins(u8::MAX).remove(0);
+                self.say(RegistryAsk::WaitForPlugin(WaitForPlugin {
+                    plugin,
+                    within: Duration::from_secs(3),
+                }));
+            }
+            RegistryEvent::Settle(count, outcome) => {
+                self.left.failures -= u8::from(outcome != Outcome::Written);
+                if let Some(settled) = self.registry.books.settle(usize::from(count), outcome) {
+                    self.registry.settled(self.moment(), settled);
+                }
+            }
+            RegistryEvent::RefuseNext => {
+                self.left.failures -= 1;
+                self.registry.books.refuse_next();
+            }
+            RegistryEvent::Crash => {
+                self.left.crashes -= 1;
+                self.registry.light_fuse();
+            }
+            RegistryEvent::Load => self.load(),
+            RegistryEvent::Checked(number, is_proven) => {
+                let outcome = if is_proven {
+                    CheckOutcome::Proven
+                } else {
+                    CheckOutcome::NotProven("nobody listens".into())
+                };
+                self.registry.returned(self.moment(), number, Ok(outcome));
+            }
+            RegistryEvent::Pass => {
+                self.left.pauses = self.left.pauses.saturating_sub(1);
+                self.pass();
+            }
+            RegistryEvent::KillHost(reached) => {
+                self.left.restarts -= 1;
+                self.kill_host(reached);
+            }
+            RegistryEvent::Stop => {
+                self.left.stops = false;
+                self.registry.request_stop(self.moment(), StopMode::Stop);
+            }
+        }
+        self.hear();
+        found(self.verdict.broken())
+    }
+
+    /// When nothing more happens but what must, everyone has an answer.
+    fn settle(&mut self) -> Result<(), Violation> {
+        for _ in 0..64 {
+            let next = if self.registry.books.waiting() > 0 {
+                RegistryEvent::Settle(u8::MAX, Outcome::Written)
+            } else if self.registry.is_loading() {
+                RegistryEvent::Load
+            } else if self.registry.pauses_until().is_some() || self.registry.next_timer().is_some() {
+                RegistryEvent::Pass
+            } else {
+                break;
+            };
+            self.take(&next)?;
+        }
+        if !self.unanswered.is_empty() {
+            return cry(Law::Shell7, format!("questions {:?} were never answered", self.unanswered));
+        }
+        let entries = self.registry.machine().map(|machine| machine.view().entries).unwrap_or_default();
+        match entries.iter().find(|entry| entry.standing == Standing::Provisional) {
+            Some(entry) => {
+                cry(Law::R8, format!("the grace is over, and {} is kept", entry.registration.allocation))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn allocation(who: u8) -> AllocationId {
+    AllocationId::new(name(who)).expect("a letter is a name")
+}
+
+fn registering(who: u8, kind: u8, plugins: Vec<PluginKey>, is_provable: bool) -> Register {
+    let socket =
+        if kind == 0 { format!("/run/{}.sock", name(who)) } else { format!("/run/{}-new.sock", name(who)) };
+    Register {
+        plugins,
+        allocation: allocation(who),
+        socket: SocketPath::new(socket).expect("it is short and absolute"),
+        provider: is_provable.then(|| "zfs.example".into()),
+        version: None,
+        options: Arc::default(),
+    }
+}

@@ -1,0 +1,91 @@
+//! What leaves the registry and the instances, and to whom it goes.
+
+use callboard_actors::shell::FeedItem;
+
+use super::super::law::Law;
+use super::super::stand_in::Left;
+use super::super::witness::NOBODY_WAITS;
+use super::event::Happening;
+use super::host_model::{HostModel, Signal};
+
+/// How many news may wait for the instances; one more and they begin anew with a snapshot.
+const INBOX_MAX: usize = 1_024;
+
+impl HostModel {
+    pub(super) fn hear_registry(&mut self) {
+        let mut left = Vec::new();
+        self.registry.take_left(&mut left);
+        for left in left {
+            self.note(|| format!("registry: {left:?}"));
+            match left {
+                Left::Answer(Some(asker), answer) => {
+                    self.answered(asker);
+                    self.registry_told(asker, Ok(&answer));
+                }
+                Left::Refused(asker, refusal) => {
+                    self.answered(asker);
+                    self.registry_told(asker, Err(refusal));
+                }
+                Left::News(number, news) if !self.is_owed => {
+                    self.feed(FeedItem::Change { number, news });
+                }
+                Left::Snapshot(number, view) => {
+                    self.is_owed = false;
+                    self.registry.books.was_told();
+                    self.feed(FeedItem::Snapshot { number, view: (*view).clone() });
+                }
+                Left::Call { .. } => {
+                    self.signals.push(Signal::Ready(Happening::Checked(true)));
+                }
+                Left::Ended(_) => self.unanswered.clear(),
+                Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+                Left::News(..) => {}
+            }
+        }
+    }
+
+    fn feed(&mut self, item: callboard_actors::instances::RegistryItem) {
+        self.inbox += 1;
+        if self.inbox > INBOX_MAX {
+            self.instances_model.forget_inbox();
+            self.instances_model.registry_says(FeedItem::Lagged { missed: INBOX_MAX as u64 });
+            (self.inbox, self.is_owed) = (1, true);
+            self.registry.subscribe();
+            return;
+        }
+        self.instances_model.registry_says(item);
+    }
+
+    /// The instances have taken in what waited for them.
+    pub(super) fn feed_was_taken(&mut self) {
+        self.inbox = 0;
+    }
+
+    pub(super) fn hear_instances(&mut self) {
+        if self.instances_model.wants_snapshot() {
+            self.instances_model.forget_inbox();
+            (self.inbox, self.is_owed) = (0, true);
+            self.registry.subscribe();
+            self.hear_registry();
+        }
+        for (asker, answer) in std::mem::take(&mut self.instances_model.answered) {
+            self.note(|| format!("instances: answer {answer:?}"));
+            if asker > 1 {
+                self.answered(asker);
+                self.instances_told(asker, answer.as_deref());
+            }
+        }
+        for item in std::mem::take(&mut self.instances_model.told) {
+            self.note(|| format!("instances: {item:?}"));
+            let is_snapshot = matches!(item, FeedItem::Snapshot { .. });
+            if self.inventory_is_owed && !is_snapshot {
+                continue;
+            }
+            self.inventory_is_owed = false;
+            if self.inventory_inbox.is_empty() {
+                self.signals.push(Signal::Ready(Happening::InventoryFeed));
+            }
+            self.inventory_inbox.push_back(item);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The model of a host: a registry with its disk, the instances, the inventory, and everyone who speaks with them.
+//!
+//! It does one thing after another as it is told, and after each looks whether a law was broken. It knows no chance: the same
+//! events come to the same.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::instances::InstancesOptions;
+use callboard_actors::inventory::{InstancesItem, Inventory};
+use callboard_actors::registry::{Registry, RegistryOptions};
+use callboard_actors::shell::{Message, StopMode};
+use callboard_actors::vocabulary::{Moment, Timestamp};
+
+use super::super::drivers::DriversModel;
+use super::super::instances::{InstancesModel, NoBooks};
+use super::super::inventory::InventoryLaws;
+use super::super::law::Law;
+use super::super::registry::{RegistryDisk, RegistryLaws};
+use super::super::stand_in::{Rules, StandIn};
+use super::super::supervision::Family;
+use super::super::tamper::Tamper;
+use super::super::witness::Verdict;
+use super::Simulation;
+use super::chance::mixed;
+use super::database::Database;
+use super::drivers::{Wishes, drivers_model};
+use super::event::Happening;
+use super::inventory::new_inventory;
+use super::processes::OwnedProcesses;
+use super::roles::Cast;
+use super::supervision::family;
+use super::tampers::Tampers;
+use super::workloads::Workloads;
+
+pub(super) type RegistryActor = StandIn<Registry, RegistryDisk, RegistryLaws>;
+pub(super) type InventoryActor = StandIn<Inventory, NoBooks, InventoryLaws>;
+
+/// Whether a host runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Curtain {
+    Up,
+    /// The owner of the supervisors of allocations was told to stop in this way, and nobody else yet.
+    Leaving(StopMode),
+    /// Who else consumes was told to stop, and the registry not yet.
+    Falling,
+    /// The registry was told to stop.
+    Fallen,
+    Down,
+}
+
+/// Something that the world should plan for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// Something can happen of itself now.
+    Ready(Happening),
+    /// A plugin is being called.
+    Called(u32),
+    /// Something is due then.
+    Due(Happening, Timestamp),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct HostModel {
+    pub(super) cast: Cast,
+    options: RegistryOptions,
+    tamper: Option<Rc<dyn Tamper<Registry>>>,
+    pub(super) registry: RegistryActor,
+    pub(super) instances_model: InstancesModel,
+    pub(super) inventory: InventoryActor,
+    pub(super) drivers_model: DriversModel,
+    pub(super) wishes: Wishes,
+    pub(super) owned: OwnedProcesses,
+    pub(super) database: Option<Database>,
+    pub(super) family: Family,
+    pub(super) workloads: Workloads,
+    pub(super) inventory_follow: Option<u64>,
+    pub(super) inventory_inbox: VecDeque<InstancesItem>,
+    pub(super) inventory_is_owed: bool,
+    pub(super) inbox: usize,
+    pub(super) is_owed: bool,
+    pub(super) curtain: Curtain,
+    pub(super) now: Timestamp,
+    askers: u64,
+    pub(super) unanswered: BTreeSet<u64>,
+    steps_before: u64,
+    pub(super) signals: Vec<Signal>,
+    /// What left, told line by line, if somebody wants to know.
+    pub(super) trace: Option<Vec<String>>,
+    pub(super) verdict: Verdict,
+}
+
+impl HostModel {
+    pub(super) fn new(simulation: &Simulation, tampers: Tampers) -> Self {
+        let Simulation { plugins, allocations, drivers, processes, has_database, .. } = *simulation;
+        let (tamper, cast) = (tampers.registry, Cast::new(plugins, allocations));
+        let now = Timestamp::from_epoch(Duration::from_secs(1_000_000));
+        let options =
+            RegistryOptions { restore_grace: Duration::from_secs(20), ..RegistryOptions::default() };
+        let laws = RegistryLaws::new(options.clone(), false);
+        let mut disk = RegistryDisk::new(now);
+        if has_database {
+            disk.stand_beside_a_database();
+        }
+        let registry = StandIn::begin(options.clone(), disk, laws, Rules::default());
+        let mut host_model = Self {
+            workloads: Workloads::new(&cast, (tampers.allocation, tampers.allocations)),
+            cast,
+            registry: registry.tampered_with(tamper.clone()),
+            options,
+            tamper,
+            instances_model: InstancesModel::new(InstancesOptions::default()),
+            inventory: new_inventory(),
+            drivers_model: drivers_model(drivers, tampers.drivers),
+            wishes: Wishes::new(drivers),
+            owned: OwnedProcesses::new(processes, tampers.processes),
+            database: has_database.then(|| Database::new(tampers.database)),
+            family: family(tampers.supervisors),
+            inventory_follow: None,
+            inventory_inbox: VecDeque::new(),
+            inventory_is_owed: false,
+            inbox: 0,
+            is_owed: false,
+            curtain: Curtain::Up,
+            now,
+            askers: 0,
+            unanswered: BTreeSet::new(),
+            steps_before: 0,
+            signals: Vec::new(),
+            trace: None,
+            verdict: Verdict::NONE,
+        };
+        host_model.raise();
+        host_model
+    }
+
+    /// How many steps all machines have taken so far.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps_before
+            + self.registry.steps()
+            + self.instances_model.steps()
+            + self.inventory.steps()
+            + self.drivers_model.steps()
+            + self.owned.model.steps()
+            + self.family.steps()
+            + self.workloads.steps()
+    }
+
+    /// The time, and a number that follows from it.
+    pub(super) fn moment(&self) -> Moment {
+        let micros = u64::try_from(self.now.since_epoch().as_micros()).unwrap_or(u64::MAX);
+        Moment { now: self.now, random: mixed(micros) }
+    }
+
+    // === A host's life ===
+
+    /// Everyone but the registry is in place; the registry reads its store first.
+    pub(super) fn raise(&mut self) {
+        self.curtain = Curtain::Up;
+        let moment = self.moment();
+        self.instances_model.load(moment);
+        self.inventory.loaded(moment, ());
+        self.signals.push(Signal::Ready(Happening::Load(true)));
+        self.raise_drivers();
+        self.plan_processes();
+        self.raise_family();
+        self.carry_owner();
+        self.hear();
+    }
+
+    /// The host is gone, whatever it was at. So many writes of the registry, and of the owner of the processes, are on disk.
+    pub(super) fn fall(&mut self, reached: usize, reached_of_processes: usize) {
+        // All others count on.
+        self.steps_before += self.registry.steps() + self.instances_model.steps() + self.inventory.steps();
+        self.drivers_model.next_run();
+        self.owned.model.next_run(reached_of_processes);
+        self.family.fall();
+        self.workloads.next_run(self.curtain != Curtain::Fallen);
+        let mut disk = self.registry.books.clone();
+        let mut laws = self.registry.witness.clone();
+        disk.begin_run(reached, self.now);
+        laws.forget_listeners();
+        let registry = StandIn::begin(self.options.clone(), disk, laws, Rules::default());
+        self.registry = registry.tampered_with(self.tamper.clone());
+        self.instances_model = InstancesModel::new(InstancesOptions::default());
+        self.inventory = new_inventory();
+        (self.inventory_follow, self.inventory_is_owed) = (None, false);
+        self.inventory_inbox.clear();
+        (self.inbox, self.is_owed) = (0, false);
+        self.unanswered.clear();
+        self.signals.clear();
+        self.curtain = Curtain::Down;
+    }
+
+    pub(super) fn request_stop(&mut self, mode: StopMode) {
+        self.curtain = Curtain::Leaving(mode);
+        self.stop_workloads(mode);
+    }
+
+    /// The supervisors of allocations have stopped: the other consumers follow, then the registry, and then the owner of the
+    /// processes. When it has, nothing may be left.
+    fn go_on_falling(&mut self) {
+        if let Curtain::Leaving(mode) = self.curtain
+            && self.workloads.have_ended()
+        {
+            self.curtain = Curtain::Falling;
+            let moment = self.moment();
+            self.stop_drivers(mode);
+            self.processes_will_stop(mode);
+            self.stop_family(mode);
+            self.inventory.request_stop(moment, StopMode::Stop);
+            self.instances_model.request_stop(moment);
+        }
+        if self.curtain == Curtain::Falling
+            && self.instances_model.has_ended
+            && self.inventory.has_ended()
+            && self.drivers_model.has_ended
+            && !self.family.lives()
+        {
+            self.curtain = Curtain::Fallen;
+            self.registry.request_stop(self.moment(), StopMode::Stop);
+        }
+        if self.curtain == Curtain::Fallen && self.registry.has_ended() && self.stop_processes() {
+            if self.instances_model.children_count() > 0 {
+                let what =
+                    format!("{} instances are left after the end", self.instances_model.children_count());
+                self.cry(Law::S4, what);
+            }
+            self.close_database();
+            let written = self.registry.books.waiting();
+            self.fall(written, self.owned.model.waiting());
+            self.signals.push(Signal::Ready(Happening::Start));
+        }
+    }
+
+    /// Whether a host runs, and was not told to stop.
+    pub(super) fn is_up(&self) -> bool {
+        self.curtain == Curtain::Up
+    }
+
+    /// Whether no host runs.
+    pub(super) fn has_fallen(&self) -> bool {
+        self.curtain == Curtain::Down
+    }
+
+    // === Questions ===
+
+    pub(super) fn ask_registry<Q: Message<Registry>>(&mut self, message: Q) {
+        if self.curtain == Curtain::Up {
+            self.question_registry(message);
+        }
+    }
+
+    /// Asks the registry whatever becomes of the host, and gives the number under which it is answered.
+    pub(super) fn question_registry<Q: Message<Registry>>(&mut self, message: Q) -> u64 {
+        self.askers += 2;
+        self.unanswered.insert(self.askers);
+        self.registry.ask(self.moment(), self.askers, message.into_ask());
+        self.askers
+    }
+
+    pub(super) fn ask_instances<Q: Message<callboard_actors::instances::Instances>>(&mut self, message: Q) {
+        if self.curtain == Curtain::Up {
+            let asker = self.next_asker();
+            self.instances_model.ask(self.moment(), asker, message.into_ask());
+        }
+    }
+
+    pub(super) fn ask_inventory<Q: Message<Inventory>>(&mut self, message: Q) {
+        if self.curtain == Curtain::Up {
+            let asker = self.next_asker();
+            self.inventory.ask(self.moment(), asker, message.into_ask());
+        }
+    }
+
+    /// A number for whoever asks next: odd ones are not of the registry.
+    pub(super) fn next_asker(&mut self) -> u64 {
+        self.askers += 2;
+        self.unanswered.insert(self.askers + 1);
+        self.askers + 1
+    }
+
+    pub(super) fn answered(&mut self, asker: u64) {
+        if !self.unanswered.remove(&asker) {
+            self.cry(Law::Shell7, format!("question {asker} was answered twice"));
+        }
+    }
+
+    pub(super) fn cry(&mut self, law: Law, what: String) {
+        self.verdict.cry(law, || what);
+    }
+
+    /// Nobody has taken a step for as long as nobody may.
+    pub(super) fn stands_still(&mut self) {
+        let what = format!("nobody takes a step any more, and the host is {:?}", self.curtain);
+        self.cry(Law::Shell7, what);
+    }
+
+    /// Everyone must have an answer by now.
+    pub(super) fn check_answered(&mut self) {
+        if !self.unanswered.is_empty() && self.curtain == Curtain::Up {
+            let what = format!("questions {:?} were never answered", self.unanswered);
+            self.cry(Law::Shell7, what);
+        }
+    }
+
+    // === What leaves ===
+
+    pub(super) fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(line());
+        }
+    }
+
+    /// Carries what has left, and plans what comes of it.
+    pub(super) fn hear(&mut self) {
+        self.hear_registry();
+        self.hear_instances();
+        self.hear_inventory();
+        self.hear_drivers();
+        self.hear_processes();
+        self.hear_database();
+        self.hear_family();
+        self.go_on_falling();
+        self.plan();
+        self.plan_drivers();
+        self.plan_workloads();
+        self.verdict.heard_of(self.registry.witness.verdict.broken());
+        self.verdict.heard_of(self.instances_model.broken());
+        self.verdict.heard_of(self.drivers_model.broken());
+        self.verdict.heard_of(self.owned.model.broken());
+        self.verdict.heard_of(self.inventory.witness.verdict.broken());
+    }
+}

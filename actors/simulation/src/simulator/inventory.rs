@@ -1,0 +1,58 @@
+//! The inventory of a simulated host: what leaves it, and what it follows.
+
+use callboard_actors::inventory::{InventoryCall, InventoryOptions};
+use callboard_actors::vocabulary::Moment;
+
+use super::super::instances::NoBooks;
+use super::super::inventory::InventoryLaws;
+use super::super::law::Law;
+use super::super::stand_in::{Left, Rules, StandIn};
+use super::super::witness::NOBODY_WAITS;
+use super::host_model::{HostModel, InventoryActor};
+
+pub(super) fn new_inventory() -> InventoryActor {
+    let options = InventoryOptions::default();
+    StandIn::begin(options, NoBooks, InventoryLaws::new(options), Rules::default())
+}
+
+impl HostModel {
+    pub(super) fn hear_inventory(&mut self) {
+        let mut left = Vec::new();
+        if self.inventory.is_loading() {
+            self.inventory_follow = None;
+            self.inventory.loaded(self.moment(), ());
+        }
+        self.inventory.take_left(&mut left);
+        for left in left {
+            self.note(|| format!("inventory: {left:?}"));
+            match left {
+                Left::Answer(Some(asker), _) | Left::Refused(asker, _) => self.answered(asker),
+                Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+                Left::Call { number, call, .. } => self.inventory_calls(number, &call),
+                Left::News(..) | Left::Snapshot(..) | Left::Ended(_) => {}
+            }
+        }
+    }
+
+    /// What was due meanwhile ran when it was, also in a history from which that event was left out.
+    pub(super) fn catch_up_inventory(&mut self) {
+        let present = self.moment();
+        while let Some(due) = self.inventory.next_timer().filter(|due| *due < present.now) {
+            self.inventory.timers_due(Moment { now: due, ..present });
+            self.hear_inventory();
+        }
+    }
+
+    fn inventory_calls(&mut self, number: u64, call: &InventoryCall) {
+        let InventoryCall::Follow { afresh } = *call else {
+            unreachable!("without drivers nobody is asked for them")
+        };
+        self.inventory_follow = Some(number);
+        if afresh {
+            self.inventory_inbox.clear();
+            self.inventory_is_owed = true;
+            self.instances_model.subscribe(self.moment());
+            self.hear_instances();
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What happens when: chance plans the life of a host.
+//!
+//! Whatever can happen of itself is planned at some later instant, and what was planned for an earlier one happens first: so
+//! messages overtake each other as they would between threads, answers come late, and hosts die at any instant.
+
+mod agenda;
+
+mod breakage;
+mod database;
+mod drivers;
+mod processes;
+mod questions;
+mod supervision;
+mod workloads;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use callboard_actors::vocabulary::Timestamp;
+
+use self::agenda::{Once, Planned, once_of};
+use self::drivers::DriverTurn;
+use super::super::writes::Outcome;
+use super::chance::Chance;
+use super::database::DatabaseDoing;
+use super::event::{DriverDoing, Event, Happening};
+use super::faults::{Fault, Faults};
+use super::host_model::{HostModel, Signal};
+
+const fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+/// What is planned, in order of time and, within an instant, of when it was planned.
+#[derive(Debug)]
+pub(super) struct Plan {
+    chance: Chance,
+    faults: Faults,
+    heap: BinaryHeap<Reverse<(Timestamp, u64, Planned)>>,
+    planned: u64,
+    latest_taken: u64,
+    /// What is planned only once at a time, with its instant.
+    once: BTreeMap<Once, Timestamp>,
+    /// Until when the disk is full.
+    full_until: Timestamp,
+    /// How often each fault was done, by its place.
+    pub(super) done: [u64; Fault::ALL.len()],
+    /// How often something came before what had set out earlier.
+    pub(super) overtaken: u64,
+}
+
+impl Plan {
+    pub(super) fn new(seed: u64, faults: Faults, host_model: &HostModel) -> Self {
+        let mut plan = Self {
+            chance: Chance::from_seed(seed),
+            faults,
+            heap: BinaryHeap::new(),
+            planned: 0,
+            latest_taken: 0,
+            once: BTreeMap::new(),
+            full_until: Timestamp::default(),
+            done: [0; Fault::ALL.len()],
+            overtaken: 0,
+        };
+        let now = host_model.now;
+        for who in 0..host_model.cast.allocations() {
+            let within = plan.chance.below(5_000_000);
+            plan.add(now + micros(within), Planned::Act(who));
+        }
+        plan.begin_drivers(host_model);
+        plan.begin_processes(host_model);
+        plan.begin_family(host_model);
+        plan.add(now, Planned::Question);
+        plan.add(now + Duration::from_secs(1), Planned::Break);
+        plan
+    }
+
+    fn add(&mut self, at: Timestamp, what: Planned) {
+        self.planned += 1;
+        self.heap.push(Reverse((at, self.planned, what)));
+    }
+
+    fn add_once(&mut self, at: Timestamp, once: Once) {
+        let is_planned = self.once.get(&once).is_some_and(|planned| *planned <= at);
+        if !is_planned {
+            self.once.insert(once, at);
+            self.add(at, Planned::Of(once));
+        }
+    }
+
+    /// What happens next.
+    pub(super) fn next(&mut self, host_model: &HostModel) -> Option<Event> {
+        loop {
+            let Reverse((at, number, what)) = self.heap.pop()?;
+            if number < self.latest_taken {
+                self.overtaken += 1;
+            }
+            self.latest_taken = self.latest_taken.max(number);
+            if let Planned::Of(once) = what
+                && self.once.get(&once) == Some(&at)
+            {
+                self.once.remove(&once);
+            }
+            if let Some(what) = self.decide(at, what, host_model) {
+                let what = if host_model.database.is_some() { self.in_database(at, what) } else { what };
+                return Some(Event { at, what });
+            }
+        }
+    }
+
+    /// Plans what comes of what has just happened.
+    pub(super) fn heed(&mut self, host_model: &mut HostModel) {
+        let now = host_model.now;
+        for signal in std::mem::take(&mut host_model.signals) {
+            match signal {
+                Signal::Called(plugin) => self.called(now, plugin),
+                Signal::Due(what, at) => {
+                    if let Some(once) = once_of(what) {
+                        self.add_once(at.max(now), once);
+                    }
+                }
+                Signal::Ready(what) => self.ready(now, what),
+            }
+        }
+    }
+
+    fn ready(&mut self, now: Timestamp, what: Happening) {
+        let pause = match what {
+            Happening::Settle(..) => 500 + self.chance.below(4_000),
+            Happening::Load(_) => 100 + self.chance.below(2_000),
+            Happening::Start => 100_000 + self.chance.below(3_000_000),
+            Happening::Processes(doing) => self.pause_among_processes(doing),
+            _ => 1 + self.chance.below(1_500),
+        };
+        let at = now + micros(pause);
+        match what {
+            Happening::Report(plugin) => self.add(at, Planned::Report(plugin)),
+            Happening::Driver(driver, mail @ (DriverDoing::Mail | DriverDoing::EventorMail)) => {
+                self.add(at, Planned::Driver(driver, DriverTurn::Mail(mail)));
+            }
+            Happening::Checked(_) => self.add(at + micros(20_000), Planned::Checked),
+            other => {
+                if let Some(once) = once_of(other) {
+                    self.add_once(at, once);
+                }
+            }
+        }
+    }
+
+    /// A plugin answers soon, or slowly.
+    fn called(&mut self, now: Timestamp, plugin: u32) {
+        let pause = if self.does(Fault::Slow, 40) {
+            1_000_000 + self.chance.below(9_000_000)
+        } else {
+            300 + self.chance.below(20_000)
+        };
+        self.add(now + micros(pause), Planned::Answer(plugin));
+    }
+
+    /// Whether a fault is done that is done once in so many times, and counts it.
+    fn does(&mut self, fault: Fault, once_in: u64) -> bool {
+        let does = self.faults.has(fault) && self.chance.once_in(once_in);
+        self.done[fault as usize] += u64::from(does);
+        does
+    }
+
+    /// How a call is met: in one of these bad ways, if its fault is done, which is once in so many times, and otherwise well.
+    fn meets<T: Copy>(&mut self, ways: &[(Fault, T)], once_in: u64, well: T) -> T {
+        let (fault, way) = self.chance.one_of(ways);
+        if self.does(fault, once_in) { way } else { well }
+    }
+
+    // === What it comes to ===
+
+    fn decide(&mut self, at: Timestamp, what: Planned, host_model: &HostModel) -> Option<Happening> {
+        match what {
+            Planned::Act(who) => {
+                let pause = micros(50_000 + self.chance.below(4_000_000));
+                self.add(at + pause, Planned::Act(who));
+                self.act(at, who, host_model)
+            }
+            Planned::Hurry(who) => self.act(at, who, host_model),
+            Planned::Question => {
+                let pause =
+                    micros(self.chance.below(40_000_000) / u64::from(host_model.cast.allocations().max(1)));
+                self.add(at + pause, Planned::Question);
+                Some(self.question(host_model))
+            }
+            Planned::Break => {
+                let pause = micros(self.chance.below(2_000_000));
+                self.add(at + pause, Planned::Break);
+                self.breakage(at, host_model)
+            }
+            Planned::Report(plugin) => Some(Happening::Report(plugin)),
+            Planned::Checked => Some(Happening::Checked(!self.chance.once_in(3))),
+            Planned::Answer(plugin) => Some(Happening::Answer(plugin, self.behaviour())),
+            Planned::Driver(driver, turn) => Some(self.turn_of_driver(at, driver, turn)),
+            Planned::Errand(process) => Some(self.errand(at, process)),
+            Planned::Family(turn) => self.turn_of_family(at, turn, host_model),
+            Planned::Of(once) => self.of_itself(at, once, host_model),
+        }
+    }
+
+    fn of_itself(&mut self, at: Timestamp, once: Once, host_model: &HostModel) -> Option<Happening> {
+        match once {
+            Once::Settle => self.settle(at, host_model),
+            Once::Load => Some(Happening::Load(!self.does(Fault::Disk, 8))),
+            Once::Feed => Some(Happening::Feed),
+            Once::Endings => Some(Happening::Endings),
+            Once::InventoryFeed => Some(Happening::InventoryFeed),
+            Once::Wake => Some(Happening::Wake),
+            Once::Registry => Some(Happening::RegistryTimers),
+            Once::Instances => Some(Happening::InstancesTimers),
+            Once::Inventory => Some(Happening::InventoryTimers),
+            Once::Instance(plugin) => Some(Happening::InstanceTimers(plugin)),
+            Once::Driver(driver, doing) => Some(Happening::Driver(driver, self.conduct(doing))),
+            Once::Workload(who, doing) => {
+                Some(Happening::Workload(who, self.workload_goes_on(who, doing, host_model)?))
+            }
+            Once::Workloads(doing) => Some(Happening::Workloads(doing)),
+            Once::DriversEndings => Some(Happening::DriversEndings),
+            Once::Drivers => Some(Happening::DriversTimers),
+            Once::Processes(doing) => self.comes_of(at, doing, host_model),
+            Once::Family(number, doing) => self.family_goes_on(number, doing, host_model),
+            Once::Start => Some(Happening::Start),
+            Once::Tell => Some(Happening::Database(DatabaseDoing::Tell)),
+        }
+    }
+
+    fn settle(&mut self, at: Timestamp, host_model: &HostModel) -> Option<Happening> {
+        let (count, outcome) = self.commit(at, host_model.registry.books.waiting())?;
+        Some(Happening::Settle(count, outcome))
+    }
+
+    /// How many of the writes that wait settle as one commit, and how.
+    fn commit(&mut self, at: Timestamp, waiting: usize) -> Option<(u32, Outcome)> {
+        let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+        if waiting == 0 {
+            return None;
+        }
+        let is_full = at < self.full_until;
+        let outcome = if is_full || self.does(Fault::Disk, 60) {
+            if !is_full && self.chance.once_in(3) { Outcome::FailedButWritten } else { Outcome::Failed }
+        } else {
+            Outcome::Written
+        };
+        let count = if self.chance.once_in(3) { 1 + self.chance.place(waiting) } else { waiting };
+        Some((count, outcome))
+    }
+
+    /// The host is gone: what was planned of its actors will find nobody.
+    pub(super) fn forget_the_host(&mut self) {
+        self.once.clear();
+    }
+}

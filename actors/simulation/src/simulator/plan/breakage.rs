@@ -1,0 +1,88 @@
+//! What breaks, and how plugins meet their calls.
+
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::super::instances::Behaviour;
+use super::super::event::{DriverDoing, Happening};
+use super::super::faults::Fault;
+use super::super::host_model::{Curtain, HostModel};
+use super::super::supervision::FamilyDoing;
+use super::{Plan, micros};
+
+impl Plan {
+    /// How a plugin meets a call. Each way of meeting it badly is a fault of its own.
+    pub(super) fn behaviour(&mut self) -> Behaviour {
+        let ways = [
+            (Fault::Hang, Behaviour::Hangs),
+            (Fault::Die, Behaviour::Dies),
+            (Fault::Lie, Behaviour::Lies),
+            (Fault::Lie, Behaviour::Mistakes),
+            (Fault::Lie, Behaviour::Babbles),
+            (Fault::NotReady, Behaviour::NotReady),
+            (Fault::Fail, Behaviour::Fails),
+            (Fault::Fail, Behaviour::Declines),
+        ];
+        self.meets(&ways, 12, Behaviour::Well)
+    }
+
+    pub(super) fn breakage(&mut self, at: Timestamp, host_model: &HostModel) -> Option<Happening> {
+        if host_model.curtain != Curtain::Up {
+            return None;
+        }
+        if let Some(end) = self.host_ends(host_model) {
+            return Some(end);
+        }
+        let plugin = self.chance.place(host_model.cast.halves());
+        let drivers = host_model.drivers_model.drivers();
+        let driver = self.chance.place(drivers);
+        if drivers > 0
+            && let Some(doing) = self.driver_breaks()
+        {
+            return Some(Happening::Driver(driver, doing));
+        }
+        if let Some(doing) = self.processes_break(host_model) {
+            return Some(Happening::Processes(doing));
+        }
+        if let Some(death) = self.workload_dies(host_model) {
+            return Some(death);
+        }
+        if self.does(Fault::FullDisk, 20) {
+            self.full_until = at + micros(self.chance.below(3_000_000));
+            return Some(Happening::DiskFull);
+        }
+        if self.does(Fault::Crash, 3) {
+            if let Some(crash) = self.workload_crashes(3, host_model) {
+                return Some(crash);
+            }
+            return Some(match self.chance.below(6 + u64::from(drivers.min(5))) {
+                0..=1 => Happening::CrashRegistry,
+                2 => Happening::CrashInstances,
+                3 => Happening::CrashInventory,
+                4 => Happening::CrashInstance(plugin),
+                5 => Happening::Fall(plugin),
+                6 => Happening::CrashDrivers,
+                7 => Happening::Driver(driver, DriverDoing::Crash),
+                8 => Happening::Driver(driver, DriverDoing::CrashEventor),
+                9 => Happening::Driver(driver, DriverDoing::Fall),
+                _ => Happening::Driver(driver, DriverDoing::FallEventor),
+            });
+        }
+        self.does(Fault::Crash, 4).then(|| {
+            let number = u8::try_from(self.chance.below(host_model.family.len() as u64)).unwrap_or(0);
+            Happening::Family(number, FamilyDoing::Crash)
+        })
+    }
+
+    /// The host is killed, or told to stop.
+    fn host_ends(&mut self, host_model: &HostModel) -> Option<Happening> {
+        if self.does(Fault::KillHost, 30) {
+            let waiting = u64::try_from(host_model.registry.books.waiting()).unwrap_or(0);
+            let of_processes = u64::try_from(host_model.owned.model.waiting()).unwrap_or(0);
+            let [reached, of_processes] = [waiting, of_processes]
+                .map(|waiting| u32::try_from(self.chance.below(waiting + 1)).unwrap_or(0));
+            return Some(Happening::KillHost(reached, of_processes));
+        }
+        self.does(Fault::Shutdown, 40)
+            .then(|| if self.chance.once_in(2) { Happening::Stop } else { Happening::Detach })
+    }
+}

@@ -1,0 +1,52 @@
+//! What happens to a database, where there is one, in the place of what happens to rows.
+
+use callboard_actors::persister::{DiskFault, Reached};
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::super::database::Trouble;
+use super::super::super::writes::Outcome;
+use super::super::database::DatabaseDoing;
+use super::super::event::Happening;
+use super::Plan;
+
+/// Few commits change the disk more often than this.
+const CHANGES: u64 = 14;
+
+impl Plan {
+    /// The same, as it happens to a real database: a failure has a cause, and a host is killed at some change of the disk.
+    pub(super) fn in_database(&mut self, at: Timestamp, what: Happening) -> Happening {
+        Happening::Database(match what {
+            Happening::Settle(count, Outcome::Written) => DatabaseDoing::Commit(count, None),
+            Happening::Settle(count, Outcome::Failed | Outcome::FailedButWritten) => {
+                DatabaseDoing::Commit(count, Some(self.trouble(at)))
+            }
+            Happening::Load(true) => DatabaseDoing::Load(None),
+            Happening::Load(false) => DatabaseDoing::Load(Some(self.trouble(at))),
+            Happening::KillHost(committing, of_processes) => {
+                let change = self.chance.below(CHANGES);
+                DatabaseDoing::Kill { committing, of_processes, change, reached: self.reached() }
+            }
+            other => return other,
+        })
+    }
+
+    fn trouble(&mut self, at: Timestamp) -> Trouble {
+        let fault =
+            self.chance.one_of(&[DiskFault::Full, DiskFault::ReadOnly, DiskFault::Broken, DiskFault::Syncs]);
+        let after = self.chance.below(CHANGES);
+        if at < self.full_until {
+            Trouble { after: 0, fault: DiskFault::Full }
+        } else {
+            Trouble { after, fault }
+        }
+    }
+
+    /// A host is killed alone as often as its machine falls.
+    fn reached(&mut self) -> Reached {
+        match self.chance.below(4) {
+            0..=1 => Reached::Everything,
+            2 => Reached::Nothing,
+            _ => Reached::Chosen(self.chance.next()),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What happens to drivers, and when.
+
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::super::drivers::{Conduct, Order};
+use super::super::drivers::TASKS;
+use super::super::event::{DriverDoing, Happening};
+use super::super::faults::Fault;
+use super::super::host_model::HostModel;
+use super::agenda::Planned;
+use super::{Plan, micros};
+
+/// What is planned of a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DriverTurn {
+    /// The host says something about it.
+    Order,
+    /// Something happens to one of its tasks.
+    Happen,
+    /// Handlers of its tasks read.
+    Read,
+    /// What one of its actors said arrives.
+    Mail(DriverDoing),
+}
+
+impl Plan {
+    pub(super) fn begin_drivers(&mut self, host_model: &HostModel) {
+        for driver in 0..host_model.drivers_model.drivers() {
+            for turn in [DriverTurn::Order, DriverTurn::Happen, DriverTurn::Read] {
+                let within = self.chance.below(1_000_000);
+                self.add(host_model.now + micros(within), Planned::Driver(driver, turn));
+            }
+        }
+    }
+
+    pub(super) fn turn_of_driver(&mut self, at: Timestamp, driver: u32, turn: DriverTurn) -> Happening {
+        let pause = match turn {
+            DriverTurn::Order => 500_000 + self.chance.below(6_000_000),
+            DriverTurn::Happen => 5_000 + self.chance.below(300_000),
+            DriverTurn::Read => 20_000 + self.chance.below(1_500_000),
+            // It comes once.
+            DriverTurn::Mail(mail) => return Happening::Driver(driver, mail),
+        };
+        self.add(at + micros(pause), Planned::Driver(driver, turn));
+        let doing = match turn {
+            DriverTurn::Order => self.order(),
+            DriverTurn::Happen => DriverDoing::Event(self.task()),
+            DriverTurn::Read => DriverDoing::Read,
+            DriverTurn::Mail(mail) => mail,
+        };
+        Happening::Driver(driver, doing)
+    }
+
+    /// What breaks among the drivers of itself, if anything does.
+    pub(super) fn driver_breaks(&mut self) -> Option<DriverDoing> {
+        if self.does(Fault::Exit, 6) {
+            return Some(DriverDoing::Exit);
+        }
+        self.does(Fault::Stream, 2).then(|| self.broken_stream())
+    }
+
+    fn task(&mut self) -> u8 {
+        u8::try_from(self.chance.below(TASKS.into())).unwrap_or(0)
+    }
+
+    /// What a host says about a driver or one of its tasks.
+    fn order(&mut self) -> DriverDoing {
+        match self.chance.below(20) {
+            0 => DriverDoing::Order(Order::Remove),
+            1..=5 => DriverDoing::Order(Order::Add),
+            6 => DriverDoing::Order(Order::Restart),
+            7..=13 => DriverDoing::Order(Order::Dispense),
+            14..=17 => DriverDoing::Task(self.task(), Order::Handle),
+            18 => DriverDoing::Task(self.task(), Order::Announce),
+            _ => DriverDoing::Task(self.task(), Order::Forget),
+        }
+    }
+
+    fn broken_stream(&mut self) -> DriverDoing {
+        let conduct = if self.chance.once_in(2) { Conduct::Refuses } else { Conduct::IsSilent };
+        if self.chance.once_in(3) { DriverDoing::Answer(conduct) } else { DriverDoing::Hear(conduct) }
+    }
+
+    /// How a driver meets a call. Each way of meeting it badly is a fault of its own.
+    pub(super) fn conduct(&mut self, doing: DriverDoing) -> DriverDoing {
+        let DriverDoing::Answer(_) = doing else { return doing };
+        let ways = [
+            (Fault::Hang, Conduct::Hangs),
+            (Fault::Die, Conduct::IsSilent),
+            (Fault::Lie, Conduct::Lingers),
+            (Fault::NotReady, Conduct::IsUnwell),
+            (Fault::Fail, Conduct::Refuses),
+            (Fault::Fail, Conduct::Declines),
+        ];
+        DriverDoing::Answer(self.meets(&ways, 40, Conduct::Well))
+    }
+}

@@ -1,0 +1,360 @@
+//! What each event does to the host.
+
+use std::time::Duration;
+
+use callboard_actors::instances::{AwaitRetired, CheckNow, Dispense};
+use callboard_actors::inventory::{InventoryOutcome, TakeInventory};
+use callboard_actors::persister::Reached;
+use callboard_actors::registry::{CheckOutcome, Describe, List, RegistrationOf, WaitForPlugin};
+use callboard_actors::shell::{Machine, StopMode};
+use callboard_actors::vocabulary::{Attempt, Registration, Timestamp};
+
+use super::super::instances::{Behaviour, Errand, InstancesModel, SetOut};
+use super::super::law::Law;
+use super::super::search::Play;
+use super::super::witness::{Violation, found};
+use super::super::writes::Outcome;
+use super::database::DatabaseDoing;
+use super::event::{Event, Happening};
+use super::host_model::{Curtain, HostModel, Signal};
+
+impl HostModel {
+    /// Lets something happen. Nothing comes of what cannot happen now.
+    pub(super) fn let_happen(&mut self, event: &Event) {
+        self.now = self.now.max(event.at);
+        match self.curtain {
+            Curtain::Down => {
+                if event.what == Happening::Start {
+                    self.raise();
+                }
+                return;
+            }
+            Curtain::Up | Curtain::Leaving(_) | Curtain::Falling | Curtain::Fallen => {}
+        }
+        self.catch_up_inventory();
+        self.take_part(event.what);
+        self.hear();
+    }
+
+    fn take_part(&mut self, what: Happening) {
+        let moment = self.moment();
+        match what {
+            Happening::Register(who, kind) => self.ask_registry(self.cast.registering(who, kind)),
+            Happening::Deregister(who) => self.ask_registry(self.cast.deregistering(who)),
+            Happening::Describe(plugin) => self.ask_registry(Describe { plugin: self.cast.plugin(plugin) }),
+            Happening::RegistrationOf(plugin, who) => {
+                let (plugin, allocation) = (self.cast.plugin(plugin), self.cast.allocation(who));
+                self.ask_registry(RegistrationOf { plugin, allocation });
+            }
+            Happening::List => self.ask_registry(List),
+            Happening::Wait(plugin, millis) => self.wait(plugin, Duration::from_millis(millis.into())),
+            Happening::Dispense(plugin) => self.dispense(plugin),
+            Happening::Check(plugin) => self.ask_instances(CheckNow { plugin: self.cast.plugin(plugin) }),
+            Happening::AwaitRetired(who) => {
+                self.ask_instances(AwaitRetired { allocation: self.cast.allocation(who) });
+            }
+            Happening::TakeInventory => self.ask_inventory(TakeInventory),
+            Happening::Settle(count, outcome) => self.settle_writes(count, outcome),
+            Happening::DiskFull => {
+                self.registry.books.refuse_next();
+                self.owned.model.refuse_next();
+            }
+            Happening::Load(is_read) => self.load(is_read),
+            Happening::Wake => self.wake(),
+            Happening::Checked(is_proven) => self.checked(is_proven),
+            Happening::Feed => self.feed_instances(),
+            Happening::InventoryFeed => self.feed_inventory(),
+            Happening::Report(plugin) => {
+                self.instances_model.deliver_report_of(moment, &self.cast.plugin(plugin));
+            }
+            Happening::Endings => {
+                self.instances_model.deliver(moment, Errand::Endings);
+            }
+            Happening::Answer(plugin, behaviour) => self.answer(plugin, behaviour),
+            Happening::RegistryTimers => self.registry.timers_due(moment),
+            Happening::InstancesTimers => self.instances_model.parent_timers_due(moment),
+            Happening::InstanceTimers(plugin) => {
+                self.at_instance(plugin, |instances_model, life| {
+                    instances_model.child_timers_due(moment, life)
+                });
+            }
+            Happening::InventoryTimers => self.inventory.timers_due(moment),
+            Happening::CrashRegistry => self.registry.light_fuse(),
+            Happening::CrashInstances => self.instances_model.crash_parent(),
+            Happening::CrashInstance(plugin) => self.at_instance(plugin, InstancesModel::crash_child),
+            Happening::CrashInventory => self.inventory.light_fuse(),
+            Happening::Fall(plugin) => {
+                self.at_instance(plugin, |instances_model, life| instances_model.fell(moment, life))
+            }
+            Happening::KillHost(_, of_processes) if self.database.is_some() => {
+                self.database_does(DatabaseDoing::Kill {
+                    committing: 0,
+                    of_processes,
+                    change: 0,
+                    reached: Reached::Everything,
+                });
+            }
+            Happening::KillHost(reached, of_processes) => {
+                self.fall(reached as usize, of_processes as usize);
+                self.signals.push(Signal::Ready(Happening::Start));
+            }
+            Happening::Driver(number, doing) => self.driver_does(number, doing),
+            Happening::Database(doing) => self.database_does(doing),
+            Happening::Workload(who, doing) => self.workload_does(who, doing),
+            Happening::Workloads(doing) => self.workloads_do(doing),
+            Happening::DriversEndings => self.drivers_model.deliver_endings(moment),
+            Happening::DriversTimers => self.drivers_model.owner_timers_due(moment),
+            Happening::CrashDrivers => self.drivers_model.crash_owner(),
+            Happening::Processes(doing) => self.processes_do(doing),
+            Happening::Family(number, doing) => self.family_does(number, doing),
+            Happening::Stop if self.curtain == Curtain::Up => self.request_stop(StopMode::Stop),
+            Happening::Detach if self.curtain == Curtain::Up => self.request_stop(StopMode::Detach),
+            // A host runs already, or stops already.
+            Happening::Stop | Happening::Detach | Happening::Start => {}
+        }
+    }
+
+    fn at_instance(&mut self, plugin: u32, act: impl FnOnce(&mut InstancesModel, Attempt)) {
+        if let Some(life) = self.instances_model.life_of(&self.cast.plugin(plugin)) {
+            act(&mut self.instances_model, life);
+        }
+    }
+
+    fn wait(&mut self, plugin: u32, within: Duration) {
+        self.ask_registry(WaitForPlugin { plugin: self.cast.plugin(plugin), within });
+    }
+
+    fn dispense(&mut self, plugin: u32) {
+        let within = Duration::from_secs(10);
+        self.ask_instances(Dispense { plugin: self.cast.plugin(plugin), within });
+    }
+
+    fn wake(&mut self) {
+        if self.registry.pauses_until().is_some_and(|until| until <= self.now) {
+            self.registry.wake();
+        }
+    }
+
+    fn feed_instances(&mut self) {
+        let moment = self.moment();
+        if self.instances_model.deliver(moment, Errand::Feed) {
+            self.feed_was_taken();
+        }
+    }
+
+    fn settle_writes(&mut self, count: u32, outcome: Outcome) {
+        if self.database.is_some() {
+            self.database_does(DatabaseDoing::Commit(count, None));
+            self.database_does(DatabaseDoing::Tell);
+            return;
+        }
+        let moment = self.moment();
+        if let Some(settled) = self.registry.books.settle(count as usize, outcome) {
+            self.registry.settled(moment, settled);
+        }
+    }
+
+    /// Nothing is read while a write is under way.
+    fn load(&mut self, is_read: bool) {
+        if !self.registry.is_loading() {
+            return;
+        }
+        if self.database.is_some() {
+            self.database_does(DatabaseDoing::Load(None));
+            return;
+        }
+        let moment = self.moment();
+        let waiting = u32::try_from(self.registry.books.waiting()).unwrap_or(u32::MAX);
+        if waiting > 0 {
+            self.settle_writes(waiting, Outcome::Written);
+        }
+        if !is_read {
+            self.registry.load_failed(moment);
+            return;
+        }
+        let books = &mut self.registry.books;
+        let image = books.read(moment.now);
+        let (rows, run, begun) = (books.rows().clone(), books.run(), books.begun());
+        self.registry.witness.expect(rows, run, begun);
+        self.registry.loaded(moment, image);
+    }
+
+    fn checked(&mut self, is_proven: bool) {
+        let Some((number, call)) = self.registry.calls().next() else { return };
+        let Registration { allocation, version, .. } = &*call.registration;
+        let outcome = if is_proven && self.workloads.is_there(allocation, version.as_deref()) {
+            CheckOutcome::Proven
+        } else {
+            CheckOutcome::NotProven("nobody listens".to_owned())
+        };
+        self.registry.returned(self.moment(), number, Ok(outcome));
+    }
+
+    fn feed_inventory(&mut self) {
+        if self.inventory_inbox.is_empty() {
+            return;
+        }
+        if let Some(call) = self.inventory_follow.take() {
+            let items = self.inventory_inbox.drain(..).collect();
+            self.inventory.returned(self.moment(), call, Ok(InventoryOutcome::Heard(Ok(items))));
+        }
+    }
+
+    fn answer(&mut self, plugin: u32, behaviour: Behaviour) {
+        let Some(life) = self.instances_model.life_of(&self.cast.plugin(plugin)) else { return };
+        if let Some((call, _)) = self.instances_model.call_of(life) {
+            self.instances_model.plugin_answers(self.moment(), life, call, behaviour);
+        }
+    }
+
+    /// What the registry shows as a whole is what a plain list says.
+    pub(super) fn compare(&mut self) {
+        if let Some(machine) = self.registry.machine() {
+            let view = machine.view();
+            self.registry.witness.compare_view(&view);
+            if self.registry.books.waiting() == 0
+                && !self.registry.books.is_ahead()
+                && !self.registry.is_waiting()
+            {
+                let is_so = view.entries.iter().map(|entry| entry.number).eq(self
+                    .registry
+                    .books
+                    .rows()
+                    .keys()
+                    .copied());
+                if !is_so {
+                    self.cry(
+                        Law::Shell1,
+                        "nothing is under way, and the registry is not what its disk holds".to_owned(),
+                    );
+                }
+            }
+        }
+    }
+
+    /// What can go on, and what is due.
+    pub(super) fn plan(&mut self) {
+        for life in std::mem::take(&mut self.instances_model.stirred) {
+            let Some(plugin) = self.instances_model.plugin_of(life).map(|plugin| self.cast.number_of(plugin))
+            else {
+                continue;
+            };
+            if self.instances_model.call_of(life).is_some() {
+                self.signals.push(Signal::Called(plugin));
+            }
+            if let Some(at) = self.instances_model.timer_of(life) {
+                self.signals.push(Signal::Due(Happening::InstanceTimers(plugin), at));
+            }
+        }
+        for set_out in std::mem::take(&mut self.instances_model.set_out) {
+            self.signals.push(Signal::Ready(match set_out {
+                SetOut::Feed => Happening::Feed,
+                SetOut::Endings => Happening::Endings,
+                SetOut::Report(plugin) => Happening::Report(self.cast.number_of(&plugin)),
+            }));
+        }
+        let due = [
+            (self.registry.next_timer(), Happening::RegistryTimers),
+            (self.registry.pauses_until(), Happening::Wake),
+            (self.instances_model.parent_timer(), Happening::InstancesTimers),
+            (self.inventory.next_timer(), Happening::InventoryTimers),
+        ];
+        let due = due.into_iter().filter_map(|(at, what)| Some(Signal::Due(what, at?)));
+        self.signals.extend(due);
+        if self.registry.is_loading() && self.curtain != Curtain::Down {
+            self.signals.push(Signal::Ready(Happening::Load(true)));
+        }
+        if self.registry.books.waiting() > 0 {
+            self.signals.push(Signal::Ready(Happening::Settle(1, Outcome::Written)));
+        }
+    }
+
+    fn result(&self) -> Result<(), Violation> {
+        found(self.verdict.broken())
+    }
+}
+
+impl Play for HostModel {
+    type Event = Event;
+
+    fn can(&self, _: &Event) -> bool {
+        true
+    }
+
+    fn take(&mut self, event: &Event) -> Result<(), Violation> {
+        self.let_happen(event);
+        self.signals.clear();
+        self.result()
+    }
+
+    /// Nothing goes wrong any more: everyone gets an answer, and all agree.
+    fn settle(&mut self) -> Result<(), Violation> {
+        if self.curtain == Curtain::Down {
+            self.take(&Event { at: self.now, what: Happening::Start })?;
+        }
+        for _ in 0..600 {
+            self.calm_down()?;
+        }
+        self.compare();
+        if self.curtain == Curtain::Up {
+            self.drivers_model.check_calm();
+            self.owned.model.check_end(self.now);
+            self.family.check_calm();
+            self.check_workloads();
+            self.hear();
+            self.check_answered();
+        }
+        self.result()
+    }
+}
+
+impl HostModel {
+    /// A second in which all is well.
+    fn calm_down(&mut self) -> Result<(), Violation> {
+        let at = self.now + Duration::from_secs(1);
+        let mut events =
+            vec![Happening::Load(true), Happening::Wake, Happening::Settle(u32::MAX, Outcome::Written)];
+        events.extend([Happening::RegistryTimers, Happening::InstancesTimers, Happening::InventoryTimers]);
+        events.extend([Happening::Feed, Happening::Endings, Happening::InventoryFeed]);
+        for what in events {
+            self.take(&Event { at, what })?;
+        }
+        while self.registry.calls().next().is_some() {
+            self.take(&Event { at, what: Happening::Checked(false) })?;
+        }
+        for plugin in 0..self.cast.halves() {
+            let key = self.cast.plugin(plugin);
+            let Some(life) = self.instances_model.life_of(&key) else { continue };
+            if self.instances_model.timer_of(life).is_some_and(|due| due <= at) {
+                self.take(&Event { at, what: Happening::InstanceTimers(plugin) })?;
+            }
+            for _ in 0..8 {
+                if self
+                    .instances_model
+                    .life_of(&key)
+                    .and_then(|life| self.instances_model.call_of(life))
+                    .is_none()
+                {
+                    break;
+                }
+                self.take(&Event { at, what: Happening::Answer(plugin, Behaviour::Well) })?;
+            }
+        }
+        self.calm_drivers();
+        self.calm_processes();
+        self.calm_family();
+        self.calm_workloads();
+        self.hear();
+        self.signals.clear();
+        self.deliver_reports(at)
+    }
+
+    fn deliver_reports(&mut self, at: Timestamp) -> Result<(), Violation> {
+        for plugin in 0..self.cast.halves() {
+            let key = self.cast.plugin(plugin);
+            let moment = self.moment();
+            while self.instances_model.deliver_report_of(moment, &key) {}
+        }
+        self.take(&Event { at, what: Happening::Endings })
+    }
+}

@@ -1,0 +1,82 @@
+//! Who is in the host: plugins and allocations by number.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use callboard_actors::registry::{Deregister, Register};
+use callboard_actors::vocabulary::{AllocationId, PluginKey, PluginName, PluginType, SocketPath};
+
+/// Plugins come in pairs: the controller half has an even number, the node half the next odd one.
+#[derive(Debug, Clone)]
+pub(super) struct Cast {
+    plugins: Vec<PluginKey>,
+    numbers: BTreeMap<PluginKey, u32>,
+    allocations: Vec<AllocationId>,
+}
+
+/// One allocation in so many is a monolith, and one a controller; all others are nodes.
+const MONOLITHS: u32 = 4;
+const CONTROLLERS: u32 = 5;
+
+impl Cast {
+    pub(super) fn new(plugins: u32, allocations: u32) -> Self {
+        let name =
+            |number: u32| PluginName::new(format!("p{number}")).expect("a letter and digits are a name");
+        let both = [PluginType::CsiController, PluginType::CsiNode];
+        let plugins: Vec<PluginKey> =
+            (0..plugins).flat_map(|number| both.map(|kind| PluginKey::new(kind, name(number)))).collect();
+        let numbers = (0..).zip(&plugins).map(|(number, plugin)| (plugin.clone(), number)).collect();
+        let id =
+            |number: u32| AllocationId::new(format!("a{number}")).expect("a letter and digits are a name");
+        Self { plugins, numbers, allocations: (0..allocations).map(id).collect() }
+    }
+
+    pub(super) fn allocations(&self) -> u32 {
+        u32::try_from(self.allocations.len()).unwrap_or(u32::MAX)
+    }
+
+    /// How many plugins there are, each half counted.
+    pub(super) fn halves(&self) -> u32 {
+        u32::try_from(self.plugins.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn plugin(&self, number: u32) -> PluginKey {
+        self.plugins[number as usize % self.plugins.len()].clone()
+    }
+
+    pub(super) fn number_of(&self, plugin: &PluginKey) -> u32 {
+        self.numbers.get(plugin).copied().unwrap_or(0)
+    }
+
+    pub(super) fn allocation(&self, number: u32) -> AllocationId {
+        self.allocations[number as usize % self.allocations.len()].clone()
+    }
+
+    /// What an allocation serves.
+    pub(super) fn served_by(&self, number: u32) -> Vec<PluginKey> {
+        let pair = number % (self.halves() / 2) * 2;
+        let turn = number / (self.halves() / 2);
+        match turn {
+            _ if turn % MONOLITHS == MONOLITHS - 1 => vec![self.plugin(pair), self.plugin(pair + 1)],
+            _ if turn % CONTROLLERS == CONTROLLERS - 1 => vec![self.plugin(pair)],
+            _ => vec![self.plugin(pair + 1)],
+        }
+    }
+
+    pub(super) fn registering(&self, number: u32, kind: u8) -> Register {
+        let provider = format!("p{}.example", number % (self.halves() / 2));
+        Register {
+            plugins: self.served_by(number),
+            allocation: self.allocation(number),
+            socket: SocketPath::new(format!("/run/a{number}-{kind}.sock")).expect("it is short and absolute"),
+            // Some plugins do not say their name, and so cannot be proven after a restart.
+            provider: (number % 7 != 6).then(|| provider.into()),
+            version: None,
+            options: Arc::default(),
+        }
+    }
+
+    pub(super) fn deregistering(&self, number: u32) -> Deregister {
+        Deregister { plugins: self.served_by(number), allocation: self.allocation(number) }
+    }
+}

@@ -1,0 +1,242 @@
+//! The supervisors of a simulated host: a tree of four levels, whose leaves start, fail, hang and end.
+
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::shell::{Ending, Message, StopMode};
+use callboard_actors::supervisor::{
+    AwaitStarted, ChildSpec, DescribeTree, Plan, Restart, RestartChild, Strategy, Supervisor, SupervisorSpec,
+};
+use callboard_actors::vocabulary::{Backoff, RestartBudget};
+
+use super::super::allocation::Reply;
+use super::super::supervision::{Branch, Family, Fate, Stir, Task};
+use super::super::tamper::Tamper;
+use super::event::Happening;
+use super::host_model::{Curtain, HostModel, Signal};
+
+/// What can happen of one supervisor of the tree. Children are named by their place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FamilyDoing {
+    /// The root is started, if it does not live.
+    Begin,
+    /// A child that is being started is there.
+    Make(u8),
+    /// A call comes back.
+    Return(Task, Reply),
+    /// A child ends of itself.
+    End(u8, Fate),
+    /// Somebody wants a child started again.
+    Restart(u8),
+    /// Somebody waits until all children are up.
+    Await,
+    /// Somebody asks for the tree.
+    Describe,
+    /// What is due in it.
+    Timers,
+    /// Its next step will crash.
+    Crash,
+}
+
+/// As a line of a history, of the supervisor of this number.
+pub(super) fn write_family(f: &mut fmt::Formatter<'_>, number: u8, doing: FamilyDoing) -> fmt::Result {
+    match doing {
+        FamilyDoing::Begin => f.write_str("start s0"),
+        FamilyDoing::Make(child) => write!(f, "made s{number} c{child}"),
+        FamilyDoing::Return(task, reply) => {
+            let reply = reply.as_str();
+            match task {
+                Task::Stock => write!(f, "answer s{number} stock {reply}"),
+                Task::Start(child) => write!(f, "answer s{number} start c{child} {reply}"),
+                Task::Watch(child) => write!(f, "answer s{number} watch c{child} {reply}"),
+                Task::Stop(child) => write!(f, "answer s{number} stop c{child} {reply}"),
+                Task::Describe => write!(f, "answer s{number} describe {reply}"),
+            }
+        }
+        FamilyDoing::End(child, fate) => write!(f, "{} s{number} c{child}", fate.as_str()),
+        FamilyDoing::Restart(child) => write!(f, "restart s{number} c{child}"),
+        FamilyDoing::Await => write!(f, "await-started s{number}"),
+        FamilyDoing::Describe => write!(f, "tree s{number}"),
+        FamilyDoing::Timers => write!(f, "due s{number}"),
+        FamilyDoing::Crash => write!(f, "crash s{number}"),
+    }
+}
+
+const P: Restart = Restart::Permanent;
+const T: Restart = Restart::Transient;
+const Y: Restart = Restart::Temporary;
+
+/// Each supervisor of the tree: its strategy, its children, and which of these is the supervisor of which number.
+type Shape = (Strategy, &'static [Restart], &'static [(usize, usize)]);
+
+const TREE: [Shape; 5] = [
+    (Strategy::OneForOne, &[P, P, P, T, Y], &[(1, 1), (2, 2)]),
+    (Strategy::RestForOne, &[P, P, T, Y, P], &[(2, 3)]),
+    (Strategy::OneForAll, &[P, T, Y, P], &[]),
+    (Strategy::OneForOne, &[P, P, T, Y, P, P], &[(1, 4)]),
+    (Strategy::OneForAll, &[P, P, T], &[]),
+];
+
+/// How long a leaf may take to end, and each level above it as much more as all below it need.
+const STOP_DEADLINES: [Duration; TREE.len()] = [
+    Duration::from_secs(300),
+    Duration::from_secs(100),
+    Duration::from_secs(40),
+    Duration::from_secs(50),
+    Duration::from_secs(20),
+];
+const LEAF_STOP_DEADLINE: Duration = Duration::from_secs(1);
+
+/// The tree, with a fault in its supervisors if one is given.
+pub(super) fn family(tamper: Option<Rc<dyn Tamper<Supervisor>>>) -> Family {
+    Family::new((0..TREE.len()).map(branch).collect(), tamper)
+}
+
+fn branch(number: usize) -> Branch {
+    let (strategy, restarts, below) = TREE[number];
+    let backoff = Backoff {
+        first: Duration::from_millis(20),
+        longest: Duration::from_millis(300),
+        jitter_percent: 10,
+        reset_after: Duration::from_secs(2),
+    };
+    let children = restarts.iter().enumerate().map(|(child, restart)| {
+        let supervisor = below.iter().find(|(place, _)| *place == child).map(|(_, below)| *below);
+        ChildSpec {
+            restart: *restart,
+            start_deadline: Duration::from_secs(if supervisor.is_some() { 60 } else { 2 }),
+            stop_deadline: supervisor.map_or(LEAF_STOP_DEADLINE, |below| STOP_DEADLINES[below]),
+            backoff,
+            ..ChildSpec::new(format!("c{child}"), "actor")
+        }
+    });
+    let budget = RestartBudget { limit: 4, window: Duration::from_secs(2) };
+    let spec = SupervisorSpec { strategy, budget, ..SupervisorSpec::default() };
+    let plan = Plan { name: format!("s{number}"), spec, children: children.collect() };
+    Branch { plan, below: below.to_vec() }
+}
+
+impl HostModel {
+    pub(super) fn family_does(&mut self, number: u8, doing: FamilyDoing) {
+        let moment = self.moment();
+        let supervisor = usize::from(number);
+        if supervisor >= self.family.len() {
+            return;
+        }
+        let is_child = |child: u8| usize::from(child) < TREE[supervisor].1.len();
+        match doing {
+            FamilyDoing::Begin if self.curtain == Curtain::Up => self.family.begin(moment),
+            FamilyDoing::Make(child) if is_child(child) => {
+                self.family.make(moment, supervisor, child.into());
+            }
+            FamilyDoing::Return(task, Reply::Late) => self.family_hangs(supervisor, task),
+            FamilyDoing::Return(task, reply) => self.family.returns(moment, supervisor, task, reply),
+            FamilyDoing::End(child, fate) if is_child(child) => {
+                let ending = match fate {
+                    Fate::Finishes => Ending::Normal,
+                    Fate::Falls => Ending::Killed,
+                };
+                self.family.end(supervisor, child.into(), ending);
+            }
+            FamilyDoing::Restart(child) => {
+                self.ask_family(supervisor, RestartChild { name: format!("c{child}") });
+            }
+            FamilyDoing::Await => self.ask_family(supervisor, AwaitStarted),
+            FamilyDoing::Describe => self.ask_family(supervisor, DescribeTree),
+            FamilyDoing::Timers => self.family.timers_due(moment, supervisor),
+            FamilyDoing::Crash => self.family.crash(supervisor),
+            // There is no such child, or no host.
+            FamilyDoing::Begin | FamilyDoing::Make(_) | FamilyDoing::End(..) => {}
+        }
+    }
+
+    /// A call comes back at its deadline, which may be that of a later one than was planned for; and there may be another one like it.
+    fn family_hangs(&mut self, number: usize, task: Task) {
+        let moment = self.moment();
+        if self.family.deadline_of(number, task).is_none_or(|at| at <= moment.now) {
+            self.family.returns(moment, number, task, Reply::Late);
+            // One that has ended meanwhile was not killed at the deadline: it comes back as it is.
+            self.family.returns(moment, number, task, Reply::Good);
+        }
+        let again = |reply| of(number, FamilyDoing::Return(task, reply));
+        if let Some(at) = self.family.deadline_of(number, task) {
+            self.signals.push(Signal::Due(again(Reply::Late), at));
+        } else if self.family.can_return(moment, number, task, Reply::Good) {
+            // Another one like it, without a deadline, was taken for the one that hangs.
+            self.signals.push(Signal::Ready(again(Reply::Good)));
+        }
+    }
+
+    fn ask_family<Q: Message<Supervisor>>(&mut self, number: usize, message: Q) {
+        if self.curtain == Curtain::Up {
+            let (moment, asker) = (self.moment(), self.next_asker());
+            self.family.ask(moment, number, asker, message.into_ask());
+        }
+    }
+
+    pub(super) fn raise_family(&mut self) {
+        let moment = self.moment();
+        self.family.begin(moment);
+    }
+
+    pub(super) fn stop_family(&mut self, mode: StopMode) {
+        let moment = self.moment();
+        self.family.request_stop(moment, mode);
+    }
+
+    /// Carries what has left among the supervisors, and plans what comes of it.
+    pub(super) fn hear_family(&mut self) {
+        let moment = self.moment();
+        self.family.hear(moment);
+        for asker in std::mem::take(&mut self.family.answered) {
+            self.answered(asker);
+        }
+        if let (Some(told), Some(trace)) = (&mut self.family.told, &mut self.trace) {
+            trace.append(told);
+        }
+        self.verdict.heard_of(self.family.verdict.broken());
+        self.plan_family();
+    }
+
+    /// What can go on among the supervisors, or is due there.
+    fn plan_family(&mut self) {
+        for stir in std::mem::take(&mut self.family.stirred) {
+            match stir {
+                Stir::Call(number, task) => {
+                    let late = self.family.deadline_of(number, task);
+                    let due =
+                        late.map(|at| Signal::Due(of(number, FamilyDoing::Return(task, Reply::Late)), at));
+                    self.signals.extend(due);
+                    self.signals.push(Signal::Ready(of(number, FamilyDoing::Return(task, Reply::Good))));
+                }
+                Stir::Make(number, child) => {
+                    self.signals.push(Signal::Ready(of(number, FamilyDoing::Make(small(child)))));
+                }
+                Stir::Due(number) => {
+                    if let Some(at) = self.family.next_timer(number) {
+                        self.signals.push(Signal::Due(of(number, FamilyDoing::Timers), at));
+                    }
+                }
+                Stir::Begin => self.signals.push(Signal::Ready(of(0, FamilyDoing::Begin))),
+            }
+        }
+    }
+
+    /// A second in which all is well among the supervisors.
+    pub(super) fn calm_family(&mut self) {
+        let moment = self.moment();
+        if self.curtain == Curtain::Up {
+            self.family.begin(moment);
+        }
+        self.family.calm_down(moment);
+    }
+}
+
+fn of(number: usize, doing: FamilyDoing) -> Happening {
+    Happening::Family(small(number), doing)
+}
+
+fn small(place: usize) -> u8 {
+    u8::try_from(place).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,177 @@
+//! The faults that are put into a host on purpose.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use callboard_actors::allocation::{Allocation, AllocationCall, Task};
+use callboard_actors::allocations::{Allocations, AllocationsCall, AllocationsOutcome};
+use callboard_actors::driver::TaskEventItem;
+use callboard_actors::eventor::EventorCall;
+use callboard_actors::process::{Executable, ProcessSpec};
+use callboard_actors::processes::{Processes, ProcessesCall, ProcessesChange};
+use callboard_actors::registry::{Registry, RegistryAnswer, RegistryNews};
+use callboard_actors::shell::{Effect, Input};
+use callboard_actors::supervisor::{Call, Supervisor, SupervisorNews};
+
+use super::super::database::PersisterFault;
+use super::super::drivers::DriversTampers;
+use super::super::tamper::{Mishears, Spoils, Tamper};
+
+/// The faults that are put into the machines of a host.
+#[derive(Debug, Clone, Default)]
+pub struct Tampers {
+    /// Into the registry.
+    pub registry: Option<Rc<dyn Tamper<Registry>>>,
+    /// Into the persister, where there is a database.
+    pub database: Option<PersisterFault>,
+    /// Into drivers, eventors and their owner.
+    pub drivers: DriversTampers,
+    /// Into the owner of the processes.
+    pub processes: Option<Rc<dyn Tamper<Processes>>>,
+    /// Into the supervisors.
+    pub supervisors: Option<Rc<dyn Tamper<Supervisor>>>,
+    /// Into the supervisors of allocations.
+    pub allocation: Option<Rc<dyn Tamper<Allocation>>>,
+    /// Into their owner.
+    pub allocations: Option<Rc<dyn Tamper<Allocations>>>,
+}
+
+impl Tampers {
+    /// A registry that tells nobody of updates, for a simulation that must fail.
+    #[must_use]
+    pub fn drop_updates() -> Self {
+        let told = Spoils(|_, mut effects| {
+            effects.retain(|effect| !matches!(effect, Effect::Publish(RegistryNews::Updated(_))));
+            effects
+        });
+        Self { registry: Some(Rc::new(told)), ..Self::default() }
+    }
+
+    /// A registry that is told to stop and never ends, for a simulation that must fail.
+    #[must_use]
+    pub fn never_end() -> Self {
+        let ended = Spoils(|_, mut effects: Vec<Effect<Registry>>| {
+            effects.retain(|effect| !matches!(effect, Effect::Stop(_)));
+            effects
+        });
+        Self { registry: Some(Rc::new(ended)), ..Self::default() }
+    }
+
+    /// A registry that knows nobody whom it is asked for, for a simulation that must fail.
+    #[must_use]
+    pub fn deny_registrations() -> Self {
+        let told = Spoils(|_, mut effects| {
+            for effect in &mut effects {
+                if let Effect::Reply(_, RegistryAnswer::RegistrationOf(entry)) = effect {
+                    *entry = None;
+                }
+            }
+            effects
+        });
+        Self { registry: Some(Rc::new(told)), ..Self::default() }
+    }
+
+    /// Supervisors of allocations that say goodbye for one half of a monolith alone, for a simulation that must fail.
+    #[must_use]
+    pub fn forget_halves() -> Self {
+        let said = Spoils(|_, mut effects| {
+            for effect in &mut effects {
+                if let Effect::Call { call: AllocationCall::Deregister(message), .. } = effect {
+                    message.plugins.truncate(1);
+                }
+            }
+            effects
+        });
+        Self { allocation: Some(Rc::new(said)), ..Self::default() }
+    }
+
+    /// Supervisors of allocations that say goodbye for nobody, for a simulation that must fail.
+    #[must_use]
+    pub fn forget_goodbyes() -> Self {
+        let said = Spoils(|_, mut effects| {
+            effects
+                .retain(|effect| !matches!(effect, Effect::Call { call: AllocationCall::Deregister(_), .. }));
+            effects
+        });
+        Self { allocation: Some(Rc::new(said)), ..Self::default() }
+    }
+
+    /// An owner of allocations that does not say to new supervisors what their tasks do, for a simulation that must fail.
+    #[must_use]
+    pub fn forget_tasks() -> Self {
+        let born = Spoils(|_, mut effects| {
+            for effect in &mut effects {
+                if let Effect::Call { call: AllocationsCall::Start { config, .. }, .. } = effect {
+                    config.task = Task::NotStarted;
+                }
+            }
+            effects
+        });
+        Self { allocations: Some(Rc::new(born)), ..Self::default() }
+    }
+
+    /// An owner of allocations that does not hear which supervisors have ended, for a simulation that must fail.
+    #[must_use]
+    pub fn miss_endings() -> Self {
+        let heard = Mishears(|mut input| {
+            if let Input::Returned { outcome: Ok(AllocationsOutcome::Ended(ended)), .. } = &mut input {
+                ended.clear();
+            }
+            Some(input)
+        });
+        Self { allocations: Some(Rc::new(heard)), ..Self::default() }
+    }
+
+    /// Eventors that tell no handler of gaps, for a simulation that must fail.
+    #[must_use]
+    pub fn hide_gaps() -> Self {
+        let handed = Spoils(|_, mut effects| {
+            for effect in &mut effects {
+                if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
+                    Arc::make_mut(items).retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
+                }
+            }
+            effects
+        });
+        let drivers = DriversTampers { eventor: Some(Rc::new(handed)), ..DriversTampers::default() };
+        Self { drivers, ..Self::default() }
+    }
+
+    /// An owner of the processes that starts them before it has written that down, for a simulation that must fail.
+    #[must_use]
+    pub fn launch_unwritten() -> Self {
+        let launched = Spoils(|_, mut effects: Vec<Effect<Processes>>| {
+            effects.sort_by_key(|effect| matches!(effect, Effect::Persist(ProcessesChange::Keep(_))));
+            effects
+        });
+        Self { processes: Some(Rc::new(launched)), ..Self::default() }
+    }
+
+    /// An owner of the processes that launches anew what it has to look for, for a simulation that must fail.
+    #[must_use]
+    pub fn launch_beside_what_is_left() -> Self {
+        let launched = Spoils(|_, mut effects: Vec<Effect<Processes>>| {
+            for effect in &mut effects {
+                if let Effect::Call { call: ProcessesCall::Start { config, .. }, .. } = effect {
+                    config.spec = Some(Arc::new(ProcessSpec::new(Executable::at("/bin/worker"))));
+                }
+            }
+            effects
+        });
+        Self { processes: Some(Rc::new(launched)), ..Self::default() }
+    }
+
+    /// Supervisors that stop no sibling of a fallen child, for a simulation that must fail.
+    #[must_use]
+    pub fn spare_siblings() -> Self {
+        let spared = Spoils(|_, mut effects: Vec<Effect<Supervisor>>| {
+            let is_fall =
+                |effect: &_| matches!(effect, Effect::Publish(SupervisorNews::ChildRestarting { .. }));
+            if effects.iter().any(is_fall) {
+                effects.retain(|effect| !matches!(effect, Effect::Call { call: Call::StopChild { .. }, .. }));
+            }
+            effects
+        });
+        Self { supervisors: Some(Rc::new(spared)), ..Self::default() }
+    }
+}

@@ -1,0 +1,209 @@
+//! What a host says of its supervised allocations and hears of them, and what becomes of them when it ends.
+
+use callboard_actors::allocations::{
+    AdoptAllocation, AllocationsAnswer, AllocationsAsk, AllocationsNews, Order, PrepareAllocation,
+    StopAllocation, TaskExited, TaskStarted,
+};
+use callboard_actors::shell::StopMode;
+
+use super::super::super::allocations::Known;
+use super::super::super::law::Law;
+use super::super::host_model::Curtain;
+use super::owner::NOBODY;
+use super::*;
+
+impl HostModel {
+    /// Nothing comes of what a host cannot say now.
+    pub(super) fn order_workload(&mut self, place: usize, order: WorkloadOrder) {
+        if !self.is_up() {
+            return;
+        }
+        self.catch_up_owner();
+        let task = self.workloads.task_at(place);
+        let workload = &mut self.workloads.all[place];
+        let allocation = workload.spec.allocation.clone();
+        let is_known = task.is_some();
+        let ask = match order {
+            WorkloadOrder::Prepare => {
+                // Whatever ran before has ended. What outlived its host is welcome, and who leaves is refused.
+                if task != Some(Task::Leaving) {
+                    workload.runs &= task != Some(Task::Running);
+                    (workload.is_ready, workload.is_unsaid) = (false, false);
+                }
+                let spec = (*workload.spec).clone();
+                if workload.runs {
+                    AllocationsAsk::AdoptAllocation(AdoptAllocation { spec })
+                } else {
+                    AllocationsAsk::PrepareAllocation(PrepareAllocation { spec })
+                }
+            }
+            WorkloadOrder::Start if is_known && task != Some(Task::Leaving) => {
+                // One that was adopted, or whose start was lost on its way, is the same.
+                let is_there = workload.runs && (workload.is_unsaid || task != Some(Task::Running));
+                workload.around.process += u64::from(!is_there);
+                (workload.runs, workload.is_unsaid) = (true, false);
+                AllocationsAsk::TaskStarted(TaskStarted { allocation })
+            }
+            WorkloadOrder::Exit if task == Some(Task::Running) => {
+                (workload.runs, workload.is_unsaid) = (false, false);
+                AllocationsAsk::TaskExited(TaskExited { allocation, how: "signal 9".to_owned() })
+            }
+            WorkloadOrder::Leave if is_known => AllocationsAsk::StopAllocation(StopAllocation { allocation }),
+            WorkloadOrder::Start | WorkloadOrder::Exit | WorkloadOrder::Leave => return,
+        };
+        let moment = self.moment();
+        let office = &mut self.workloads.office;
+        let asker = office.next_asker(place, order);
+        office.owner.ask(moment, asker, ask);
+        self.carry_owner();
+    }
+
+    // === What it hears ===
+
+    /// Whoever hears that an allocation is stopped may rely on it.
+    pub(super) fn host_hears(&mut self, asker: u64, answer: &AllocationsAnswer) {
+        if asker == NOBODY {
+            return;
+        }
+        let Some((place, _)) = self.workloads.office.unanswered.remove(&asker) else {
+            let what = format!("question {asker} to the owner of the allocations was answered twice");
+            return self.cry(Law::Shell7, what);
+        };
+        let workload = &mut self.workloads.all[place];
+        workload.is_content = false;
+        match answer {
+            AllocationsAnswer::PrepareAllocation(Ok(_)) | AllocationsAnswer::AdoptAllocation(Ok(_)) => {
+                workload.is_ready = true;
+            }
+            // First the routing ends, then the process.
+            AllocationsAnswer::StopAllocation(Ok(_)) => {
+                workload.runs = false;
+                let has_files = workload.around.has_directory && !workload.is_untidy;
+                if workload.seat.is_some() && has_files {
+                    let what = format!("{} is said to be stopped, and has not put away", workload.name());
+                    self.cry(Law::A5, what);
+                }
+            }
+            AllocationsAnswer::PrepareAllocation(Err(_))
+            | AllocationsAnswer::AdoptAllocation(Err(_))
+            | AllocationsAnswer::TaskStarted(_)
+            | AllocationsAnswer::TaskExited(_)
+            | AllocationsAnswer::StopAllocation(Err(_))
+            | AllocationsAnswer::ListAllocations(_)
+            | AllocationsAnswer::DescribeAllocations(_)
+            | AllocationsAnswer::AllocationReported(()) => {}
+        }
+    }
+
+    /// A crash costs what was said in its step.
+    pub(super) fn host_is_refused(&mut self, asker: u64) {
+        if let Some((place, WorkloadOrder::Start)) = self.workloads.office.unanswered.remove(&asker) {
+            let workload = &mut self.workloads.all[place];
+            (workload.is_unsaid, workload.is_content) = (true, false);
+        }
+    }
+
+    pub(super) fn host_is_told(&mut self, news: AllocationsNews) {
+        let Workloads { all, places, office, .. } = &mut self.workloads;
+        match news {
+            AllocationsNews::Changed(status) => {
+                if let Some(place) = places.get(&status.allocation) {
+                    (all[*place].phase, all[*place].health) = (status.phase, status.health);
+                    all[*place].is_content = false;
+                }
+            }
+            AllocationsNews::Gone(allocation) => {
+                if let Some(place) = places.get(&allocation) {
+                    all[*place].is_gone();
+                    all[*place].is_abandoned = office.owner.witness.abandoned.contains(&allocation);
+                }
+            }
+            // That it asks for a restart, its phase says.
+            AllocationsNews::Task(_) | AllocationsNews::RestartRequested { .. } => {}
+        }
+    }
+
+    // === Its end ===
+
+    /// All supervisors are told to stop, or to leave everything as it is for the next host.
+    pub(in super::super) fn stop_workloads(&mut self, mode: StopMode) {
+        for place in 0..self.workloads.all.len() {
+            self.catch_up_workload(place);
+        }
+        self.catch_up_owner();
+        let moment = self.moment();
+        self.workloads.office.owner.request_stop(moment, mode);
+        self.carry_owner();
+    }
+
+    /// Whoever still waits is told by the shell that it is over.
+    pub(super) fn owner_has_ended(&mut self) {
+        self.workloads.office.unanswered.clear();
+        let is_stopped = self.curtain == Curtain::Leaving(StopMode::Stop);
+        for workload in &mut self.workloads.all {
+            workload.runs &= !is_stopped;
+        }
+        if let Some(left) = self.workloads.all.iter().find(|workload| workload.seat.is_some()) {
+            let what = format!("the owner of the allocations has ended, and {} is supervised", left.name());
+            self.cry(Law::S4, what);
+        }
+    }
+}
+
+impl Workloads {
+    /// The host is gone. If it was killed, every other process goes with it; if it was not, it saw to them.
+    pub(in super::super) fn next_run(&mut self, is_killed: bool) {
+        self.asked.clear();
+        self.stirred.clear();
+        self.office.next_run();
+        for (place, workload) in (0_u64..).zip(&mut self.all) {
+            workload.let_go();
+            workload.is_gone();
+            (workload.has_left, workload.is_abandoned) = (false, false);
+            workload.runs &= !is_killed || (place + workload.around.process).is_multiple_of(2);
+        }
+    }
+
+    /// What a host in its right mind says of this allocation next, if anything must be said.
+    pub(in super::super) fn next_order(&self, who: u32) -> Option<WorkloadOrder> {
+        let workload = self.all.get(place_of(who)?)?;
+        workload.next_order(self.office.known(&workload.spec.allocation))
+    }
+
+    /// What its task is doing, as its host knows, if somebody looks after it.
+    pub(in super::super) fn task(&self, who: u32) -> Option<Task> {
+        self.task_at(place_of(who).filter(|place| *place < self.all.len())?)
+    }
+
+    /// How many calls to its task and files can come back.
+    pub(in super::super) fn open_calls(&self, who: u32) -> usize {
+        let workload = place_of(who).and_then(|place| self.all.get(place));
+        workload.map_or(0, |workload| workload.calls.iter().filter(|call| !call.hangs).count())
+    }
+}
+
+impl Workload {
+    /// Its host knows it no more. The process of one that has left in order was ended with it.
+    fn is_gone(&mut self) {
+        self.runs &= !self.has_left;
+        (self.is_ready, self.is_unsaid, self.is_content) = (false, false, false);
+        (self.phase, self.health) = (AllocationPhase::Prepared, Health::Starting);
+    }
+
+    /// A task that outlived its host is adopted, one that died, was given up or is asked for is restarted, what is prepared is
+    /// started, and what was lost on its way is said again.
+    pub(super) fn next_order(&self, known: Option<&Known>) -> Option<WorkloadOrder> {
+        let Some(known) = known else { return self.runs.then_some(WorkloadOrder::Prepare) };
+        let waits = || known.orders.values().any(|order| matches!(order, Order::Prepare | Order::Adopt));
+        let wants_restart = self.phase == AllocationPhase::AwaitingRestart || known.is_given_up;
+        match known.task {
+            Task::Running if !self.runs || wants_restart => Some(WorkloadOrder::Exit),
+            Task::Running if self.is_unsaid => Some(WorkloadOrder::Start),
+            Task::Running | Task::Leaving => None,
+            Task::NotStarted | Task::Exited if waits() => None,
+            Task::NotStarted | Task::Exited if self.is_ready || self.is_unsaid => Some(WorkloadOrder::Start),
+            Task::NotStarted | Task::Exited if self.runs || known.is_given_up => Some(WorkloadOrder::Prepare),
+            Task::NotStarted | Task::Exited => None,
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The owner of the supervisors, and all that it wants done with them.
+//!
+//! What it tells a supervisor reaches that at once, as it does in production.
+
+use callboard_actors::allocation::{
+    AllocationAsk, AllocationOptions, DescribeAllocation, MakeReady, NoteExit, NoteStart, SignOff,
+};
+use callboard_actors::allocations::{AllocationsCall, AllocationsOptions, Order, SupervisorEnded};
+use callboard_actors::shell::StopMode;
+use callboard_actors::vocabulary::Backoff;
+
+use super::super::super::allocations::{AllocationsLaws, Known, Memory};
+use super::super::super::law::Law;
+use super::super::super::stand_in::Left;
+use super::super::super::witness::NOBODY_WAITS;
+use super::*;
+
+type Owner = StandIn<Allocations, Memory, AllocationsLaws>;
+
+/// Who tells news, and waits for no answer.
+pub(super) const NOBODY: u64 = 0;
+
+/// The owner, and what is on its way to it from all supervisors.
+#[derive(Debug, Clone)]
+pub(super) struct Office {
+    pub(super) owner: Owner,
+    tamper: Option<Rc<dyn Tamper<Allocations>>>,
+    /// Until when each of its calls has time.
+    deadlines: Vec<(u64, Timestamp, Duration)>,
+    /// The call with which it waits for endings.
+    pub(super) await_endings: Option<u64>,
+    /// Who has ended, and it has not heard so.
+    pub(super) endings: Vec<SupervisorEnded>,
+    askers: u64,
+    /// Who of the host waits for an answer, and to what about which allocation.
+    pub(super) unanswered: BTreeMap<u64, (usize, WorkloadOrder)>,
+    /// How many of its steps are counted.
+    counted: u64,
+    /// Whether something has changed here since the world looked.
+    pub(super) is_stirred: bool,
+}
+
+impl Office {
+    pub(super) fn new(tamper: Option<Rc<dyn Tamper<Allocations>>>) -> Self {
+        Self {
+            owner: owner(Memory::default(), AllocationsLaws::default(), tamper.clone()),
+            tamper,
+            deadlines: Vec::new(),
+            await_endings: None,
+            endings: Vec::new(),
+            askers: NOBODY,
+            unanswered: BTreeMap::new(),
+            counted: 0,
+            is_stirred: true,
+        }
+    }
+
+    /// The owner of the next host knows nothing.
+    pub(super) fn next_run(&mut self) {
+        *self = Self { askers: self.askers, ..Self::new(self.tamper.take()) };
+    }
+
+    /// Another owner takes the place of this one, with its memory.
+    fn succeed(&mut self) {
+        let (memory, mut laws) = (self.owner.books.clone(), self.owner.witness.clone());
+        laws.succeed();
+        let successor = owner(memory, laws, self.tamper.clone());
+        *self = Self { owner: successor, askers: self.askers, ..Self::new(self.tamper.take()) };
+    }
+
+    pub(super) const fn has_ended(&self) -> bool {
+        self.owner.has_ended()
+    }
+
+    /// What it knows of an allocation, by what it was told.
+    pub(super) fn known(&self, allocation: &AllocationId) -> Option<&Known> {
+        self.owner.witness.known(allocation)
+    }
+
+    /// A number for a question of the host about an allocation.
+    pub(super) fn next_asker(&mut self, place: usize, order: WorkloadOrder) -> u64 {
+        self.askers += 1;
+        self.unanswered.insert(self.askers, (place, order));
+        self.askers
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        let deadlines = self.deadlines.iter().map(|(_, until, _)| *until);
+        deadlines.chain(self.owner.next_timer()).min()
+    }
+
+    /// Calls whose time is up are lost, and what is due runs.
+    fn is_due(&mut self, moment: Moment) {
+        while let Some(at) = self.deadlines.iter().position(|(_, until, _)| *until <= moment.now) {
+            let (number, _, within) = self.deadlines.remove(at);
+            self.owner.returned(moment, number, Err(CallLost::DeadlineExceeded(within)));
+        }
+        self.owner.timers_due(moment);
+    }
+
+    pub(super) fn returned(&mut self, moment: Moment, number: u64, outcome: AllocationsOutcome) {
+        self.deadlines.retain(|(other, ..)| *other != number);
+        self.owner.returned(moment, number, Ok(outcome));
+    }
+
+    /// It is built from its memory, and makes its calls anew.
+    fn load(&mut self, moment: Moment) {
+        self.deadlines.clear();
+        self.await_endings = None;
+        let image = self.owner.books.image();
+        self.owner.loaded(moment, image);
+    }
+}
+
+impl Workloads {
+    /// What the task of this one is doing, as its owner was told, if it is known there.
+    pub(super) fn task_at(&self, place: usize) -> Option<Task> {
+        Some(self.office.known(&self.all[place].spec.allocation)?.task)
+    }
+
+    fn place_of(&self, allocation: &AllocationId) -> Option<usize> {
+        self.places.get(allocation).copied()
+    }
+
+    /// The supervisor of this life, if it is there.
+    fn held(&mut self, place: usize, life: Attempt) -> Option<&mut Held> {
+        self.all[place].seat.as_deref_mut().filter(|held| held.life == life)
+    }
+}
+
+impl HostModel {
+    pub(in super::super) fn workloads_do(&mut self, doing: WorkloadsDoing) {
+        self.catch_up_owner();
+        let (moment, is_up) = (self.moment(), self.is_up());
+        let office = &mut self.workloads.office;
+        match doing {
+            WorkloadsDoing::Endings => self.endings_arrive(),
+            WorkloadsDoing::Due => office.is_due(moment),
+            WorkloadsDoing::Crash if is_up => office.owner.light_fuse(),
+            WorkloadsDoing::Fall if is_up => {
+                self.workloads.all.iter_mut().for_each(Workload::let_go);
+                self.workloads.office.succeed();
+                // It comes a moment later.
+                self.now = self.now + Duration::from_millis(1);
+            }
+            // Nobody comes after it at the end of a host.
+            WorkloadsDoing::Crash | WorkloadsDoing::Fall => {}
+        }
+        self.carry_owner();
+    }
+
+    /// What was due meanwhile ran when it was, also in a history from which that event was left out.
+    pub(super) fn catch_up_owner(&mut self) {
+        let present = self.moment();
+        while let Some(due) = self.workloads.office.next_due().filter(|due| *due < present.now) {
+            self.workloads.office.is_due(Moment { now: due, ..present });
+            self.carry_owner();
+        }
+    }
+
+    // === What leaves it ===
+
+    /// What leaves the owner is done, or set on its way.
+    pub(in super::super) fn carry_owner(&mut self) {
+        let (moment, mut left) = (self.moment(), Vec::new());
+        loop {
+            let office = &mut self.workloads.office;
+            if office.owner.is_loading() {
+                office.load(moment);
+            }
+            office.owner.take_left(&mut left);
+            if left.is_empty() && !office.owner.is_loading() {
+                break;
+            }
+            for left in left.drain(..) {
+                self.take_from_owner(left);
+            }
+        }
+        let office = &mut self.workloads.office;
+        office.is_stirred = true;
+        let steps = office.owner.steps();
+        self.workloads.steps += steps - std::mem::replace(&mut office.counted, steps);
+        self.verdict.heard_of(office.owner.witness.verdict.broken());
+    }
+
+    fn take_from_owner(&mut self, left: Left<Allocations>) {
+        self.note(|| format!("allocations: {left:?}"));
+        match left {
+            Left::Answer(Some(asker), answer) => self.host_hears(asker, &answer),
+            Left::Refused(asker, _) => self.host_is_refused(asker),
+            Left::News(_, news) => self.host_is_told(news),
+            Left::Call { number, deadline, call } => self.owner_calls(number, deadline, call),
+            Left::Ended(_) => self.owner_has_ended(),
+            Left::Answer(None, _) => self.cry(Law::Shell7, NOBODY_WAITS.to_owned()),
+            Left::Snapshot(..) => {}
+        }
+    }
+
+    fn owner_calls(&mut self, number: u64, deadline: Duration, call: AllocationsCall) {
+        let (moment, until) = (self.moment(), self.now + deadline);
+        let office = &mut self.workloads.office;
+        // Of a life that a crash has ended meanwhile.
+        if office.owner.awaits(number) {
+            office.deadlines.push((number, until, deadline));
+        }
+        let outcome = match call {
+            AllocationsCall::AwaitEndings => {
+                office.await_endings = Some(number);
+                return;
+            }
+            AllocationsCall::Tell { allocation, life, order, .. } => {
+                return self.tell_supervisor(number, &allocation, life, Kind::Order, said(order));
+            }
+            AllocationsCall::Look { allocation, life } => {
+                let look = AllocationAsk::DescribeAllocation(DescribeAllocation);
+                return self.tell_supervisor(number, &allocation, life, Kind::Look, look);
+            }
+            AllocationsCall::Start { life, config } => {
+                self.start_supervisor(life, *config);
+                AllocationsOutcome::Done
+            }
+            AllocationsCall::End { allocation, life, mode } => {
+                self.end_supervisor(&allocation, life, mode);
+                AllocationsOutcome::Done
+            }
+            AllocationsCall::Kill { allocation, life } => {
+                if let Some(place) = self.workloads.place_of(&allocation)
+                    && self.workloads.held(place, life).is_some()
+                {
+                    self.supervisor_is_killed(place);
+                }
+                AllocationsOutcome::Done
+            }
+            AllocationsCall::Describe(_) => AllocationsOutcome::Described(BTreeMap::new()),
+        };
+        self.workloads.office.returned(moment, number, outcome);
+    }
+
+    fn start_supervisor(&mut self, life: Attempt, config: AllocationConfig) {
+        let Some(place) = self.workloads.place_of(&config.spec.allocation) else { return };
+        if self.workloads.held(place, life).is_some() {
+            return;
+        }
+        let Workloads { all, office, tamper, .. } = &mut self.workloads;
+        let (workload, allocation) = (&mut all[place], config.spec.allocation.clone());
+        // It would be taken for the end of the new one.
+        office.endings.retain(|ended| (&ended.allocation, ended.life) != (&allocation, life));
+        let is_alone = workload.seat.is_none();
+        workload.take_seat(life, config, self.now, tamper.clone());
+        if !is_alone {
+            self.cry(Law::A5, format!("two supervisors of {allocation} live at once"));
+        }
+        self.carry_workload(place);
+    }
+
+    /// Tells a supervisor something, or hears that this life of it is over.
+    fn tell_supervisor(
+        &mut self,
+        call: u64,
+        allocation: &AllocationId,
+        life: Attempt,
+        kind: Kind,
+        ask: AllocationAsk,
+    ) {
+        let Some(place) = self.workloads.place_of(allocation) else { return };
+        self.catch_up_workload(place);
+        let moment = self.moment();
+        if let Some(held) = self.workloads.held(place, life) {
+            held.told.insert(call, kind);
+            held.supervisor.ask(moment, call, ask);
+        } else {
+            self.workloads.all[place].answers.push_back((call, kind.is_over()));
+        }
+        self.carry_workload(place);
+    }
+
+    fn end_supervisor(&mut self, allocation: &AllocationId, life: Attempt, mode: StopMode) {
+        let Some(place) = self.workloads.place_of(allocation) else { return };
+        self.catch_up_workload(place);
+        let moment = self.moment();
+        let Some(held) = self.workloads.held(place, life) else { return };
+        held.is_detached |= mode == StopMode::Detach;
+        held.supervisor.request_stop(moment, mode);
+        self.carry_workload(place);
+    }
+
+    /// What can go on in the owner, or is due there.
+    pub(super) fn plan_owner(&mut self) {
+        let office = &mut self.workloads.office;
+        if !std::mem::take(&mut office.is_stirred) {
+            return;
+        }
+        if office.await_endings.is_some() && !office.endings.is_empty() {
+            self.signals.push(Signal::Ready(Happening::Workloads(WorkloadsDoing::Endings)));
+        }
+        if let Some(at) = office.next_due() {
+            self.signals.push(Signal::Due(Happening::Workloads(WorkloadsDoing::Due), at));
+        }
+    }
+}
+
+/// An order in the words of a supervisor.
+fn said(order: Order) -> AllocationAsk {
+    match order {
+        Order::Prepare => AllocationAsk::MakeReady(MakeReady { listener: Listener::Refused }),
+        Order::Adopt => AllocationAsk::MakeReady(MakeReady { listener: Listener::Welcome }),
+        Order::Start => AllocationAsk::NoteStart(NoteStart),
+        Order::Exit(how) => AllocationAsk::NoteExit(NoteExit { how }),
+        Order::Stop => AllocationAsk::SignOff(SignOff),
+    }
+}
+
+/// Its own crashes are always mended, as those of all others here.
+fn owner(memory: Memory, laws: AllocationsLaws, tamper: Option<Rc<dyn Tamper<Allocations>>>) -> Owner {
+    StandIn::begin(options(), memory, laws, Rules::default()).tampered_with(tamper)
+}
+
+/// Everything takes a few seconds at most, so that much happens in a short time. Supervisors are given up as in production, but
+/// over their second crash in a minute: whoever is given up is spoken to again by its host, so that every law can be held in the end.
+fn options() -> AllocationsOptions {
+    AllocationsOptions {
+        each: AllocationOptions {
+            call_deadline: Duration::from_secs(1),
+            registry_deadline: Duration::from_secs(3),
+            round: Duration::from_secs(5),
+            retire_deadline: Duration::from_secs(2),
+            directory_deadline: Duration::from_secs(1),
+            stop_deadline: Duration::from_secs(4),
+            ..AllocationOptions::default()
+        },
+        allocations_max: usize::MAX,
+        orders_max: 4,
+        restart_budget: RestartBudget { limit: 1, window: Duration::from_secs(60) },
+        restart_pauses: Backoff {
+            first: Duration::from_millis(20),
+            longest: Duration::from_secs(1),
+            jitter_percent: 10,
+            reset_after: Duration::from_secs(5),
+        },
+        ..AllocationsOptions::new(layout())
+    }
+}

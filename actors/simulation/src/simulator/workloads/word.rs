@@ -1,0 +1,112 @@
+//! What supervisors answer and tell, and that they have ended, on its way to their owner.
+//!
+//! Answers and news of one supervisor arrive in their order, the endings of all together, and these three may overtake each other.
+
+use callboard_actors::allocation::AllocationAnswer;
+use callboard_actors::allocations::{AllocationReported, AllocationsAsk, OrderAnswer, SupervisorEnded};
+use callboard_actors::shell::{AskError, Ending, Machine};
+
+use super::super::super::law::Law;
+use super::owner::NOBODY;
+use super::*;
+
+/// What a supervisor was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Order,
+    Look,
+}
+
+impl Kind {
+    /// What its owner hears of one that cannot answer.
+    pub(super) const fn failed(self, error: AskError) -> AllocationsOutcome {
+        match self {
+            Self::Order => AllocationsOutcome::Told(Err(error)),
+            Self::Look => AllocationsOutcome::Seen(Err(error)),
+        }
+    }
+
+    /// What it hears of one that is not there any more.
+    pub(super) fn is_over(self) -> AllocationsOutcome {
+        self.failed(AskError::NotRunning { actor: Allocation::KIND.to_owned() })
+    }
+}
+
+impl Workloads {
+    /// A supervisor has ended: whoever waits for it learns that, and its owner will hear of it.
+    pub(super) fn is_missed(&mut self, place: usize, held: Held, ending: Ending) {
+        let workload = &mut self.all[place];
+        for (call, kind) in held.told {
+            workload.answers.push_back((call, kind.is_over()));
+        }
+        let allocation = workload.spec.allocation.clone();
+        self.office.endings.push(SupervisorEnded { allocation, life: held.life, ending });
+        self.office.is_stirred = true;
+        self.stirs(place);
+    }
+
+    /// Something happens to this one.
+    pub(super) fn stirs(&mut self, place: usize) {
+        self.all[place].is_content = false;
+        self.stirred.push(place);
+    }
+}
+
+impl HostModel {
+    pub(super) fn supervisor_answers(&mut self, place: usize, call: u64, answer: &AllocationAnswer) {
+        let workload = &mut self.workloads.all[place];
+        let is_awaited = workload.seat.as_mut().and_then(|held| held.told.remove(&call)).is_some();
+        if !is_awaited {
+            return self.cry(Law::Shell7, format!("call {call} to a supervisor was answered twice"));
+        }
+        let answered = match answer {
+            AllocationAnswer::MakeReady(made) => OrderAnswer::Prepared(made.clone()),
+            AllocationAnswer::NoteStart(()) | AllocationAnswer::NoteExit(()) => OrderAnswer::Noted,
+            AllocationAnswer::SignOff(report) => OrderAnswer::Stopped(report.clone()),
+            AllocationAnswer::DescribeAllocation(status) => {
+                return workload.answers.push_back((call, AllocationsOutcome::Seen(Ok(status.clone()))));
+            }
+        };
+        workload.answers.push_back((call, AllocationsOutcome::Told(Ok(answered))));
+    }
+
+    pub(super) fn supervisor_fails(&mut self, place: usize, call: u64, error: AskError) {
+        let workload = &mut self.workloads.all[place];
+        if let Some(kind) = workload.seat.as_mut().and_then(|held| held.told.remove(&call)) {
+            workload.answers.push_back((call, kind.failed(error)));
+        }
+    }
+
+    pub(super) fn answer_arrives(&mut self, place: usize) {
+        self.catch_up_owner();
+        let moment = self.moment();
+        if let Some((call, outcome)) = self.workloads.all[place].answers.pop_front() {
+            self.workloads.office.returned(moment, call, outcome);
+        }
+        self.carry_owner();
+    }
+
+    pub(super) fn news_arrive(&mut self, place: usize) {
+        self.catch_up_owner();
+        let moment = self.moment();
+        let workload = &mut self.workloads.all[place];
+        if let Some((life, news)) = workload.news.pop_front() {
+            let allocation = workload.spec.allocation.clone();
+            let reported = AllocationReported { allocation, life, news };
+            self.workloads.office.owner.ask(moment, NOBODY, AllocationsAsk::AllocationReported(reported));
+        }
+        self.carry_owner();
+    }
+
+    pub(super) fn endings_arrive(&mut self) {
+        let moment = self.moment();
+        let office = &mut self.workloads.office;
+        if office.endings.is_empty() {
+            return;
+        }
+        if let Some(call) = office.await_endings.take() {
+            let ended = std::mem::take(&mut office.endings);
+            office.returned(moment, call, AllocationsOutcome::Ended(ended));
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A port of the [kernel](callboard_actors::kernel) without a runtime: one thread, no clock, nothing that waits.
+//!
+//! It does nothing of itself: a search or a simulator says when a write has settled, when a store was read, when a call comes
+//! back and when a step crashes. The rules are those of the kernel, as in production.
+
+mod parts;
+mod port;
+
+use std::fmt::Debug;
+use std::rc::Rc;
+
+pub use self::parts::{Books, Left, Refusal, Rules, Settlement};
+use callboard_actors::kernel::{CallLost, Event, Kernel, Machine, StopMode};
+use callboard_actors::vocabulary::{Moment, Timestamp};
+
+use self::port::{Around, StandInPort, StandInTerms};
+use super::tamper::Tamper;
+use super::witness::Witness;
+
+/// The epoch of the first life.
+const FIRST_EPOCH: u64 = 1;
+
+/// One actor without an actor: a machine with the rules of the kernel around it, and nothing else.
+#[derive(Debug)]
+pub struct StandIn<M: Machine, S, W> {
+    kernel: Kernel<M, StandInTerms>,
+    around: Around<M>,
+    /// Where changes go.
+    pub books: S,
+    /// Who sees everything.
+    pub witness: W,
+}
+
+/// Something that never changes, and so is no part of the state of things.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Constant<T>(pub(super) T);
+
+impl<T> Debug for Constant<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Constant")
+    }
+}
+
+impl<T> std::ops::Deref for Constant<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A count that is no part of the state of things: two states are the same whatever it is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Count(pub(super) u64);
+
+impl Debug for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Count")
+    }
+}
+
+impl<M, S, W> Clone for StandIn<M, S, W>
+where
+    M: Machine<Ask: Clone> + Clone,
+    S: Clone,
+    W: Clone,
+{
+    /// Copies the whole, but for what has left and was not heard.
+    fn clone(&self) -> Self {
+        Self {
+            kernel: self.kernel.clone(),
+            around: self.around.without_left(),
+            books: self.books.clone(),
+            witness: self.witness.clone(),
+        }
+    }
+}
+
+impl<M: Machine, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
+    /// An actor that has just been started and reads its store. It has one subscriber from the beginning.
+    pub fn begin(config: M::Config, books: S, witness: W, rules: Rules) -> Self {
+        let kernel = Kernel::new(config, rules.limits(), FIRST_EPOCH);
+        let mut begun = Self { kernel, around: Around::default(), books, witness };
+        begun.drive(Moment::default(), Event::Subscribed(()));
+        begun
+    }
+
+    /// Puts something between the machine and its world that makes it wrong.
+    #[must_use]
+    pub fn tampered_with(mut self, tamper: Option<Rc<dyn Tamper<M>>>) -> Self {
+        self.around.tamper = tamper;
+        self
+    }
+
+    fn drive(&mut self, moment: Moment, event: Event<M, StandInTerms>) {
+        let Self { kernel, around, books, witness } = self;
+        kernel.handle(event, &mut StandInPort { moment, around, books, witness });
+        assert!(!self.around.broken, "the model of the disk of {} crashed over a write", M::KIND);
+        while let Some((number, lost)) = self.around.lost.pop_front() {
+            self.returned(moment, number, Err(lost));
+        }
+    }
+
+    // === What the world may know ===
+
+    /// The machine, while it lives.
+    pub const fn machine(&self) -> Option<&M> {
+        self.kernel.machine()
+    }
+
+    /// Whether it waits for its store to be read: [`loaded`](Self::loaded) goes on.
+    pub const fn is_loading(&self) -> bool {
+        self.kernel.is_loading()
+    }
+
+    /// Until when it leaves its store alone: [`wake`](Self::wake) goes on.
+    pub const fn pauses_until(&self) -> Option<Timestamp> {
+        self.kernel.pauses_until()
+    }
+
+    /// Whether it is over.
+    pub const fn has_ended(&self) -> bool {
+        self.kernel.has_ended()
+    }
+
+    /// When its next timer is due.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.kernel.next_timer()
+    }
+
+    /// Whether a call is still waited for.
+    pub fn awaits(&self, call: u64) -> bool {
+        self.kernel.awaits(call)
+    }
+
+    /// The calls that are waited for.
+    pub fn calls(&self) -> impl Iterator<Item = (u64, &M::Call)> + '_ {
+        self.kernel.calls()
+    }
+
+    /// Whether something waits for the disk before it leaves.
+    pub const fn is_waiting(&self) -> bool {
+        self.kernel.is_waiting()
+    }
+
+    /// How many steps its machines have taken, crashes included.
+    pub const fn steps(&self) -> u64 {
+        self.around.steps.0
+    }
+
+    /// Whether its next step will crash.
+    pub const fn is_fuse_lit(&self) -> bool {
+        self.around.is_fuse_lit
+    }
+
+    /// Takes what has left since this was asked before.
+    pub fn take_left(&mut self, into: &mut Vec<Left<M>>) {
+        into.append(&mut self.around.left);
+    }
+
+    // === What comes in ===
+
+    /// Somebody subscribes: a snapshot leaves when everything before it has. Before the machine lives nothing is done, since
+    /// it begins with a snapshot.
+    pub fn subscribe(&mut self) {
+        if self.machine().is_some() {
+            self.drive(Moment::default(), Event::Resync);
+        }
+    }
+
+    /// Somebody says something.
+    pub fn ask(&mut self, moment: Moment, asker: u64, ask: M::Ask) {
+        self.drive(moment, Event::Asked { ask, asker });
+    }
+
+    /// Somebody wants it to end.
+    pub fn request_stop(&mut self, moment: Moment, mode: StopMode) {
+        self.drive(moment, Event::StopRequested(mode));
+    }
+
+    /// A call comes back. One that is not waited for any more has no effect.
+    pub fn returned(&mut self, moment: Moment, number: u64, outcome: Result<M::Outcome, CallLost>) {
+        self.drive(moment, Event::Returned { number, outcome });
+    }
+
+    /// Time has passed: whatever is due by now runs, except what is set for this instant meanwhile.
+    pub fn timers_due(&mut self, moment: Moment) {
+        self.drive(moment, Event::TimersDue);
+    }
+
+    /// The next step will crash when all of its work is done and before any of it has left.
+    pub const fn light_fuse(&mut self) {
+        self.around.is_fuse_lit = true;
+    }
+
+    /// The disk tells how far it has come.
+    pub fn settled(&mut self, moment: Moment, settled: Settlement) {
+        let Settlement { epoch, through, is_written } = settled;
+        if is_written {
+            self.around.durable_through = self.around.durable_through.max(through);
+        }
+        let outcome = if is_written { Ok(()) } else { Err("the disk failed".to_owned()) };
+        self.drive(moment, Event::Settled { epoch, through, outcome });
+    }
+
+    /// The pause is over.
+    pub fn wake(&mut self) {
+        self.drive(Moment::default(), Event::Woken);
+    }
+
+    /// The store could not be read.
+    pub fn load_failed(&mut self, moment: Moment) {
+        self.drive(moment, Event::Loaded(Err("the store cannot be read".to_owned())));
+    }
+
+    /// The store was read: the machine is built, resumes, and hears what waits.
+    pub fn loaded(&mut self, moment: Moment, image: M::Image) {
+        let image = match &self.around.tamper {
+            Some(tamper) => tamper.image(image),
+            None => image,
+        };
+        self.drive(moment, Event::Loaded(Ok(image)));
+    }
+}
+
+impl<M: Machine<Image = ()>, S: Books<M>, W: Witness<M>> StandIn<M, S, W> {
+    /// What has left since this was asked before. An actor that keeps nothing is built at once where it waits for that.
+    pub fn leaving(&mut self, moment: Moment) -> Vec<Left<M>> {
+        if self.is_loading() {
+            self.loaded(moment, ());
+        }
+        std::mem::take(&mut self.around.left)
+    }
+}

@@ -1,0 +1,93 @@
+//! What the stand-in is made of, and what it tells the world.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::kernel::{Ending, Limits, Machine, Ticket, Written};
+use callboard_actors::vocabulary::{Backoff, RestartBudget};
+
+/// Where the changes of a machine go.
+pub trait Books<M: Machine> {
+    /// Takes a change; see [`Port::write`](callboard_actors::kernel::Port::write).
+    fn write(&mut self, ticket: Ticket, change: M::Change) -> Written;
+}
+
+/// How far the writes of one epoch have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settlement {
+    /// Of which epoch.
+    pub epoch: u64,
+    /// The last write that this is about.
+    pub through: u64,
+    /// Whether they are on disk. If not, neither are later ones of the same epoch.
+    pub is_written: bool,
+}
+
+/// Why a question got no answer of its machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The step that took it crashed.
+    Crashed,
+    /// The write in front of its answer failed.
+    NotDurable,
+}
+
+/// Something that left, for the world to hear.
+#[derive(Debug)]
+pub enum Left<M: Machine> {
+    /// The answer to what this asker said. `None` means that nobody waited for it, or not any more.
+    Answer(Option<u64>, Rc<M::Answer>),
+    /// This asker is refused.
+    Refused(u64, Refusal),
+    /// The news of this number.
+    News(u64, M::News),
+    /// The whole, after this many news.
+    Snapshot(u64, Rc<M::View>),
+    /// A call is to be made; it comes back under this number.
+    Call {
+        /// Names it.
+        number: u64,
+        /// How long it may take.
+        deadline: Duration,
+        /// What to call.
+        call: M::Call,
+    },
+    /// It is over.
+    Ended(Ending),
+}
+
+/// What a stand-in is set up with.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// How many crashes are mended.
+    pub budget: RestartBudget,
+    /// How long to pause after a failed write or load.
+    pub pause: Backoff,
+}
+
+impl Rules {
+    /// As limits of a kernel; calls have none.
+    pub(super) const fn limits(self) -> Limits {
+        Limits {
+            budget: self.budget,
+            rebuild_backoff: self.pause,
+            calls_running_max: usize::MAX,
+            calls_waiting_max: usize::MAX,
+        }
+    }
+}
+
+impl Default for Rules {
+    /// Crashes are always mended; pauses are those of the shell, without jitter.
+    fn default() -> Self {
+        Self {
+            budget: RestartBudget { limit: u32::MAX, window: Duration::from_secs(1) },
+            pause: Backoff {
+                first: Duration::from_millis(10),
+                longest: Duration::from_secs(1),
+                jitter_percent: 0,
+                reset_after: Duration::from_secs(5),
+            },
+        }
+    }
+}

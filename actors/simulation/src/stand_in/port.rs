@@ -1,0 +1,199 @@
+//! The stand-in's side of a kernel: what leaves is collected, and a witness sees every step.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::kernel::{
+    self, CallLost, Effects, Ending, Input, JournalEntry, Machine, Outgoing, Port, Terms, Ticket, Written,
+};
+use callboard_actors::vocabulary::{Moment, Timestamp};
+
+use super::Count;
+use super::parts::{Books, Left, Refusal};
+use crate::tamper::Tamper;
+use crate::witness::Witness;
+
+/// The number of the one subscriber.
+const READER: u64 = 0;
+
+/// What the kernel of a stand-in carries: numbers of askers, and answers that can be copied with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StandInTerms;
+
+impl<M: Machine> Terms<M> for StandInTerms {
+    type Asker = u64;
+    type Reader = ();
+    type Answer = Rc<M::Answer>;
+    type View = Rc<M::View>;
+}
+
+/// What a stand-in has beside its kernel, its books and its witness.
+#[derive(Debug)]
+pub(super) struct Around<M: Machine> {
+    pub(super) tamper: Option<Rc<dyn Tamper<M>>>,
+    pub(super) left: Vec<Left<M>>,
+    /// Calls that are not made, each to come back as lost.
+    pub(super) lost: VecDeque<(u64, CallLost)>,
+    pub(super) durable_through: u64,
+    pub(super) is_fuse_lit: bool,
+    /// Whether the step that is being taken has crashed.
+    has_crashed: bool,
+    has_reader: bool,
+    /// Whether the model of the disk crashed over a write.
+    pub(super) broken: bool,
+    pub(super) steps: Count,
+}
+
+impl<M: Machine> Default for Around<M> {
+    fn default() -> Self {
+        Self {
+            tamper: None,
+            left: Vec::new(),
+            lost: VecDeque::new(),
+            durable_through: 0,
+            is_fuse_lit: false,
+            has_crashed: false,
+            has_reader: false,
+            broken: false,
+            steps: Count::default(),
+        }
+    }
+}
+
+impl<M: Machine> Around<M> {
+    /// A copy, but for what has left.
+    pub(super) fn without_left(&self) -> Self {
+        Self {
+            tamper: self.tamper.clone(),
+            left: Vec::new(),
+            lost: self.lost.clone(),
+            durable_through: self.durable_through,
+            is_fuse_lit: self.is_fuse_lit,
+            has_crashed: self.has_crashed,
+            has_reader: self.has_reader,
+            broken: self.broken,
+            steps: self.steps,
+        }
+    }
+}
+
+/// The world of the kernel, at one moment.
+pub(super) struct StandInPort<'a, M: Machine, S, W> {
+    pub(super) moment: Moment,
+    pub(super) around: &'a mut Around<M>,
+    pub(super) books: &'a mut S,
+    pub(super) witness: &'a mut W,
+}
+
+impl<M: Machine, S: Books<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPort<'_, M, S, W> {
+    fn now(&mut self) -> Timestamp {
+        self.moment.now
+    }
+
+    fn random(&mut self) -> u64 {
+        self.moment.random
+    }
+
+    fn hear(&mut self, input: Input<M>) -> Option<Input<M>> {
+        match &self.around.tamper {
+            Some(tamper) => tamper.input(input),
+            None => Some(input),
+        }
+    }
+
+    fn step(
+        &mut self,
+        machine: &mut M,
+        moment: Moment,
+        input: &Input<M>,
+        effects: &mut Effects<M>,
+    ) -> Result<(), String> {
+        self.around.steps.0 += 1;
+        if std::mem::take(&mut self.around.is_fuse_lit) {
+            self.witness.crashed(input);
+            self.around.has_crashed = true;
+            return Err("a step is made to crash".to_owned());
+        }
+        let tamper = &self.around.tamper;
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            machine.step(moment, input, effects);
+            if let Some(tamper) = tamper {
+                let tampered = tamper.effects(machine, input, effects.drain().collect());
+                effects.extend(tampered);
+            }
+        }));
+        if stepped.is_err() {
+            self.witness.panicked(input);
+            self.around.has_crashed = true;
+            return Err("a step crashed".to_owned());
+        }
+        self.witness.stepped(moment, input, effects.as_slice(), machine);
+        Ok(())
+    }
+
+    fn built(&mut self, moment: Moment, machine: &M) {
+        self.witness.rebuilt(moment, machine);
+    }
+
+    fn write(&mut self, ticket: Ticket, change: M::Change) -> Written {
+        // The kernel would take a panic of the model for a failed write, which is a fault like any other.
+        let books = &mut *self.books;
+        let written = catch_unwind(AssertUnwindSafe(|| books.write(ticket, change)));
+        self.around.broken = written.is_err();
+        written.unwrap_or_else(|_| Written::Failed("the model of the disk crashed".to_owned()))
+    }
+
+    /// The world sees that the store is to be read.
+    fn load(&mut self) {}
+
+    /// The world sees until when.
+    fn pause(&mut self, _pause: Duration) {}
+
+    fn send(&mut self, outgoing: Outgoing<M, StandInTerms>, behind: u64) {
+        let left = match outgoing {
+            Outgoing::Answer { asker, answer } => Left::Answer(asker, answer),
+            Outgoing::News { number, news } => Left::News(number, news),
+            Outgoing::Attach { reader: (), number, view } => {
+                self.around.has_reader = true;
+                Left::Snapshot(number, view)
+            }
+            Outgoing::Snapshot { number, view, .. } => Left::Snapshot(number, view),
+            Outgoing::Call { number, deadline, call } => Left::Call { number, deadline, call },
+            Outgoing::Lost { number, lost } => {
+                self.around.lost.push_back((number, lost));
+                return;
+            }
+        };
+        self.witness.left(&left, behind <= self.around.durable_through);
+        self.around.left.push(left);
+    }
+
+    fn refuse(&mut self, asker: u64, refusal: kernel::Refusal<'_>) {
+        let refusal = match refusal {
+            kernel::Refusal::Crashed(_) => Refusal::Crashed,
+            kernel::Refusal::NotDurable(_) => Refusal::NotDurable,
+        };
+        self.around.left.push(Left::Refused(asker, refusal));
+    }
+
+    fn due(&mut self, _everyone: bool) -> Vec<u64> {
+        self.around.has_reader.then_some(READER).into_iter().collect()
+    }
+
+    /// The world asks which calls are waited for.
+    fn abandon_calls(&mut self) {}
+
+    /// Only steps may crash, and only as the world lets them: a panic elsewhere is a mistake of a model.
+    fn note(&mut self, entry: JournalEntry<'_>) {
+        if let JournalEntry::Crashed { input, message } = entry {
+            let is_of_step = std::mem::take(&mut self.around.has_crashed);
+            assert!(is_of_step, "{} crashed over {input:?}: {message}", M::KIND);
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        self.around.left.push(Left::Ended(ending));
+    }
+}

@@ -1,0 +1,67 @@
+//! How the calls of the supervisors of a tree come back.
+
+use callboard_actors::vocabulary::Moment;
+
+use super::super::super::allocation::Reply;
+use super::super::ground::Task;
+use super::Family;
+
+impl Family {
+    /// A call comes back in this way, if it can do so now.
+    pub(in super::super::super) fn returns(
+        &mut self,
+        moment: Moment,
+        number: usize,
+        task: Task,
+        reply: Reply,
+    ) {
+        let Some(reply) = self.possible(moment, number, task, reply) else { return };
+        let Some(member) = &mut self.members[number] else { return };
+        let Some(place) = member.model.place_of(task, reply) else { return };
+        member.model.returns(moment, place, reply);
+        self.is_touched = true;
+        // One that was killed takes along what it keeps.
+        if let Task::Start(child) | Task::Stop(child) = task
+            && let Some(below) = self.below(number, child)
+            && self.members[number].as_ref().is_some_and(|member| !member.model.ground.is_alive(child))
+        {
+            self.drop_member(below);
+        }
+    }
+
+    /// Whether a call can come back in this way now.
+    pub(in super::super::super) fn can_return(
+        &self,
+        moment: Moment,
+        number: usize,
+        task: Task,
+        reply: Reply,
+    ) -> bool {
+        let (Some(reply), Some(member)) = (self.possible(moment, number, task, reply), &self.members[number])
+        else {
+            return false;
+        };
+        member.model.place_of(task, reply).is_some()
+    }
+
+    /// In which way a call can come back that is to do so in this one: a supervisor is up when it says so, and down when it ended.
+    fn possible(&self, moment: Moment, number: usize, task: Task, reply: Reply) -> Option<Reply> {
+        if reply == Reply::Late {
+            return self.deadline_of(number, task).filter(|until| *until <= moment.now).map(|_| reply);
+        }
+        let (Task::Start(child) | Task::Stop(child)) = task else { return Some(reply) };
+        let Some(below) = self.below(number, child) else { return Some(reply) };
+        let ground = &self.members[number].as_ref()?.model.ground;
+        match task {
+            Task::Start(_) if ground.is_being_made(child) => (reply != Reply::Good).then_some(reply),
+            Task::Start(_) if ground.is_alive(child) => {
+                let is_started = self.members[below].as_ref()?.is_started?;
+                Some(if is_started { Reply::Good } else { Reply::Bad })
+            }
+            Task::Stop(_) if ground.is_alive(child) => None,
+            Task::Start(_) | Task::Stop(_) | Task::Stock | Task::Watch(_) | Task::Describe => {
+                Some(Reply::Good)
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! A plain model of the children of one supervisor, and of the effect handler that start, watch and stop them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use callboard_actors::shell::{CallLost, Ending, StopMode};
+use callboard_actors::supervisor::{Call, Outcome, Standing, StopOutcome};
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::allocation::Reply;
+use super::super::law::Law;
+use super::super::witness::Verdict;
+
+/// How long a child that was killed may live on before it is given up.
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The children, their lives, and what is being done with them.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Ground {
+    slots: Vec<Slot>,
+    lives: BTreeMap<u64, Life>,
+    lives_ever: u64,
+    pub(super) work: BTreeMap<u64, Work>,
+    pub(super) verdict: Verdict,
+}
+
+/// What there is of a child.
+#[derive(Debug, Clone, Default)]
+struct Slot {
+    starting: Option<u64>,
+    life: Option<u64>,
+    has_run: bool,
+}
+
+/// One life of a child.
+#[derive(Debug, Clone)]
+struct Life {
+    is_up: bool,
+    told: Option<StopMode>,
+    ending: Option<Ending>,
+    is_stuck: bool,
+}
+
+/// A call that is under way.
+#[derive(Debug, Clone)]
+pub(super) enum Work {
+    Stock(Vec<Standing>),
+    Start { child: usize, is_called_back: bool, until: Timestamp },
+    Watch { child: usize, life: Option<u64> },
+    Stop { child: usize, life: Option<u64>, had_ended: bool, deadline: Duration, kill_at: Timestamp },
+    Describe,
+}
+
+/// A call, by what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Task {
+    /// To look which children live.
+    Stock,
+    /// To start a child.
+    Start(usize),
+    /// To watch a child until it ends.
+    Watch(usize),
+    /// To stop a child.
+    Stop(usize),
+    /// To let the children describe themselves.
+    Describe,
+}
+
+impl Work {
+    pub(super) const fn task(&self) -> Task {
+        match self {
+            Self::Stock(_) => Task::Stock,
+            Self::Start { child, .. } => Task::Start(*child),
+            Self::Watch { child, .. } => Task::Watch(*child),
+            Self::Stop { child, .. } => Task::Stop(*child),
+            Self::Describe => Task::Describe,
+        }
+    }
+}
+
+impl Ground {
+    pub(super) fn new(children: usize) -> Self {
+        Self {
+            slots: vec![Slot::default(); children],
+            lives: BTreeMap::new(),
+            lives_ever: 0,
+            work: BTreeMap::new(),
+            verdict: Verdict::NONE,
+        }
+    }
+
+    // === What may be known ===
+
+    fn life_of(&self, child: usize) -> Option<&Life> {
+        self.lives.get(&self.slots[child].life?)
+    }
+
+    /// Whether a child lives, up or not.
+    pub(in super::super) fn is_alive(&self, child: usize) -> bool {
+        self.life_of(child).is_some_and(|life| life.ending.is_none())
+    }
+
+    /// Whether a child lives that nobody could end.
+    pub(super) fn is_stuck(&self, child: usize) -> bool {
+        self.life_of(child).is_some_and(|life| life.is_stuck)
+    }
+
+    /// How a child that lives was told to stop, if it was.
+    pub(in super::super) fn told(&self, child: usize) -> Option<StopMode> {
+        self.life_of(child).filter(|life| life.ending.is_none())?.told
+    }
+
+    /// Whether somebody waits for the end of a child that was told to stop.
+    pub(in super::super) fn is_being_stopped(&self, child: usize) -> bool {
+        let stops = |work: &Work| matches!(work, Work::Stop { child: stopped, .. } if *stopped == child);
+        self.work.values().any(stops)
+    }
+
+    /// Whether a child is being started, and is not there yet.
+    pub(in super::super) fn is_being_made(&self, child: usize) -> bool {
+        let slot = &self.slots[child];
+        slot.starting.is_some() && slot.life.is_none()
+    }
+
+    fn has_died_early(&self, child: usize) -> bool {
+        self.life_of(child).is_some_and(|life| !life.is_up)
+    }
+
+    /// How the children are found by a supervisor that takes stock.
+    fn standing(&self, child: usize) -> Standing {
+        let has_run = self.slots[child].has_run;
+        let gone = if has_run { Standing::Stopped } else { Standing::Absent };
+        match self.life_of(child) {
+            None => gone,
+            Some(Life { is_up: true, told: None, ending: None, .. }) => Standing::Alive,
+            Some(Life { ending: None, .. }) => Standing::CutOff { has_run },
+            Some(Life { is_up: true, told: None, ending: Some(ending), .. }) => {
+                Standing::Ended(ending.clone())
+            }
+            Some(_) => gone,
+        }
+    }
+
+    // === The effect handler ===
+
+    pub(super) fn begin(&mut self, now: Timestamp, number: u64, within: Duration, call: Call) {
+        let work = match call {
+            Call::TakeStock => Work::Stock((0..self.slots.len()).map(|child| self.standing(child)).collect()),
+            Call::StartChild { child } => {
+                if self.is_alive(child) {
+                    self.verdict.cry(Law::S2, || format!("c{child} is started while it lives"));
+                }
+                self.slots[child].starting = Some(number);
+                self.slots[child].life = None;
+                Work::Start { child, is_called_back: false, until: now + within }
+            }
+            Call::AwaitEnd { child } => Work::Watch { child, life: self.slots[child].life },
+            Call::StopChild { child, mode, deadline } => self.begin_stop(now, child, mode, deadline),
+            Call::DescribeChildren { .. } => Work::Describe,
+        };
+        self.work.insert(number, work);
+    }
+
+    fn begin_stop(&mut self, now: Timestamp, child: usize, mode: StopMode, deadline: Duration) -> Work {
+        let starting = self.slots[child].starting.take();
+        if let Some(Work::Start { is_called_back, .. }) =
+            starting.and_then(|number| self.work.get_mut(&number))
+        {
+            *is_called_back = true;
+        }
+        let life = self.slots[child].life;
+        let mut had_ended = false;
+        if let Some(life) = life.and_then(|number| self.lives.get_mut(&number)) {
+            had_ended = life.ending.is_some();
+            life.told = Some(mode);
+        }
+        Work::Stop { child, life, had_ended, deadline, kill_at: now + deadline }
+    }
+
+    /// The supervisor's step crashed: nobody waits for anything any more, and the children live on.
+    pub(super) fn cut_off(&mut self) {
+        self.work.clear();
+        self.slots.iter_mut().for_each(|slot| slot.starting = None);
+        self.tidy();
+    }
+
+    /// The effect handler are gone: whatever lives is killed.
+    pub(super) fn drop_all(&mut self) {
+        self.work.clear();
+        let alive: Vec<usize> = (0..self.slots.len()).filter(|child| self.is_alive(*child)).collect();
+        for child in alive {
+            if !self.is_stuck(child) {
+                self.ends(child, Ending::Killed);
+            }
+        }
+    }
+
+    // === The children ===
+
+    /// A child that is being started is there, and not yet up.
+    pub(in super::super) fn make(&mut self, child: usize) {
+        self.lives_ever += 1;
+        let life = Life { is_up: false, told: None, ending: None, is_stuck: false };
+        self.lives.insert(self.lives_ever, life);
+        self.slots[child].life = Some(self.lives_ever);
+    }
+
+    /// A child ends, whatever it was at.
+    pub(in super::super) fn ends(&mut self, child: usize, ending: Ending) {
+        let Some(life) = self.slots[child].life.and_then(|number| self.lives.get_mut(&number)) else {
+            return;
+        };
+        life.ending.get_or_insert(ending);
+    }
+
+    // === What comes back ===
+
+    /// When a call comes back at the latest, if it has a deadline that matters.
+    pub(super) fn due_of(&self, work: &Work) -> Option<Timestamp> {
+        match work {
+            Work::Start { is_called_back: false, until, .. } => Some(*until),
+            Work::Stop { life: Some(_), had_ended: false, kill_at, .. } => Some(*kill_at),
+            Work::Stock(_) | Work::Start { .. } | Work::Watch { .. } | Work::Stop { .. } | Work::Describe => {
+                None
+            }
+        }
+    }
+
+    fn ending_of(&self, life: Option<u64>) -> Option<&Ending> {
+        self.lives.get(&life?)?.ending.as_ref()
+    }
+
+    /// Whether a call can come back in this way.
+    pub(super) fn can_return(&self, work: &Work, reply: Reply) -> bool {
+        match (work, reply) {
+            (Work::Stock(_) | Work::Describe, Reply::Good | Reply::Bad)
+            | (Work::Start { .. }, Reply::Good) => true,
+            // One that has died already fails, whatever else could have become of it.
+            (Work::Start { child, is_called_back: false, .. }, Reply::Bad | Reply::Odd | Reply::Late) => {
+                self.life_of(*child).is_none_or(|life| life.ending.is_none())
+            }
+            (Work::Watch { life, .. }, Reply::Good) => self.ending_of(*life).is_some(),
+            (Work::Watch { life, .. }, Reply::Bad) => self.ending_of(*life).is_none(),
+            (Work::Stop { .. }, Reply::Good) => true,
+            (Work::Stop { life, had_ended: false, .. }, Reply::Odd | Reply::Late | Reply::Bad) => {
+                life.is_some() && self.ending_of(*life).is_none()
+            }
+            (Work::Stock(_) | Work::Describe | Work::Watch { .. }, Reply::Odd | Reply::Late)
+            | (Work::Start { .. } | Work::Stop { .. }, Reply::Bad | Reply::Odd | Reply::Late) => false,
+        }
+    }
+
+    /// A call comes back: what it did to the children, until when that took, and what it says.
+    pub(super) fn give_back(
+        &mut self,
+        number: u64,
+        reply: Reply,
+    ) -> (Option<Timestamp>, Option<Result<Outcome, CallLost>>) {
+        let Some(work) = self.work.remove(&number) else { return (None, None) };
+        let lost = |within| Some(Err(CallLost::DeadlineExceeded(within)));
+        let (until, said) = match work {
+            Work::Stock(standings) if reply == Reply::Good => (None, Some(Ok(Outcome::Stock(standings)))),
+            Work::Stock(_) => (None, lost(KILL_PATIENCE)),
+            Work::Start { child, is_called_back: true, .. } => {
+                (None, Some(Ok(failed(child, "the start was called back"))))
+            }
+            Work::Start { child, until, .. } => self.start_returns(child, until, reply),
+            Work::Watch { child, life } => (None, self.watch_returns(child, life, reply)),
+            Work::Stop { child, life, had_ended, deadline, kill_at } => {
+                let outcome = match life {
+                    Some(life) => self.stop_returns(life, had_ended, deadline, reply),
+                    None if self.slots[child].has_run => ended_before(),
+                    None => StopOutcome::NotStarted,
+                };
+                let until = match outcome {
+                    StopOutcome::Killed { .. } => Some(kill_at),
+                    StopOutcome::Stuck { .. } => Some(kill_at + KILL_PATIENCE),
+                    StopOutcome::Stopped
+                    | StopOutcome::Crashed { .. }
+                    | StopOutcome::EndedBefore { .. }
+                    | StopOutcome::NotStarted => None,
+                };
+                if life.is_some() && !matches!(outcome, StopOutcome::Stuck { .. }) {
+                    self.slots[child].life = None;
+                }
+                (until, Some(Ok(Outcome::Stopped { child, outcome })))
+            }
+            Work::Describe if reply == Reply::Good => {
+                (None, Some(Ok(Outcome::Described { own: Default::default(), children: Vec::new() })))
+            }
+            Work::Describe => (None, lost(KILL_PATIENCE)),
+        };
+        self.tidy();
+        (until, said)
+    }
+
+    fn start_returns(
+        &mut self,
+        child: usize,
+        until: Timestamp,
+        reply: Reply,
+    ) -> (Option<Timestamp>, Option<Result<Outcome, CallLost>>) {
+        self.slots[child].starting = None;
+        if self.has_died_early(child) && !self.is_alive(child) {
+            return (None, Some(Ok(failed(child, "it ended"))));
+        }
+        match reply {
+            Reply::Good => {
+                self.bring_up(child);
+                (None, Some(Ok(Outcome::Started { child, result: Ok(()) })))
+            }
+            // If it is there, it lives on and does not get ready.
+            Reply::Bad => (None, Some(Ok(failed(child, "no luck")))),
+            Reply::Odd => {
+                if !self.is_alive(child) {
+                    self.make(child);
+                }
+                self.ends(child, Ending::Failed("no luck".to_owned()));
+                (None, Some(Ok(failed(child, "it gave up"))))
+            }
+            Reply::Late => (Some(until), Some(Err(CallLost::DeadlineExceeded(Duration::from_secs(10))))),
+        }
+    }
+
+    fn bring_up(&mut self, child: usize) {
+        if !self.is_alive(child) {
+            self.make(child);
+        }
+        self.slots[child].has_run = true;
+        if let Some(life) = self.slots[child].life.and_then(|number| self.lives.get_mut(&number)) {
+            life.is_up = true;
+        }
+    }
+
+    fn watch_returns(
+        &self,
+        child: usize,
+        life: Option<u64>,
+        reply: Reply,
+    ) -> Option<Result<Outcome, CallLost>> {
+        if reply != Reply::Good {
+            return Some(Err(CallLost::Busy(1)));
+        }
+        let ending = self.ending_of(life)?.clone();
+        Some(Ok(Outcome::Ended { child, ending }))
+    }
+
+    fn stop_returns(&mut self, life: u64, had_ended: bool, deadline: Duration, reply: Reply) -> StopOutcome {
+        let Some(life) = self.lives.get_mut(&life) else { return ended_before() };
+        let reason = || "not in order".to_owned();
+        match (&life.ending, reply) {
+            (Some(_), _) if had_ended => ended_before(),
+            (Some(Ending::Normal), _) => StopOutcome::Stopped,
+            (Some(_), _) => StopOutcome::Crashed { reason: reason() },
+            (None, Reply::Good) => {
+                life.ending = Some(Ending::Normal);
+                StopOutcome::Stopped
+            }
+            (None, Reply::Odd) => {
+                life.ending = Some(Ending::Panicked("boom".to_owned()));
+                StopOutcome::Crashed { reason: reason() }
+            }
+            (None, Reply::Late) => {
+                life.ending = Some(Ending::Killed);
+                StopOutcome::Killed { deadline }
+            }
+            (None, Reply::Bad) => {
+                life.is_stuck = true;
+                StopOutcome::Stuck { reason: reason() }
+            }
+        }
+    }
+
+    /// Forgets lives that are over and that nobody asks about any more.
+    fn tidy(&mut self) {
+        let (slots, work) = (&self.slots, &self.work);
+        self.lives.retain(|number, _| {
+            let is_held = slots.iter().any(|slot| slot.life == Some(*number));
+            is_held
+                || work.values().any(|work| match work {
+                    Work::Watch { life, .. } | Work::Stop { life, .. } => *life == Some(*number),
+                    Work::Stock(_) | Work::Start { .. } | Work::Describe => false,
+                })
+        });
+    }
+}
+
+fn ended_before() -> StopOutcome {
+    StopOutcome::EndedBefore { reason: "it was over".to_owned() }
+}
+
+fn failed(child: usize, reason: &str) -> Outcome {
+    Outcome::Started { child, result: Err(reason.to_owned()) }
+}

@@ -1,0 +1,124 @@
+//! Who goes down and comes up together: the plain rules of OTP.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use callboard_actors::supervisor::{Restart, Strategy};
+use callboard_actors::vocabulary::Timestamp;
+
+use super::known::State;
+use super::laws::SupervisionLaws;
+
+/// Children that go down together, wait for a while, and come up together.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    /// Those that are not up again.
+    pub(super) members: BTreeSet<usize>,
+    pub(super) pause: Duration,
+    /// Since when all of them are down.
+    pub(super) down_since: Option<Timestamp>,
+    reason: Reason,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// It is the start, or the supervisor was built anew.
+    Opening,
+    /// One of them fell.
+    Fallen,
+    /// Somebody wants one started again.
+    Asked,
+}
+
+impl Group {
+    /// When its first member may be started.
+    pub(super) fn ready_at(&self) -> Option<Timestamp> {
+        self.down_since.map(|since| since + self.pause)
+    }
+}
+
+impl SupervisionLaws {
+    /// Who has to go down and come up with a child.
+    pub(super) fn sharing_the_fate_of(&self, child: usize) -> BTreeSet<usize> {
+        let all = 0..self.children.len();
+        match self.plan.spec.strategy {
+            Strategy::OneForOne => BTreeSet::from([child]),
+            Strategy::OneForAll => all.collect(),
+            Strategy::RestForOne => all.skip(child).collect(),
+        }
+    }
+
+    /// A child belongs to the latest group that wants it.
+    pub(super) fn form(&mut self, members: BTreeSet<usize>, pause: Duration, reason: Reason) {
+        for group in &mut self.groups {
+            group.members.retain(|member| !members.contains(member));
+        }
+        self.groups.retain(|group| !group.members.is_empty());
+        if !members.is_empty() {
+            self.groups.push(Group { members, pause, down_since: None, reason });
+        }
+    }
+
+    /// Somebody wants a child started again: alone, or at once where it is to be started anyway.
+    pub(super) fn hasten(&mut self, child: usize) {
+        match self.groups.iter_mut().find(|group| group.members.contains(&child)) {
+            Some(group) => group.pause = Duration::ZERO,
+            None => self.form(BTreeSet::from([child]), Duration::ZERO, Reason::Asked),
+        }
+    }
+
+    /// A child is up, and has left the group that brought it up.
+    pub(super) fn has_come_up(&mut self, child: usize) {
+        for group in self.groups.iter_mut().filter(|group| group.down_since.is_some()) {
+            group.members.remove(&child);
+        }
+        self.groups.retain(|group| !group.members.is_empty());
+    }
+
+    /// Whether a child is to go down with its group and has not done so yet.
+    pub(super) fn is_going_down(&self, child: usize) -> bool {
+        self.groups.iter().any(|group| group.down_since.is_none() && group.members.contains(&child))
+    }
+
+    /// Whether a temporary child stays down, though others of its group come up.
+    fn stays_down(&self, child: usize, reason: Reason) -> bool {
+        let is_wanted = self.wanted.iter().any(|(wanted, _)| *wanted == child);
+        let is_temporary = self.plan.children[child].restart == Restart::Temporary;
+        is_temporary && reason != Reason::Asked && self.children[child].has_run && !is_wanted
+    }
+
+    /// Notes which groups are all down by now.
+    pub(super) fn note_groups(&mut self, now: Timestamp) {
+        for place in 0..self.groups.len() {
+            let group = &self.groups[place];
+            let is_down = |member: &usize| self.children[*member].state.is_at_rest();
+            if group.down_since.is_some() || !group.members.iter().all(is_down) {
+                continue;
+            }
+            let reason = group.reason;
+            let staying: Vec<usize> =
+                group.members.iter().copied().filter(|member| self.stays_down(*member, reason)).collect();
+            let group = &mut self.groups[place];
+            group.members.retain(|member| !staying.contains(member));
+            group.down_since = Some(now);
+        }
+        self.groups.retain(|group| !group.members.is_empty());
+    }
+
+    /// What a group has to be at, if it is not: the last one that is up is being stopped, the pause runs, or the first one that
+    /// is down is being started.
+    pub(super) fn idle_group(&self) -> Option<String> {
+        self.groups.iter().find_map(|group| {
+            let state = |member: &usize| self.children[*member].state;
+            let Some(ready_at) = group.ready_at() else {
+                let last = group.members.iter().rev().find(|member| !state(member).is_at_rest())?;
+                let is_stopping = matches!(state(last), State::Stopping { .. });
+                return (!is_stopping).then(|| format!("c{last} is to go down, and nobody stops it"));
+            };
+            let first = group.members.first()?;
+            let is_starting = matches!(state(first), State::Starting(_));
+            let is_waiting = !group.pause.is_zero() && self.pauses.values().any(|at| *at == ready_at);
+            (!is_starting && !is_waiting).then(|| format!("c{first} is to be started, and nobody does so"))
+        })
+    }
+}

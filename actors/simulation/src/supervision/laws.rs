@@ -1,0 +1,400 @@
+//! The laws of a supervisor: what it hears of its children, and what has to come of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use callboard_actors::shell::{AskId, CallKey, CallLost, Effect, Ending, Input, StopMode};
+use callboard_actors::supervisor::{
+    Call, Outcome, Plan, Restart, Standing, StopOutcome, Supervisor, SupervisorAsk, SupervisorNews, Timer,
+};
+use callboard_actors::vocabulary::{Moment, Timestamp};
+
+use super::super::law::Law;
+use super::super::stand_in::Constant;
+use super::super::witness::{Verdict, Witness};
+use super::ground::Ground;
+use super::groups::{Group, Reason};
+use super::known::{Cause, End, Known, State};
+
+/// Sees everything that a supervisor does, and holds it against the rules of OTP.
+#[derive(Debug, Clone)]
+pub struct SupervisionLaws {
+    pub(super) plan: Constant<Plan>,
+    pub(super) children: Vec<Known>,
+    /// Who goes down and comes up together, the oldest first.
+    pub(super) groups: Vec<Group>,
+    /// The falls that still count.
+    charged: Vec<Timestamp>,
+    /// The pauses that run.
+    pub(super) pauses: BTreeMap<Timer, Timestamp>,
+    pub(super) has_stock: bool,
+    /// Who waits for a child to be up again.
+    pub(super) wanted: Vec<(usize, AskId)>,
+    /// The end of everything, if it has begun.
+    pub(super) end: Option<End>,
+    /// What this step has to tell.
+    pub(super) duty: Duty,
+    /// What is found of it.
+    pub(in super::super) verdict: Verdict,
+}
+
+/// What has to be told in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Duty {
+    #[default]
+    Nothing,
+    /// That this child fell, and a pause between these bounds.
+    Restarting { child: usize, pause: (Duration, Duration) },
+    /// That it gives up.
+    GivingUp,
+}
+
+impl SupervisionLaws {
+    /// Nothing has happened yet.
+    #[must_use]
+    pub fn new(plan: Plan) -> Self {
+        let children = vec![Known::default(); plan.children.len()];
+        Self {
+            plan: Constant(plan),
+            children,
+            groups: Vec::new(),
+            charged: Vec::new(),
+            pauses: BTreeMap::new(),
+            has_stock: false,
+            wanted: Vec::new(),
+            end: None,
+            duty: Duty::Nothing,
+            verdict: Verdict::NONE,
+        }
+    }
+
+    // === What it hears ===
+
+    fn heard(&mut self, moment: Moment, input: &Input<Supervisor>) {
+        match input {
+            Input::Resumed => {}
+            Input::Asked { id, ask, .. } => self.heard_ask(moment.now, *id, ask),
+            Input::Returned { key, outcome: Ok(outcome), .. } => {
+                self.heard_outcome(moment.now, *key, outcome);
+            }
+            Input::Returned { key, call, outcome: Err(lost) } => {
+                self.heard_loss(moment.now, *key, *call, lost);
+            }
+            Input::Elapsed(timer) => {
+                self.pauses.remove(timer);
+            }
+            Input::StopRequested(mode) => self.begin_end(moment.now, Cause::Asked, *mode),
+        }
+    }
+
+    fn heard_ask(&mut self, now: Timestamp, id: AskId, ask: &SupervisorAsk) {
+        match ask {
+            SupervisorAsk::RestartChild(asked) => {
+                let place = self.plan.children.iter().position(|spec| spec.name == asked.name);
+                if let Some(child) = place.filter(|_| self.end.is_none()) {
+                    self.wanted.push((child, id));
+                    if self.has_stock {
+                        self.hasten(child);
+                    }
+                }
+            }
+            SupervisorAsk::Shutdown(shutdown) => self.begin_end(now, Cause::Asked, shutdown.mode),
+            SupervisorAsk::AwaitStarted(_) | SupervisorAsk::DescribeTree(_) => {}
+        }
+    }
+
+    fn heard_outcome(&mut self, now: Timestamp, key: CallKey, outcome: &Outcome) {
+        match outcome {
+            Outcome::Stock(standings) if !self.has_stock && self.end.is_none() => self.heard_stock(standings),
+            Outcome::Started { child, result } if self.children[*child].state == State::Starting(key) => {
+                match result {
+                    Ok(()) => self.is_up(*child, key),
+                    Err(_) => self.start_failed(now, *child),
+                }
+            }
+            Outcome::Ended { child, ending } if self.is_watched_by(*child, key) => {
+                self.ended(now, *child, ending);
+            }
+            Outcome::Stopped { child, outcome } => self.stopped(now, *child, key, outcome),
+            // They come late, or are only shown.
+            Outcome::Stock(_)
+            | Outcome::Started { .. }
+            | Outcome::Ended { .. }
+            | Outcome::Described { .. } => {}
+        }
+    }
+
+    fn is_watched_by(&self, child: usize, key: CallKey) -> bool {
+        matches!(self.children[child].state, State::Up { watch, .. } if watch == key)
+    }
+
+    fn heard_loss(&mut self, now: Timestamp, key: CallKey, call: Call, lost: &CallLost) {
+        match call {
+            Call::TakeStock if self.end.is_none() => self.give_up(now),
+            Call::StartChild { child } if self.children[child].state == State::Starting(key) => {
+                self.start_failed(now, child);
+            }
+            Call::AwaitEnd { child } if self.is_watched_by(child, key) => {
+                if let (CallLost::DeadlineExceeded(_), State::Up { is_watched, .. }) =
+                    (lost, &mut self.children[child].state)
+                {
+                    *is_watched = false;
+                } else if !self.is_going_down(child) {
+                    self.fell(now, child);
+                }
+            }
+            Call::StopChild { child, .. } => {
+                self.stopped(now, child, key, &StopOutcome::Stuck { reason: lost.to_string() });
+            }
+            Call::TakeStock
+            | Call::StartChild { .. }
+            | Call::AwaitEnd { .. }
+            | Call::DescribeChildren { .. } => {}
+        }
+    }
+
+    /// What lives goes on, and what is missing is started, with those who share its fate.
+    fn heard_stock(&mut self, standings: &[Standing]) {
+        self.has_stock = true;
+        let mut members = BTreeSet::new();
+        for (child, standing) in standings.iter().enumerate() {
+            let known = &mut self.children[child];
+            known.has_run |= !matches!(standing, Standing::Absent | Standing::CutOff { has_run: false });
+            let restart = self.plan.children[child].restart;
+            let (state, is_due) = match standing {
+                Standing::Absent => (State::Down, true),
+                Standing::Alive => (State::Up { watch: CallKey::default(), is_watched: false }, false),
+                Standing::CutOff { has_run } => (State::Unseen, restart != Restart::Temporary || !has_run),
+                Standing::Stopped => (State::Down, restart != Restart::Temporary),
+                Standing::Ended(ending) => (State::Down, is_due_after(restart, ending)),
+            };
+            known.state = state;
+            if is_due {
+                members.append(&mut self.sharing_the_fate_of(child));
+            } else if state == State::Unseen {
+                members.insert(child);
+            }
+        }
+        self.form(members, Duration::ZERO, Reason::Opening);
+        for (child, _) in self.wanted.clone() {
+            self.hasten(child);
+        }
+    }
+
+    fn is_up(&mut self, child: usize, key: CallKey) {
+        let known = &mut self.children[child];
+        known.state = State::Up { watch: key, is_watched: false };
+        known.has_run = true;
+        self.has_come_up(child);
+    }
+
+    /// What could not be started in the first place takes everything down; later on this is a fall.
+    fn start_failed(&mut self, now: Timestamp, child: usize) {
+        self.children[child].has_failed = true;
+        if self.children[child].has_run {
+            self.fell(now, child);
+        } else {
+            self.begin_end(now, Cause::Undone, StopMode::Detach);
+        }
+    }
+
+    fn ended(&mut self, now: Timestamp, child: usize, ending: &Ending) {
+        self.children[child].state = State::Down;
+        // One that was to go down anyway only came early.
+        let is_due = is_due_after(self.plan.children[child].restart, ending);
+        if self.end.is_none() && is_due && !self.is_going_down(child) {
+            self.fell(now, child);
+        }
+    }
+
+    fn fell(&mut self, now: Timestamp, child: usize) {
+        if self.end.is_some() {
+            return;
+        }
+        let budget = self.plan.spec.budget;
+        self.charged.retain(|at| now.since(*at) <= budget.window);
+        self.charged.push(now);
+        if self.charged.len() > budget.limit as usize {
+            self.give_up(now);
+            return;
+        }
+        let pause = self.children[child].pauses.fell(&self.plan.children[child].backoff, now);
+        self.duty = Duty::Restarting { child, pause };
+        // How long exactly, it says itself.
+        self.form(self.sharing_the_fate_of(child), pause.0, Reason::Fallen);
+    }
+
+    fn give_up(&mut self, now: Timestamp) {
+        self.duty = Duty::GivingUp;
+        self.begin_end(now, Cause::GaveUp, StopMode::Detach);
+    }
+
+    fn stopped(&mut self, now: Timestamp, child: usize, key: CallKey, outcome: &StopOutcome) {
+        let State::Stopping { key: current, begun, .. } = self.children[child].state else { return };
+        if current != key {
+            return;
+        }
+        let is_stuck = matches!(outcome, StopOutcome::Stuck { .. });
+        self.children[child].state = if is_stuck { State::Stuck } else { State::Down };
+        self.children[child].has_failed |=
+            !matches!(outcome, StopOutcome::NotStarted | StopOutcome::Stuck { .. });
+        match &mut self.end {
+            Some(end) => end.stopped.push((child, outcome.clone(), now.since(begun))),
+            None if is_stuck => self.give_up(now),
+            None => {}
+        }
+    }
+
+    /// Everything is stopped from now on. The first cause holds, and of two modes the one that ends more.
+    fn begin_end(&mut self, now: Timestamp, cause: Cause, mode: StopMode) {
+        match &mut self.end {
+            Some(end) if mode == StopMode::Stop => end.mode = mode,
+            Some(_) => {}
+            None => self.end = Some(End { cause, mode, begun: now, stopped: Vec::new() }),
+        }
+        self.groups.clear();
+    }
+
+    // === What must have come of it ===
+
+    fn must_go_on(&mut self) {
+        match self.duty {
+            Duty::Nothing => {}
+            Duty::Restarting { child, .. } => {
+                self.verdict.cry(Law::S1, || format!("c{child} fell, and that is not told"));
+            }
+            Duty::GivingUp => self.verdict.cry(Law::S1, || "it gives up, and does not tell".to_owned()),
+        }
+        self.duty = Duty::Nothing;
+        if !self.has_stock && self.end.is_none() {
+            return;
+        }
+        if let Some(what) = self.idle_group() {
+            self.verdict.cry(Law::S1, || what);
+        }
+        for (child, known) in self.children.iter().enumerate() {
+            if let State::Up { is_watched: false, .. } = known.state {
+                self.verdict.cry(Law::S1, || format!("c{child} is up, and nobody watches it"));
+            }
+        }
+        let Some(end) = &self.end else { return };
+        let last = (0..self.children.len()).rev().find(|child| !self.children[*child].state.is_at_rest());
+        let Some(last) = last else { return };
+        let is_stopping =
+            matches!(self.children[last].state, State::Stopping { mode, .. } if mode == end.mode);
+        if !is_stopping {
+            self.verdict.cry(Law::S3, || format!("everything is to end, and c{last} is not stopped"));
+        }
+    }
+
+    /// It has ended: nothing of what it kept may live on.
+    pub(super) fn ended_with(&mut self, ground: &Ground) {
+        for child in 0..self.children.len() {
+            if ground.is_alive(child) && !ground.is_stuck(child) {
+                self.verdict.cry(Law::S4, || format!("c{child} lives on after the end"));
+            }
+        }
+    }
+
+    /// Whether everything is as it should be when nothing happens any more.
+    pub(in super::super) fn check_calm(&mut self, ground: &Ground) {
+        for child in 0..self.children.len() {
+            let is_permanent = self.plan.children[child].restart == Restart::Permanent;
+            if is_permanent && !ground.is_alive(child) {
+                self.verdict.cry(Law::S1, || format!("c{child} is permanent, and does not live"));
+            }
+            if !self.children[child].has_run {
+                self.verdict.cry(Law::S1, || format!("c{child} was never started"));
+            }
+        }
+        if !self.groups.is_empty() || !self.pauses.is_empty() {
+            self.verdict.cry(Law::S1, || "it never came to rest".to_owned());
+        }
+    }
+}
+
+/// Whether a child that ended in this way is started again.
+fn is_due_after(restart: Restart, ending: &Ending) -> bool {
+    match (restart, ending) {
+        (Restart::Permanent, _) => true,
+        (Restart::Transient, Ending::Normal) | (Restart::Temporary, _) => false,
+        (
+            Restart::Transient,
+            Ending::Panicked(_) | Ending::BudgetSpent(_) | Ending::Failed(_) | Ending::Killed,
+        ) => true,
+    }
+}
+
+impl Witness<Supervisor> for SupervisionLaws {
+    fn rebuilt(&mut self, _: Moment, _: &Supervisor) {
+        let has_run: Vec<bool> = self.children.iter().map(|known| known.has_run).collect();
+        let verdict = std::mem::take(&mut self.verdict);
+        *self = Self { verdict, ..Self::new(self.plan.0.clone()) };
+        for (known, has_run) in self.children.iter_mut().zip(has_run) {
+            known.has_run = has_run;
+        }
+    }
+
+    fn stepped(
+        &mut self,
+        moment: Moment,
+        input: &Input<Supervisor>,
+        effects: &[Effect<Supervisor>],
+        _: &Supervisor,
+    ) {
+        self.heard(moment, input);
+        self.note_groups(moment.now);
+        for effect in effects {
+            match effect {
+                Effect::Call { key, deadline, call } => self.calls(moment.now, *key, *deadline, *call),
+                Effect::StartTimer(timer, at) => {
+                    self.pauses.insert(*timer, *at);
+                }
+                Effect::CancelTimer(timer) => {
+                    self.pauses.remove(timer);
+                }
+                Effect::Publish(news) => self.tells(news),
+                Effect::Reply(id, answer) => self.answers(moment.now, *id, answer),
+                Effect::Stop(ending) => self.ends(ending),
+                Effect::Persist(never) => match *never {},
+            }
+        }
+        self.must_go_on();
+    }
+
+    fn panicked(&mut self, input: &Input<Supervisor>) {
+        self.verdict.cry(Law::Shell4, || format!("it panicked over {input:?}"));
+    }
+}
+
+impl SupervisionLaws {
+    fn tells(&mut self, news: &SupervisorNews) {
+        match (news, self.duty) {
+            (SupervisorNews::ChildRestarting { name, pause }, Duty::Restarting { child, pause: bounds })
+                if *name == self.plan.children[child].name =>
+            {
+                if *pause < bounds.0 || *pause > bounds.1 {
+                    self.verdict.cry(Law::S1, || format!("{name} is to wait for {pause:?}"));
+                }
+                if let Some(group) = self.groups.last_mut() {
+                    group.pause = *pause;
+                }
+                self.duty = Duty::Nothing;
+            }
+            (SupervisorNews::ChildRestarting { name, .. }, _) => {
+                self.verdict.cry(Law::S1, || format!("{name} is said to have fallen, and it has not"));
+            }
+            (SupervisorNews::Escalated { .. }, Duty::GivingUp) => self.duty = Duty::Nothing,
+            (SupervisorNews::Escalated { reason }, _) => {
+                self.verdict.cry(Law::S1, || format!("it gives up without need: {reason}"));
+            }
+            (
+                SupervisorNews::ChildStarted { .. }
+                | SupervisorNews::ChildStartFailed { .. }
+                | SupervisorNews::ChildEnded { .. }
+                | SupervisorNews::ChildStopped(_),
+                _,
+            ) => {}
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! One supervisor with its children, and everything that is on its way between them.
+
+use std::rc::Rc;
+
+use callboard_actors::shell::{Ending, StopMode};
+use callboard_actors::supervisor::{Plan, Supervisor, SupervisorAnswer, SupervisorAsk};
+use callboard_actors::vocabulary::{Moment, Timestamp};
+
+use super::super::allocation::Reply;
+use super::super::instances::NoBooks;
+use super::super::stand_in::{Left, Rules, StandIn};
+use super::super::tamper::Tamper;
+use super::super::witness::Violation;
+use super::ground::{Ground, Task, Work};
+use super::laws::SupervisionLaws;
+
+/// A supervisor and its children.
+#[derive(Debug, Clone)]
+pub(in super::super) struct SupervisionModel {
+    supervisor: StandIn<Supervisor, NoBooks, SupervisionLaws>,
+    pub(in super::super) ground: Ground,
+    /// How it has ended, if it has.
+    pub(in super::super) ending: Option<Ending>,
+    /// Who was answered, and what; `None` for those who were refused.
+    pub(in super::super) answered: Vec<(Option<u64>, Option<Rc<SupervisorAnswer>>)>,
+    /// The calls that were made.
+    pub(super) set_out: Vec<Task>,
+    /// What left, line by line, if somebody wants to know.
+    pub(super) told: Option<Vec<String>>,
+}
+
+impl SupervisionModel {
+    pub(in super::super) fn new(plan: Plan, tamper: Option<Rc<dyn Tamper<Supervisor>>>) -> Self {
+        let ground = Ground::new(plan.children.len());
+        let laws = SupervisionLaws::new(plan.clone());
+        let supervisor = StandIn::begin(plan, NoBooks, laws, Rules::default()).tampered_with(tamper);
+        Self { supervisor, ground, ending: None, answered: Vec::new(), set_out: Vec::new(), told: None }
+    }
+
+    // === What may be known ===
+
+    pub(in super::super) fn broken(&self) -> Option<&Violation> {
+        self.supervisor.witness.verdict.broken().or_else(|| self.ground.verdict.broken())
+    }
+
+    pub(in super::super) const fn steps(&self) -> u64 {
+        self.supervisor.steps()
+    }
+
+    pub(in super::super) const fn machine(&self) -> Option<&Supervisor> {
+        self.supervisor.machine()
+    }
+
+    pub(in super::super) const fn is_fuse_lit(&self) -> bool {
+        self.supervisor.is_fuse_lit()
+    }
+
+    pub(in super::super) fn next_timer(&self) -> Option<Timestamp> {
+        self.supervisor.next_timer()
+    }
+
+    /// When the next call comes back at the latest.
+    pub(in super::super) fn next_deadline(&self) -> Option<Timestamp> {
+        self.ground.work.values().filter_map(|work| self.ground.due_of(work)).min()
+    }
+
+    /// How many calls are under way.
+    pub(in super::super) fn calls(&self) -> usize {
+        self.ground.work.len()
+    }
+
+    /// The calls that are under way.
+    pub(super) fn tasks(&self) -> Vec<Task> {
+        self.ground.work.values().map(Work::task).collect()
+    }
+
+    /// The oldest call for this that can come back in this way.
+    pub(super) fn place_of(&self, task: Task, reply: Reply) -> Option<usize> {
+        self.ground.work.values().position(|work| work.task() == task && self.ground.can_return(work, reply))
+    }
+
+    /// Until when a call for this comes back at the latest.
+    pub(super) fn deadline_of(&self, task: Task) -> Option<Timestamp> {
+        let mut alike = self.ground.work.values().filter(|work| work.task() == task);
+        alike.find_map(|work| self.ground.due_of(work))
+    }
+
+    /// Looks whether everything is as it should be when nothing happens any more.
+    pub(in super::super) fn check_calm(&mut self) {
+        self.supervisor.witness.check_calm(&self.ground);
+    }
+
+    fn number_of(&self, place: usize) -> Option<u64> {
+        self.ground.work.keys().nth(place).copied()
+    }
+
+    /// Whether the call of this place, counted from the oldest, can come back in this way now: what is due earlier comes first.
+    pub(in super::super) fn can_return(&self, place: usize, reply: Reply) -> bool {
+        let Some(work) = self.number_of(place).and_then(|number| self.ground.work.get(&number)) else {
+            return false;
+        };
+        let waits = match (work, reply) {
+            (Work::Start { .. }, Reply::Late) | (Work::Stop { .. }, Reply::Late | Reply::Bad) => true,
+            (
+                Work::Stock(_) | Work::Watch { .. } | Work::Describe | Work::Start { .. } | Work::Stop { .. },
+                Reply::Good | Reply::Bad | Reply::Odd | Reply::Late,
+            ) => false,
+        };
+        let is_its_turn = || {
+            let due = self.ground.due_of(work);
+            due <= self.next_deadline() && self.next_timer().is_none_or(|timer| Some(timer) >= due)
+        };
+        self.ground.can_return(work, reply) && (!waits || is_its_turn())
+    }
+
+    // === What happens ===
+
+    /// A call comes back; later, if it took until its deadline. Says when that was.
+    pub(in super::super) fn returns(&mut self, moment: Moment, place: usize, reply: Reply) -> Timestamp {
+        let Some(number) = self.number_of(place) else { return moment.now };
+        let (until, outcome) = self.ground.give_back(number, reply);
+        let now = until.unwrap_or(moment.now).max(moment.now);
+        if let Some(outcome) = outcome {
+            self.supervisor.returned(Moment { now, ..moment }, number, outcome);
+        }
+        now
+    }
+
+    pub(in super::super) fn ask(&mut self, moment: Moment, asker: u64, ask: SupervisorAsk) {
+        self.supervisor.ask(moment, asker, ask);
+    }
+
+    pub(in super::super) fn request_stop(&mut self, moment: Moment, mode: StopMode) {
+        self.supervisor.request_stop(moment, mode);
+    }
+
+    pub(in super::super) fn timers_due(&mut self, moment: Moment) {
+        self.supervisor.timers_due(moment);
+    }
+
+    pub(in super::super) fn light_fuse(&mut self) {
+        self.supervisor.light_fuse();
+    }
+
+    /// Carries what has left.
+    pub(in super::super) fn hear(&mut self, moment: Moment) {
+        loop {
+            if self.supervisor.is_loading() {
+                self.ground.cut_off();
+            }
+            for left in self.supervisor.leaving(moment) {
+                self.take_in(moment, left);
+            }
+            if !self.supervisor.is_loading() {
+                return;
+            }
+        }
+    }
+
+    fn take_in(&mut self, moment: Moment, left: Left<Supervisor>) {
+        if let Some(told) = &mut self.told {
+            told.push(format!("supervisor: {left:?}"));
+        }
+        match left {
+            Left::Answer(asker, answer) => self.answered.push((asker, Some(answer))),
+            Left::Refused(asker, _) => self.answered.push((Some(asker), None)),
+            Left::Call { number, deadline, call } if self.supervisor.awaits(number) => {
+                self.ground.begin(moment.now, number, deadline, call);
+                self.set_out.extend(self.ground.work.get(&number).map(Work::task));
+            }
+            Left::Ended(ending) => {
+                self.supervisor.witness.ended_with(&self.ground);
+                self.ground.drop_all();
+                self.ending = Some(ending);
+            }
+            // The calls of a step behind which another one crashed are given up with it.
+            Left::Call { .. } | Left::News(..) | Left::Snapshot(..) => {}
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What a supervisor has done to its children, held against what it may.
+
+use std::time::Duration;
+
+use callboard_actors::shell::{CallKey, Ending, StopMode};
+use callboard_actors::supervisor::Call;
+use callboard_actors::vocabulary::Timestamp;
+
+use super::super::law::Law;
+use super::known::{Cause, State};
+use super::laws::SupervisionLaws;
+
+/// How much longer than a child's own deadline its stop may take at most, with the kill.
+const STOP_MARGIN_MAX: Duration = Duration::from_secs(10);
+
+impl SupervisionLaws {
+    pub(super) fn calls(&mut self, now: Timestamp, key: CallKey, within: Duration, call: Call) {
+        match call {
+            Call::StartChild { child } => self.starts(now, child, key, within),
+            Call::StopChild { child, mode, deadline } => {
+                self.stops(now, child, mode, deadline, within);
+                self.children[child].state = State::Stopping { key, mode, begun: now };
+            }
+            Call::AwaitEnd { child } => self.watches(child, key),
+            Call::TakeStock | Call::DescribeChildren { .. } => {}
+        }
+    }
+
+    fn starts(&mut self, now: Timestamp, child: usize, key: CallKey, within: Duration) {
+        let state = std::mem::replace(&mut self.children[child].state, State::Starting(key));
+        if self.end.is_some() {
+            self.verdict.cry(Law::S3, || format!("c{child} is started though everything ends"));
+            return;
+        }
+        if state != State::Down {
+            self.verdict.cry(Law::S2, || format!("c{child} is started, and it is {state:?}"));
+        }
+        if within != self.plan.children[child].start_deadline {
+            self.verdict.cry(Law::S3, || format!("c{child} may take {within:?} to start"));
+        }
+        let Some(group) = self.groups.iter().find(|group| group.members.contains(&child)) else {
+            self.verdict.cry(Law::S1, || format!("c{child} is started, and nothing asked for that"));
+            return;
+        };
+        match group.ready_at() {
+            None => self
+                .verdict
+                .cry(Law::S2, || format!("c{child} is started before all that share its fate are down")),
+            Some(ready_at) if now < ready_at => {
+                self.verdict.cry(Law::S1, || format!("c{child} is started before its pause is over"));
+            }
+            Some(_) => {}
+        }
+        if group.members.first() != Some(&child) {
+            self.verdict.cry(Law::S2, || format!("c{child} is started before one that comes before it"));
+        }
+    }
+
+    fn stops(&mut self, now: Timestamp, child: usize, mode: StopMode, deadline: Duration, within: Duration) {
+        let spec = &self.plan.children[child];
+        let longest = deadline.max(spec.stop_longest);
+        if deadline != spec.stop_deadline || within < longest || within > longest + STOP_MARGIN_MAX {
+            self.verdict.cry(Law::S3, || format!("c{child} may take {deadline:?} to end, or {within:?}"));
+        }
+        let state = self.children[child].state;
+        if state.is_at_rest() {
+            self.verdict.cry(Law::S2, || format!("c{child} is stopped, and it is {state:?} at {now:?}"));
+        }
+        let is_down = |other: usize| self.children[other].state.is_at_rest();
+        let Some(end) = &self.end else {
+            self.stops_for_a_restart(child, mode);
+            return;
+        };
+        if mode != end.mode {
+            self.verdict.cry(Law::S3, || format!("c{child} is told to {mode:?}, which nobody wants"));
+        }
+        let is_starting = matches!(state, State::Starting(_));
+        if !is_starting && !(child + 1..self.children.len()).all(is_down) {
+            self.verdict.cry(Law::S2, || format!("c{child} is stopped before one that comes after it"));
+        }
+    }
+
+    fn stops_for_a_restart(&mut self, child: usize, mode: StopMode) {
+        let Some(group) = self.groups.iter().find(|group| group.members.contains(&child)) else {
+            self.verdict.cry(Law::S1, || format!("c{child} is stopped, and shares nobody's fate"));
+            return;
+        };
+        let is_down = |other: &usize| *other <= child || self.children[*other].state.is_at_rest();
+        if !group.members.iter().all(is_down) {
+            self.verdict.cry(Law::S2, || format!("c{child} is stopped before one that comes after it"));
+        }
+        if group.down_since.is_some() {
+            self.verdict.cry(Law::S1, || format!("c{child} is stopped while its group comes up"));
+        }
+        if mode != StopMode::Detach {
+            self.verdict.cry(Law::S3, || format!("c{child} is to leave nothing for its next life"));
+        }
+    }
+
+    fn watches(&mut self, child: usize, key: CallKey) {
+        match &mut self.children[child].state {
+            State::Up { watch, is_watched } => (*watch, *is_watched) = (key, true),
+            state @ (State::Unseen
+            | State::Down
+            | State::Starting(_)
+            | State::Stopping { .. }
+            | State::Stuck) => {
+                let state = *state;
+                self.verdict.cry(Law::S1, || format!("c{child} is watched, and it is {state:?}"));
+            }
+        }
+    }
+
+    pub(super) fn ends(&mut self, ending: &Ending) {
+        let Some(end) = &self.end else {
+            self.verdict.cry(Law::S1, || "it ends, and nothing asked for that".to_owned());
+            return;
+        };
+        if let Some(child) = self.children.iter().position(|known| !known.state.is_at_rest()) {
+            self.verdict.cry(Law::S4, || format!("it ends, and leaves c{child} behind"));
+        }
+        if !self.pauses.is_empty() {
+            self.verdict.cry(Law::S4, || "it ends, and leaves a timer behind".to_owned());
+        }
+        let is_right = match end.cause {
+            Cause::Asked => *ending == Ending::Normal,
+            Cause::Undone | Cause::GaveUp => matches!(ending, Ending::Failed(_)),
+        };
+        if !is_right {
+            self.verdict.cry(Law::S1, || format!("it ends as {ending:?}"));
+        }
+    }
+}

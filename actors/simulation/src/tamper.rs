@@ -1,0 +1,72 @@
+//! Faults that are put between a machine and its world on purpose, so that one can see which law cries.
+
+use std::fmt::{self, Debug};
+
+use callboard_actors::kernel::{Effect, Input, Machine};
+
+/// Makes a machine wrong. Each method passes on what it gets unless it is overridden.
+pub trait Tamper<M: Machine>: Debug {
+    /// What the machine hears; `None` keeps it from hearing this at all.
+    fn input(&self, input: Input<M>) -> Option<Input<M>> {
+        Some(input)
+    }
+
+    /// What becomes of the effects of a step.
+    fn effects(&self, machine: &M, input: &Input<M>, effects: Vec<Effect<M>>) -> Vec<Effect<M>> {
+        let _ = (machine, input);
+        effects
+    }
+
+    /// What a machine is rebuilt from.
+    fn image(&self, image: M::Image) -> M::Image {
+        image
+    }
+}
+
+/// What becomes of the effects of a step.
+pub type Spoil<M> = fn(&Input<M>, Vec<Effect<M>>) -> Vec<Effect<M>>;
+
+/// A fault in what a machine does.
+pub struct Spoils<M: Machine>(pub Spoil<M>);
+
+/// A fault in what a machine hears; `None` keeps it from hearing this at all.
+pub struct Mishears<M: Machine>(pub fn(Input<M>) -> Option<Input<M>>);
+
+/// A fault in what a machine is rebuilt from.
+pub struct Misreads<M: Machine>(pub fn(M::Image) -> M::Image);
+
+impl<M: Machine> Tamper<M> for Spoils<M> {
+    fn effects(&self, _: &M, input: &Input<M>, effects: Vec<Effect<M>>) -> Vec<Effect<M>> {
+        self.0(input, effects)
+    }
+}
+
+impl<M: Machine> Tamper<M> for Mishears<M> {
+    fn input(&self, input: Input<M>) -> Option<Input<M>> {
+        self.0(input)
+    }
+}
+
+impl<M: Machine> Tamper<M> for Misreads<M> {
+    fn image(&self, image: M::Image) -> M::Image {
+        self.0(image)
+    }
+}
+
+impl<M: Machine> Debug for Spoils<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Spoils")
+    }
+}
+
+impl<M: Machine> Debug for Mishears<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mishears")
+    }
+}
+
+impl<M: Machine> Debug for Misreads<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Misreads")
+    }
+}

@@ -1,0 +1,86 @@
+//! Who sees everything that happens to one machine, and holds it against the laws.
+
+use std::fmt;
+
+use callboard_actors::kernel::{Effect, Input, Machine};
+use callboard_actors::vocabulary::Moment;
+
+use super::law::Law;
+use super::stand_in::Left;
+
+/// Sees every step of one machine and everything that leaves its actor.
+pub trait Witness<M: Machine> {
+    /// The machine was built from its store. [`Input::Resumed`] follows.
+    fn rebuilt(&mut self, moment: Moment, machine: &M);
+
+    /// It took a step, and these are its effects.
+    fn stepped(&mut self, moment: Moment, input: &Input<M>, effects: &[Effect<M>], machine: &M);
+
+    /// A step was made to crash: it has no effect.
+    fn crashed(&mut self, input: &Input<M>) {
+        let _ = input;
+    }
+
+    /// A step crashed of itself.
+    fn panicked(&mut self, input: &Input<M>);
+
+    /// Something left. It `is_durable` if every write that was handed over before it is on disk.
+    fn left(&mut self, left: &Left<M>, is_durable: bool) {
+        let _ = (left, is_durable);
+    }
+}
+
+/// A law was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub law: Law,
+    /// How.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is broken: {}\n  {}: {}", self.law.id(), self.what, self.law.id(), self.law.sentence())
+    }
+}
+
+/// A law was broken, and what was tried ends with that.
+pub(super) fn cry(law: Law, what: impl Into<String>) -> Result<(), Violation> {
+    Err(Violation { law, what: what.into() })
+}
+
+/// What is said of an answer to a question that has its answer.
+pub(super) const NOBODY_WAITS: &str = "a question is answered that nobody waits for any more";
+
+/// Ends what was tried if a law was broken.
+pub(super) fn found(broken: Option<&Violation>) -> Result<(), Violation> {
+    broken.cloned().map_or(Ok(()), Err)
+}
+
+/// Whether a law was broken. What comes after the first one may only follow from it, and is left out.
+#[derive(Debug, Clone, Default)]
+pub struct Verdict(Option<Violation>);
+
+impl Verdict {
+    /// No law was broken.
+    pub const NONE: Self = Self(None);
+
+    /// The first law that was broken, if any.
+    #[must_use]
+    pub const fn broken(&self) -> Option<&Violation> {
+        self.0.as_ref()
+    }
+
+    /// A law was broken.
+    pub fn cry(&mut self, law: Law, what: impl FnOnce() -> String) {
+        self.0.get_or_insert_with(|| Violation { law, what: what() });
+    }
+
+    /// What is found of somebody else who is judged along with this one.
+    pub fn heard_of(&mut self, violation: Option<&Violation>) {
+        if self.0.is_none() {
+            self.0 = violation.cloned();
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Drivers, eventors and owners of them that are wrong on purpose: each is found out by the search, and by the law that
+//! forbids its fault.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use callboard_actors::driver::client::DriverClient;
+use callboard_actors::driver::{
+    Driver, DriverCall, DriverConfig, DriverHealth, DriverLimits, DriverSpec, DriverTimer, Errand, GapReason,
+    Reached, Rung, TaskEventItem, process_name,
+};
+use callboard_actors::drivers::{Drivers, DriversAnswer, DriversAsk, DriversCall, DriversTimer};
+use callboard_actors::eventor::{Eventor, EventorCall, EventorTimer, TaskEventSink};
+use callboard_actors::process::{Executable, ProcessSpec};
+use callboard_actors::processes::Recalled;
+use callboard_actors::shell::{CallKey, Effect, Ending, Input, StopMode};
+use callboard_actors::vocabulary::{DriverName, Generation, Timestamp};
+use callboard_simulation::{
+    Conduct, DriversBounds, DriversTampers, DriversWorld, Law, Mishears, Order, Spoil, Spoils,
+};
+
+use crate::{is_found_out, without};
+
+const NONE: DriversBounds = DriversBounds::NONE;
+const SERVING: DriversBounds =
+    DriversBounds { begin: &[Order::Add, Order::Handle], is_serving: true, ..DriversBounds::NONE };
+const ENDING: DriversBounds = DriversBounds { faults: (1, &[Conduct::Refuses]), ..SERVING };
+
+fn found_out(law: Law, bounds: DriversBounds, tampers: DriversTampers) {
+    let sound = DriversWorld::new(bounds, DriversTampers::default());
+    is_found_out(law, &DriversWorld::new(bounds, tampers), &sound);
+}
+
+fn driver(law: Law, bounds: DriversBounds, spoil: Spoil<Driver>) {
+    let tampers = DriversTampers { driver: Some(Rc::new(Spoils(spoil))), ..DriversTampers::default() };
+    found_out(law, bounds, tampers);
+}
+
+fn eventor(law: Law, bounds: DriversBounds, spoil: Spoil<Eventor>) {
+    let tampers = DriversTampers { eventor: Some(Rc::new(Spoils(spoil))), ..DriversTampers::default() };
+    found_out(law, bounds, tampers);
+}
+
+fn owner(law: Law, bounds: DriversBounds, spoil: Spoil<Drivers>) {
+    let tampers = DriversTampers { owner: Some(Rc::new(Spoils(spoil))), ..DriversTampers::default() };
+    found_out(law, bounds, tampers);
+}
+
+fn config() -> DriverConfig {
+    let name = DriverName::new("exec").unwrap();
+    let process = process_name(&name).unwrap();
+    let spec = DriverSpec::new(name, ProcessSpec::new(Executable::at("/bin/driver")));
+    DriverConfig { spec, process, errand: Errand::Serve, limits: DriverLimits::default() }
+}
+
+// === Drivers ===
+
+#[test]
+fn a_driver_that_goes_on_although_it_is_told_to_stop_breaks_i6() {
+    driver(Law::I6, DriversBounds { stops: &[StopMode::Stop], ..NONE }, |input, mut effects| {
+        if matches!(input, Input::StopRequested(_)) {
+            let call = DriverCall::Climb(Rung::Recall, None);
+            let deadline = std::time::Duration::from_secs(60);
+            effects.insert(0, Effect::Call { key: CallKey::default(), deadline, call });
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_driver_that_stops_and_leaves_its_process_breaks_shd_06() {
+    driver(Law::Shd6, DriversBounds { stops: &[StopMode::Stop], ..SERVING }, |input, mut effects| {
+        if matches!(input, Input::StopRequested(_)) {
+            effects.push(Effect::Stop(Ending::Normal));
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_driver_that_launches_beside_the_process_it_left_breaks_prc_04() {
+    let mishears = Mishears(|input| match input {
+        Input::Returned { key, call: call @ DriverCall::Climb(Rung::Recall, _), outcome: Ok(Ok(_)) } => {
+            let outcome = Ok(Ok(Reached::Recalled(Recalled::Unknown)));
+            Some(Input::Returned { key, call, outcome })
+        }
+        other => Some(other),
+    });
+    let bounds = DriversBounds { kills: 1, survives: true, ..SERVING };
+    let tampers = DriversTampers { driver: Some(Rc::new(mishears)), ..DriversTampers::default() };
+    found_out(Law::Prc4, bounds, tampers);
+}
+
+#[test]
+fn a_driver_that_tries_again_at_once_breaks_hlt_05() {
+    driver(Law::Hlt5, ENDING, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::StartTimer(DriverTimer::Retry, at) = effect {
+                *at = Timestamp::default();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_driver_that_gives_up_after_the_end_of_its_stream_breaks_hlt_05() {
+    driver(Law::Hlt5, ENDING, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::StartTimer(DriverTimer::Retry, _)))
+    });
+}
+
+#[test]
+fn a_driver_that_keeps_its_first_fingerprint_to_itself_breaks_hlt_04() {
+    driver(Law::Hlt4, NONE, |_, effects| {
+        without(
+            effects,
+            |effect| matches!(effect, Effect::Publish(report) if report.health == DriverHealth::Healthy),
+        )
+    });
+}
+
+#[test]
+fn a_driver_that_does_not_hang_up_when_its_process_ends_breaks_prc_05() {
+    driver(Law::Prc5, DriversBounds { exits: 1, ..SERVING }, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Call { call: DriverCall::HangUp { .. }, .. }))
+    });
+}
+
+#[test]
+fn a_driver_that_does_not_hang_up_when_it_is_stopped_breaks_shd_03() {
+    let bounds = DriversBounds { stops: &[StopMode::Detach], survives: true, ..SERVING };
+    driver(Law::Shd3, bounds, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Call { call: DriverCall::HangUp { .. }, .. }))
+    });
+}
+
+// === Eventors ===
+
+#[test]
+fn an_eventor_that_does_not_subscribe_again_breaks_evt_03() {
+    eventor(Law::Evt3, ENDING, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::StartTimer(EventorTimer::Reopen, _)))
+    });
+}
+
+#[test]
+fn an_eventor_that_opens_its_stream_one_event_too_late_breaks_evt_02() {
+    eventor(Law::Evt2, DriversBounds { events: 2, ..ENDING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Open { after: Some(after), .. }, .. } = effect {
+                after.sequence += 1;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_eventor_that_hides_an_interruption_breaks_evt_02() {
+    eventor(Law::Evt2, DriversBounds { events: 3, keeps_positions: false, ..ENDING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
+                Arc::make_mut(items).retain(|(_, item)| matches!(item, TaskEventItem::Event { .. }));
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_eventor_that_hands_events_over_backwards_breaks_evt_02() {
+    eventor(Law::Evt2, DriversBounds { events: 2, keeps_positions: false, ..SERVING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
+                Arc::make_mut(items).reverse();
+            }
+        }
+        effects
+    });
+}
+
+/// One event in the place of which a gap stands that says no number.
+fn uncounted(item: &TaskEventItem) -> TaskEventItem {
+    match item {
+        TaskEventItem::Event { .. } => TaskEventItem::Gap { missed: None, reason: GapReason::HandlerTooSlow },
+        gap @ TaskEventItem::Gap { .. } => gap.clone(),
+    }
+}
+
+#[test]
+fn an_eventor_that_does_not_say_how_much_a_slow_handler_missed_breaks_evt_01() {
+    eventor(Law::Evt1, DriversBounds { events: 2, ..SERVING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Hand(items), .. } = effect {
+                Arc::make_mut(items).iter_mut().for_each(|(_, item)| *item = uncounted(item));
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_eventor_that_ends_and_tells_its_handlers_nothing_breaks_s4() {
+    eventor(Law::S4, DriversBounds { stops: &[StopMode::Stop], ..SERVING }, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { call: EventorCall::Finish(sinks), .. } = effect {
+                *sinks = Vec::<TaskEventSink>::new();
+            }
+        }
+        effects
+    });
+}
+
+// === Their owner ===
+
+#[test]
+fn an_owner_that_does_not_renew_what_is_watched_breaks_evt_03() {
+    owner(Law::Evt3, DriversBounds { crashes: 1, ..SERVING }, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Call { call: DriversCall::Watch(_, _, true), .. }))
+    });
+}
+
+#[test]
+fn an_owner_that_starts_another_driver_before_the_first_has_ended_breaks_prc_04() {
+    let bounds = DriversBounds { orders: (1, &[Order::Restart]), ..SERVING };
+    owner(Law::Prc4, bounds, |input, effects| {
+        let restart = matches!(input, Input::Asked { ask: DriversAsk::RestartDriver(_), .. });
+        let begins = |effect| match effect {
+            Effect::Call { key, deadline, call: DriversCall::RestartNow(life) } if restart => Effect::Call {
+                key,
+                deadline,
+                call: DriversCall::StartDriver(life.next(), Box::new(config())),
+            },
+            other => other,
+        };
+        effects.into_iter().map(begins).collect()
+    });
+}
+
+#[test]
+fn an_owner_that_leaves_those_waiting_who_waited_for_a_driver_breaks_hlt_04() {
+    let bounds = DriversBounds { begin: &[Order::Add, Order::Dispense], ..NONE };
+    owner(Law::Hlt4, bounds, |input, effects| {
+        let is_report = matches!(input, Input::Asked { ask: DriversAsk::DriverReported(_), .. });
+        without(effects, |effect| {
+            is_report && matches!(effect, Effect::Reply(_, DriversAnswer::DispenseDriver(Ok(_))))
+        })
+    });
+}
+
+#[test]
+fn an_owner_that_gives_a_driver_out_before_it_is_healthy_breaks_res_01() {
+    let bounds = DriversBounds { begin: &[Order::Add, Order::Dispense], ..NONE };
+    owner(Law::Res1, bounds, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::StartTimer(DriversTimer::Dispense(driver, id), _) = effect {
+                let client = DriverClient::gone(driver.clone(), Generation::new(1));
+                *effect = Effect::Reply(*id, DriversAnswer::DispenseDriver(Ok(client)));
+            }
+        }
+        effects
+    });
+}

@@ -1,0 +1,228 @@
+//! Instances, and supervisors of them, that are wrong on purpose: each is found out by the search, and by the law that
+//! forbids its fault.
+
+use std::rc::Rc;
+
+use callboard_actors::csi::Rpc;
+use callboard_actors::instance::{Instance, InstanceAsk, InstanceCall, InstanceReport, InstanceTimer};
+use callboard_actors::instances::{Instances, InstancesAsk, InstancesCall, InstancesNews, InstancesTimer};
+use callboard_actors::shell::{CallKey, Effect, Input, Machine};
+use callboard_actors::vocabulary::{Attempt, Generation, Health};
+use callboard_simulation::{
+    Behaviour, InstancesBounds, InstancesWorld, Law, Mishears, Spoil, Spoils, Tamper,
+};
+
+use crate::is_found_out;
+
+const ONE: InstancesBounds = InstancesBounds { routes: 1, ..InstancesBounds::NONE };
+const TWO: InstancesBounds = InstancesBounds { routes: 2, ..InstancesBounds::NONE };
+const DYING: InstancesBounds = InstancesBounds { faults: 1, behaviours: &[Behaviour::Dies], ..ONE };
+
+fn found_out(law: Law, bounds: InstancesBounds, broken: &InstancesWorld) {
+    is_found_out(law, broken, &InstancesWorld::new(bounds, None, None));
+}
+
+fn child(law: Law, bounds: InstancesBounds, spoil: Spoil<Instance>) {
+    found_out(law, bounds, &InstancesWorld::new(bounds, None, Some(Rc::new(Spoils(spoil)))));
+}
+
+fn parent(law: Law, bounds: InstancesBounds, spoil: Spoil<Instances>) {
+    found_out(law, bounds, &InstancesWorld::new(bounds, Some(Rc::new(Spoils(spoil))), None));
+}
+
+fn dial() -> Effect<Instance> {
+    let key = CallKey { generation: Generation::new(1), attempt: Attempt::new(99) };
+    Effect::Call { key, deadline: std::time::Duration::from_secs(1), call: InstanceCall::Dial }
+}
+
+#[test]
+fn an_instance_that_tries_again_after_it_was_told_to_retire_breaks_i6() {
+    child(Law::I6, TWO, |input, mut effects| {
+        if matches!(input, Input::Asked { ask: InstanceAsk::Retire(_), .. }) {
+            effects.insert(0, dial());
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_instance_that_calls_itself_healthy_as_soon_as_it_is_connected_breaks_i2() {
+    child(Law::I2, ONE, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(report) = effect
+                && report.health == Health::Starting
+            {
+                report.health = Health::Healthy;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_instance_that_reads_its_identity_in_every_round_breaks_i3() {
+    child(Law::I3, InstancesBounds { pauses: 1, ..ONE }, |input, mut effects| {
+        if matches!(input, Input::Elapsed(InstanceTimer::Look)) {
+            for effect in &mut effects {
+                if let Effect::Call { call: call @ InstanceCall::Ask(Rpc::Probe), .. } = effect {
+                    *call = InstanceCall::Ask(Rpc::PluginInfo);
+                }
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_instance_that_gives_up_after_its_first_failure_breaks_i4() {
+    child(Law::I4, DYING, |_, effects| {
+        let has_failed = effects.iter().any(
+            |effect| matches!(effect, Effect::Publish(report) if matches!(report.health, Health::Unhealthy { .. })),
+        );
+        let is_look = |effect: &_| matches!(effect, Effect::StartTimer(InstanceTimer::Look, _));
+        effects.into_iter().filter(|effect| !(has_failed && is_look(effect))).collect()
+    });
+}
+
+#[test]
+fn an_instance_that_does_not_say_why_it_is_unhealthy_breaks_i5() {
+    child(Law::I5, DYING, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(report) = effect
+                && let Health::Unhealthy { reason } = &mut report.health
+            {
+                reason.clear();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_instance_that_tells_equal_reports_again_breaks_scl_05() {
+    child(Law::Scl5, ONE, |_, effects| {
+        let twice = effects.into_iter().flat_map(|effect| match effect {
+            Effect::Publish(report) => vec![Effect::Publish(report.clone()), Effect::Publish(report)],
+            other => vec![other],
+        });
+        twice.collect()
+    });
+}
+
+#[test]
+fn an_instance_that_retires_without_end_breaks_i1() {
+    child(Law::I1, TWO, |_, effects| {
+        effects.into_iter().filter(|effect| !matches!(effect, Effect::Stop(_))).collect()
+    });
+}
+
+#[test]
+fn an_instance_that_signs_its_calls_with_an_older_generation_breaks_shell_3() {
+    child(Law::Shell3, ONE, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Call { key, .. } = effect {
+                key.generation = Generation::default();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_retires_nobody_on_a_takeover_breaks_i1() {
+    parent(Law::I1, TWO, |_, effects| {
+        let is_retirement =
+            |effect: &_| matches!(effect, Effect::Call { call: InstancesCall::Retire { .. }, .. });
+        effects.into_iter().filter(|effect| !is_retirement(effect)).collect()
+    });
+}
+
+#[test]
+fn a_supervisor_that_waits_for_a_retirement_without_bound_breaks_i1() {
+    parent(Law::I1, TWO, |_, effects| {
+        let is_bound = |effect: &_| matches!(effect, Effect::StartTimer(InstancesTimer::Retire(_), _));
+        effects.into_iter().filter(|effect| !is_bound(effect)).collect()
+    });
+}
+
+#[test]
+fn a_supervisor_that_believes_a_former_life_breaks_reg_08() {
+    parent(Law::Reg8, TWO, |input, mut effects| {
+        if let Input::Asked { ask: InstancesAsk::InstanceReported(reported), .. } = input
+            && reported.report.health == Health::Healthy
+            && effects.len() == 1
+        {
+            // A sound one passes this over, since it is said late.
+            effects.push(Effect::Publish(InstancesNews::Reported(reported.report.clone())));
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_does_not_hear_of_endings_breaks_i4() {
+    let deaf = Mishears(|input| match input {
+        Input::Returned { call: InstancesCall::AwaitEndings, .. } => None,
+        other => Some(other),
+    });
+    found_out(Law::I4, TWO, &InstancesWorld::new(TWO, Some(Rc::new(deaf)), None));
+}
+
+#[test]
+fn a_supervisor_that_is_deaf_to_the_wish_to_stop_breaks_s4() {
+    let stopping = InstancesBounds { stops: true, ..ONE };
+    let deaf = Mishears(|input| match input {
+        Input::StopRequested(_) => None,
+        other => Some(other),
+    });
+    found_out(Law::S4, stopping, &InstancesWorld::new(stopping, Some(Rc::new(deaf)), None));
+}
+
+#[test]
+fn a_supervisor_that_leaves_its_instances_behind_breaks_s4() {
+    let stopping = InstancesBounds { stops: true, ..ONE };
+    parent(Law::S4, stopping, |input, mut effects| {
+        if matches!(input, Input::StopRequested(_)) {
+            effects.push(Effect::Stop(callboard_actors::shell::Ending::Normal));
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_supervisor_that_shows_a_plugin_twice_the_same_breaks_scl_05() {
+    parent(Law::Scl5, ONE, |_, effects| {
+        let twice = effects.into_iter().flat_map(|effect| match effect {
+            Effect::Publish(news @ InstancesNews::Reported(_)) => {
+                vec![Effect::Publish(news.clone()), Effect::Publish(news)]
+            }
+            other => vec![other],
+        });
+        twice.collect()
+    });
+}
+
+#[test]
+fn an_instance_that_takes_it_ill_when_a_node_need_not_be_known_breaks_i7() {
+    let declining = InstancesBounds { faults: 1, behaviours: &[Behaviour::Declines], ..ONE };
+    found_out(Law::I7, declining, &InstancesWorld::new(declining, None, Some(Rc::new(Touchy))));
+}
+
+/// Calls a node plugin unhealthy that does not answer `NodeGetInfo`.
+#[derive(Debug)]
+struct Touchy;
+
+impl Tamper<Instance> for Touchy {
+    fn effects(
+        &self,
+        machine: &Instance,
+        input: &Input<Instance>,
+        mut effects: Vec<Effect<Instance>>,
+    ) -> Vec<Effect<Instance>> {
+        if let Input::Returned { call: InstanceCall::Ask(Rpc::NodeInfo), outcome: Ok(Err(_)), .. } = input {
+            let health = Health::Unhealthy { reason: "it does not know its node".to_owned() };
+            effects.insert(0, Effect::Publish(InstanceReport { health, ..machine.view() }));
+        }
+        effects
+    }
+}

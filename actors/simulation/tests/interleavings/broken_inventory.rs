@@ -1,0 +1,101 @@
+//! Inventories that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+
+use callboard_actors::inventory::{Inventory, InventoryAnswer, InventoryNews, InventoryTimer};
+use callboard_actors::shell::{Effect, Input};
+use callboard_simulation::{InventoryBounds, InventoryWorld, Law, Mishears, Spoil, Spoils};
+
+use crate::{tampered_is_found_out, without};
+
+const SMALL: InventoryBounds = InventoryBounds { words: 4, pauses: 2, ..InventoryBounds::NONE };
+
+fn spoiled(law: Law, spoil: Spoil<Inventory>) {
+    tampered_is_found_out(law, SMALL, InventoryWorld::new, Spoils(spoil));
+}
+
+#[test]
+fn an_inventory_that_tells_the_first_fingerprints_twice_breaks_n1() {
+    spoiled(Law::N1, |_, mut effects| {
+        let again = effects.iter().find_map(|effect| match effect {
+            Effect::Publish(news @ InventoryNews::First(..)) => Some(Effect::Publish(news.clone())),
+            _ => None,
+        });
+        effects.extend(again);
+        effects
+    });
+}
+
+#[test]
+fn an_inventory_that_does_not_hear_the_end_of_the_first_wait_breaks_n1() {
+    let bounds = InventoryBounds { has_drivers: true, losses: 1, ..SMALL };
+    let deaf = Mishears(|input| {
+        let is_end = matches!(input, Input::Elapsed(InventoryTimer::FirstWait | InventoryTimer::AskDrivers));
+        (!is_end).then_some(input)
+    });
+    tampered_is_found_out(Law::N1, bounds, InventoryWorld::new, deaf);
+}
+
+#[test]
+fn an_inventory_that_leaves_one_out_of_its_first_summary_breaks_n2() {
+    spoiled(Law::N2, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(InventoryNews::First(_, summary)) = effect {
+                summary.undetected.clear();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_inventory_that_names_one_twice_in_its_first_summary_breaks_n2() {
+    spoiled(Law::N2, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(InventoryNews::First(_, summary)) = effect {
+                summary.undetected.extend(summary.healthy.clone());
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_inventory_that_answers_a_question_twice_breaks_shell_7() {
+    let bounds = InventoryBounds { asks: 1, ..SMALL };
+    let stammers: Spoil<Inventory> = |_, mut effects| {
+        let again = effects.iter().find_map(|effect| match effect {
+            Effect::Reply(id, InventoryAnswer::TakeInventory(view)) => {
+                Some(Effect::Reply(*id, InventoryAnswer::TakeInventory(view.clone())))
+            }
+            _ => None,
+        });
+        effects.extend(again);
+        effects
+    };
+    tampered_is_found_out(Law::Shell7, bounds, InventoryWorld::new, Spoils(stammers));
+}
+
+#[test]
+fn an_inventory_that_removes_a_plugin_without_any_grace_breaks_hlt_08() {
+    spoiled(Law::Hlt8, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::StartTimer(InventoryTimer::Grace(_), at) = effect {
+                *at = callboard_actors::vocabulary::Timestamp::default();
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn an_inventory_that_never_ends_a_grace_breaks_hlt_08() {
+    spoiled(Law::Hlt8, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::StartTimer(InventoryTimer::Grace(_), _)))
+    });
+}
+
+#[test]
+fn an_inventory_that_keeps_a_removal_to_itself_breaks_hlt_08() {
+    spoiled(Law::Hlt8, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Publish(InventoryNews::Removed(_))))
+    });
+}

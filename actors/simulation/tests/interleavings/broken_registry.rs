@@ -1,0 +1,226 @@
+//! Registries that are wrong on purpose: each is found out by the search, and by the law that forbids its fault.
+
+use callboard_actors::registry::{
+    Image, Registered, Registry, RegistryAnswer, RegistryAsk, RegistryNews, RegistryTimer, StoredChange,
+};
+use callboard_actors::shell::{Effect, Input};
+use callboard_actors::vocabulary::{Generation, RegistrationNumber, RunNumber};
+use callboard_simulation::{Law, Misreads, RegistryBounds, RegistryWorld, Spoil, Spoils};
+
+use crate::{tampered_is_found_out, without};
+
+const SMALL: RegistryBounds = RegistryBounds { allocations: 2, orders_each: 2, ..RegistryBounds::NONE };
+const RESTARTED: RegistryBounds = RegistryBounds { restarts: 1, ..SMALL };
+
+fn spoiled(law: Law, bounds: RegistryBounds, spoil: Spoil<Registry>) {
+    tampered_is_found_out(law, bounds, RegistryWorld::new, Spoils(spoil));
+}
+
+fn misread(law: Law, bounds: RegistryBounds, misread: fn(Image) -> Image) {
+    tampered_is_found_out(law, bounds, RegistryWorld::new, Misreads(misread));
+}
+
+const fn is_goodbye(input: &Input<Registry>) -> bool {
+    matches!(input, Input::Asked { ask: RegistryAsk::Deregister(_), .. })
+}
+
+#[test]
+fn a_registry_that_forgets_the_takeover_breaks_r1() {
+    spoiled(Law::R1, SMALL, |input, effects| {
+        let is_takeover = |effect: &_| matches!(effect, Effect::Publish(RegistryNews::ActiveChanged { .. }));
+        if is_goodbye(input) { without(effects, is_takeover) } else { effects }
+    });
+}
+
+#[test]
+fn a_registry_that_keeps_a_stale_generation_breaks_r1() {
+    spoiled(Law::R1, SMALL, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(RegistryNews::ActiveChanged { from: Some(from), to: Some(to), .. }) =
+                effect
+            {
+                to.generation = from.generation;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_gives_generations_out_again_after_a_restart_breaks_r1() {
+    spoiled(Law::R1, RESTARTED, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Publish(RegistryNews::ActiveChanged { to: Some(to), .. }) = effect {
+                to.generation = Generation::new(to.generation.get() % 4_096);
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_reorders_on_a_restart_breaks_r2() {
+    misread(Law::R2, RESTARTED, |mut image| {
+        let numbers: Vec<RegistrationNumber> = image.stored.iter().map(|row| row.number).collect();
+        for (row, number) in image.stored.iter_mut().zip(numbers.into_iter().rev()) {
+            row.number = number;
+        }
+        image
+    });
+}
+
+#[test]
+fn a_registry_that_forgets_how_far_it_has_counted_breaks_r1() {
+    misread(Law::R1, RESTARTED, |image| Image { ceiling: 0, ..image });
+}
+
+#[test]
+fn a_registry_that_drops_an_update_breaks_r3() {
+    spoiled(Law::R3, SMALL, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::Publish(RegistryNews::Updated(_))))
+    });
+}
+
+#[test]
+fn a_registry_that_calls_an_update_unchanged_breaks_r3() {
+    spoiled(Law::R3, SMALL, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Reply(_, RegistryAnswer::Register(Ok(said @ Registered::Updated))) = effect {
+                *said = Registered::Unchanged;
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_writes_at_the_goodbye_of_the_unknown_breaks_r4() {
+    spoiled(Law::R4, SMALL, |input, mut effects| {
+        if is_goodbye(input) && effects.len() == 1 {
+            let delete = vec![RegistrationNumber::new(1)];
+            effects.insert(
+                0,
+                Effect::Persist(StoredChange { delete: delete.into(), ..StoredChange::default() }),
+            );
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_writes_half_a_monolith_breaks_r5() {
+    let monolith = RegistryBounds { has_monolith: true, ..SMALL };
+    spoiled(Law::R5, monolith, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Persist(change) = effect {
+                change.put.truncate(1);
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_tells_everything_twice_breaks_r6() {
+    spoiled(Law::R6, SMALL, |_, effects| {
+        let twice = effects.into_iter().flat_map(|effect| match effect {
+            Effect::Publish(news) => vec![Effect::Publish(news.clone()), Effect::Publish(news)],
+            other => vec![other],
+        });
+        twice.collect()
+    });
+}
+
+#[test]
+fn a_registry_that_leaves_those_waiting_who_waited_for_the_plugin_breaks_r7() {
+    let waiting = RegistryBounds { waits: 1, ..SMALL };
+    spoiled(Law::R7, waiting, |input, effects| {
+        let is_theirs = matches!(input, Input::Asked { ask: RegistryAsk::Register(_), .. });
+        let is_awakening = |effect: &_| matches!(effect, Effect::Reply(_, RegistryAnswer::WaitForPlugin(_)));
+        if is_theirs { without(effects, is_awakening) } else { effects }
+    });
+}
+
+#[test]
+fn a_registry_that_trusts_what_it_restored_breaks_r8() {
+    misread(Law::R8, RESTARTED, |mut image| {
+        image.stored.iter_mut().for_each(|row| row.confirmed_in = image.run);
+        image
+    });
+}
+
+#[test]
+fn a_registry_that_takes_one_too_many_breaks_r9() {
+    // Three is the most that this world holds.
+    let full = RegistryBounds { allocations: 4, orders_each: 1, ..RegistryBounds::NONE };
+    spoiled(Law::R9, full, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Reply(_, RegistryAnswer::Register(said @ Err(_))) = effect {
+                *said = Ok(Registered::New);
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_tells_before_it_writes_breaks_shell_1() {
+    spoiled(Law::Shell1, SMALL, |_, mut effects| {
+        effects.sort_by_key(|effect| !matches!(effect, Effect::Publish(_)));
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_answers_before_it_writes_breaks_shell_1() {
+    spoiled(Law::Shell1, SMALL, |_, mut effects| {
+        effects.sort_by_key(|effect| !matches!(effect, Effect::Reply(..)));
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_does_not_write_breaks_shell_1() {
+    spoiled(Law::Shell1, SMALL, |_, effects| without(effects, |effect| matches!(effect, Effect::Persist(_))));
+}
+
+#[test]
+fn a_registry_that_loses_a_row_on_reading_breaks_shell_2() {
+    misread(Law::Shell2, RegistryBounds { failures: 1, ..SMALL }, |mut image| {
+        image.stored.pop();
+        image
+    });
+}
+
+#[test]
+fn a_registry_that_answers_nobody_breaks_shell_7() {
+    spoiled(Law::Shell7, SMALL, |_, effects| without(effects, |effect| matches!(effect, Effect::Reply(..))));
+}
+
+/// The run in which something was confirmed counts, and no other.
+#[test]
+fn a_registry_that_confirms_in_another_run_breaks_r3() {
+    spoiled(Law::R3, SMALL, |_, mut effects| {
+        for effect in &mut effects {
+            if let Effect::Persist(change) = effect {
+                change.put.iter_mut().for_each(|row| row.confirmed_in = RunNumber::new(0));
+            }
+        }
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_panics_over_a_goodbye_breaks_shell_4() {
+    spoiled(Law::Shell4, SMALL, |input, effects| {
+        assert!(!is_goodbye(input), "it does not know what to do with a goodbye");
+        effects
+    });
+}
+
+#[test]
+fn a_registry_that_never_ends_the_grace_breaks_r8() {
+    spoiled(Law::R8, RESTARTED, |_, effects| {
+        without(effects, |effect| matches!(effect, Effect::StartTimer(RegistryTimer::GraceOver, _)))
+    });
+}

@@ -1,0 +1,67 @@
+//! One plugin with its instance and the supervisor of it: every order of takeovers, answers good and bad and late, crashes
+//! and the wish to stop.
+
+use callboard_simulation::{Behaviour, InstancesBounds, InstancesWorld};
+
+use crate::{is_full, try_all};
+
+const ONE: InstancesBounds = InstancesBounds { routes: 1, ..InstancesBounds::NONE };
+const TWO: InstancesBounds = InstancesBounds { routes: 2, ..InstancesBounds::NONE };
+const THREE: InstancesBounds = InstancesBounds { routes: 3, ..InstancesBounds::NONE };
+
+fn holds(what: &str, small: InstancesBounds, full: InstancesBounds) {
+    let bounds = if is_full() { full } else { small };
+    try_all(what, &InstancesWorld::new(bounds, None, None));
+}
+
+#[test]
+fn every_order_of_takeovers_leaves_one_instance_of_the_active_one_i1() {
+    holds("takeovers", TWO, THREE);
+    holds("takeovers and time", InstancesBounds { pauses: 1, ..TWO }, InstancesBounds { pauses: 2, ..THREE });
+}
+
+#[test]
+fn every_order_of_good_and_bad_answers_ends_healthy_i2_i3_i4_i5_i7() {
+    let bad = InstancesBounds { faults: 1, behaviours: &Behaviour::ALL, ..ONE };
+    holds("bad answers", bad, InstancesBounds { faults: 2, pauses: 1, ..bad });
+    holds(
+        "bad answers and a takeover",
+        InstancesBounds { behaviours: &[Behaviour::Hangs], routes: 2, ..bad },
+        InstancesBounds { faults: 1, ..TWO },
+    );
+}
+
+#[test]
+fn every_order_of_late_answers_and_a_stop_begins_nothing_new_i6_s4() {
+    holds("stop", InstancesBounds { stops: true, ..TWO }, InstancesBounds { stops: true, pauses: 2, ..TWO });
+    let bad = InstancesBounds { faults: 1, behaviours: &[Behaviour::Dies, Behaviour::Hangs], ..ONE };
+    holds(
+        "stop of who fails",
+        InstancesBounds { stops: true, ..bad },
+        InstancesBounds { stops: true, pauses: 1, routes: 2, ..bad },
+    );
+}
+
+#[test]
+fn every_order_of_crashes_of_either_side_ends_well_reg_08() {
+    holds(
+        "an instance crashes",
+        InstancesBounds { crashes: 1, ..ONE },
+        InstancesBounds { crashes: 1, ..TWO },
+    );
+    holds(
+        "crashes and a stop",
+        InstancesBounds { crashes: 1, stops: true, ..ONE },
+        InstancesBounds { crashes: 2, stops: true, ..ONE },
+    );
+}
+
+#[test]
+fn every_order_of_questions_is_answered_once_with_what_is_shown_i2() {
+    holds("questions", InstancesBounds { asks: 1, ..TWO }, InstancesBounds { asks: 2, ..TWO });
+    holds(
+        "questions and a stop",
+        InstancesBounds { asks: 1, stops: true, ..ONE },
+        InstancesBounds { asks: 2, stops: true, pauses: 1, ..ONE },
+    );
+}

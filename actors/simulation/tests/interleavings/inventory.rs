@@ -1,0 +1,39 @@
+//! The inventory: every order of the news of the instances, gaps in them, the word of the drivers, questions, crashes, time and the
+//! wish to stop.
+
+use callboard_simulation::{InventoryBounds, InventoryWorld};
+
+use crate::{is_full, try_all};
+
+const NONE: InventoryBounds = InventoryBounds::NONE;
+
+fn holds(what: &str, small: InventoryBounds, full: InventoryBounds) {
+    let bounds = if is_full() { full } else { small };
+    try_all(what, &InventoryWorld::new(bounds, None));
+}
+
+#[test]
+fn every_order_of_first_fingerprints_tells_them_once_with_everybody_n1_n2() {
+    let first = InventoryBounds { words: 2, asks: 1, pauses: 1, ..NONE };
+    holds("first fingerprints", first, InventoryBounds { plugins: 2, words: 3, pauses: 2, ..first });
+    let drivers = InventoryBounds { words: 1, has_drivers: true, losses: 1, ..first };
+    holds("first fingerprints with drivers", drivers, InventoryBounds { words: 2, pauses: 2, ..drivers });
+}
+
+#[test]
+fn every_order_of_comings_and_goings_tells_a_removal_once_and_a_restart_never_hlt_08() {
+    let restarts = InventoryBounds { words: 4, pauses: 1, ..NONE };
+    holds("restarts", restarts, InventoryBounds { words: 6, pauses: 2, ..restarts });
+    let gaps = InventoryBounds { words: 2, losses: 1, pauses: 1, ..NONE };
+    holds("restarts and gaps", gaps, InventoryBounds { words: 4, pauses: 2, ..gaps });
+    let two = InventoryBounds { plugins: 2, words: 3, pauses: 1, ..NONE };
+    holds("restarts of two plugins", two, InventoryBounds { words: 4, pauses: 2, ..two });
+}
+
+#[test]
+fn every_order_of_crashes_and_a_stop_ends_well_shell_4_s4() {
+    let crashes = InventoryBounds { words: 2, asks: 1, pauses: 1, crashes: 1, ..NONE };
+    holds("the inventory crashes", crashes, InventoryBounds { words: 3, ..crashes });
+    let stops = InventoryBounds { words: 1, asks: 1, losses: 1, has_drivers: true, stops: true, ..NONE };
+    holds("the inventory stops", stops, InventoryBounds { words: 2, pauses: 1, ..stops });
+}

@@ -1,0 +1,81 @@
+//! A registry with two or three allocations of one plugin: every order of register, update, deregister, restore, failed
+//! write, crash and shutdown.
+
+use callboard_simulation::{RegistryBounds, RegistryWorld};
+
+use crate::{is_full, try_all};
+
+/// Two allocations that each say two things.
+const TWO: RegistryBounds = RegistryBounds { allocations: 2, orders_each: 2, ..RegistryBounds::NONE };
+/// Two allocations that each say one thing.
+const BRIEF: RegistryBounds = RegistryBounds { orders_each: 1, ..TWO };
+/// Three allocations that each say one thing.
+const THREE: RegistryBounds = RegistryBounds { allocations: 3, ..BRIEF };
+
+fn holds(what: &str, small: RegistryBounds, full: RegistryBounds) {
+    let bounds = if is_full() { full } else { small };
+    try_all(what, &RegistryWorld::new(bounds, None));
+}
+
+#[test]
+fn every_order_of_starts_updates_and_stops_keeps_the_newest_one_active_r1_r3_r4() {
+    holds("starts and stops", TWO, TWO);
+    holds("starts and stops, three allocations", THREE, RegistryBounds { allocations: 3, ..TWO });
+}
+
+#[test]
+fn every_order_with_one_who_waits_answers_it_once_r7() {
+    holds(
+        "waiting",
+        RegistryBounds { waits: 1, pauses: 1, ..BRIEF },
+        RegistryBounds { waits: 2, pauses: 1, ..TWO },
+    );
+}
+
+#[test]
+fn every_order_with_a_failed_write_tells_nobody_what_does_not_hold_shell_1_shell_2() {
+    holds("failed writes", RegistryBounds { failures: 1, ..BRIEF }, RegistryBounds { failures: 1, ..TWO });
+    let three = RegistryBounds { failures: 1, ..THREE };
+    holds("failed writes, three allocations", three, RegistryBounds { failures: 2, ..three });
+}
+
+#[test]
+fn every_order_with_a_crash_costs_one_message_shell_4() {
+    holds("crashes", RegistryBounds { crashes: 1, ..BRIEF }, RegistryBounds { crashes: 2, ..TWO });
+    holds(
+        "crashes and failed writes",
+        RegistryBounds { crashes: 1, failures: 1, ..BRIEF },
+        RegistryBounds { crashes: 1, failures: 1, ..TWO },
+    );
+}
+
+#[test]
+fn every_order_with_a_killed_host_keeps_the_order_r2_r8() {
+    let small = RegistryBounds { restarts: 1, pauses: 1, ..BRIEF };
+    holds("killed hosts", small, RegistryBounds { restarts: 1, pauses: 1, ..TWO });
+    let three = RegistryBounds { restarts: 1, ..THREE };
+    holds("killed hosts, three allocations", three, RegistryBounds { pauses: 1, ..three });
+}
+
+#[test]
+fn every_order_with_identity_checks_routes_to_nobody_unproven_r8() {
+    let small = RegistryBounds { restarts: 1, pauses: 1, are_provable: true, ..BRIEF };
+    holds("identity checks", small, RegistryBounds { pauses: 2, ..small });
+}
+
+#[test]
+fn every_order_with_a_monolith_is_all_or_nothing_r5() {
+    let small = RegistryBounds { has_monolith: true, failures: 1, ..BRIEF };
+    holds("monolith", small, RegistryBounds { has_monolith: true, failures: 1, ..TWO });
+}
+
+#[test]
+fn every_order_with_a_shutdown_answers_whoever_it_owes_shell_7() {
+    holds(
+        "shutdown",
+        RegistryBounds { stops: true, ..BRIEF },
+        RegistryBounds { stops: true, crashes: 1, ..TWO },
+    );
+    let small = RegistryBounds { stops: true, failures: 1, crashes: 1, ..BRIEF };
+    holds("shutdown in trouble", small, RegistryBounds { restarts: 1, ..small });
+}
