@@ -2,8 +2,8 @@
 //! flight, allocations held, and plugins.
 //!
 //! Callboard and the baseline are measured in turn, round by round, at every point of a curve. The baseline in memory is an
-//! actix actor that only answers; on disk it is redb, committing rows of the same length in batches as large as ours in the
-//! same round.
+//! actix actor that only answers; on disk it is redb, committing equally long rows in batches as large as ours in the same
+//! round.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Restart of a host: from the opening of its database to the first answer of its registry, against a bare redb that opens the
-//! same file and reads the same rows.
+//! Restart of a host: from the opening of its database to the first answer of its registry, against a bare redb that reads the
+//! same rows.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Takeover in memory: from `Deregister` of the active allocation to the subscriber's `ActiveChanged`, against a bare round
-//! trip of the same message.
+//! trip.
 
 mod support;
 

@@ -1,5 +1,4 @@
-//! A task driver in about 60 lines, whose tasks are timers. Build it with `cargo build --example driver`, and let a host start
-//! it.
+//! A task driver in about 60 lines, whose tasks are timers. A host starts it; build it with `cargo build --example driver`.
 
 use std::{collections::HashMap, error::Error, process::ExitCode, sync::Mutex, time::Duration};
 

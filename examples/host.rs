@@ -1,7 +1,7 @@
 //! A host program in about 30 lines: it runs one CSI plugin and prints what the node offers.
 //!
-//! Pass the plugin's command, for instance: `cargo build --release && cargo run --example host -- target/release/callboard
-//! plugin hostpath --role node`
+//! Pass the plugin's command, for instance:
+//! `cargo build --release && cargo run --example host -- target/release/callboard plugin hostpath --role node`
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! A host program that runs one task through a driver, and receives all its events.
 //!
-//! Pass the task's configuration in HCL, and the command of a driver plugin, for instance: `cargo build --release && cargo run
-//! --example tasks -- 'command = "/bin/date"' $PWD/target/release/callboard plugin exec --name example`
+//! Pass the task's configuration in HCL, and the command of a driver plugin, for instance:
+//! `cargo build --release && cargo run --example tasks -- 'command = "/bin/date"' $PWD/target/release/callboard plugin exec --name example`
 
 use std::error::Error;
 use std::process::ExitCode;

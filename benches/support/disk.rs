@@ -71,8 +71,7 @@ impl BareRedb {
         super::figures::per_second(messages, begun.elapsed())
     }
 
-    /// Commits batches of this many messages, one after the other: batches insert and delete rows in turn. The latency of a
-    /// message is that of its commit.
+    /// Commits batches of this many messages, which insert and delete rows in turn. A message's latency is that of its commit.
     pub(crate) fn batches(&mut self, messages: u64, pairs: u64) -> Stretch {
         let (begun, mut latencies) = (Instant::now(), Samples::default());
         for commit in 0..2 * pairs {

@@ -1,5 +1,4 @@
-//! The positions of plugin values in a configuration file. Only the plugin's own schema can find errors in them, long after
-//! the file was parsed.
+//! The positions of plugin values in a configuration file, for errors that only the plugin's own schema finds later.
 
 use std::collections::BTreeMap;
 

@@ -42,8 +42,7 @@ pub struct HostConfig {
     pub control_groups: bool,
     /// The lowest and the highest port that drivers may assign (T005). Key `client_ports`, `14000-14512` by default.
     pub client_ports: (u16, u16),
-    /// The environment variables that tasks inherit from the host (TH061). Key `task_env_inherit`; PATH, LANG and TZ by
-    /// default.
+    /// The variables that tasks inherit from the host (TH061). Key `task_env_inherit`; PATH, LANG and TZ by default.
     pub task_env_inherit: Vec<String>,
     /// The machine's compute in MHz, instead of the sum over its cores (T015); 0 for that sum. Key `cpu_total_compute`.
     pub cpu_total_compute: u32,

@@ -48,8 +48,7 @@ pub use logs::TaskLogs;
 pub use problem::{ConfigError, Place, Problem};
 pub use task_config::{TaskConfig, TaskResources, TaskRestart};
 
-/// The longest name of an allocation or a task in a configuration, in bytes: the name of its log file has to fit into one path
-/// component.
+/// The longest name of an allocation or a task, in bytes: the name of its log file has to fit into one path component.
 pub const NAME_BYTES_MAX: usize = 200;
 
 /// The most allocations in a configuration.
@@ -144,8 +143,7 @@ pub struct AllocationConfig {
     pub plugin: PluginName,
     /// Its role. Key `type`, required: controller, node or monolith.
     pub role: Role,
-    /// The program, an existing executable file. Key `command`, required: a text, or a list whose further entries are
-    /// arguments.
+    /// The program, an executable file. Key `command`, required: a text, or a list whose further entries are arguments.
     pub program: PathBuf,
     /// Its arguments; `${CSI_ENDPOINT}` is replaced at each start. Key `args`, after those of `command`.
     pub arguments: Vec<String>,
@@ -175,8 +173,7 @@ pub enum DriverProgram {
 pub struct DriverConfig {
     /// The name that tasks refer to; its plugin reports the same name. Key `name`, required.
     pub name: DriverName,
-    /// Its program. Key `plugin`, by default its name; or key `command`: a text, or a list whose further entries are
-    /// arguments.
+    /// Its program. Key `plugin`, by default its name; or key `command`: a text, or a list that continues with arguments.
     pub program: DriverProgram,
     /// Its arguments. Key `args`, after those of `command`.
     pub arguments: Vec<String>,

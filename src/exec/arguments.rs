@@ -9,8 +9,7 @@ use clap::Args;
 use super::faults::FaultArgs;
 use crate::duration::parse_duration;
 
-/// The default name of the driver. No driver built into Nomad has it, so a job for one of those never comes here by accident
-/// (T171, TH091).
+/// The default name of the driver. No driver built into Nomad has it, so it gets no job for one of those (T171, TH091).
 pub(super) const DEFAULT_NAME: &str = "callboard_exec";
 
 /// The drivers built into Nomad. Nomad silently prefers an external driver of the same name (T171).

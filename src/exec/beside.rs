@@ -1,7 +1,6 @@
 //! Commands that run beside a task: in its directory, with its environment, as its user.
 //!
-//! Such a command belongs to its call. The kernel kills it when the driver dies, and its whole process group is killed when
-//! the call ends for any reason.
+//! Such a command belongs to its call: when that ends, its process group is killed. The kernel kills it when the driver dies.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -49,7 +48,6 @@ impl Beside {
         self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
     }
 
-    /// Kills the whole group, and the whole session if it leads one.
     fn kill(&self) {
         let Some(group) = self.pid() else { return };
         // Fails only if the group has ended.
@@ -59,8 +57,8 @@ impl Beside {
         }
     }
 
-    /// Waits for the end of the command, and kills the rest of its group. It is reaped only afterwards, so that its process id
-    /// is not reused before.
+    /// Waits for the end of the command, kills the rest of its group, and reaps it only then, so that its process id stays
+    /// valid.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(pid) = self.pid() {
             task::until_ended(pidfd_open(pid, PidfdFlags::empty())?).await?;
@@ -69,7 +67,6 @@ impl Beside {
         self.child.wait().await
     }
 
-    /// Starts a command with pipes as its input and output.
     pub(super) fn at_pipes(around: &Surroundings, command: &[String]) -> Result<Self, Refusal> {
         Self::piped(around, command, Stdio::piped())
     }

@@ -44,8 +44,7 @@ pub(super) struct StartTerms {
     pub(super) hang: Option<SupervisorHang>,
 }
 
-/// Starts a supervisor, which starts the task. After an error nothing of the task runs or will run; if that cannot be ensured,
-/// the error says so.
+/// Starts a supervisor, which starts the task. After an error nothing of it runs or will run, or the error says so.
 pub(super) async fn supervise(
     order: &TaskOrder,
     groups: &[PathBuf],

@@ -52,7 +52,6 @@ impl Board {
         Self { args, faults, events, memory, settings, tasks }
     }
 
-    /// The operator's settings.
     pub(super) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -69,8 +68,7 @@ impl Board {
         self.tasks().known.get(task_id).cloned().ok_or_else(|| Refusal::no_such_task(task_id))
     }
 
-    /// Finds a task that an earlier driver began and could not report before it died, and that was not recovered. It can be
-    /// inspected and ended.
+    /// Finds an unrecovered task that an earlier driver began and did not report before it died, to inspect or end it.
     pub(super) fn recall(&self, task_id: &str) -> Result<Arc<Task>, Refusal> {
         if self.tasks().coming.contains(task_id) {
             return Err(being_started(task_id));
@@ -109,7 +107,6 @@ impl Board {
         Ok(events.insert(opened.map_err(failed)?).clone())
     }
 
-    /// Adds a task, and watches it from now on.
     pub(super) fn take_in(self: &Arc<Self>, task: &Arc<Task>, events: Events, kind: &str, message: String) {
         self.tasks().known.insert(task.id().to_owned(), task.clone());
         events.announce(task.event(kind, message));
@@ -130,7 +127,6 @@ impl Board {
         task.ask(wish).map_err(failed)
     }
 
-    /// Kills a task.
     pub(super) async fn kill(task: &Task) -> Result<(), Refusal> {
         let killing = async {
             loop {

@@ -30,7 +30,6 @@ struct Written {
     args: Option<Vec<String>>,
 }
 
-/// The schema of that configuration.
 pub(super) fn task_schema() -> Spec {
     schema::object([
         ("command", schema::required("command", "string")),

@@ -2,8 +2,8 @@
 //!
 //! A host closes its directories to other users, and with them the path to the directory of a task that runs as another user.
 //! So such a task starts through a file descriptor of its directory, and no directory above it has to be opened. In its
-//! directory the task may create and remove its own files. It cannot remove the driver's files: it does not own the directory,
-//! which has the sticky bit.
+//! directory the task may create and remove its own files, but not the driver's: it does not own the directory, which has the
+//! sticky bit.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;

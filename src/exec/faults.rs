@@ -1,5 +1,4 @@
-//! Faults of the driver on request, so that tests and demonstrations can show how its host reacts (D.10 of the protocol
-//! facts).
+//! Faults of the driver on request: tests and demonstrations show how its host reacts (D.10 of the protocol facts).
 
 use std::fs::OpenOptions;
 use std::future::pending;
@@ -103,8 +102,7 @@ pub struct FaultArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub unhealthy_for: Option<Duration>,
 
-    /// Delay each start by this much time, and do not know the task until then; the start continues after a timeout of the
-    /// host
+    /// Delay each start by this much time, and do not know the task until then; a timeout of the host does not cancel it
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub late_start: Option<Duration>,
 
@@ -238,7 +236,6 @@ impl Faults {
         }
     }
 
-    /// Whether this process continues as a copy of itself.
     pub(super) const fn forks(&self) -> bool {
         self.args.fork_and_exit
     }
@@ -276,7 +273,6 @@ impl Faults {
         Ok(())
     }
 
-    /// The plugin's conduct.
     pub(super) const fn conduct(&self) -> Conduct {
         Conduct {
             hears_sigterm: !self.args.ignore_sigterm,
@@ -345,7 +341,6 @@ impl Faults {
         self.args.unhealthy_for?.checked_sub(self.born.elapsed())
     }
 
-    /// The number of fingerprints after which their stream has to end, and how.
     pub(super) fn fingerprints_end(&self) -> Option<(usize, StreamEnd)> {
         self.args.fingerprints_end_after.map(|after| (after, self.args.fingerprints_end))
     }
@@ -358,12 +353,10 @@ impl Faults {
         }
     }
 
-    /// When the supervisor of each new task has to hang.
     pub(super) const fn supervisor_hangs(&self) -> Option<SupervisorHang> {
         self.args.supervisor_hangs
     }
 
-    /// The number of task events after which their stream has to break.
     pub(super) const fn events_break_after(&self) -> Option<usize> {
         self.args.events_break_after
     }

@@ -18,8 +18,7 @@ pub(super) struct CpuTime {
     pub(super) throttled_us: u64,
 }
 
-/// The CPU time from these groups; `None` if none counts it. That is so in version 1, where a task has no group in the
-/// counting hierarchy.
+/// The CPU time from these groups; `None` if none counts it, as in version 1: a task has no group in that hierarchy.
 pub(super) fn cpu_time(groups: &[PathBuf]) -> Option<CpuTime> {
     groups.iter().find_map(|group| {
         let stat = fs::read_to_string(group.join("cpu.stat")).ok()?;

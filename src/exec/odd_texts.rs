@@ -1,5 +1,4 @@
-//! Unusual texts that the driver sends on request, so that tests can show that its host neither believes them nor repeats them
-//! unescaped.
+//! Unusual texts that the driver sends on request, to test that its host neither trusts them nor repeats them unescaped.
 
 use callboard_proto::drivers::{DriverTaskEvent, FingerprintResponse};
 use clap::Args;

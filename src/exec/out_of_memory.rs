@@ -1,5 +1,4 @@
-//! Whether the kernel killed a task for lack of memory, as far as that can be known: the kernel counts this per control group,
-//! not per process.
+//! Whether the kernel killed a task for lack of memory. The kernel counts this per control group, not per process.
 
 use std::path::{Path, PathBuf};
 

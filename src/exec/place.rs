@@ -50,12 +50,10 @@ impl Wish {
         }
     }
 
-    /// Whether it kills the task.
     pub(super) const fn kills(&self) -> bool {
         matches!(self, Self::Kill | Self::Signal(KILL) | Self::SignalGroup(KILL))
     }
 
-    /// Parses such a line.
     pub(super) fn read(line: &str) -> Option<Self> {
         match line.trim().split_once(' ') {
             Some(("signal", number)) => Some(Self::Signal(number.parse().ok()?)),
@@ -86,8 +84,7 @@ impl TaskPlace {
         if found.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
     }
 
-    /// Takes the lock of the supervisor; `None` if one lives. The lock is held until every copy of the file descriptor is
-    /// closed.
+    /// Takes the lock of the supervisor; `None` if one lives. It is held until every copy of the descriptor is closed.
     pub(super) fn lock(&self) -> io::Result<Option<File>> {
         let file = open(&self.0.join("supervisor"), OpenOptions::new().append(true).create(true))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -125,7 +122,6 @@ impl TaskPlace {
         Ok(true)
     }
 
-    /// Reads the state, if there is one yet.
     pub(super) fn read(&self) -> io::Result<Option<TaskRecord>> {
         let mut text = Vec::new();
         match open(&self.0.join("state"), OpenOptions::new().read(true)) {
@@ -145,12 +141,10 @@ impl TaskPlace {
         fs::rename(next, self.0.join("state"))
     }
 
-    /// Whether the end of the task was announced.
     pub(super) fn is_announced(&self) -> bool {
         self.0.join("announced").exists()
     }
 
-    /// Records that the end of the task was announced.
     pub(super) fn set_announced(&self) -> io::Result<()> {
         open(&self.0.join("announced"), OpenOptions::new().append(true).create(true)).map(drop)
     }

@@ -37,8 +37,7 @@ pub(super) fn lives(process: &ProcessIdentity) -> bool {
     stat(process.pid).is_some_and(|stat| stat.started_ticks == process.start_ticks && !stat.is_zombie)
 }
 
-/// A pidfd of exactly this process, if it exists. It is opened before the identity check, so it cannot belong to a process
-/// that reuses the process id.
+/// A pidfd of exactly this process, if it exists. It is opened before the identity check, which excludes PID reuse.
 pub(super) fn descriptor(process: &ProcessIdentity) -> Option<rustix::fd::OwnedFd> {
     let descriptor = pidfd_open(Pid::from_raw(process.pid)?, PidfdFlags::empty()).ok()?;
     lives(process).then_some(descriptor)
@@ -67,15 +66,13 @@ pub(super) fn descendants(ancestor: i32) -> BTreeMap<i32, ProcessStatus> {
     found
 }
 
-/// All processes with a tag in their environment, by process id.
 pub(super) fn tagged(tag: &str) -> BTreeMap<i32, ProcessStatus> {
     look_for(tag).tagged
 }
 
 /// The result of one scan for a tag.
 struct Look {
-    /// The processes with the tag, without zombies. Processes that may not be inspected are missing; `hidden` finds those that
-    /// may belong to a task.
+    /// The processes with the tag, without zombies and without processes that may not be inspected; `hidden` is for those.
     tagged: BTreeMap<i32, ProcessStatus>,
     /// Whether some processes are unreadable at this moment and may have the tag.
     is_any_unknown: bool,

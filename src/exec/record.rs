@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::faults::SupervisorHang;
 
-/// The driver's order to a supervisor. It is sent through a pipe and never written to disk, since an environment holds
-/// secrets.
+/// The driver's order to a supervisor. It is sent through a pipe and never stored, since an environment holds secrets.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskOrder {
     /// The command: a path, or a name to look up in the task's own `PATH`.
@@ -39,8 +38,8 @@ pub(super) struct TaskContext {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Errand {
     pub(super) order: TaskOrder,
-    /// The random tag for the environment of each process of the task. The driver chooses it, and so can kill what an
-    /// unresponsive supervisor has begun.
+    /// The random tag for the environment of each process of the task. By it the driver can kill what a hanging supervisor
+    /// began.
     pub(super) tag: String,
     /// The control groups for the processes of the task.
     pub(super) groups: Vec<PathBuf>,
@@ -55,7 +54,6 @@ impl fmt::Debug for TaskOrder {
     }
 }
 
-/// The ids of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskUser {
     pub(super) uid: u32,
@@ -65,7 +63,6 @@ pub(super) struct TaskUser {
     pub(super) groups: Vec<u32>,
 }
 
-/// A supervisor's answer to its order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum OrderAnswer {
     /// The task runs, and this record is on disk.
@@ -131,7 +128,6 @@ pub(super) enum EndStatus {
 }
 
 impl EndStatus {
-    /// Describes it in words.
     pub(super) fn told(&self) -> String {
         match self {
             Self::Code(code) => format!("exited with code {code}"),

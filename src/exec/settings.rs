@@ -6,7 +6,6 @@ use serde::Deserialize;
 use super::signals;
 use crate::plugin::{Refusal, decode, schema};
 
-/// The settings, with defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     /// Whether tasks are accepted.
@@ -35,7 +34,6 @@ struct Written {
     stop_signal: Option<String>,
 }
 
-/// The schema of the settings.
 pub(super) fn schema() -> Spec {
     schema::object([
         ("enabled", schema::optional("enabled", "bool")),

@@ -34,8 +34,7 @@ const SIGNALS: [(&str, i32); 28] = [
 
 /// SIGKILL.
 pub(super) const KILL: i32 = 9;
-/// The default stop signal of tasks, the same as for the drivers built into Nomad (T145). The operator or the host may name
-/// another.
+/// The default stop signal of tasks, as in the drivers built into Nomad (T145). The operator or the host may name another.
 pub(super) const INT: &str = "SIGINT";
 
 /// The number of a signal, given as `SIGTERM`, `sigterm` or `TERM`.

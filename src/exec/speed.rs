@@ -2,8 +2,7 @@
 
 use callboard_proto::base::{ClientTopology, ClientTopologyCore};
 
-/// The average speed of a core in MHz: from the host's node data (T014, T016), else from the kernel; `None` if neither reports
-/// it.
+/// The average speed of a core in MHz, from the host's node data (T014, T016), else from the kernel, if either reports it.
 pub(super) fn of_a_core(topology: Option<&ClientTopology>) -> Option<f64> {
     let told = topology.and_then(by_topology);
     told.or_else(|| by_kernel(&std::fs::read_to_string("/proc/cpuinfo").ok()?))

@@ -100,7 +100,6 @@ fn hangs(asked: Option<SupervisorHang>, here: SupervisorHang) {
     }
 }
 
-/// Starts the task and writes its record.
 fn begin(
     order: &TaskOrder,
     tag: String,
@@ -283,7 +282,6 @@ fn until_ended(task: Pid) -> io::Result<()> {
     }
 }
 
-/// The zombies among the children of this process.
 fn zombies() -> Vec<Pid> {
     let me = getpid().as_raw_nonzero().get();
     let descendants = processes::descendants(me);
@@ -296,8 +294,7 @@ fn reap(child: Pid) {
     let _ = waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
 }
 
-/// Kills all descendants except an ended one, in any process group or session: orphans of the task are children of this
-/// process.
+/// Kills all descendants except an ended one, in any group or session: orphans of the task have become our children.
 fn end_the_rest(except: Option<Pid>) {
     let began = Instant::now();
     while began.elapsed() < ENDING_PATIENCE {
@@ -309,7 +306,6 @@ fn end_the_rest(except: Option<Pid>) {
     }
 }
 
-/// Kills all descendants except one. Returns how many still lived.
 fn kill_descendants(except: Option<Pid>) -> usize {
     let number = |pid: Pid| pid.as_raw_nonzero().get();
     processes::kill_descendants(number(getpid()), except.map(number))

@@ -2,8 +2,7 @@
 //!
 //! An environment holds secrets, so the driver does not store it. It is read from the living task on demand: that is the
 //! task's real environment, and it also exists for a driver that recovered the task by a handle without it. If the task has
-//! cleared or overwritten its environment, the fallback is the handle's, and after that the initial environment of another
-//! process of the task.
+//! cleared or overwritten it, the fallback is the handle's, then the initial one of another process of the task.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -18,7 +17,6 @@ use crate::plugin::Refusal;
 
 type Variables = Vec<(OsString, OsString)>;
 
-/// The surroundings of a command beside a task.
 #[derive(Clone)]
 pub(super) struct Surroundings {
     pub(super) context: TaskContext,
@@ -27,7 +25,6 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// The surroundings of a running task.
     pub(super) fn of(record: &TaskRecord, config: &TaskConfig) -> Result<Self, Refusal> {
         let context = match &record.context {
             Some(context) => context.clone(),

@@ -135,7 +135,6 @@ impl Task {
         &self.config.id
     }
 
-    /// The handle that the host stores.
     pub(super) fn handle(&self) -> TaskHandle {
         let state = DriverState { place: self.place.path().to_owned(), record: self.record.clone() };
         TaskHandle {
@@ -282,7 +281,6 @@ fn timestamp(since_epoch: Duration) -> Timestamp {
     }
 }
 
-/// Waits until exactly this process has ended.
 async fn until_gone(process: &ProcessIdentity) -> io::Result<()> {
     match processes::descriptor(process) {
         Some(descriptor) => until_ended(descriptor).await,

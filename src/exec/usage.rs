@@ -24,7 +24,6 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Takes the first sample.
     pub(super) fn begin(task: &TaskRecord, core_mhz: Option<f64>) -> Self {
         Self { at: Instant::now(), seen: of(task), counted: figures::cpu_time(&task.groups), core_mhz }
     }

@@ -28,8 +28,7 @@ impl Identity for Plugin {
         }))
     }
 
-    /// Returns what the plugin offers as a whole. Both roles answer the same: a node, too, reports that there is a controller
-    /// (C032).
+    /// Returns what the plugin offers as a whole. Both roles answer the same: a node, too, reports the controller (C032).
     async fn get_plugin_capabilities(
         &self,
         _: Request<GetPluginCapabilitiesRequest>,

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Each service is a trait generated from `csi.proto`. An unsupported call needs no code: the default of the trait is
-//! `UNIMPLEMENTED`, and so is the server's answer for a missing service. Volumes are not supported yet, so a capability for
-//! them is claimed only on request.
+//! `UNIMPLEMENTED`, and so is the server's answer for a missing service. Volumes are unsupported; their capabilities are
+//! claimed only on request.
 //!
 //! `examples/csi_plugin.rs` is the same without arguments and faults, in 40 lines.
 

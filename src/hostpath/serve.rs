@@ -28,12 +28,10 @@ pub(super) struct Plugin {
     pub(super) faults: Faults,
 }
 
-/// Runs the plugin until SIGTERM or SIGINT arrives. Then it stops to listen, lets calls in flight end within one second, and
-/// removes its socket.
+/// Runs the plugin until SIGTERM or SIGINT arrives. Then calls in flight end within one second, and its socket is removed.
 ///
 /// # Errors
-/// It cannot listen, the server fails, or it crashes as requested. The socket is then left behind, as after every crash; the
-/// next start removes it.
+/// It cannot listen, the server fails, or it crashes as requested. The socket then stays; the next start removes it.
 pub async fn serve(args: HostpathArgs) -> Result<(), HostpathError> {
     let told_to_stop = told_to_stop(args.faults.ignore_sigterm)?;
     let plugin = Arc::new(Plugin { faults: Faults::begin(&args.faults)?, args });

@@ -1,5 +1,4 @@
-//! Formats an event as one JSON object on one line. The keys are stable: `docs/command-line.md` describes them, and changes
-//! only add keys.
+//! Formats an event as one JSON object on one line. The keys, described in `docs/command-line.md`, are stable.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -19,7 +19,6 @@ pub(crate) struct Accepted {
     mender: AuthorityMender,
 }
 
-/// Accepts the connections of a listener.
 pub(crate) fn accepted(listener: UnixListener) -> impl Stream<Item = io::Result<Accepted>> {
     let begin = |stream| Accepted { stream, mender: AuthorityMender::default() };
     UnixListenerStream::new(listener).map(move |stream| stream.map(begin))

@@ -97,7 +97,6 @@ impl Default for AuthorityMender {
 }
 
 impl AuthorityMender {
-    /// Mends the next bytes.
     pub(crate) fn mend(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
             let count = self.take(bytes);

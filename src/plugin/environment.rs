@@ -85,8 +85,8 @@ impl Environment {
         })
     }
 
-    /// Chooses the version to speak: the highest of `offered` that the host listed; else the lowest, since a host that lists
-    /// none is an old one (D23).
+    /// Chooses the version: the highest of `offered` that the host listed, else the lowest, for old hosts that list none
+    /// (D23).
     #[must_use]
     pub fn choose(&self, offered: &[u32]) -> u32 {
         let both = offered.iter().filter(|version| self.versions.contains(version)).max();

@@ -18,8 +18,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 /// The longest line in bytes; hosts split longer ones into pieces that are no longer JSON (D70).
 const LINE_BYTES_MAX: usize = 60 * 1_024;
 
-/// Writes the log of this process to standard error, filtered by `RUST_LOG`, by default from `info`. A `tracing` subscriber
-/// that is already set stays.
+/// Logs to standard error, filtered by `RUST_LOG`, by default from `info`. A `tracing` subscriber that is already set stays.
 pub fn log_to_host() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     // The only possible error is that a subscriber is already set.

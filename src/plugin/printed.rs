@@ -33,7 +33,6 @@ struct Shared {
 pub(crate) struct HostOutput(#[allow(dead_code, reason = "held, so that it stays open")] OwnedFd);
 
 impl Printed {
-    /// Redirects standard output into the buffer.
     pub(crate) fn begin(&self) -> io::Result<HostOutput> {
         let host = io::stdout().as_fd().try_clone_to_owned()?;
         let (reader, writer) = io::pipe()?;

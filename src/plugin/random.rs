@@ -4,7 +4,6 @@ use std::io;
 
 use callboard_actors::process::random_bytes;
 
-/// Random bytes as hexadecimal digits.
 pub(crate) fn hex<const BYTES: usize>() -> io::Result<String> {
     Ok(callboard_actors::vocabulary::hex(&random_bytes::<BYTES>()?))
 }

@@ -66,7 +66,6 @@ pub async fn serve<D: Driver>(driver: D) -> Result<(), ServeError> {
     listening.serve(driver, Conduct::default()).await
 }
 
-/// Prints a line on standard output, and flushes it.
 pub(crate) fn print(line: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "{line}")?;
@@ -101,8 +100,7 @@ pub(crate) struct Listening {
     signals: Signals,
 }
 
-/// The signals of the plugin. The handlers are installed before the host knows of the plugin, so no signal ends it out of
-/// order.
+/// The signals of the plugin. Their handlers are installed before the host can send one.
 #[derive(Debug)]
 struct Signals {
     terminate: Signal,
@@ -131,7 +129,6 @@ impl Listening {
         Ok(Self { socket, listener, line, signals })
     }
 
-    /// The handshake line.
     pub(crate) const fn line(&self) -> &HandshakeLine {
         &self.line
     }

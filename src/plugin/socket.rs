@@ -40,7 +40,6 @@ pub enum SocketError {
     Group(#[from] AccountError),
 }
 
-/// A socket file that this process made.
 #[derive(Debug)]
 pub(crate) struct Socket {
     path: PathBuf,
@@ -48,8 +47,8 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Listens in the directory given by the host, under a new name. Only the owner may connect, and the group if the host
-    /// named one (D9).
+    /// Listens in the host's directory, under a new name. Only the owner may connect, and the group if the host named one
+    /// (D9).
     pub(crate) fn listen(environment: &Environment) -> Result<(Self, UnixListener), SocketError> {
         let directory = &environment.socket_dir;
         let refused = |source| SocketError::Refused { directory: directory.clone(), source };

@@ -20,7 +20,6 @@ impl Stopping {
         }
     }
 
-    /// Waits for the stop request.
     pub(crate) async fn told(&self) {
         // `self` holds the sender, so the channel cannot close during this wait.
         let _ = self.0.subscribe().wait_for(|told| *told).await;

@@ -23,8 +23,7 @@ pub struct ProcessSpec {
     pub log: LogSpec,
 }
 
-/// The part of the host's environment that a plugin inherits: `PATH`, `HOME`, `LANG` and `TZ`. All other variables are
-/// withheld.
+/// The only variables that a plugin inherits from the host: `PATH`, `HOME`, `LANG` and `TZ`.
 #[must_use]
 pub fn usual_environment() -> BTreeMap<String, String> {
     let inherited =

@@ -148,7 +148,6 @@ impl Tasks {
         self.tasks.iter().position(|task| task.config.name == *name)
     }
 
-    /// Calls `deal` with one task.
     pub(super) fn with<T>(
         &mut self,
         name: &AllocationId,

@@ -1,5 +1,4 @@
-//! Decisions about the drivers of the configuration, and about the events of tasks: both must be ready before a driver
-//! receives a request about a task.
+//! Decisions about drivers and about the events of tasks: both must be ready before a driver receives a request about a task.
 
 use std::time::Duration;
 
@@ -53,7 +52,6 @@ impl Tasks {
         }
     }
 
-    /// Handles the result of bringing a driver.
     pub(super) fn brought(
         &mut self,
         moment: Moment,
@@ -94,7 +92,6 @@ impl Task {
         }
     }
 
-    /// Handles the result of a subscription.
     pub(super) fn watched(
         &mut self,
         moment: Moment,

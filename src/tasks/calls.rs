@@ -242,8 +242,7 @@ pub enum Found {
     Nothing {
         /// The driver's answer.
         words: String,
-        /// Whether this proves that no start of the run is under way: the driver has answered the start, or this process never
-        /// received it.
+        /// Whether this proves that no start is under way: the driver has answered it, or this process never received it.
         is_proof: bool,
     },
 }

@@ -37,14 +37,12 @@ pub enum NoCores {
 }
 
 impl NoCores {
-    /// Whether a retry may succeed.
     pub(super) const fn is_transient(&self) -> bool {
         matches!(self, Self::Taken { .. })
     }
 }
 
 impl CoreLedger {
-    /// Records the cores of a running task.
     pub(super) fn hold(&self, task: &AllocationId, cores: CpuList) {
         if !cores.is_empty() {
             self.0.borrow_mut().insert(task.clone(), cores);

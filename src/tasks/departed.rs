@@ -127,7 +127,6 @@ impl Tasks {
         effects.call(CallKey::default(), DISMISS_PATIENCE, call);
     }
 
-    /// Handles the result of ending a departed driver.
     pub(super) fn dismissed(
         &mut self,
         moment: Moment,

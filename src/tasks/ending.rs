@@ -55,7 +55,6 @@ impl Task {
         }
     }
 
-    /// Handles the driver's answer to that.
     pub(super) fn destroyed(
         &mut self,
         moment: Moment,
@@ -119,8 +118,7 @@ impl Task {
         }
     }
 
-    /// Handles that it does not run: it starts again after a pause, or is given up if its restart budget is spent. A task that
-    /// is no longer wanted stays down.
+    /// Restarts it after a pause, or gives it up if its restart budget is spent. A task that is no longer wanted stays down.
     pub(super) fn restart(
         &mut self,
         moment: Moment,

@@ -73,7 +73,6 @@ impl Forgotten {
         self.at_work.lock().unwrap_or_else(PoisonError::into_inner).insert(names.clone())
     }
 
-    /// Ends the caller's claim.
     pub(super) fn end(&self, names: &TaskNames) {
         self.at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(names);
     }

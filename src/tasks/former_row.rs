@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::row::{CourseLayout, CourseRow, ExitLayout, RunLayout, RunStateLayout, WantedLayout};
 
-/// Migrates a row of an earlier schema.
 pub(super) fn course(schema: u16, payload: &[u8]) -> Result<CourseRow, DecodeError> {
     match schema {
         1 => {
@@ -72,7 +71,6 @@ mod tests {
     use super::super::state::{Course, Run, RunEvidence, RunState, Wanted};
     use super::*;
 
-    /// A row of the first version.
     #[derive(Serialize, Deserialize)]
     struct Former(FirstCourse);
 

@@ -311,7 +311,6 @@ impl Inner {
         AllocationId::new(task).is_ok_and(|name| self.identities.of(&name).allocation.as_str() == allocation)
     }
 
-    /// Whether this host gives these names.
     fn is_of_this_host(&self, names: &TaskNames) -> bool {
         self.is_ours(&format!("{}.{}", names.allocation, names.task))
     }

@@ -91,8 +91,7 @@ impl TaskIdentity {
         TaskKey::new(self.allocation.clone(), self.task.clone())
     }
 
-    /// The id of one run. `random` makes it differ from ids that a lost database held, and the attempt from the id of the run
-    /// before.
+    /// The id of one run. `random` makes it differ from ids in a lost database, the attempt from the id of the run before.
     ///
     /// # Panics
     /// Never: names are short and contain no control characters.

@@ -1,5 +1,4 @@
-//! The settings that a driver was run with, as far as they are stored: a task may outlive the configuration of its driver, and
-//! only that driver can end it.
+//! The stored settings of a driver: a task may outlive its driver's configuration, and only that driver can end it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -136,8 +135,8 @@ mod tests {
         }
     }
 
-    /// The bytes that this version writes. They must stay readable: if we or a library change them, a new schema and a
-    /// migration are needed.
+    /// The bytes that this version writes. They must stay readable: a change, even by a library, needs a schema and a
+    /// migration.
     #[test]
     fn p2_drivers_have_these_bytes_whatever_library_writes_them() {
         let digest = format!("name = 'exec'\nsha256 = '{}'", "07".repeat(32));

@@ -13,8 +13,7 @@ use super::state::*;
 
 /// The timeout of one search.
 const LOCATE_PATIENCE: Duration = Duration::from_secs(30);
-/// The pauses before its processes are located again: the start of a task takes a while, and the task creates processes of its
-/// own.
+/// The pauses before its processes are located again: a start takes a while, and the task creates processes of its own.
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(55)];
 
 impl Run {
@@ -35,7 +34,6 @@ impl Task {
         self.locate_again(moment, effects);
     }
 
-    /// Handles the timer to locate it.
     pub(super) fn locate_again(&mut self, moment: Moment, effects: &mut Effects<Tasks>) {
         let (Phase::Running | Phase::Stopping, Some(key), Some(run)) =
             (self.phase, self.run_key(), self.course.run.as_ref())

@@ -7,8 +7,7 @@ use callboard_actors::vocabulary::text::bounded;
 /// The limit for the text of an event, in bytes.
 const WORDS_BYTES_MAX: usize = 512;
 
-/// The events of a task. They are stored together with the position, in one write for each batch. So no event is lost, and
-/// none counts twice.
+/// The events of a task. Each batch is stored in one write with its position, so no event is lost, and none counts twice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventLog {
     /// The position of the last event taken.

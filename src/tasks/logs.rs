@@ -29,16 +29,14 @@ fn course(logs: TaskLogs, capabilities: &DriverCapabilities) -> Course {
     if !is_off {
         return Course::Pipes(Collection::Keep(logs.retention));
     }
-    // A driver with the isolation `unveil` ignores the given paths and opens its pipes by their names in the directory of the
-    // allocation (T065).
+    // A driver with the isolation `unveil` ignores the given paths and opens pipes in the allocation's directory (T065).
     match capabilities.fs_isolation {
         FsIsolation::Unveil => Course::Pipes(Collection::Discard),
         FsIsolation::None | FsIsolation::Chroot | FsIsolation::Image => Course::Nowhere,
     }
 }
 
-/// Creates the pipes of a task and starts their readers, before its driver starts it (TH001). The task's directories exist
-/// already.
+/// Creates the pipes of a task and starts their readers, before its driver starts it (TH001). Its directories exist.
 pub(super) async fn open(
     logs: &Logs,
     name: &AllocationId,

@@ -1,5 +1,4 @@
-//! Scans of the machine's processes, each on a thread of its own: a read of `/proc` can block for as long as a process there
-//! holds its memory locked.
+//! Scans of the machine's processes, each on its own thread: a read of `/proc` blocks while a process holds its memory locked.
 //!
 //! A scan continues after its caller has timed out, and may still kill what it finds. So there is at most one scan per task,
 //! and at most [`LOOKS_MAX`] in all: more would only use up threads.
@@ -11,8 +10,7 @@ use std::time::Duration;
 use callboard_actors::vocabulary::AllocationId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The limit of concurrent scans. Scans at the same time share one read of `/proc`, so many are cheap; the limit is for those
-/// that hang.
+/// The limit of concurrent scans. They share one read of `/proc`, so many are cheap; the limit is for those that hang.
 const LOOKS_MAX: usize = 256;
 /// The timeout to wait for earlier scans: shorter than the caller's own timeout.
 const LOOK_PATIENCE: Duration = Duration::from_secs(30);

@@ -1,7 +1,6 @@
 //! The tasks of `callboard run`: a host's own actor, which runs each task of the configuration through its driver.
 //!
-//! It is a machine on the shell like all others, and an example of a host that loses no task and no event: its records are in
-//! the host's database.
+//! It is a machine on the shell like all others, an example of a host that loses no task and no event.
 //!
 //! The lifecycle of a task:
 //!
@@ -20,8 +19,8 @@
 //!
 //! Invariants:
 //!
-//! - A driver receives a start only after the run's id is on disk. Subscribers learn that the task runs only after its handle
-//!   is.
+//! - A driver receives a start only after the run's id is on disk. Its handle is on disk before subscribers learn that it
+//!   runs.
 //! - A start has no timeout while its driver lives. If the call breaks, the driver is queried for a while, and then its
 //!   process is replaced: "no such run" is proof only from a process that never received the start.
 //! - A start with an unknown result is settled first. If the run is found, it is ended, since it could not be recovered later.

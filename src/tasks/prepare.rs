@@ -54,8 +54,8 @@ impl Preparer {
         }
     }
 
-    /// Makes a task's directories, checks its configuration against the driver's own schema, and fills in the other fields
-    /// that drivers need (TH001).
+    /// Makes a task's directories, checks its configuration against the driver's schema, and fills in all other fields
+    /// (TH001).
     ///
     /// # Errors
     /// What cannot be made, does not fit, or is in short supply. The driver has not received the run.

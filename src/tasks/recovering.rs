@@ -122,8 +122,8 @@ impl Task {
                 let note = format!("{id} is not recovered yet: {trouble}");
                 self.not_answered(moment, trouble, note, effects);
             }
-            // The outcome is unknown: the task may live, so the run is not over before nothing is left of it (TH041), and its
-            // exit is no success (EVT-05).
+            // It may still live, so its run is over only when nothing is left of it (TH041), and its exit is no success
+            // (EVT-05).
             Err(trouble) => {
                 let reason = format!("its driver cannot recover it: {trouble}");
                 let exit = TaskExit { end: TaskEnd::Unknown(reason.clone()), oom_killed: false };

@@ -75,8 +75,7 @@ pub(super) struct TracesLayout {
 #[derive(Serialize, Deserialize)]
 pub(super) enum RunStateLayout {
     Intended,
-    /// The driver's handle, without the environment of the task: that may hold secrets (P6), and is in the host's
-    /// configuration.
+    /// The driver's handle, without the task's environment, which may hold secrets (P6) and is in the configuration.
     Started(Vec<u8>),
     Over {
         exit: Option<ExitLayout>,
@@ -191,8 +190,7 @@ impl From<TracesLayout> for Traces {
     }
 }
 
-/// Decodes a run. If the handle of a started run cannot be decoded, this is an error; the handle of a run that is over was
-/// only evidence, and is dropped.
+/// Decodes a run. A malformed handle of a started run is an error; that of a run that is over is dropped, as mere evidence.
 fn run(layout: RunLayout) -> Result<Run, String> {
     let state = match layout.state {
         RunStateLayout::Intended => RunState::Intended,
@@ -363,8 +361,8 @@ mod tests {
         assert_eq!(decode::<CourseRow>(&encode(&nothing)).unwrap(), nothing);
     }
 
-    /// The bytes that this version writes. They must stay readable: if we or a library change them, a new schema and a
-    /// migration are needed.
+    /// The bytes that this version writes. They must stay readable: a change, even by a library, needs a schema and a
+    /// migration.
     #[test]
     fn p2_tasks_have_these_bytes_whatever_library_writes_them() {
         let over = RunState::Over { exit: Some(exit()), handle: None };

@@ -28,7 +28,6 @@ impl Task {
         effects.persist(TasksChange::Course(self.config.name.clone(), Box::new(self.course.clone())));
     }
 
-    /// Enters a phase, and publishes it.
     pub(super) fn enter(
         &mut self,
         moment: Moment,
@@ -44,7 +43,6 @@ impl Task {
         effects.publish(TasksNews::TaskChanged(Box::new(self.report())));
     }
 
-    /// Sets the note, and publishes it.
     pub(super) fn note(&mut self, note: impl Into<String>, effects: &mut Effects<Tasks>) {
         let note = note.into();
         if self.note != note {

@@ -1,8 +1,7 @@
 //! Message scripts of the tasks: they run the pure machine under virtual time.
 //!
 //! A script lists inputs; the recorded output below each lists the effects, in order. Calls stay open until the script
-//! completes them. `crash` rebuilds the machine as the shell does, `kill-host` begins another run of the host on the same
-//! disk.
+//! completes them. `crash` rebuilds the machine like the shell, `kill-host` begins another run of the host on its disk.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -69,7 +68,6 @@ fn a_handle_that_is_too_long_to_be_kept_ends_the_run_and_the_longest_does_not() 
     assert!(told(1).contains("a handle of 524289 bytes; at most 524288 are kept"), "{}", told(1));
 }
 
-/// The tasks, their disk, and a clock.
 struct Stage {
     tasks: Tasks,
     disk: TasksImage,

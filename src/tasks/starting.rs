@@ -27,7 +27,6 @@ impl Task {
         self.note("its driver has not said yet whether it has started it, and is waited for", effects);
     }
 
-    /// Handles the result of a start.
     pub(super) fn started(&mut self, moment: Moment, started: &Started, effects: &mut Effects<Tasks>) {
         // The task may have become out of reach, or be settling, while the answer was in flight.
         let is_awaited = matches!(

@@ -28,12 +28,10 @@ impl Starts {
         self.0.borrow_mut().insert(run.clone(), Asked::Unanswered(process));
     }
 
-    /// Records that the driver has answered a start.
     pub(super) fn answered(&self, run: &TaskId) {
         self.0.borrow_mut().insert(run.clone(), Asked::Answered);
     }
 
-    /// Records that the driver has forgotten a run.
     pub(super) fn forget(&self, run: &TaskId) {
         self.0.borrow_mut().remove(run);
     }
@@ -44,7 +42,6 @@ impl Starts {
     }
 }
 
-/// A start that waits for its driver.
 #[derive(Debug)]
 pub(super) struct WaitingStart {
     run: TaskId,

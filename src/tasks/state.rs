@@ -75,7 +75,6 @@ pub(super) enum Life {
     Leaving(StopMode),
 }
 
-/// One task.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) config: Arc<TaskConfig>,

@@ -14,8 +14,7 @@ use crate::agent::{StopStep, TaskStopped};
 
 /// The time to stop a task beyond its grace; it includes the recovery of its driver.
 const STOP_MARGIN: Duration = Duration::from_secs(30);
-/// The timeout of the driver's answer beyond the grace: longer than the timeout of the client call below it, so that its error
-/// is received.
+/// The timeout of the driver's answer beyond the grace, longer than that of the client call, whose error has to arrive.
 const ANSWER_MARGIN: Duration = Duration::from_secs(25);
 
 impl Task {
@@ -97,8 +96,7 @@ impl Task {
         self.say_stop(moment, effects);
     }
 
-    /// Sends the stop to its driver, after the shutdown delay: until then it serves clients that still have its address
-    /// (T144).
+    /// Sends the stop after the shutdown delay, in which the task serves clients that still have its address (T144).
     pub(super) fn say_stop(&self, moment: Moment, effects: &mut Effects<Tasks>) {
         let (Phase::Stopping, Some(run)) = (self.phase, self.run_key()) else { return };
         let asked_at = self.stop_began + self.config.shutdown_delay;

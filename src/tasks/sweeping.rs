@@ -60,7 +60,6 @@ impl Task {
         self.call(SWEEP_PATIENCE, call, effects);
     }
 
-    /// Handles the result of a sweep.
     pub(super) fn swept(
         &mut self,
         moment: Moment,

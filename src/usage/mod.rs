@@ -8,8 +8,7 @@
 //! ```
 //!
 //! Usage is for display only: nothing of it is on disk, and a driver that reports none still runs its tasks. A broken stream
-//! is reopened with backoff. After a task was recovered, by a restarted driver or by the next run of the host, its stream is
-//! reopened, too.
+//! is reopened with backoff. When a driver or the next run of the host has recovered a task, its stream is reopened, too.
 
 mod plan;
 

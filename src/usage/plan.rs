@@ -1,5 +1,4 @@
-//! Decides which usage streams are read, and holds the results. Pure: its inputs are task changes and reports, its outputs
-//! orders.
+//! Decides which usage streams are read, and holds the results. Pure: task changes and reports in, orders out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

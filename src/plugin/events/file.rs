@@ -48,8 +48,7 @@ pub(super) struct JournalFile {
     path: PathBuf,
     file: File,
     boot_id: String,
-    /// Holds the lock while the journal is open. The lock is a file of its own, since the journal's file is replaced when it
-    /// is too long.
+    /// Holds the lock while the journal is open. A file of its own, since the journal's is replaced when it is too long.
     _lock: File,
     lines: usize,
 }
@@ -88,7 +87,6 @@ impl JournalFile {
         Ok(())
     }
 
-    /// Removes the file.
     pub(super) fn give_up(self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
             tracing::warn!(path = %self.path.display(), error = %error, "a file of events stays behind");
@@ -102,8 +100,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Reads the journal of a file, if its stream can continue. It cannot after a reboot, nor behind a line that cannot be
-/// parsed, since the last number is unknown then. Hosts then see a new stream, and learn from it that they may have missed
-/// events.
+/// parsed, since the last number is unknown then. From the new stream hosts learn that they may have missed events.
 fn read(path: &Path, boot_id: &str, kept_max: usize) -> io::Result<Option<Journal>> {
     let mut text = Vec::new();
     match File::open(path) {

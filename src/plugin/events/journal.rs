@@ -38,7 +38,6 @@ impl Journal {
         self.kept.iter()
     }
 
-    /// Keeps the next event.
     pub(super) fn keep(&mut self, event: DriverTaskEvent) {
         self.last += 1;
         self.kept.push_back(event);

@@ -18,8 +18,7 @@
 //!   plugin's start all of them, after a broken stream those of the gap. So an agent that restarts misses no event of a
 //!   plugin that it joins (T173). Events in flight when a stream breaks are lost.
 //! - A host with a position in another stream gets the whole journal: it has no event of this stream.
-//! - A follower has no queue: it reads the journal at its own pace. One that falls behind by more than the journal holds
-//!   finds a gap in the numbers.
+//! - A follower has no queue: it reads the journal at its own pace. One that falls too far behind finds a gap in the numbers.
 //!
 //! A journal in memory begins a new stream with each process. One in a file continues the stream and its numbers, so even
 //! the death of the plugin neither loses nor duplicates an announced event. After a reboot, and if the file is damaged, a
@@ -110,8 +109,8 @@ impl Events {
     /// Keeps an event and sends it to every follower. Sets the time if it is missing, and always the number. Hosts find the
     /// handler of an event by its allocation and task name; an event without them reaches no handler (EVT-02).
     ///
-    /// If an event cannot be written to the file, it is sent nevertheless, in a new stream: the old stream must not continue
-    /// with numbers that are not on disk.
+    /// An event that cannot be written to the file is sent in a new stream: the old one must not use numbers that are not on
+    /// disk.
     pub fn announce(&self, mut event: DriverTaskEvent) {
         event.timestamp.get_or_insert_with(|| SystemTime::now().into());
         let mut book = self.0.book.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +173,6 @@ impl Book {
         file.as_mut()?.append(journal, event).err()
     }
 
-    /// Gives up the file and begins a new stream.
     fn begin_anew(&mut self) {
         if let Some(file) = mem::take(&mut self.file) {
             file.give_up();

@@ -42,7 +42,6 @@ impl<D: Driver> Served<D> {
     }
 }
 
-/// Converts a refusal for the wire.
 fn refused(refusal: Refusal) -> Status {
     refusal.into()
 }

@@ -14,7 +14,6 @@ use super::disk::TasksDisk;
 use super::laws::TasksLaws;
 use crate::config::{DriverProgram, RestartPolicy, TaskConfig};
 
-/// The machine in the shell's stand-in.
 pub(super) type Actor = StandIn<Tasks, TasksDisk, TasksLaws>;
 
 /// The restart budget of a task.
@@ -24,7 +23,6 @@ pub(super) fn numbered(number: u8) -> AllocationId {
     AllocationId::new(format!("t{number}")).expect("it is a name")
 }
 
-/// The options of the machine.
 pub(super) fn options(names: &[AllocationId], survives: bool) -> TasksOptions {
     let driver = DriverName::new("driver").expect("a word is a name");
     let kept = KeptDriver {

@@ -90,7 +90,6 @@ pub enum Question {
 }
 
 impl Question {
-    /// The kind of a call, if it is about a run.
     pub(super) const fn of(call: &TasksCall) -> Option<Self> {
         match call {
             TasksCall::Start(..) => Some(Self::Start),

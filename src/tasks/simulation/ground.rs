@@ -97,7 +97,6 @@ impl Ground {
         self.process.as_ref().map_or(&[], |process| &process.works)
     }
 
-    /// The number of living copies of a task.
     pub(super) fn living(&self, name: &AllocationId) -> usize {
         self.copies.iter().filter(|copied| copied.name == *name).count()
     }
@@ -141,7 +140,6 @@ impl Ground {
         }
     }
 
-    /// The process dies, with all starts under way.
     pub(super) fn die(&mut self) {
         self.process = None;
         if self.manner.carries {

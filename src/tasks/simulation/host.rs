@@ -96,14 +96,12 @@ impl Host {
         Moment { now, random: self.runs << 33 }
     }
 
-    /// The first broken law.
     pub(super) fn broken(&mut self) -> Option<&Violation> {
         self.verdict.heard_of(self.actor.witness.verdict.broken());
         self.verdict.heard_of(self.ground.verdict.broken());
         self.verdict.broken()
     }
 
-    /// The time of the next due event.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let timers = self.actor.next_timer().into_iter().chain(self.actor.pauses_until());
         let deadlines = self.deadlines.values().map(|(until, _)| *until);
@@ -208,13 +206,11 @@ impl Host {
 
     // === What people say ===
 
-    /// An operator requests a start.
     pub(super) fn say_start(&mut self, now: Timestamp, task: u8) {
         let Some(name) = self.name(task).cloned() else { return };
         self.ask(now, &name, StartTask { name: name.clone() });
     }
 
-    /// An operator requests a stop.
     pub(super) fn say_stop(&mut self, now: Timestamp, task: u8) {
         let Some(name) = self.name(task).cloned() else { return };
         self.wants.insert(name.clone(), Some(false));

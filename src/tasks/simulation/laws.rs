@@ -6,7 +6,6 @@ use callboard_simulation::{Law, Left, Verdict, Witness};
 
 use super::super::state::Tasks;
 
-/// The witness of the tasks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TasksLaws {
     pub(super) verdict: Verdict,

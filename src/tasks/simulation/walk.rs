@@ -79,7 +79,6 @@ pub fn walk(walk: &Walk, told: &mut dyn FnMut(&str)) -> Result<Walked, Counterex
     Ok(walked)
 }
 
-/// Takes this many steps in one world, or fewer if its host ends.
 fn live(
     start: &TasksWorld,
     steps: u64,
