@@ -1,21 +1,21 @@
-//! The limits and notations of the specification, checked on answers (C004 to C006, C011, C030, C055).
+//! The limits and formats of the specification, checked on answers (C004 to C006, C011, C030, C055).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::rpc::{Fault, Problem};
 use crate::vocabulary::text::quoted;
 
-/// Most bytes of a string field whose text says nothing else (C004).
+/// The size limit of a string field without a limit of its own, in bytes (C004).
 pub(super) const STRING_BYTES_MAX: usize = 128;
-/// Most bytes of a map, keys and values together (C005).
+/// The size limit of a map, keys and values together, in bytes (C005).
 pub(super) const MAP_BYTES_MAX: usize = 4 * 1024;
-/// Most bytes of a node id (C006).
+/// The size limit of a node id, in bytes (C006).
 pub(super) const NODE_ID_BYTES_MAX: usize = 256;
-/// Most characters of a plugin's name (C030).
+/// The length limit of a plugin's name (C030).
 const PROVIDER_BYTES_MAX: usize = 63;
-/// Most characters of each part of a topology key, and of a topology value (C055).
+/// The length limit of each part of a topology key, and of a topology value (C055).
 const TOPOLOGY_BYTES_MAX: usize = 63;
-/// Most bytes of a malformed text that a fault shows.
+/// How many bytes of a malformed text a fault shows.
 const EXCERPT_BYTES_MAX: usize = 64;
 
 const fn fault(rule: &'static str, field: &'static str, problem: Problem) -> Fault {
@@ -28,7 +28,6 @@ fn malformed(rule: &'static str, field: &'static str, text: &str, expected: &'st
     fault(rule, field, Problem::Malformed { excerpt, expected })
 }
 
-/// Checks the length of a text.
 pub(super) fn length(rule: &'static str, field: &'static str, text: &str, limit: usize) -> Result<(), Fault> {
     match text.len() {
         bytes if bytes > limit => Err(fault(rule, field, Problem::TooLong { bytes, limit })),
@@ -36,7 +35,7 @@ pub(super) fn length(rule: &'static str, field: &'static str, text: &str, limit:
     }
 }
 
-/// Checks the length of a text that must not be empty.
+/// Checks that a text is not empty and within the limit.
 pub(super) fn filled(rule: &'static str, field: &'static str, text: &str, limit: usize) -> Result<(), Fault> {
     if text.is_empty() {
         return Err(fault(rule, field, Problem::Empty));
@@ -56,7 +55,7 @@ pub(super) fn map(
     Ok(entries.into_iter().collect())
 }
 
-/// Checks that a number is not below zero.
+/// Checks that a number is not negative.
 pub(super) fn natural(rule: &'static str, field: &'static str, value: i64) -> Result<u64, Fault> {
     u64::try_from(value).map_err(|_| fault(rule, field, Problem::Negative { value }))
 }
@@ -105,7 +104,7 @@ fn topology_key(key: &str) -> Result<(), Fault> {
     Err(malformed("C055", "prefix of a topology key", prefix, "a domain name"))
 }
 
-/// Whether every part between dots begins and ends with a letter or digit, with dashes at most between.
+/// Whether each part between dots begins and ends with a letter or digit and contains only letters, digits and dashes.
 fn is_domain(name: &str) -> bool {
     name.split('.').all(|part| !part.contains('_') && is_label(part))
 }

@@ -1,4 +1,4 @@
-//! A conversation with one plugin process.
+//! A connection to one plugin process.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, SocketPath,
 };
 
-/// The rule that an answer breaks which cannot be read as one.
+/// The rule that an answer breaks which cannot be decoded.
 const UNREADABLE_RULE: &str = "C011";
 
-/// Limits of a connection.
+/// The limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How long connecting may take.
+    /// The connect timeout.
     pub dial_deadline: Duration,
-    /// Largest answer that is read, in bytes. A larger one is a fault of the plugin (C011).
+    /// The size limit of an answer, in bytes. A larger one is a fault of the plugin (C011).
     pub answer_bytes_max: usize,
 }
 
@@ -40,9 +40,9 @@ impl Default for Limits {
 
 /// A connection to one plugin process, cheap to clone.
 ///
-/// It ends with that process and never connects to another one: every later call fails with
-/// [`Class::Disconnected`](super::Class::Disconnected). Dropping a call gives up waiting for it, which the plugin need not
-/// take as a request to stop (C015). Calls may overlap.
+/// It ends with that process and never reconnects: every later call fails with
+/// [`Class::Disconnected`](super::Class::Disconnected). Dropping a call stops waiting for it, which the plugin need not
+/// treat as a cancellation (C015). Calls may be concurrent.
 #[derive(Clone)]
 pub struct Connection {
     endpoint: SocketPath,
@@ -55,8 +55,8 @@ impl Connection {
     /// Connects to the socket of a plugin.
     ///
     /// # Errors
-    /// Nothing at the path, something else at the path, no permission, nobody listening, a full queue and a slow answer are
-    /// each a [`Cause`] of their own (REG-10, SEC-03).
+    /// No file at the path, another file type, no permission, no listener, a full queue and a timeout are each a separate
+    /// [`Cause`] (REG-10, SEC-03).
     pub async fn dial(endpoint: &SocketPath, limits: Limits) -> Result<Self, CallError> {
         let outcome = match SocketFile::at(endpoint) {
             Ok(file) => {
@@ -71,22 +71,22 @@ impl Connection {
         }
     }
 
-    /// The socket it was made to.
+    /// The socket that it is connected to.
     #[must_use]
     pub const fn endpoint(&self) -> &SocketPath {
         &self.endpoint
     }
 
-    /// The file that lay at the path when it was made (REG-10).
+    /// The socket file at the time of the connect (REG-10).
     #[must_use]
     pub const fn socket_file(&self) -> SocketFile {
         self.file
     }
 
-    /// Asks any question.
+    /// Makes any call.
     ///
     /// # Errors
-    /// As the call of that name.
+    /// Those of the method for this call.
     pub async fn call(&self, rpc: Rpc, deadline: Duration) -> Result<Answer, CallError> {
         match rpc {
             Rpc::PluginInfo => self.plugin_info(deadline).await.map(Answer::PluginInfo),
@@ -103,17 +103,17 @@ impl Connection {
         }
     }
 
-    /// Asks a plugin who it is. Its name and limits are checked (C004, C005, C030).
+    /// Calls `GetPluginInfo`. Name and sizes are checked (C004, C005, C030).
     ///
     /// # Errors
-    /// When no answer comes within the deadline, when the plugin refuses, or when its answer breaks a rule.
+    /// When no answer comes within the deadline, when the plugin returns an error, or when its answer breaks a rule.
     pub async fn plugin_info(&self, deadline: Duration) -> Result<Identity, CallError> {
         let mut client = self.identity();
         let answer = client.get_plugin_info(asked(wire::GetPluginInfoRequest {}, deadline));
         self.within(Rpc::PluginInfo, deadline, answer, convert::identity).await
     }
 
-    /// Asks a plugin what it offers as a whole.
+    /// Calls `GetPluginCapabilities`.
     ///
     /// # Errors
     /// As [`Self::plugin_info`].
@@ -126,17 +126,17 @@ impl Connection {
         self.within(Rpc::PluginCapabilities, deadline, answer, convert::plugin_capabilities).await
     }
 
-    /// Asks a plugin whether it is ready (C038, C039).
+    /// Calls `Probe`: whether the plugin is ready (C038, C039).
     ///
     /// # Errors
-    /// As [`Self::plugin_info`]. Any error means that the plugin is not healthy (C040, C041).
+    /// As [`Self::plugin_info`]. Any error means that the plugin is unhealthy (C040, C041).
     pub async fn probe(&self, deadline: Duration) -> Result<Readiness, CallError> {
         let mut client = self.identity();
         let answer = client.probe(asked(wire::ProbeRequest {}, deadline));
         self.within(Rpc::Probe, deadline, answer, convert::readiness).await
     }
 
-    /// Asks a controller what it can do. To be asked of plugins with a controller service only (C033).
+    /// Calls `ControllerGetCapabilities`. Only for plugins with a controller service (C033).
     ///
     /// # Errors
     /// As [`Self::plugin_info`].
@@ -151,7 +151,7 @@ impl Connection {
         self.within(Rpc::ControllerCapabilities, deadline, answer, convert::controller_capabilities).await
     }
 
-    /// Asks a node plugin what it can do.
+    /// Calls `NodeGetCapabilities`.
     ///
     /// # Errors
     /// As [`Self::plugin_info`].
@@ -161,11 +161,11 @@ impl Connection {
         self.within(Rpc::NodeCapabilities, deadline, answer, convert::node_capabilities).await
     }
 
-    /// Asks a node plugin which node this is (C006, C055, C146 to C148).
+    /// Calls `NodeGetInfo` (C006, C055, C146 to C148).
     ///
     /// # Errors
-    /// As [`Self::plugin_info`]. A plugin that need not answer says so with
-    /// [`Class::Unimplemented`](super::Class::Unimplemented) (I7).
+    /// As [`Self::plugin_info`]. A plugin that need not answer returns [`Class::Unimplemented`](super::Class::Unimplemented)
+    /// (I7).
     pub async fn node_info(&self, deadline: Duration) -> Result<NodeInfo, CallError> {
         let mut client = self.node();
         let answer = client.node_get_info(asked(wire::NodeGetInfoRequest {}, deadline));

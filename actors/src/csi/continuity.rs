@@ -1,4 +1,4 @@
-//! Whether what a plugin says now fits what it said before (C031, C032).
+//! Compares the answers of a plugin with its earlier ones (C031, C032).
 
 use std::fmt::Display;
 
@@ -6,8 +6,8 @@ use crate::rpc::{Fault, Problem};
 use crate::vocabulary::text::quoted;
 use crate::vocabulary::{CsiFingerprint, Identity};
 
-/// Checks that a plugin's own name is what it was (C031). Another name means another plugin on the same socket, whose
-/// volumes are not the old one's.
+/// Checks that a plugin's own name is unchanged (C031). Another name means another plugin on the same socket, whose volumes
+/// are not those of the former one.
 ///
 /// # Errors
 /// [`Problem::Changed`] under rule C031.
@@ -15,7 +15,7 @@ pub fn check_same_provider(before: &Identity, now: &Identity) -> Result<(), Faul
     unchanged("C031", "name", &before.provider, &now.provider)
 }
 
-/// Checks that two instances of one plugin fit together: the same name (C031), and with the same version the same plugin
+/// Checks that two instances of one plugin are compatible: the same name (C031), and with the same version the same plugin
 /// capabilities (C032).
 ///
 /// # Errors

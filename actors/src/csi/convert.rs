@@ -1,4 +1,4 @@
-//! Turns what came over the wire into words of ours, or says which rule it breaks.
+//! Converts answers from the wire format to our types, or returns the rule that they break.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, Topology,
 };
 
-/// Reads a number of the wire as a capability. The value 0, and values of newer plugins, are none (C026).
+/// Converts an enum value of the wire to a capability. The value 0, and unknown values of newer plugins, are skipped (C026).
 macro_rules! known {
     ($number:expr, $wire:path, $ours:ident { $($variant:ident),* $(,)? }) => {{
         use $wire as Wire;
@@ -140,7 +140,7 @@ pub(super) fn node_info(answer: wire::NodeGetInfoResponse) -> Result<NodeInfo, F
     })
 }
 
-/// A topology without segments says nothing, just as none does (C148).
+/// A topology without segments is equivalent to none (C148).
 fn topology(answer: wire::Topology) -> Result<Option<Topology>, Fault> {
     let segments = check::map("accessible_topology", answer.segments)?;
     check::topology(&segments)?;

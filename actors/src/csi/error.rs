@@ -1,4 +1,4 @@
-//! What was tried with a CSI plugin and failed (LOG-05).
+//! The error of a call to a CSI plugin (LOG-05).
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::rpc::Rpc;
 use crate::rpc;
 use crate::vocabulary::SocketPath;
 
-/// What was being done when an error came.
+/// The step that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Connecting to the socket.
@@ -24,7 +24,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Something that was tried with a CSI plugin and failed.
+/// A failed operation on a CSI plugin.
 pub type CallError = rpc::CallError<Step, SocketPath>;
 
 #[cfg(test)]
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
     use crate::rpc::{Cause, Code, Denial, Fault, Problem};
 
-    /// Ten faults, each with the word by which a person recognises it, and whether trying again can help.
+    /// Ten faults, each with the keyword of its message, and whether a retry can help.
     fn ten_faults() -> [(Cause, &'static str, bool); 10] {
         let denial = Denial {
             path: "/run/p".to_owned(),

@@ -1,4 +1,4 @@
-//! Any bytes, as the answers of a CSI plugin.
+//! Decodes arbitrary bytes as the answers of a CSI plugin.
 
 use prost::Message;
 
@@ -6,13 +6,14 @@ use super::{check, convert};
 use crate::fuzzing::{check_shown, check_told};
 use crate::rpc::Fault;
 
-/// Most bytes of a manifest or a topology (C005).
+/// The size limit of a manifest or a topology (C005).
 const MAP_BYTES: usize = check::MAP_BYTES_MAX;
 
-/// The first byte says which answer the others are. What is taken of it keeps every limit of the specification.
+/// The first byte selects the answer type, the rest is the answer. An accepted answer is within all limits of the
+/// specification.
 ///
 /// # Panics
-/// When it does not.
+/// When it is not.
 pub(crate) fn answers(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
     match which % 6 {

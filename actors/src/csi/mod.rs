@@ -1,7 +1,7 @@
-//! One CSI plugin's socket: dial, call with a deadline, check and convert the answer, classify the error.
+//! The client of one CSI plugin's socket: dial, call with a deadline, check and convert the answer, classify the error.
 //!
-//! A module, not an actor: whoever owns a [`Connection`] decides when to dial and what to call. Everything but the
-//! connection itself is plain data, so that pure machines can name what they want called and what came back.
+//! A module, not an actor: the owner of a [`Connection`] decides when to dial and what to call. Everything but the
+//! connection itself is plain data, so that pure machines can express calls and outcomes.
 //!
 //! ```text
 //!  SocketPath --at--> SocketFile          absent | no socket | denied: known before anything is dialled (REG-10, SEC-03)
@@ -17,9 +17,9 @@
 //!                        +---- Fault ------+   an answer that breaks a rule is an error, never a crash (C011)
 //! ```
 //!
-//! A connection is one conversation with one process. It never connects again by itself, since what listens on the same
-//! path later may be another process with another identity: after [`Class::Disconnected`] the owner dials anew and reads
-//! identity and capabilities again (I3).
+//! A connection belongs to one process. It never reconnects by itself, since another process with another identity may
+//! listen on the same path later: after [`Class::Disconnected`] the owner dials again and reads identity and capabilities
+//! again (I3).
 
 mod rpc;
 

@@ -1,4 +1,4 @@
-//! What can be asked of a plugin and what it answers, as plain data.
+//! The calls to a plugin and their answers, as plain data.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability,
 };
 
-/// A question to a plugin.
+/// A call to a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rpc {
-    /// Who are you? Answered with [`Answer::PluginInfo`].
+    /// Its name and version. Answered with [`Answer::PluginInfo`].
     PluginInfo,
-    /// What do you offer as a whole? Answered with [`Answer::PluginCapabilities`].
+    /// The capabilities of the plugin. Answered with [`Answer::PluginCapabilities`].
     PluginCapabilities,
-    /// Are you ready? Answered with [`Answer::Probe`]. May be asked at any time, though it is not free (C037).
+    /// Whether it is ready. Answered with [`Answer::Probe`]. Permitted at any time, though it is not free (C037).
     Probe,
-    /// What can your controller do? Answered with [`Answer::ControllerCapabilities`].
+    /// The capabilities of its controller. Answered with [`Answer::ControllerCapabilities`].
     ControllerCapabilities,
-    /// What can your node service do? Answered with [`Answer::NodeCapabilities`].
+    /// The capabilities of its node service. Answered with [`Answer::NodeCapabilities`].
     NodeCapabilities,
-    /// Which node is this to you? Answered with [`Answer::NodeInfo`]. Not every plugin must answer (C146).
+    /// The node as the plugin sees it. Answered with [`Answer::NodeInfo`]. Not every plugin must answer (C146).
     NodeInfo,
 }
 
 impl Rpc {
-    /// All of them.
+    /// All calls.
     pub const ALL: [Self; 6] = [
         Self::PluginInfo,
         Self::PluginCapabilities,
@@ -47,7 +47,7 @@ impl Rpc {
         }
     }
 
-    /// The capability without which it may not be called (C033). `None`: the identity and node services need none.
+    /// The capability that it requires (C033). `None`: the identity and node services require none.
     #[must_use]
     pub const fn needs(self) -> Option<PluginCapability> {
         match self {
@@ -67,25 +67,25 @@ impl fmt::Display for Rpc {
     }
 }
 
-/// What a probe says.
+/// The result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Readiness {
-    /// The plugin serves. An answer that leaves the matter open says so too (C038).
+    /// The plugin is ready. An answer without the field means the same (C038).
     Ready,
-    /// The plugin is still preparing itself: wait, do not restart it, call nothing else (C039).
+    /// The plugin is still initializing: wait, do not restart it, call nothing else (C039).
     NotReady,
 }
 
-/// A checked answer: within all limits, lists sorted and without doubles, unknown values left out (C011, C026).
+/// A checked answer: within all limits, lists sorted and deduplicated, unknown values removed (C011, C026).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// To [`Rpc::PluginInfo`].
     PluginInfo(Identity),
     /// To [`Rpc::PluginCapabilities`].
     PluginCapabilities {
-        /// What the plugin as a whole offers.
+        /// The plugin capabilities.
         capabilities: Vec<PluginCapability>,
-        /// When its volumes can grow.
+        /// When its volumes can be expanded.
         expansion: Vec<Expansion>,
     },
     /// To [`Rpc::Probe`].
@@ -99,7 +99,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The question it answers.
+    /// The call that it answers.
     #[must_use]
     pub const fn rpc(&self) -> Rpc {
         match self {

@@ -1,4 +1,4 @@
-//! A conversation with one plugin process (D40 to D43, D50, D51, D60, D65).
+//! A connection to one plugin process (D40 to D43, D50, D51, D60, D65).
 
 use std::fmt;
 use std::path::Path;
@@ -22,22 +22,22 @@ use crate::rpc::{
 };
 use crate::vocabulary::SocketPath;
 
-/// The name under which a plugin's health is asked (D50).
+/// The service name for gRPC health checks of a plugin (D50).
 const HEALTH_SERVICE: &str = "plugin";
 
-/// The rule that an answer breaks which cannot be read, or is larger than allowed (D41).
+/// The rule that an answer breaks which cannot be decoded, or exceeds the size limit (D41).
 const UNREADABLE_RULE: &str = "D41";
 
-/// Largest answer to a question of this module, in bytes: names, versions and a schema are small. What a plugin's own
-/// service answers has the larger limit of the connection.
+/// The size limit of answers to calls of this module, in bytes: names, versions and a schema are small. Answers of a
+/// plugin's own service have the larger limit of the connection.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Limits of a connection.
+/// The limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How long connecting may take.
+    /// The connect timeout.
     pub dial_deadline: Duration,
-    /// Largest message that is sent to or read from a plugin's own service, in bytes. Go's host allows 2 GiB (D41).
+    /// The size limit of messages to and from a plugin's own service, in bytes. Go's host permits 2 GiB (D41).
     pub message_bytes_max: usize,
 }
 
@@ -48,12 +48,12 @@ impl Default for Limits {
     }
 }
 
-/// What was being done when an error came.
+/// The step that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Connecting.
     Dial,
-    /// A call over the connection, by its name in the protocol.
+    /// A call, by its name in the protocol.
     Call(&'static str),
 }
 
@@ -66,26 +66,26 @@ impl fmt::Display for Step {
     }
 }
 
-/// Something that was tried with a plugin and failed.
+/// A failed operation on a plugin.
 pub type CallError = rpc::CallError<Step, PluginEndpoint>;
 
-/// How a plugin took the polite call to end itself (D51).
+/// The result of the shutdown call (D51).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Farewell {
-    /// It answered. That it has ended is for its exit to tell.
+    /// It answered. Only its exit proves that it has ended.
     Answered,
-    /// It ended, or closed the connection, before its answer came, as many plugins do.
+    /// It ended, or closed the connection, before its answer arrived, as many plugins do.
     HungUp {
-        /// What was seen of that.
+        /// The error of the transport.
         detail: String,
     },
 }
 
 /// A connection to one plugin process, cheap to clone.
 ///
-/// It ends with that process and never connects to another one: every later call fails with
-/// [`Class::Disconnected`](crate::rpc::Class::Disconnected), and whoever owns it dials anew once it knows again who listens.
-/// Calls may overlap, and are in the clear.
+/// It ends with that process and never reconnects: every later call fails with
+/// [`Class::Disconnected`](crate::rpc::Class::Disconnected), and its owner dials again once it has verified the listener
+/// again. Calls may be concurrent, and are not encrypted.
 #[derive(Clone)]
 pub struct Connection {
     endpoint: PluginEndpoint,
@@ -94,21 +94,21 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to a plugin, once. A plugin listens before it prints its line, so that the first attempt succeeds or shows a
-    /// fault (D32, D42).
+    /// Connects to a plugin, without retries. A plugin listens before it prints its handshake line, so the first attempt
+    /// succeeds or shows a fault (D32, D42).
     ///
     /// # Errors
-    /// Nothing at the path, something else at the path, no permission, nobody listening, a full queue and a slow answer are
-    /// each a [`Cause`] of their own.
+    /// No file at the path, another file type, no permission, no listener, a full queue and a timeout are each a separate
+    /// [`Cause`].
     pub async fn dial(endpoint: &PluginEndpoint, limits: Limits) -> Result<Self, CallError> {
         Self::dialled(endpoint, limits, connect(endpoint)).await
     }
 
-    /// Connects to a plugin, once, and speaks only to whom `prove` takes for it, as the kernel tells who listens. Its error says
-    /// who listens instead and what to do.
+    /// Connects to a plugin, without retries, and sends only after `prove` has accepted the listener that the kernel
+    /// reports. The error of `prove` names the actual listener and the remedy.
     ///
     /// # Errors
-    /// As [`Self::dial`], and [`Cause::Stranger`] for whoever is not proven.
+    /// As [`Self::dial`], and [`Cause::Stranger`] for a listener that is not proven.
     pub async fn dial_proven(
         endpoint: &PluginEndpoint,
         limits: Limits,
@@ -129,13 +129,13 @@ impl Connection {
         }
     }
 
-    /// Where it was made to.
+    /// The endpoint that it is connected to.
     #[must_use]
     pub const fn endpoint(&self) -> &PluginEndpoint {
         &self.endpoint
     }
 
-    /// Its limits. A client of a plugin's own service has to be given those of messages by whoever makes it.
+    /// Its limits. Clients of a plugin's own service must set the message limits themselves.
     #[must_use]
     pub const fn limits(&self) -> Limits {
         self.limits
@@ -147,7 +147,7 @@ impl Connection {
         self.channel.clone()
     }
 
-    /// Asks whether the plugin answers at all. As in every host, what it says of its health beside that does not count (D50).
+    /// Checks whether the plugin answers at all. As in every go-plugin host, the reported health status is ignored (D50).
     ///
     /// # Errors
     /// When no answer comes within the deadline, or an error does.
@@ -157,19 +157,19 @@ impl Connection {
         self.within("Check", deadline, client.check(asked(question, deadline)), |_| Ok(())).await
     }
 
-    /// Asks a plugin who it is (D102). Its type, name and versions are checked.
+    /// Queries the identity of a plugin (D102). Its type, name and versions are checked.
     ///
     /// # Errors
-    /// When no answer comes within the deadline, when the plugin refuses, or when its answer breaks a rule. A process that
-    /// is no such plugin answers [`Class::Unimplemented`](crate::rpc::Class::Unimplemented).
+    /// When no answer comes within the deadline, when the plugin returns an error, or when its answer breaks a rule. A
+    /// process that is no such plugin answers [`Class::Unimplemented`](crate::rpc::Class::Unimplemented).
     pub async fn plugin_info(&self, deadline: Duration) -> Result<PluginInfo, CallError> {
         let mut client = self.base();
         let answer = client.plugin_info(asked(base::PluginInfoRequest {}, deadline));
         self.within("PluginInfo", deadline, answer, PluginInfo::of_wire).await
     }
 
-    /// Asks a plugin how its configuration looks; `None`: it takes none (D102). The schema is as it was sent: its size is
-    /// bounded and its depth is that of any message, its sense is for its reader to check.
+    /// Queries the configuration schema of a plugin; `None`: it takes no configuration (D102). The schema is returned as
+    /// received: its size and nesting are bounded, its meaning must be checked by its reader.
     ///
     /// # Errors
     /// As [`Self::plugin_info`].
@@ -179,7 +179,7 @@ impl Connection {
         self.within("ConfigSchema", deadline, answer, |answer| Ok(answer.spec)).await
     }
 
-    /// Gives a plugin its configuration and the API version that was agreed on (D102).
+    /// Sends a plugin its configuration and the negotiated API version (D102).
     ///
     /// # Errors
     /// As [`Self::plugin_info`].
@@ -189,11 +189,11 @@ impl Connection {
         self.within("SetConfig", deadline, answer, |_| Ok(())).await
     }
 
-    /// Asks a plugin to end itself. It need not obey, and whether it did is for its exit to tell (D60).
+    /// Asks a plugin to shut down. It may ignore this; only its exit proves that it has ended (D60).
     ///
     /// # Errors
-    /// When no answer comes within the deadline (D65), or an error that is no sign of an end: then there is no reason to
-    /// wait for one.
+    /// When no answer comes within the deadline (D65), or an error that does not indicate an end: then waiting for one is
+    /// useless.
     pub async fn shutdown(&self, deadline: Duration) -> Result<Farewell, CallError> {
         let mut client =
             GrpcControllerClient::new(self.channel()).max_decoding_message_size(ANSWER_BYTES_MAX);
@@ -210,15 +210,15 @@ impl Connection {
         }
     }
 
-    /// Reads what the plugin prints after its handshake line (D30, D55). To be called once and early: there is one such
-    /// stream, and a plugin whose output nobody reads blocks.
+    /// Reads the output of the plugin after its handshake line (D30, D55). Call it once and early: there is one such stream,
+    /// and a plugin blocks if its output is not read.
     #[must_use]
     pub fn stdio(&self) -> Stdio {
         Stdio::new(self.channel(), self.endpoint.clone())
     }
 
-    /// Runs a call with a deadline, and checks and converts its answer. For clients of a plugin's own service, which makes
-    /// its errors alike; the request tells the plugin the deadline by itself or not at all.
+    /// Runs a call with a deadline, and checks and converts its answer. For clients of a plugin's own service, to get
+    /// uniform errors; the request sends the deadline to the plugin by itself or not at all.
     ///
     /// # Errors
     /// When no answer comes within the deadline, when an error does, or when `convert` finds a fault.
@@ -237,7 +237,7 @@ impl Connection {
         outcome.map_err(|cause| self.error(call, deadline, cause))
     }
 
-    /// Reads the status with which a call of a plugin's own service ended, for example a stream of its own.
+    /// Converts the status with which a call of a plugin's own service ended, for example of a stream.
     #[must_use]
     pub fn error_of(&self, call: &'static str, deadline: Duration, status: &Status) -> CallError {
         self.error(call, deadline, cause(status, UNREADABLE_RULE))
@@ -281,7 +281,7 @@ async fn connect_proven(
     }
 }
 
-/// A handshake holds good paths only; one that was read from elsewhere may hold anything.
+/// A handshake contains valid paths only; an endpoint from elsewhere may not.
 fn socket(path: &Path) -> Result<SocketPath, Cause> {
     let socket = path.to_str().and_then(|path| SocketPath::new(path).ok());
     socket.ok_or(Cause::NotASocket { what: "a path that no socket can have" })

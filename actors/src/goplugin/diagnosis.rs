@@ -1,4 +1,4 @@
-//! Says why a plugin's executable may not have come up: the file itself, and what it said (D34, D36).
+//! Explains why a plugin's executable did not start: facts about the file, and its output (D34, D36).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::program::{HostMachine, Program};
 use crate::vocabulary::text::quoted;
 
-/// Words by which loaders say that a library or a version of one is missing, and by which go-plugin says what is wrong with
-/// its start (D36). Plugins of our own say it in words of their own.
+/// Messages of loaders about a missing library or version, and of go-plugin about a wrong start (D36). Our own reference
+/// plugins use other words.
 const TOLD: [(&str, Reading); 6] = [
     ("error while loading shared libraries", |line| Finding::LibraryMissing { line }),
     ("Error loading shared library", |line| Finding::LibraryMissing { line }),
@@ -17,20 +17,20 @@ const TOLD: [(&str, Reading); 6] = [
     ("Misconfigured ServeConfig", |_| Finding::PluginWithoutCookie),
 ];
 
-/// Makes a finding of a line.
+/// Parses a line into a finding.
 type Reading = fn(String) -> Finding;
 
-/// What was found at the path of an executable.
+/// Facts about the path of an executable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecutableFacts {
-    /// It could not even be looked at.
+    /// The path could not be inspected.
     Unreachable {
-        /// What the operating system said.
+        /// The error of the operating system.
         detail: String,
     },
-    /// There is something else than a file.
+    /// It is no regular file.
     NoFile {
-        /// What it is.
+        /// The file type.
         what: &'static str,
     },
     /// A file.
@@ -41,31 +41,31 @@ pub enum ExecutableFacts {
         owner: (u32, u32),
         /// Our own effective user and group.
         ours: (u32, u32),
-        /// Whether the kernel lets us execute it.
+        /// Whether the kernel permits us to execute it.
         may_be_executed: bool,
-        /// What kind of program it is; `None`: it cannot be read, which it need not be.
+        /// The format of the program; `None`: it is unreadable, which is no error.
         program: Option<Program>,
-        /// Whether its loader or interpreter is there.
+        /// Whether its loader or interpreter exists.
         has_runner: bool,
     },
 }
 
-/// Something that keeps a plugin from coming up, and what to do about it.
+/// Why a plugin did not start, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Finding {
-    /// Nothing could be found out about the file.
+    /// The file could not be inspected.
     #[error("it cannot be reached ({detail}); check the path and the permissions of its directories")]
     Unreachable {
-        /// What the operating system said.
+        /// The error of the operating system.
         detail: String,
     },
-    /// There is no file of that name that could be executed.
+    /// The path is no executable file.
     #[error("it is {what} and no file; check the path")]
     NoFile {
-        /// What it is instead.
+        /// What is at the path.
         what: &'static str,
     },
-    /// The kernel does not let us execute it.
+    /// We have no execute permission.
     #[error(
         "we ({}:{}) may not execute it: its mode is {mode:04o} and it belongs to {}:{}; \
          give us the right to, and check that its file system is not mounted noexec", ours.0, ours.1, owner.0, owner.1
@@ -78,27 +78,27 @@ pub enum Finding {
         /// Our own effective user and group.
         ours: (u32, u32),
     },
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error("it is empty; install it again")]
     Empty,
-    /// It was compiled for another machine.
+    /// It was compiled for another architecture.
     #[error("it was compiled for {machine} and this host is {host}; install the one for this host")]
     OtherMachine {
-        /// The machine it was compiled for.
+        /// The architecture it was compiled for.
         machine: String,
-        /// Ours.
+        /// The architecture of this machine.
         host: String,
     },
     /// It was compiled for another operating system.
     #[error("it is {what}; install the one for this system")]
     OtherSystem {
-        /// What it is.
+        /// The format of the program.
         what: &'static str,
     },
     /// It is neither a program nor a script.
     #[error("it is no program that the kernel knows; a script has to begin with #! and its interpreter")]
     NoProgram,
-    /// Its loader or interpreter is not there.
+    /// Its loader or interpreter does not exist.
     #[error(
         "\"{runner}\", which has to start it, is not there; install that, or a statically linked build of the plugin"
     )]
@@ -106,13 +106,13 @@ pub enum Finding {
         /// The path of the loader or the interpreter.
         runner: String,
     },
-    /// The loader did not find a library, or not in the version that is needed (from its output).
+    /// The loader did not find a library, or not the required version (from its output).
     #[error("it lacks a library (\"{line}\"); install that, or a build of the plugin for this system")]
     LibraryMissing {
-        /// What the loader said.
+        /// The message of the loader.
         line: String,
     },
-    /// It takes itself for started by hand: the cookie is missing or another (D36, from its output).
+    /// It assumes that a person started it: the cookie is missing or wrong (D36, from its output).
     #[error("it does not accept the cookie of this host; check that it is a plugin for this kind of host")]
     CookieRefused,
     /// It was built without a cookie (D36, from its output).
@@ -120,17 +120,17 @@ pub enum Finding {
     PluginWithoutCookie,
 }
 
-/// Why an executable may not have come up.
+/// Why an executable may not have started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The executable.
     pub path: PathBuf,
-    /// What was found, the surest first. Nothing: the plugin failed in a way of its own.
+    /// The findings, the most certain first. Empty: the plugin failed for a reason of its own.
     pub findings: Vec<Finding>,
 }
 
 impl Diagnosis {
-    /// Judges what is known of the file and what the plugin printed before it ended, to either output.
+    /// Evaluates the facts about the file, and the output of the plugin on both streams before it ended.
     #[must_use]
     pub fn new<'a>(
         path: PathBuf,

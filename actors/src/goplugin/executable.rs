@@ -1,4 +1,4 @@
-//! Looks at an executable file, for a diagnosis (D34).
+//! Inspects an executable file, for a diagnosis (D34).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -11,13 +11,13 @@ use rustix::process::{getegid, geteuid};
 use super::diagnosis::{Diagnosis, ExecutableFacts};
 use super::program::{HEAD_BYTES_MAX, HostMachine, Program};
 
-/// The machine we run on.
+/// The architecture of this machine.
 const HOST: HostMachine =
     HostMachine { name: std::env::consts::ARCH, is_little_endian: cfg!(target_endian = "little") };
 
-/// Says why an executable may not have come up, from the file as it is now and from what it printed before it ended.
+/// Explains why an executable may not have started, from the present file and its output before it ended.
 ///
-/// It reads a little of the file and blocks while it does. It never fails: what cannot be found out is not told.
+/// It blocks while it reads a little of the file. It never fails: unknown facts are omitted.
 #[must_use]
 pub fn diagnose<'a>(path: &Path, printed: impl IntoIterator<Item = &'a str>) -> Diagnosis {
     Diagnosis::new(path.to_owned(), &facts_of(path), &HOST, printed)
@@ -45,7 +45,7 @@ fn facts_of(path: &Path) -> ExecutableFacts {
     }
 }
 
-/// Reads the beginning of a file. Should a pipe have taken its place meanwhile, nobody waits for it.
+/// Reads the beginning of a file. Does not block if a FIFO has replaced it meanwhile.
 fn head_of(path: &Path) -> io::Result<Vec<u8>> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

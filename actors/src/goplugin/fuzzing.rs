@@ -1,4 +1,4 @@
-//! Any bytes, as what a plugin prints and as what it says of itself.
+//! Decodes arbitrary bytes as output and identity of a plugin.
 
 use callboard_proto::base;
 use prost::Message;
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::fuzzing::{check_shown, check_told};
 
-/// How much longer a text may be when it is shown: `\u{0}` for one byte of JSON, and a number of many noughts.
+/// The growth limit of a text by escaping: `\u{0}` for one byte of JSON, and a number with many zeros.
 const GROWTH_MAX: usize = 16;
 
-/// The bytes as what a plugin prints before and with its handshake line (D20 to D28, D35), and as who it says it is (D102).
+/// The bytes as output of a plugin before and with its handshake line (D20 to D28, D35), and as its identity (D102).
 ///
 /// # Panics
-/// When one line is understood in two ways, more is passed over than there may be, or an error says nothing.
+/// When one line is parsed in two ways, more is skipped than the limits permit, or an error message is empty.
 pub(crate) fn handshakes(data: &[u8]) {
     info(data);
     let limits = ScanLimits { lines_max: 20, bytes_max: 2_000 };
@@ -81,10 +81,10 @@ fn info(data: &[u8]) {
     }
 }
 
-/// The bytes as what a plugin writes to its standard error, in one piece and in many (D70 to D77, LOG-02).
+/// The bytes as standard error of a plugin, in one piece and in many (D70 to D77, LOG-02).
 ///
 /// # Panics
-/// When it matters where the stream was cut, something is held or told beyond its limit, or a line could forge another.
+/// When the result depends on how the stream was split, a limit is exceeded, or a line could forge another one.
 pub(crate) fn lines(data: &[u8]) {
     let step = data.first().map_or(1, |first| usize::from(*first) + 1);
     let (mut whole, mut parts) = (LineReader::new(), LineReader::new());
@@ -117,7 +117,7 @@ fn line_bytes(line: &PluginLine) -> usize {
         + line.fields.iter().map(|(name, value)| name.len() + value.to_string().len()).sum::<usize>()
 }
 
-/// Pieces of any length are never too long, and no byte of them is lost or doubled.
+/// Pieces of any length are within the limit, and no byte of them is lost or duplicated.
 fn cut_short(data: &[u8]) {
     let limit = data.len() % 16 + 4;
     let mut splitter = LineSplitter::new(limit);

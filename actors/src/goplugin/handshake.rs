@@ -1,4 +1,4 @@
-//! What a plugin says in its one line: which version it speaks, and where.
+//! The content of a plugin's handshake line: its protocol version and its endpoint.
 
 use core::net::SocketAddr;
 use std::fmt;
@@ -6,26 +6,27 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A handshake that was read and accepted. All that a later run has to know to speak with the same process again.
+/// A handshake that was parsed and accepted. It contains everything that a later run needs to connect to the same process
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Handshake {
     /// The application protocol version, one of those that were offered (D22, D23).
     pub app_version: u32,
-    /// Where the plugin listens (D24, D25). It listens before it says so, and can be dialled at once (D32).
+    /// The endpoint of the plugin (D24, D25). It listens before it prints the line, and can be dialled at once (D32).
     pub endpoint: PluginEndpoint,
 }
 
-/// Where a plugin listens (D24).
+/// The endpoint of a plugin (D24).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PluginEndpoint {
-    /// On a Unix socket: an absolute path that the kernel accepts.
+    /// A Unix socket: an absolute path that the kernel accepts.
     Unix(PathBuf),
-    /// On a port of this machine.
+    /// A TCP port of this machine.
     Tcp(SocketAddr),
 }
 
 impl PluginEndpoint {
-    /// The path of the socket, if it is one with a path.
+    /// The path of the Unix socket, if it is one.
     #[must_use]
     pub fn socket_path(&self) -> Option<&Path> {
         match self {

@@ -1,4 +1,4 @@
-//! Why a plugin's handshake failed: a variant for each refusal, and what to do about it (D20 to D28, D33).
+//! Why a plugin's handshake failed: one variant per refusal, with the remedy (D20 to D28, D33).
 
 use std::fmt;
 use std::path::Path;
@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use crate::vocabulary::text::quoted;
 
-/// Why there is no handshake. Each says what was read, what was expected, and what can be done.
+/// Why a handshake failed. Each message names what was read, what was expected, and the remedy.
 ///
-/// What a plugin wrote is in it cut and escaped, so that an error can be logged as it is.
+/// Text from the plugin is truncated and escaped, so that an error can be logged as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HandshakeError {
-    /// The line has too few fields: it is no handshake (D20, D35).
+    /// The line has too few fields: it is no handshake line (D20, D35).
     #[error(
         "\"{line}\" is no handshake line: it has {fields} of at least 4 fields (CORE|APP|NETWORK|ADDRESS); \
          check that the executable is a plugin and prints nothing else to standard output first"
     )]
     TooFewFields {
-        /// What was read.
+        /// The line.
         line: String,
-        /// How many fields it has.
+        /// The number of its fields.
         fields: usize,
     },
     /// The first field is not a number (D21).
@@ -27,16 +27,16 @@ pub enum HandshakeError {
         "the core protocol version \"{text}\" is not a number, expected 1; check that the executable is a plugin"
     )]
     CoreNotANumber {
-        /// What was read.
+        /// The field.
         text: String,
     },
-    /// The plugin was built with a go-plugin of another generation (D21).
+    /// The plugin was built with an incompatible version of go-plugin (D21).
     #[error(
         "the plugin speaks core protocol version {version}, expected 1; \
          build it again with a go-plugin release of core version 1"
     )]
     CoreNotSupported {
-        /// What was read.
+        /// The version.
         version: i64,
     },
     /// The second field is not a number (D22).
@@ -44,66 +44,66 @@ pub enum HandshakeError {
         "the protocol version \"{text}\" is not a number, expected one of {offered}; report it to the plugin's vendor"
     )]
     VersionNotANumber {
-        /// What was read.
+        /// The field.
         text: String,
-        /// What was offered.
+        /// The offered versions.
         offered: Versions,
     },
-    /// The plugin speaks none of the versions that were offered. It answers with its lowest then (D22, D23).
+    /// The plugin supports none of the offered versions. It answers with its lowest then (D22, D23).
     #[error(
         "the plugin speaks protocol version {version}, expected one of {offered}; \
          install a version of the plugin that was built for this host"
     )]
     VersionNotOffered {
-        /// What was read.
+        /// The version.
         version: i64,
-        /// What was offered.
+        /// The offered versions.
         offered: Versions,
     },
-    /// The plugin listens in a way that is not known (D24).
+    /// The plugin listens on an unknown network type (D24).
     #[error(
         "the plugin listens on network \"{network}\" at \"{address}\", expected unix or tcp; report it to the plugin's vendor"
     )]
     UnknownNetwork {
-        /// The kind of network that was read.
+        /// The network type.
         network: String,
-        /// The address that was read.
+        /// The address.
         address: String,
     },
-    /// The address is none that can be dialled (D25).
+    /// The address is invalid (D25).
     #[error(
         "the plugin listens on {network} at \"{address}\", which cannot be dialled: {problem}; \
          check the socket directory it was given, or report it to the plugin's vendor"
     )]
     BadAddress {
-        /// The kind of network that was read.
+        /// The network type.
         network: &'static str,
-        /// The address that was read.
+        /// The address.
         address: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// The plugin names a socket that lies where another plugin of this host has its sockets.
+    /// The plugin names a socket in the directory of another plugin of this host.
     #[error(
         "the plugin says that it listens at \"{address}\", which is a place of another plugin's; \
          it has to listen on a socket of its own, below the directory that it is given"
     )]
     ForeignPlace {
-        /// The address that was read.
+        /// The address.
         address: String,
     },
-    /// The plugin speaks net/rpc, which is also what a line without the fifth field means (D26).
+    /// The plugin uses net/rpc, which is also the meaning of a line without the fifth field (D26).
     #[error(
         "the plugin speaks net/rpc, expected grpc; build it with its gRPC server set, or install a version of it that has one"
     )]
     InsistsOnNetRpc,
-    /// The plugin speaks something unknown (D26).
+    /// The plugin uses an unknown protocol (D26).
     #[error("the plugin speaks protocol \"{protocol}\", expected grpc; report it to the plugin's vendor")]
     UnknownProtocol {
-        /// What was read.
+        /// The protocol.
         protocol: String,
     },
-    /// The plugin wants every connection encrypted with certificates that both sides have just made (D7, D27, D44).
+    /// The plugin requires automatic mutual TLS (D7, D27, D44).
     #[error(
         "the plugin insists on automatic mutual TLS: it sent a certificate of {bytes} bytes although none was offered; \
          this host speaks without TLS to plugins, switch it off in the plugin"
@@ -112,7 +112,7 @@ pub enum HandshakeError {
         /// The length of the certificate as written.
         bytes: usize,
     },
-    /// The field of the certificate is not base64 without padding (D27).
+    /// The certificate field is not base64 without padding (D27).
     #[error(
         "the sixth field \"{text}\" ({bytes} bytes) is no certificate, expected base64 without padding or nothing; \
          report it to the plugin's vendor"
@@ -123,64 +123,64 @@ pub enum HandshakeError {
         /// Its length in bytes.
         bytes: usize,
     },
-    /// The plugin wants the broker's connections to share one socket (D6, D28).
+    /// The plugin requires broker multiplexing (D6, D28).
     #[error(
         "the plugin insists on broker multiplexing although it was not asked for; \
          this host has no broker, switch multiplexing off in the plugin"
     )]
     InsistsOnMultiplexing,
-    /// The field of multiplexing is not a boolean (D28).
+    /// The multiplexing field is not a boolean (D28).
     #[error(
         "\"{text}\" is no boolean for broker multiplexing, expected true or false; report it to the plugin's vendor"
     )]
     MultiplexingNotABoolean {
-        /// What was read.
+        /// The field.
         text: String,
     },
-    /// The plugin ended, or closed its standard output, before its line came. Both are one failure: which of them is seen
-    /// first is chance (D33).
+    /// The plugin ended, or closed its standard output, before its handshake line. Both are one failure: which of them is
+    /// observed first is a race (D33).
     #[error(
         "the plugin ended or closed its standard output before its handshake line came; {stray}; \
          look at its exit status and its standard error, and check that it can run on this machine"
     )]
     Ended {
-        /// What it printed instead.
+        /// The lines that it printed instead.
         stray: StrayLines,
     },
-    /// No line came in time (D11, D33).
+    /// The handshake timeout expired (D11, D33).
     #[error(
         "the plugin printed no handshake line within {waited:?}; {stray}; see in its log what it waits for, or give it more time"
     )]
     TimedOut {
-        /// How long it was given.
+        /// The timeout.
         waited: Duration,
-        /// What it printed instead.
+        /// The lines that it printed instead.
         stray: StrayLines,
     },
-    /// The plugin printed too much before its line (PRC-06, D35).
+    /// The plugin printed too much before its handshake line (PRC-06, D35).
     #[error(
         "the plugin printed too much to standard output before its handshake line, at most {lines_max} lines and {bytes_max} bytes are passed over; \
          {stray}; check that the executable is a plugin, and make it log to standard error"
     )]
     TooMuchBefore {
-        /// The most lines that are passed over.
+        /// The limit of lines.
         lines_max: usize,
-        /// The most bytes that are passed over.
+        /// The limit of bytes.
         bytes_max: usize,
-        /// What it printed.
+        /// The lines that it printed.
         stray: StrayLines,
     },
 }
 
 impl HandshakeError {
-    /// The refusal of a socket that lies where another plugin has its own.
+    /// The refusal of a socket in the directory of another plugin.
     #[must_use]
     pub fn foreign_place(path: &Path) -> Self {
         Self::ForeignPlace { address: quoted(&path.display().to_string()) }
     }
 
-    /// Whether starting the same plugin again, with nobody changing anything by hand, may succeed. A plugin that said
-    /// something wrong will say it again; one that said nothing may have had its reasons.
+    /// Whether a retry of the start may succeed without a repair. A wrong handshake will be repeated; a missing one may have
+    /// been temporary.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -204,7 +204,7 @@ impl HandshakeError {
     }
 }
 
-/// The versions that a host offers, as they are told.
+/// The versions that a host offers, formatted for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versions(pub Vec<u32>);
 
@@ -215,7 +215,7 @@ impl fmt::Display for Versions {
     }
 }
 
-/// What a plugin printed to standard output instead of its handshake line (PRC-06).
+/// The lines that a plugin printed to standard output instead of its handshake line (PRC-06).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StrayLines {
     lines: usize,
@@ -224,7 +224,7 @@ pub struct StrayLines {
 }
 
 impl StrayLines {
-    /// Most lines whose words are kept: the last ones, since a program says last what ended it.
+    /// How many lines are kept: the last ones, since the reason of an end is usually printed last.
     pub const KEPT_MAX: usize = 8;
 
     pub(super) fn add(&mut self, line: &str) {
@@ -236,19 +236,19 @@ impl StrayLines {
         self.last.push(quoted(line));
     }
 
-    /// How many lines there were.
+    /// The number of lines.
     #[must_use]
     pub const fn lines(&self) -> usize {
         self.lines
     }
 
-    /// How many bytes they had, ends of lines included.
+    /// The number of bytes, line endings included.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The last of them, cut and escaped.
+    /// The last lines, truncated and escaped.
     #[must_use]
     pub fn last(&self) -> &[String] {
         &self.last

@@ -1,4 +1,4 @@
-//! Reads a handshake line: `CORE|APP|NETWORK|ADDRESS[|PROTOCOL[|CERT[|MUX]]]` (D20 to D28).
+//! Parses a handshake line: `CORE|APP|NETWORK|ADDRESS[|PROTOCOL[|CERT[|MUX]]]` (D20 to D28).
 
 use core::net::SocketAddr;
 
@@ -8,22 +8,22 @@ use super::terms::HandshakeTerms;
 use crate::vocabulary::SocketPath;
 use crate::vocabulary::text::quoted;
 
-/// The one core version there is (D21).
+/// The only core protocol version (D21).
 const CORE_VERSION: i64 = 1;
 
-/// Longest content of the sixth field that is not taken for a certificate: old plugins put other data there (D27).
+/// Up to this length the sixth field is not treated as a certificate: old plugins put other data there (D27).
 const NO_CERTIFICATE_BYTES_MAX: usize = 50;
 
-/// Longest excerpt of a certificate that an error shows.
+/// How many characters of a certificate an error shows.
 const EXCERPT_CHARACTERS_MAX: usize = 32;
 
-/// Reads one line and accepts it or says why not.
+/// Parses one line, and accepts or refuses it.
 ///
-/// White space around the line is no part of it. Fields after the seventh are for later versions of the protocol and are
-/// passed over.
+/// White space around the line is ignored. Fields after the seventh are reserved for later versions of the protocol and
+/// ignored.
 ///
 /// # Errors
-/// A variant for each refusal, the first that applies in the order of the fields.
+/// One variant per refusal, the first that applies in the order of the fields.
 pub fn read_line(terms: &HandshakeTerms, line: &str) -> Result<Handshake, HandshakeError> {
     let fields: Vec<&str> = line.trim().splitn(9, '|').collect();
     let [core, version, network, address, rest @ ..] = fields.as_slice() else {
@@ -38,10 +38,10 @@ pub fn read_line(terms: &HandshakeTerms, line: &str) -> Result<Handshake, Handsh
     Ok(Handshake { app_version, endpoint })
 }
 
-/// Whether a line is meant as a handshake, so that its refusal is final, or something that was printed beside it (PRC-06).
+/// Whether a line is meant as a handshake, so that its refusal is final, or is other output (PRC-06).
 ///
-/// It has four fields, and either begins with two numbers or names a kind of network as the third: one broken field alone
-/// does not make a line something else.
+/// It has four fields, and either begins with two numbers or has a network type as the third: so one malformed field alone
+/// does not change the decision.
 #[must_use]
 pub fn is_meant_as_handshake(line: &str) -> bool {
     let fields: Vec<&str> = line.trim().splitn(5, '|').collect();
@@ -90,8 +90,7 @@ fn read_socket(address: &str) -> Result<PluginEndpoint, HandshakeError> {
     }
 }
 
-/// Reads the address of a port. Only one of this machine is taken: a plugin is a child process, and what it is told goes
-/// over this connection in the clear.
+/// Parses a TCP address. Only a local one is accepted: a plugin is a child process, and the connection is not encrypted.
 fn read_port(address: &str) -> Result<PluginEndpoint, HandshakeError> {
     let problem = match address.parse::<SocketAddr>() {
         Ok(found) if found.port() == 0 => "its port is 0",
@@ -126,7 +125,7 @@ fn check_certificate(text: &str) -> Result<(), HandshakeError> {
     Err(HandshakeError::BadCertificate { text: quoted(&excerpt), bytes })
 }
 
-/// Reads a boolean as Go writes and reads it (D28).
+/// Parses a boolean in Go's format (D28).
 fn check_multiplexing(text: Option<&str>) -> Result<(), HandshakeError> {
     match text {
         None | Some("0" | "f" | "F" | "FALSE" | "false" | "False") => Ok(()),

@@ -1,4 +1,4 @@
-//! Who a plugin says it is, and what it is told (D102).
+//! The identity of a plugin, and its configuration message (D102).
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use crate::rpc::{Fault, Problem};
 use crate::vocabulary::text::quoted;
 use crate::vocabulary::{PluginName, PluginType};
 
-/// Most API versions that a plugin may offer.
+/// The limit of API versions that a plugin may offer.
 pub const API_VERSIONS_MAX: usize = 32;
-/// Longest version, in bytes: a plugin's own or one of its API.
+/// The length limit of a version, in bytes: a plugin's own or one of its API.
 pub const VERSION_BYTES_MAX: usize = 128;
 
-/// The rule that an answer breaks.
+/// The rule that an invalid answer breaks.
 const RULE: &str = "D102";
 
-/// Who a plugin says it is: checked and within limits.
+/// The identity of a plugin: checked and within limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginInfo {
     /// A driver or a device plugin.
@@ -25,13 +25,13 @@ pub struct PluginInfo {
     pub name: PluginName,
     /// Its own version, as it writes it.
     pub version: String,
-    /// The API versions that it can speak, as it writes them and in its order; at least one.
+    /// The API versions that it supports, as it writes them and in its order; at least one.
     pub api_versions: Vec<String>,
 }
 
 impl PluginInfo {
-    /// Checks an answer. A name that could not be part of a path, a type that nobody knows and a version that is empty or
-    /// holds blanks are faults of the plugin.
+    /// Checks an answer. A name that is no valid path component, an unknown type and a version that is empty or contains
+    /// blanks are faults of the plugin.
     pub(super) fn of_wire(answer: base::PluginInfoResponse) -> Result<Self, Fault> {
         let plugin_type = plugin_type(answer.r#type)?;
         let name =
@@ -83,14 +83,14 @@ const fn fault(field: &'static str, problem: Problem) -> Fault {
     Fault { rule: RULE, field, problem }
 }
 
-/// What a plugin is told before anything else. Its debug output does not show the configuration, which may hold secrets.
+/// The configuration message for a plugin. Its debug output does not show the configuration, which may hold secrets.
 #[derive(Clone, PartialEq)]
 pub struct PluginConfig {
-    /// The configuration, decoded by the plugin's schema and written as msgpack (D113).
+    /// The configuration, decoded by the plugin's schema and encoded as msgpack (D113).
     pub msgpack: Vec<u8>,
-    /// What the host tells of itself.
+    /// Facts about the host.
     pub nomad: Option<base::NomadConfig>,
-    /// The API version that was agreed on, one of those that the plugin offered.
+    /// The negotiated API version, one of those that the plugin offered.
     pub api_version: String,
 }
 

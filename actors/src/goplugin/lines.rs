@@ -1,40 +1,39 @@
-//! Cuts a stream of bytes into lines, however long they are (LOG-02, D29, D70).
+//! Splits a stream of bytes into lines of any length (LOG-02, D29, D70).
 
-/// Longest piece of a line, in bytes (D70). A longer line comes in several.
+/// The length limit of a piece, in bytes (D70). A longer line is split into several.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// Which part of its line a piece is.
+/// The position of a piece in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// All of it.
+    /// The whole line.
     Whole,
-    /// The beginning of a line that is longer than a piece.
+    /// The first piece of a long line.
     First,
-    /// Something in the middle of it.
+    /// A middle piece.
     Middle,
-    /// Its end.
+    /// The last piece.
     Last,
 }
 
 /// A line, or a piece of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// The bytes, without the end of the line.
+    /// The bytes, without the line ending.
     pub bytes: Vec<u8>,
-    /// Which part of its line they are.
+    /// The position in the line.
     pub part: Part,
 }
 
 impl Piece {
-    /// Its bytes as text; what is no UTF-8 is replaced.
+    /// Its bytes as text; invalid UTF-8 is replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 
-/// Cuts bytes, as they come, into lines and long lines into pieces. It never ends by itself and never holds more than one
-/// piece.
+/// Splits bytes into lines and long lines into pieces, incrementally. It buffers at most one piece.
 #[derive(Debug, Clone)]
 pub struct LineSplitter {
     piece_bytes_max: usize,
@@ -49,13 +48,14 @@ impl Default for LineSplitter {
 }
 
 impl LineSplitter {
-    /// Begins. Pieces have at most so many bytes; at least four, so that every character has room in one.
+    /// Creates a splitter. Pieces have at most `piece_bytes_max` bytes; at least four, so that every character fits into
+    /// one.
     #[must_use]
     pub fn new(piece_bytes_max: usize) -> Self {
         Self { piece_bytes_max: piece_bytes_max.max(4), held: Vec::new(), is_within_line: false }
     }
 
-    /// Takes the next bytes and gives the lines and pieces that end in them.
+    /// Adds bytes and returns the lines and pieces that end in them.
     pub fn push(&mut self, mut bytes: &[u8]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         while let Some(next) = bytes.first() {
@@ -81,13 +81,12 @@ impl LineSplitter {
         pieces
     }
 
-    /// Gives what is held although no end of line came: nothing more will come.
+    /// Returns the buffered rest, although it has no line ending: the stream has ended.
     pub fn finish(&mut self) -> Option<Piece> {
         (!self.held.is_empty() || self.is_within_line).then(|| self.end_line())
     }
 
-    /// How many of the bytes that were taken have not been given out yet. Whoever keeps the position up to which a file was
-    /// read, keeps it without these.
+    /// The number of bytes that were added and not returned yet. The position up to which a file was consumed excludes them.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held.len()
@@ -103,7 +102,7 @@ impl LineSplitter {
         Piece { bytes, part }
     }
 
-    /// Cuts a piece off, before a character rather than within it.
+    /// Splits a piece off, at a character boundary.
     fn cut(&mut self) -> Piece {
         let rest = self.held.split_off(end_of_characters(&self.held));
         let bytes = std::mem::replace(&mut self.held, rest);
@@ -113,8 +112,8 @@ impl LineSplitter {
     }
 }
 
-/// Where the last whole character of a piece ends; the end itself where these bytes are no UTF-8. There are at least four of
-/// them, so that a character begins behind the first.
+/// The end of the last whole character of a piece; the end of the piece if it is not UTF-8. There are at least four bytes,
+/// so a character begins after the first one.
 fn end_of_characters(bytes: &[u8]) -> usize {
     let begin = (1..=3).map(|back| bytes.len() - back).find(|at| bytes[*at] & 0xc0 != 0x80);
     let Some(begin) = begin else { return bytes.len() };
@@ -159,7 +158,7 @@ mod tests {
     fn a_line_is_cut_between_characters_log_02() {
         let expected = [("ääa", Part::First), ("ä満", Part::Middle), ("x", Part::Last)];
         assert_eq!(pieces(5, &["ääaä満x\n"]), expected.map(|(text, part)| (text.to_owned(), part)));
-        // Where a piece is full, its last character may be there whole, or lack one byte or more.
+        // In a full piece, the last character may be complete, or lack one byte or more.
         for (limit, line, first, last) in [
             (4, "aaäx", "aaä", "x"),
             (4, "aaaäx", "aaa", "äx"),

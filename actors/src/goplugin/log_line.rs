@@ -1,4 +1,4 @@
-//! Reads what a plugin writes to standard error: hclog's JSON, tagged lines, panics, anything (D70 to D77, LOG-02).
+//! Parses what a plugin writes to standard error: hclog's JSON, tagged lines, panics, plain text (D70 to D77, LOG-02).
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::lines::{LineSplitter, Part, Piece};
 use crate::vocabulary::text::escaped_but_tabs as shown;
 
-/// Most fields of one line that are kept.
+/// The limit of fields per line.
 pub const FIELDS_MAX: usize = 64;
 
-/// Tags with which a line that is no JSON may begin (D74).
+/// The tags at the beginning of a line that is no JSON (D74).
 const TAGS: [(&str, LineLevel); 5] = [
     ("[TRACE]", LineLevel::Trace),
     ("[DEBUG]", LineLevel::Debug),
@@ -19,32 +19,32 @@ const TAGS: [(&str, LineLevel); 5] = [
     ("[ERROR]", LineLevel::Error),
 ];
 
-/// How a Go program begins its last words (D74).
+/// The beginnings of fatal messages of a Go program (D74).
 const LAST_WORDS: [&str; 2] = ["panic: ", "fatal error: "];
 
-/// How important a line is.
+/// The log level of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LineLevel {
     /// Every step.
     Trace,
-    /// Of use when something is searched for; also everything that says nothing of its level.
+    /// Details for debugging; also every line without a level.
     Debug,
-    /// Worth knowing.
+    /// Information.
     Info,
-    /// Something is odd.
+    /// A warning.
     Warn,
-    /// Something failed, or the plugin is dying.
+    /// An error, or the plugin is crashing.
     Error,
 }
 
 impl LineLevel {
-    /// Reads a level as hclog writes it, in any case and with space around it (D73).
+    /// Parses a level in hclog's format, in any case and with surrounding space (D73).
     fn read(text: &str) -> Option<Self> {
         let levels = [Self::Trace, Self::Debug, Self::Info, Self::Warn, Self::Error];
         levels.into_iter().find(|level| level.as_str().eq_ignore_ascii_case(text.trim()))
     }
 
-    /// Its name, in small letters.
+    /// Its name, in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -63,34 +63,34 @@ impl fmt::Display for LineLevel {
     }
 }
 
-/// What kind of line it was.
+/// The format of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// hclog's JSON (D72).
     Json,
     /// A line with a tag (D74).
     Tagged,
-    /// A panic, or what came after one (D74).
+    /// A panic, or a line after one (D74).
     LastWords,
     /// Anything else (D74).
     Plain,
 }
 
-/// One line of a plugin's, fit to be logged: control characters are escaped, so that it can forge no other line.
+/// One line of a plugin, safe for a log: control characters are escaped, so that it cannot forge other lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginLine {
-    /// How important the plugin says it is.
+    /// The log level.
     pub level: LineLevel,
-    /// What it says.
+    /// The message.
     pub message: String,
-    /// What hclog gave with it, by name and in order of names, each as it was in JSON. The time is under `timestamp`, the name
-    /// of the logger under `@module`, the place in the plugin's code under `@caller`.
+    /// The fields of hclog, ordered by name, with their JSON values. The time is under `timestamp`, the name of the logger
+    /// under `@module`, the location in the plugin's code under `@caller`.
     pub fields: Vec<(String, Value)>,
-    /// How many more fields it had than are kept.
+    /// The number of fields over the limit, which were dropped.
     pub fields_left_out: usize,
-    /// What kind of line it was.
+    /// The format of the line.
     pub origin: Origin,
-    /// Which part of its line it is; long lines come in pieces, each as it is (LOG-02).
+    /// The position in its line; a long line comes in pieces, each on its own (LOG-02).
     pub part: Part,
 }
 
@@ -100,8 +100,8 @@ impl PluginLine {
     }
 }
 
-/// Makes lines of what a plugin writes, byte for byte as it comes. It never fails: what it does not understand it gives out
-/// as it is (D76).
+/// Parses the standard error of a plugin incrementally. It never fails: text that it cannot parse is returned as plain
+/// (D76).
 #[derive(Debug, Clone, Default)]
 pub struct LineReader {
     splitter: LineSplitter,
@@ -109,32 +109,31 @@ pub struct LineReader {
 }
 
 impl LineReader {
-    /// Begins.
+    /// Creates a reader.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next bytes and gives the lines that end in them. Empty lines are left out.
+    /// Adds bytes and returns the lines that end in them. Empty lines are skipped.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<PluginLine> {
         let pieces = self.splitter.push(bytes);
         pieces.into_iter().filter_map(|piece| self.read(&piece)).collect()
     }
 
-    /// Gives the last line although it has no end: nothing more will come.
+    /// Returns the last line, although it has no line ending: the stream has ended.
     pub fn finish(&mut self) -> Option<PluginLine> {
         let piece = self.splitter.finish()?;
         self.read(&piece)
     }
 
-    /// How many bytes are held that belong to a line that has not ended. Whoever keeps the position up to which a file was
-    /// read, keeps it without these.
+    /// The number of buffered bytes of an incomplete line. The position up to which a file was consumed excludes them.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.splitter.held_bytes()
     }
 
-    /// Whether the plugin has said that it dies. Every line without a level is an error from then on (D74).
+    /// Whether the plugin has panicked. From then on every line without a level is an error (D74).
     #[must_use]
     pub const fn has_panicked(&self) -> bool {
         self.has_panicked
@@ -180,8 +179,8 @@ fn json_object(text: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(text).ok()
 }
 
-/// Reads an object as hclog writes it. `None`: it is another program's JSON, or a marker has another type than text, which
-/// has brought down other hosts (D76).
+/// Parses an object in hclog's format. `None`: it is another program's JSON, or a marker is not text, which has crashed
+/// other hosts (D76).
 fn read_json(mut object: Map<String, Value>) -> Option<PluginLine> {
     let level = LineLevel::read(&text_of(object.remove("@level")?)?)?;
     let message = match object.remove("@message") {
@@ -214,7 +213,7 @@ fn text_of(value: Value) -> Option<String> {
     }
 }
 
-/// A value with every text in it fit to be shown.
+/// A JSON value with all texts escaped.
 fn shown_value(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(shown(&text)),
@@ -227,8 +226,8 @@ fn shown_value(value: Value) -> Value {
     }
 }
 
-/// Whether a text is written as `2006-01-02T15:04:05.000000Z` or with an offset such as `+07:00` (D72). Any number of digits
-/// may follow the point.
+/// Whether a text has the format `2006-01-02T15:04:05.000000Z` or an offset such as `+07:00` (D72). The fraction may have
+/// any number of digits.
 fn is_timestamp(text: &str) -> bool {
     const SECONDS: &str = "dddd-dd-ddTdd:dd:dd";
     let Some((seconds, rest)) = text.split_at_checked(SECONDS.len()) else { return false };
@@ -239,7 +238,7 @@ fn is_timestamp(text: &str) -> bool {
     has_form(seconds, SECONDS) && zone.len() < rest.len() && zone_is_good
 }
 
-/// Whether a text has this form, in which `d` is a digit and anything else itself.
+/// Whether a text matches this pattern: `d` matches a digit, any other character itself.
 fn has_form(text: &str, form: &str) -> bool {
     let fits = |(byte, form): (u8, u8)| if form == b'd' { byte.is_ascii_digit() } else { byte == form };
     text.len() == form.len() && text.bytes().zip(form.bytes()).all(fits)

@@ -1,7 +1,7 @@
-//! The world of go-plugin: how a plugin process says where it listens, what it writes to its log, and how it is spoken with.
+//! The go-plugin protocol: handshake, log output and gRPC connection of a plugin process.
 //!
-//! A module, not an actor: `process` starts plugins and reads their output, `driver` and others speak with them. Reading is
-//! plain data and functions; only a connection touches the world.
+//! A module, not an actor: `process` starts plugins and reads their output, `driver` and others are clients of their
+//! services. Parsing is plain data and functions; only a connection performs I/O.
 //!
 //! ```text
 //!  HandshakeTerms --environment--> the child process                     (D3 to D9, D100)
@@ -20,13 +20,13 @@
 //!     and the channel for the plugin's own service
 //! ```
 //!
-//! Why a plugin did not come up, its file and its last words tell: [`diagnose`] (D34, D36).
+//! [`diagnose`] explains why a plugin did not start, from its file and its last output (D34, D36).
 //!
-//! A connection is one conversation with one process and never connects again by itself. Every call but the stream has a
-//! deadline of its own; every answer is bounded and checked.
+//! A connection belongs to one process and never reconnects by itself. Every call except the stream has its own deadline;
+//! every answer is bounded and checked.
 //!
-//! Automatic mutual TLS, the broker and its multiplexing are not built: a plugin that insists on one of them is refused with
-//! an error that says so.
+//! Automatic mutual TLS, the broker and its multiplexing are not implemented: a plugin that requires one of them is refused
+//! with an error that says so.
 
 mod handshake;
 mod tell;

@@ -1,17 +1,17 @@
-//! Reads from the first bytes of a file what kind of program it is (D34).
+//! Detects the format of a program from the first bytes of its file (D34).
 
 use std::fmt;
 
-/// Most bytes of a file that are worth reading for this.
+/// How many bytes of a file are needed at most.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Longest path of a loader or an interpreter.
+/// The length limit for the path of a loader or an interpreter.
 const RUNNER_BYTES_MAX: usize = 4096;
 
-/// Kind of a program header that names the loader.
+/// The type of the program header that names the loader.
 const INTERPRETER_HEADER: u64 = 3;
 
-/// Beginnings of programs of other systems.
+/// Magic bytes of programs of other operating systems.
 const FOREIGN: [(&[u8], &str); 6] = [
     (b"MZ", "a Windows program"),
     (b"\xfe\xed\xfa\xce", "a macOS program"),
@@ -21,33 +21,34 @@ const FOREIGN: [(&[u8], &str); 6] = [
     (b"\xca\xfe\xba\xbe", "a macOS program or Java bytecode"),
 ];
 
-/// What kind of program a file holds.
+/// The format of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// Nothing.
     Empty,
-    /// A program of Linux or a kindred system.
+    /// A program for Linux or a similar system.
     Elf {
-        /// The machine it was compiled for.
+        /// The architecture it was compiled for.
         machine: Machine,
-        /// The loader that starts it and finds its libraries; `None`: it needs none, or what was read does not tell.
+        /// The loader that starts it and finds its libraries; `None`: it needs none, or its name is beyond the bytes that
+        /// were read.
         loader: Option<String>,
     },
-    /// A script, with the program that reads it.
+    /// A script, with its interpreter.
     Script {
-        /// Its path, as the script gives it.
+        /// The path of the interpreter, as in the script.
         interpreter: String,
     },
-    /// A program of another system.
+    /// A program of another operating system.
     Foreign {
-        /// Whose.
+        /// Its format.
         what: &'static str,
     },
     /// Anything else.
     Unknown,
 }
 
-/// A machine, as programs name it.
+/// An architecture, as in ELF headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
     number: u64,
@@ -56,7 +57,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Its name, as Rust calls it; `None`: one that is not known here.
+    /// Its name, as Rust calls it; `None` if it is unknown.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match (self.number, self.is_64_bit) {
@@ -76,7 +77,7 @@ impl Machine {
         })
     }
 
-    /// Whether a host can be expected to run programs of this machine. Where it is not known, it is.
+    /// Whether a host is expected to run programs of this architecture. True if it is unknown.
     #[must_use]
     pub fn runs_on(self, host: &HostMachine) -> bool {
         let Some(name) = self.name() else { return true };
@@ -95,12 +96,12 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The machine that a host runs on.
+/// The architecture of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostMachine {
     /// Its name, as Rust calls it.
     pub name: &'static str,
-    /// The order of bytes in its numbers.
+    /// Whether it is little-endian.
     pub is_little_endian: bool,
 }
 
@@ -126,7 +127,7 @@ impl Program {
         Elf::of(head).map_or(Self::Unknown, |elf| elf.program())
     }
 
-    /// The path of the file without which the kernel does not start it.
+    /// The path of the loader or interpreter that the kernel needs to start it.
     #[must_use]
     pub fn runner(&self) -> Option<&str> {
         match self {
@@ -143,7 +144,7 @@ fn script(line: &[u8]) -> Option<Program> {
     (interpreter.len() <= RUNNER_BYTES_MAX).then(|| Program::Script { interpreter: interpreter.to_owned() })
 }
 
-/// The head of a program, whose numbers are read with the width and order that it declares.
+/// The head of an ELF file; its numbers have the width and byte order that it declares.
 struct Elf<'a> {
     head: &'a [u8],
     is_64_bit: bool,
@@ -202,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// The head of a little endian program of 64 bits.
+    /// The head of a little-endian 64-bit program.
     fn elf(machine: u16, loader: &str) -> Vec<u8> {
         let mut head = vec![0; 64 + 2 * 56];
         head[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -255,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The head of a program of any width and order, whose second header names the loader.
+    /// The head of a program of any width and byte order, whose second program header names the loader.
     fn elf_of(is_64_bit: bool, is_little_endian: bool, loader: &[u8]) -> Vec<u8> {
         let mut head = b"\x7fELF".to_vec();
         head.extend([if is_64_bit { 2 } else { 1 }, if is_little_endian { 1 } else { 2 }]);
@@ -296,7 +297,7 @@ mod tests {
             assert_eq!(of(b"\xff\0"), Program::Elf { machine, loader: None });
             let long = "x".repeat(RUNNER_BYTES_MAX + 1);
             assert_eq!(of(long.as_bytes()), with(&long[1..]), "no more is read of it than a path may have");
-            // What is beyond what was read does not tell.
+            // The loader's name may be beyond the bytes that were read.
             let mut head = elf_of(is_64_bit, is_little_endian, b"/lib/ld.so\0");
             head.pop();
             assert_eq!(Program::of(&head), Program::Elf { machine, loader: None });

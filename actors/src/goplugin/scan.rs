@@ -1,4 +1,4 @@
-//! Finds the handshake line in what a plugin prints (D29, D33, D35, PRC-06).
+//! Finds the handshake line in the output of a plugin (D29, D33, D35, PRC-06).
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use super::handshake_error::{HandshakeError, StrayLines};
 use super::handshake_line::{is_meant_as_handshake, read_line};
 use super::terms::HandshakeTerms;
 
-/// How much a plugin may print before its handshake line.
+/// The limits of output before the handshake line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanLimits {
-    /// Most lines.
+    /// The limit of lines.
     pub lines_max: usize,
-    /// Most bytes, ends of lines included.
+    /// The limit of bytes, line endings included.
     pub bytes_max: usize,
 }
 
@@ -23,11 +23,10 @@ impl Default for ScanLimits {
     }
 }
 
-/// Reads a plugin's standard output, line by line, until the handshake is found or cannot come any more.
+/// Scans a plugin's standard output, line by line, until the handshake is found or refused.
 ///
-/// A line that is no handshake is passed over within the limits and quoted in the error if none comes: a warning of a
-/// library or an empty line is no reason to refuse a plugin. A line that is meant as a handshake and is refused ends the
-/// search.
+/// A line that is no handshake is skipped within the limits and quoted in the error if none comes: a warning of a library or
+/// an empty line is no reason to refuse a plugin. A line that is meant as a handshake and is refused ends the scan.
 #[derive(Debug, Clone)]
 pub struct HandshakeScan {
     terms: HandshakeTerms,
@@ -36,17 +35,17 @@ pub struct HandshakeScan {
 }
 
 impl HandshakeScan {
-    /// Begins, for a plugin that was started under these terms.
+    /// A scan for a plugin that was started under these terms.
     #[must_use]
     pub fn new(terms: HandshakeTerms, limits: ScanLimits) -> Self {
         Self { terms, limits, stray: StrayLines::default() }
     }
 
-    /// Takes the next line. `None`: it was something else, go on. What the plugin prints after the handshake is no longer
-    /// for this scan, and has to be read on all the same, since a plugin whose output nobody reads blocks (D29).
+    /// Processes the next line. `None`: it is other output, continue. Output after the handshake is not scanned, but must
+    /// still be read, since otherwise the plugin blocks (D29).
     ///
     /// # Errors
-    /// When the line is a handshake that is refused, or too much was printed before one.
+    /// When the line is a refused handshake, or the limits are exceeded.
     pub fn take(&mut self, line: &str) -> Result<Option<Handshake>, HandshakeError> {
         if is_meant_as_handshake(line) {
             return read_line(&self.terms, line).map(Some);
@@ -59,19 +58,19 @@ impl HandshakeScan {
         Ok(None)
     }
 
-    /// What was printed so far and is no handshake.
+    /// The output so far that is no handshake.
     #[must_use]
     pub const fn stray(&self) -> &StrayLines {
         &self.stray
     }
 
-    /// The error of a plugin that ended, or closed its standard output, before its line came (D33).
+    /// The error of a plugin that ended, or closed its standard output, before its handshake line (D33).
     #[must_use]
     pub fn ended(self) -> HandshakeError {
         HandshakeError::Ended { stray: self.stray }
     }
 
-    /// The error of a plugin whose line did not come in time (D11, D33).
+    /// The error of a plugin whose handshake timed out (D11, D33).
     #[must_use]
     pub fn timed_out(self, waited: Duration) -> HandshakeError {
         HandshakeError::TimedOut { waited, stray: self.stray }

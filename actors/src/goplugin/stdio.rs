@@ -1,4 +1,4 @@
-//! What a plugin prints after its handshake line, over GRPCStdio (D30, D55).
+//! The output of a plugin after its handshake line, over GRPCStdio (D30, D55).
 
 use std::fmt;
 use std::future::Future;
@@ -15,15 +15,15 @@ use super::connection::{CallError, Step};
 use super::handshake::PluginEndpoint;
 use crate::rpc::{Cause, Class, Code, cause};
 
-/// Largest piece that is read, in bytes. By convention a piece has at most 1 KiB.
+/// The size limit of a piece, in bytes. By convention a piece has at most 1 KiB.
 const PIECE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The rule that a piece breaks which cannot be read.
+/// The rule that a piece breaks which cannot be decoded.
 const UNREADABLE_RULE: &str = "D55";
 
 const CALL: &str = "StreamStdio";
 
-/// One of the outputs of a process.
+/// One of the output streams of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Output {
     /// Standard output.
@@ -32,18 +32,18 @@ pub enum Output {
     Stderr,
 }
 
-/// Something that a plugin has printed, not cut at the end of lines.
+/// A piece of a plugin's output, not split at line endings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Printed {
-    /// Where it printed it.
+    /// The output stream.
     pub output: Output,
     /// What it printed.
     pub data: Vec<u8>,
 }
 
-/// What a plugin prints, as it comes.
+/// The output stream of a plugin.
 ///
-/// An old plugin has no such stream: it ends at once then, which is no error (D55).
+/// An old plugin has no such stream: then it ends at once, which is no error (D55).
 pub struct Stdio {
     phase: Phase,
     endpoint: PluginEndpoint,
@@ -53,8 +53,8 @@ pub struct Stdio {
 
 type Opening = Pin<Box<dyn Future<Output = Result<Response<Streaming<wire::StdioData>>, Status>> + Send>>;
 
-/// A Go server says nothing at all until the plugin prints for the first time, so that opening may take as long as the
-/// plugin lives.
+/// A Go server sends nothing, not even headers, until the plugin prints for the first time, so opening may take as long as
+/// the plugin lives.
 enum Phase {
     Opening(Opening),
     Open(Box<Streaming<wire::StdioData>>),
@@ -68,12 +68,11 @@ impl Stdio {
         Self { phase: Phase::Opening(opening), endpoint, is_supported: true, dropped: 0 }
     }
 
-    /// Waits for what the plugin prints next. `None`: it will print nothing more. The stream is opened by the first call; a
-    /// call that is dropped loses nothing.
+    /// Waits for the next output of the plugin. `None`: there will be no more. The first call opens the stream. Cancel-safe.
     ///
     /// # Errors
-    /// When the connection breaks off or the plugin refuses for another reason than that it has no such stream. The stream
-    /// has ended then.
+    /// When the connection is lost, or the plugin returns another error than that it has no such stream. The stream has
+    /// ended then.
     pub async fn next(&mut self) -> Result<Option<Printed>, CallError> {
         loop {
             match &mut self.phase {
@@ -95,13 +94,13 @@ impl Stdio {
         }
     }
 
-    /// Whether the plugin has such a stream, as far as is known yet: `false` once it has said that it has none.
+    /// Whether the plugin has such a stream, as far as known: `false` once it has answered that it has none.
     #[must_use]
     pub const fn is_supported(&self) -> bool {
         self.is_supported
     }
 
-    /// How many pieces were dropped since they belong to no output that is known (D55).
+    /// The number of pieces that were dropped since their output stream is unknown (D55).
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped

@@ -1,16 +1,16 @@
-//! Tells a plugin's line to whoever reads our log.
+//! Writes a plugin's line to our log.
 //!
-//! | field | what it is |
+//! | field | content |
 //! |---|---|
-//! | `plugin` | who wrote the line |
+//! | `plugin` | the plugin |
 //! | `module` | the name of its logger, hclog's `@module` |
-//! | `caller` | the place in its code, hclog's `@caller` |
-//! | `plugin_time` | when it was written, by the plugin's clock, hclog's `@timestamp` |
-//! | `plugin_fields` | everything else that came with it, as the text of a JSON object |
-//! | `fields_left_out` | how many more there were |
+//! | `caller` | the location in its code, hclog's `@caller` |
+//! | `plugin_time` | the time by the plugin's clock, hclog's `@timestamp` |
+//! | `plugin_fields` | all other fields, as the text of a JSON object |
+//! | `fields_left_out` | the number of fields that were dropped |
 //!
-//! The names of an event's fields are known to the code alone, so those of a plugin can be no fields of their own. What is
-//! not there is left out.
+//! The field names of an event are static in tracing, so fields of a plugin cannot be fields of the event. Missing fields
+//! are omitted.
 
 use std::fmt::Display;
 
@@ -33,7 +33,7 @@ macro_rules! say {
     };
 }
 
-/// Logs a line of the plugin that is known as this, under the target `callboard::plugin`.
+/// Logs a line of the plugin with this name, under the target `callboard::plugin`.
 pub(crate) fn tell(plugin: &dyn Display, line: &PluginLine) {
     let told = Told::of(line);
     match line.level {
@@ -45,7 +45,7 @@ pub(crate) fn tell(plugin: &dyn Display, line: &PluginLine) {
     }
 }
 
-/// The fields that have a name of ours, and all others.
+/// The fields with names of ours, and all others.
 #[derive(Debug, Default)]
 struct Told<'a> {
     module: Option<&'a str>,
@@ -68,7 +68,7 @@ impl<'a> Told<'a> {
         told
     }
 
-    /// The text of an object; made only for a line that somebody wants.
+    /// The JSON text of the other fields; built only for lines that a subscriber wants.
     fn others(&self) -> Option<Value> {
         let others: Map<_, _> =
             self.others.iter().map(|(name, value)| (name.clone(), value.clone())).collect();

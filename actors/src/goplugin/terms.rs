@@ -1,4 +1,4 @@
-//! What a host tells a plugin by its environment before it starts it (D3 to D9, D100).
+//! The handshake terms that a host passes to a plugin in its environment (D3 to D9, D100).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,74 +9,73 @@ use crate::vocabulary::SOCKET_PATH_BYTES_MAX;
 
 /// The version of Nomad's plugin protocol (D100).
 const NOMAD_VERSION: u32 = 2;
-/// The cookie of Nomad's plugins (D100). It is printed in their source: it keeps people from starting a plugin by hand and
-/// is no secret (D3).
+/// The magic cookie of Nomad's plugins (D100). It is public: it prevents starting a plugin by hand and is no secret (D3).
 const NOMAD_COOKIE_KEY: &str = "NOMAD_PLUGIN_MAGIC_COOKIE";
 const NOMAD_COOKIE_VALUE: &str = "e4327c2e01eabfd75a8a67adb114fb34a757d57eee7728d857a8cec6e91a7255";
 
-/// The ports that a plugin without Unix sockets may listen on, unless told otherwise (D4).
+/// The default port range for a plugin without Unix sockets (D4).
 const PORTS: (u16, u16) = (10_000, 25_000);
 
-/// The variable by which a plugin is told where to put its sockets (D8).
+/// The environment variable with the directory for the plugin's sockets (D8).
 pub const SOCKET_DIR_VARIABLE: &str = "PLUGIN_UNIX_SOCKET_DIR";
 
-/// Room that a plugin's own name for its socket needs below the directory, in bytes: a slash, `plugin`, and as many
-/// digits as a random 32 bit number has.
+/// The length that a plugin needs for the name of its socket in that directory, in bytes: a slash, `plugin`, and the digits
+/// of a random 32-bit number.
 const SOCKET_NAME_BYTES: usize = 1 + 6 + 10;
 
-/// Under which terms a plugin is started, and its handshake line is read.
+/// The terms under which a plugin is started and its handshake line is parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HandshakeTerms {
-    /// The name of the variable by which the plugin knows that a host starts it (D3).
+    /// The name of the cookie variable by which the plugin recognises a host (D3).
     pub cookie_key: String,
-    /// The value it has to have.
+    /// The value of the cookie.
     pub cookie_value: String,
-    /// The application protocol versions that the host can speak, at least one (D5).
+    /// The application protocol versions that the host supports, at least one (D5).
     pub versions: Vec<u32>,
-    /// The lowest and the highest port that a plugin may listen on if it listens on one (D4).
+    /// The port range for a plugin that listens on TCP (D4).
     pub ports: (u16, u16),
-    /// The directory for the plugin's sockets; `None`: one that is made for its process and goes with it (D8).
+    /// The directory for the plugin's sockets; `None`: a directory is created for its process and removed with it (D8).
     pub socket_dir: Option<PathBuf>,
-    /// The group, by name or number, that the plugin gives its socket to; `None`: it keeps it (D9).
+    /// The group, by name or number, that gets access to the socket; `None`: unchanged (D9).
     pub socket_group: Option<String>,
 }
 
-/// Why terms cannot be given to a plugin.
+/// Why terms are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TermsError {
-    /// The name or the value of the cookie cannot be put into an environment, and a plugin refuses to start without (D36).
+    /// The name or the value of the cookie is no valid environment variable, and a plugin refuses to start without it (D36).
     #[error(
         "the cookie {key:?} with a value of {value_bytes} bytes is no environment entry; give both, without '=' in the name and without zero bytes"
     )]
     Cookie {
-        /// The name that was given.
+        /// The name.
         key: String,
-        /// The length of the value that was given.
+        /// The length of the value.
         value_bytes: usize,
     },
-    /// No version is offered, so that no plugin could be accepted (D22).
+    /// No version is offered, so no plugin could be accepted (D22).
     #[error("no application protocol version is offered; offer at least one")]
     NoVersion,
-    /// The lowest port is above the highest (D4).
+    /// The port range is empty (D4).
     #[error("the ports {lowest} to {highest} are no range; the lowest comes first")]
     Ports {
-        /// The lowest, as given.
+        /// The lowest port.
         lowest: u16,
-        /// The highest, as given.
+        /// The highest port.
         highest: u16,
     },
-    /// A socket in this directory could not be bound or not be named (D8).
+    /// A socket in this directory could not be bound or named (D8).
     #[error("the socket directory {path:?} cannot be used: {problem}; give a short absolute path")]
     SocketDir {
-        /// The path that was given.
+        /// The path.
         path: PathBuf,
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// The group cannot be put into an environment (D9).
+    /// The group is no valid environment value (D9).
     #[error("the socket group {group:?} is empty or holds a zero byte; give a name or a number, or none")]
     SocketGroup {
-        /// The group that was given.
+        /// The group.
         group: String,
     },
 }
@@ -103,10 +102,10 @@ impl HandshakeTerms {
         }
     }
 
-    /// Checks that a plugin could be started under these terms and be understood.
+    /// Checks that a plugin could be started under these terms.
     ///
     /// # Errors
-    /// What is wrong with them; the first of several.
+    /// The first problem found.
     pub fn check(&self) -> Result<(), TermsError> {
         let is_name = !self.cookie_key.is_empty() && !self.cookie_key.contains(['=', '\0']);
         if !is_name || self.cookie_value.is_empty() || self.cookie_value.contains('\0') {
@@ -131,8 +130,8 @@ impl HandshakeTerms {
         }
     }
 
-    /// What the plugin's environment needs for the handshake (D3 to D9). These entries win over any others of the same name
-    /// (D2). Neither a certificate (D7) nor a wish for multiplexing (D6) is among them: both are not built.
+    /// The environment variables for the handshake (D3 to D9). They override others of the same name (D2). A certificate
+    /// (D7) and multiplexing (D6) are never requested: both are not implemented.
     #[must_use]
     pub fn environment(&self) -> BTreeMap<String, String> {
         let versions: Vec<String> = self.versions.iter().map(u32::to_string).collect();

@@ -1,40 +1,39 @@
-//! When a run was begun, on the clock that start times of processes are told in.
+//! When a run of a task was begun, on the clock of process start times.
 //!
-//! That clock counts since the boot, and nobody sets it. The wall clock has no part in this: it may be set back by hours while a
-//! run lives, and a run that seems to be younger than it is would have processes that seem to be older than the run.
+//! That clock counts since the boot, and cannot be set. The wall clock is not used: it may be set back by hours while a run
+//! lives; then a run would seem younger than it is, and its processes older than the run.
 
 use std::time::Duration;
 
 use crate::vocabulary::Timestamp;
 
-/// How much later a run may seem to have been begun than it was: by rounding.
+/// How much later than its real beginning a run may seem to have begun, by rounding.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// When a run was begun: no process of it was started before.
+/// When a run was begun: none of its processes was started before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
-    /// The boot of the machine in which it was.
+    /// The boot id at that time.
     pub boot: String,
-    /// How long after that boot, by the clock of [`since_boot`](crate::process::since_boot).
+    /// The time since that boot, by the clock of [`since_boot`](crate::process::since_boot).
     pub since_boot: Duration,
 }
 
-/// What ties the clock of a host to the boot of its machine: both clocks, read at one moment.
+/// Maps the clock of a host to the boot clock of its machine: both clocks, read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootClock {
-    /// The present boot of the machine.
+    /// The present boot id.
     pub boot: String,
-    /// How long ago the boot was. It has to be read before `now`, so that a pause between the two makes runs seem older, not
-    /// younger.
+    /// The time since the boot. Read it before `now`, so that a pause between the two makes runs seem older, not younger.
     pub since_boot: Duration,
-    /// What the clock of the host showed.
+    /// The clock of the host.
     pub now: Timestamp,
 }
 
 impl BootClock {
-    /// That a run is begun at a moment on the clock of the host. That clock may stand still while the machine is suspended, and
-    /// the one of the boot does not: then the run seems to have been begun earlier than it was. More processes may be of it
-    /// then, and none is left out.
+    /// The beginning of a run at a moment on the clock of the host. That clock may stand still while the machine is
+    /// suspended, and the boot clock does not: then the run seems to have begun earlier than it did. So more processes may
+    /// be of it, and none is excluded.
     #[must_use]
     pub fn begun(&self, at: Timestamp) -> Begun {
         let since_boot = (self.since_boot + at.since(self.now)).saturating_sub(self.now.since(at));
@@ -42,20 +41,20 @@ impl BootClock {
     }
 }
 
-/// What the machine says of its boot at one moment.
+/// The boot clock at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BootTime<'b> {
-    /// Which boot it is.
+    /// The boot id.
     pub(super) boot: &'b str,
-    /// How long ago it was.
+    /// The time since the boot.
     pub(super) elapsed: Duration,
     /// Ticks in a second.
     pub(super) ticks_per_second: u64,
 }
 
 impl Begun {
-    /// A time before which no process of the run was started, in ticks since the present boot. `None` if what is known of the
-    /// beginning cannot be true, since it lies ahead.
+    /// The earliest start time of the run's processes, in ticks since the present boot. `None` if the recorded beginning is
+    /// invalid, since it is in the future.
     pub(super) fn ticks(&self, present: &BootTime<'_>) -> Option<u64> {
         if self.boot != present.boot {
             // All processes of this boot are younger.

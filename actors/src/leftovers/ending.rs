@@ -1,4 +1,4 @@
-//! Looking for what is left of a task, and ending it.
+//! Searches for leftover processes of a task, and ends them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,45 +19,44 @@ use super::text::names_path;
 use super::traces::Traces;
 use crate::process::since_boot;
 
-/// How soon to look again at what was killed, or at what is unknown.
+/// The pause before killed or unknown processes are checked again.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// How often to look again at processes that have no environment, or a hidden one, in case they are about to execute their
-/// program.
+/// How often processes without an environment, or with a hidden one, are checked again, in case they are in the middle of an
+/// `exec`.
 const UNKNOWN_LOOKS: u32 = 10;
-/// How many processes are named when some are left.
+/// How many remaining processes an error names.
 const NAMED_MAX: usize = 8;
 
-/// What to look for, and what to leave alone.
+/// The parameters of a search.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Search {
-    /// Whose processes.
+    /// The task.
     pub mark: TaskMark,
-    /// Directories of control groups in which nothing but the task is, if there are any.
+    /// Directories of cgroups that contain only the task, if there are any.
     pub groups: Vec<PathBuf>,
-    /// What the driver keeps of the task in its handle; empty if there is none. Paths of executors' sockets are looked for in it.
+    /// The driver's state of the task in its handle; empty if there is none. It is searched for paths of executors' sockets.
     pub state: Vec<u8>,
-    /// The mark of the host ([`OWNER_VARIABLE`](crate::process::OWNER_VARIABLE)), by which executors of its own drivers are told
-    /// from those of others; empty if no executor is to be looked for.
+    /// The owner id of the host ([`OWNER_VARIABLE`](crate::process::OWNER_VARIABLE)), which distinguishes executors of its
+    /// own drivers from those of others; empty if no executor is searched for.
     pub owner: String,
     /// The processes of drivers, which are never the task's.
     pub drivers: BTreeSet<u32>,
-    /// Where the processes of the run were when they were last located: evidence, also for what does not name the task any more.
+    /// Where the processes of the run were last located: evidence, also for processes that do not name the task any more.
     pub known: Traces,
-    /// The processes of other runs, as located since the present boot: each by its id and its start in ticks since the boot. They
-    /// are never this one's.
+    /// The processes of other runs, as located since the present boot: PID and start time in ticks since the boot. They are
+    /// never this run's.
     pub others: BTreeSet<(u32, u64)>,
-    /// Which process a driver says is the task's.
+    /// The process that a driver reports as the task's.
     pub named: Option<Named>,
-    /// When the run was begun; `None` if that is not known.
+    /// When the run was begun; `None` if unknown.
     pub begun: Option<Begun>,
-    /// Whether nobody has said for certain that the run is over. Then a process that may be of it, and into which this host may
-    /// not look, leaves that unsettled.
+    /// Whether the end of the run is uncertain. Then a hidden process that may be of the run leaves the result unsettled.
     pub is_in_doubt: bool,
 }
 
 impl fmt::Debug for Search {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What a driver keeps may hold secrets (P6).
+        // The driver's state may hold secrets (P6).
         let Self { mark, groups, state: _, owner, drivers, known, others: _, named, begun, is_in_doubt } =
             self;
         f.debug_struct("Search")
@@ -76,7 +75,7 @@ impl fmt::Debug for Search {
 /// Nothing is left of the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ended {
-    /// What was killed for that: process ids, each with what proved that it was the task's. Empty if nothing was there.
+    /// The PIDs that were killed, each with the proof that it was the task's. Empty if nothing was left.
     pub killed: BTreeMap<u32, &'static str>,
 }
 
@@ -93,30 +92,30 @@ impl fmt::Display for Ended {
     }
 }
 
-/// Why it is not settled whether something is left of a task: it may run, and must not be started a second time.
+/// Why it is unknown whether something is left of a task: it may run, and must not be started a second time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsettled {
-    /// The processes cannot be looked at.
+    /// The processes cannot be inspected.
     #[error(
         "the processes of this machine cannot be looked at: {message}; mount /proc, or end the task by hand"
     )]
     CannotLook {
-        /// What the system said.
+        /// The error of the system.
         message: String,
     },
     /// Processes of the task do not end.
     #[error("processes of it do not end though they were killed: {processes}; look at them with `ps`")]
     Left {
-        /// Which, and what came of killing them.
+        /// The processes, with the results of the kill.
         processes: String,
     },
-    /// Processes may be of the task, and this host may not look into them.
+    /// Processes may be of the task, and are hidden from this host.
     #[error(
         "it may still run: this host may not look into processes that may be its: {processes}; end those that are its, or \
          give the host CAP_SYS_PTRACE"
     )]
     Hidden {
-        /// Which, and whose.
+        /// The processes and their users.
         processes: String,
     },
 }
@@ -127,7 +126,7 @@ impl From<io::Error> for Unsettled {
     }
 }
 
-/// What one look has shown.
+/// The result of one search.
 #[derive(Debug)]
 struct Findings {
     proven: Proven,
@@ -137,8 +136,8 @@ struct Findings {
 }
 
 impl Search {
-    /// For the processes of this task, by what they say themselves and nothing else: without control groups, handle, executors,
-    /// drivers and anything that is remembered, and without doubt about what is hidden.
+    /// A search that uses only the environment of processes: without cgroups, handle, executors, drivers and earlier
+    /// locations, and without doubt about hidden processes.
     #[must_use]
     pub fn of(mark: TaskMark) -> Self {
         Self {
@@ -155,11 +154,11 @@ impl Search {
         }
     }
 
-    /// Kills what is proven to be the task's, and looks again until nothing is left. Blocks for as long as that takes, at most
-    /// for `patience` and one look.
+    /// Kills all processes that are proven to be the task's, and searches again until nothing is left. Blocks meanwhile, at
+    /// most for `patience` and one search.
     ///
     /// # Errors
-    /// When processes cannot be looked at, some do not end, or some may be of the task and it is in doubt whether that is over.
+    /// When processes cannot be inspected, some do not end, or some may be of the task and the end of its run is in doubt.
     pub fn end(&self, table: &ProcessTable, patience: Duration) -> Result<Ended, Unsettled> {
         let until = Instant::now() + patience;
         let (mut killed, mut vain_looks) = (Proven::new(), 0);
@@ -179,7 +178,7 @@ impl Search {
                 return Err(Unsettled::Left { processes: told_left(table, &processes, &proven) });
             }
             for pid in proven.keys() {
-                // What cannot be signalled is seen again, and told when the time is over.
+                // One that cannot be signalled is found again, and reported at the timeout.
                 let _ = kill(table, &processes, *pid);
             }
             killed.extend(proven);
@@ -187,10 +186,10 @@ impl Search {
         }
     }
 
-    /// Where the processes of the task are now: what a later search is to be given as [`known`](Self::known). Nothing is ended.
+    /// The present processes of the task, to be passed to a later search as [`known`](Self::known). Nothing is ended.
     ///
     /// # Errors
-    /// When processes cannot be looked at.
+    /// When processes cannot be inspected.
     pub fn locate(&self, table: &ProcessTable) -> Result<Traces, Unsettled> {
         let mut looks = 0;
         loop {
@@ -240,13 +239,13 @@ impl Search {
         Ok(Findings { proven, unknown, suspects, traces })
     }
 
-    /// When the run was begun, in ticks since the present boot; `None` if that is not known.
+    /// The beginning of the run, in ticks since the present boot; `None` if unknown.
     fn begun_ticks(&self, boot: &str) -> Option<u64> {
         let ticks_per_second = rustix::param::clock_ticks_per_second();
         self.begun.as_ref()?.ticks(&BootTime { boot, elapsed: since_boot(), ticks_per_second })
     }
 
-    /// The hidden processes that may be of the run, if there is any doubt.
+    /// The hidden processes that may be of the run, if its end is in doubt.
     fn suspects(&self, table: &ProcessTable, case: &Case<'_>, proven: &Proven) -> io::Result<BTreeSet<u32>> {
         let is_of_another_boot =
             self.begun.as_ref().zip(case.boot).is_some_and(|(begun, boot)| begun.boot != boot);
@@ -258,7 +257,7 @@ impl Search {
         Ok(case.suspects(&suspicion, proven))
     }
 
-    /// The parents of what is proven; and every process, if the handle names a socket that there is.
+    /// The parents of proven processes; and all processes, if the handle names an existing socket.
     fn may_be_executors(
         &self,
         table: &ProcessTable,
@@ -274,7 +273,7 @@ impl Search {
         Ok(proven.keys().filter_map(|pid| Some(processes.get(pid)?.parent)).collect())
     }
 
-    /// This host, those that it descends from, the first process, and the drivers.
+    /// This host, its ancestors, the first process, and the drivers.
     fn spared(&self, processes: &Processes) -> BTreeSet<u32> {
         let mut spared = self.drivers.clone();
         spared.insert(1);
@@ -294,7 +293,7 @@ fn kill(table: &ProcessTable, processes: &Processes, pid: u32) -> Result<(), Err
         Err(Errno::SRCH) => return Ok(()),
         opened => opened?,
     };
-    // Behind the descriptor the number cannot pass to another process unnoticed (T192).
+    // After the file descriptor is open, PID reuse is impossible (T192).
     if table.started(pid) != Some(seen.started_ticks) {
         return Ok(());
     }
@@ -337,7 +336,7 @@ mod tests {
     use crate::leftovers::BootClock;
     use crate::vocabulary::Timestamp;
 
-    /// A mark that no other process has.
+    /// A unique task mark.
     fn mark() -> TaskMark {
         let random = crate::process::random_bytes::<16>().expect("the system gives them");
         TaskMark { allocation: crate::vocabulary::hex(&random), task: "web".to_owned() }
@@ -413,7 +412,7 @@ mod tests {
         std::fs::create_dir(&sockets).expect("it can be made");
         let path = sockets.join("plugin1");
         let socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
-        // The executor inherits the socket as one that it holds.
+        // The executor inherits the socket.
         let mut executor = Command::new("/bin/sleep");
         executor.arg("600").env("PLUGIN_UNIX_SOCKET_DIR", &sockets).env("CALLBOARD_PROCESS_OWNER", "us");
         let mut executor = executor.stdin(std::os::fd::OwnedFd::from(socket)).spawn().expect("it starts");
@@ -440,14 +439,14 @@ mod tests {
         let table = ProcessTable::new();
         let search = Search::of(ours);
         until(|| search.locate(&table).expect("it can be looked at").processes.contains_key(&own.id()));
-        // No time at all, so it is not seen to end.
+        // With a zero timeout its end is not observed.
         let left = search.end(&table, Duration::ZERO).expect_err("it had no time");
         assert!(left.to_string().contains(&own.id().to_string()), "{left}");
         search.end(&table, PATIENCE).expect("it ends");
         own.wait().expect("it has ended");
     }
 
-    /// Not a story of its own: a program that does not let itself be looked into.
+    /// A helper program of other tests: it makes itself unreadable (not dumpable).
     #[test]
     fn a_program_that_is_closed_to_others() {
         if std::env::var_os("CALLBOARD_TEST_CLOSED").is_none() {
@@ -459,7 +458,7 @@ mod tests {
         std::thread::sleep(Duration::from_secs(600));
     }
 
-    /// On a thread that may not look into what is closed, whoever runs the tests.
+    /// Runs on a thread without the privilege to inspect hidden processes, whatever user runs the tests.
     fn without_the_right_to_look(body: impl FnOnce() + Send + 'static) {
         use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
         let thread = std::thread::spawn(|| {
@@ -476,7 +475,7 @@ mod tests {
         without_the_right_to_look(look_at_what_is_closed);
     }
 
-    /// The process id that is said in a line; `None` in it for the word that it is closed, and for nothing at all.
+    /// The PID in a printed line; the inner `None` for the line that says it is closed, the outer one for anything else.
     fn said(line: &str) -> Option<Option<u32>> {
         let number = line.strip_prefix("number ").and_then(|number| number.parse().ok());
         (line == "it is closed").then_some(None).or(number.map(Some))
@@ -496,7 +495,7 @@ mod tests {
         ]);
         closed.env("CALLBOARD_TEST_CLOSED", "yes").env(ALLOCATION_VARIABLE, &ours.allocation);
         closed.env(TASK_VARIABLE, &ours.task).stdout(std::process::Stdio::piped());
-        // An orphan, as what its driver has lost: its parent has ended.
+        // An orphan process, as if its driver had lost it: its parent has ended.
         let mut parent = Command::new("/bin/sh");
         parent
             .args(["-c", "\"$0\" \"$@\" & printf '\\nnumber %s\\n' $!"])
@@ -512,11 +511,11 @@ mod tests {
         assert!(matches!(unsettled, Unsettled::Hidden { .. }), "{unsettled}");
         let told = unsettled.to_string();
         assert!(told.contains(&format!("process {pid} (user ")) && told.contains("CAP_SYS_PTRACE"), "{told}");
-        // Its driver has seen its end, or it was begun before the machine was started anew.
+        // Its driver has seen its end, or it was begun before a reboot.
         Search { is_in_doubt: false, ..search.clone() }.end(&table, PATIENCE).expect("there is no doubt");
         let of_another_boot = Some(Begun { boot: "another".to_owned(), since_boot: since_boot() });
         Search { begun: of_another_boot, ..search.clone() }.end(&table, PATIENCE).expect("nothing lives");
-        // What is remembered of it is enough.
+        // Its recorded location is sufficient.
         let started_ticks = table.started(pid).expect("it lives");
         let trace = super::super::traces::Trace { started_ticks, session: None, group: None };
         search.known = Traces { boot, processes: [(pid, trace)].into(), groups: BTreeSet::new() };
@@ -529,7 +528,7 @@ mod tests {
     fn the_processes_of_a_run_are_younger_than_the_run_whatever_is_done_to_the_wall_clock_th041() {
         let boot = ProcessTable::new().boot().expect("the system tells");
         let minute = 60 * rustix::param::clock_ticks_per_second();
-        // The wall clock is right when the host starts, or far behind, or hours ahead; later somebody sets it.
+        // The wall clock is right when the host starts, or far behind, or hours ahead; later it is set.
         let present = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
         let present = present.expect("the clock is set");
         for now in [present, Duration::ZERO, present + Duration::from_secs(7_200)].map(Timestamp::from_epoch)

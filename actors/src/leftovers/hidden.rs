@@ -1,44 +1,44 @@
-//! Which processes that this host may not look into may be of a run.
+//! Which hidden processes, which this host may not inspect, may be of a run.
 //!
-//! The kernel shows the environment of a process only to its own user, and not even to that one if the program has more rights
-//! than its user or asked for it; all of them to who has `CAP_SYS_PTRACE`. What is hidden says nothing, and *nothing was found*
-//! is no proof that nothing runs as long as the task may be among it. On the other hand a machine is full of processes of others
-//! that a host without rights cannot read, and those must not keep a task down for ever. So a hidden process may be of a run
-//! unless one of these shows that it is not:
+//! The kernel shows the environment of a process only to its own user, and not even to that one if the program has more
+//! privileges than its user or requested this; with `CAP_SYS_PTRACE` all are visible. A hidden process is no evidence, so
+//! *nothing was found* does not prove that nothing runs as long as the task may be among the hidden ones. On the other hand
+//! a machine is full of processes of others that an unprivileged host cannot read, and those must not block a task forever.
+//! So a hidden process may be of a run unless one of these excludes it:
 //!
-//! - *Time.* It was started before the run was begun, or the run was begun in another boot. Both times are counted since
-//!   the boot, on a clock that nobody sets. Of a run of which not even that is known nothing is excluded.
-//! - *User.* This host cannot become another user (it has no `CAP_SETUID`), and the process has none of the host's. What raises its
-//!   rights itself, by a program with the set-user-id bit, while what made it is gone, is not found; a daemon that runs tasks as
-//!   another user for such a host has to be believed. A host that may become anybody may have started it as anybody: which user
-//!   a driver really takes, or maps it to, is not known here.
-//! - *Memory.* It was found to be of another run of this host.
-//! - *Control group.* A part of the path is made of the names of another task; or it is in the unit of a service, or in a
-//!   session of a login, in which neither this host nor one of its drivers is, and the path does not mention the task. Drivers put
-//!   tasks into groups below their own, or into those of containers.
-//! - *Parents.* What made it, or made that, is there, is neither the host nor a driver or one of their parents, and is not of
-//!   the run: that was begun before it, names no task or another one and does not come from a driver, or cannot be of this run by
-//!   its user. Between the two no control group may have been changed, since monitors of containers are such parents. What lost
-//!   its parents is handed to the first process, or to a parent of the host.
+//! - *Time.* It was started before the run was begun, or the run was begun in another boot. Both times are counted since the
+//!   boot, on a clock that cannot be set. If the beginning of the run is unknown, time excludes nothing.
+//! - *User.* This host cannot become another user (it has no `CAP_SETUID`), and the process has none of the host's users. A
+//!   set-user-id program whose parent is gone is not found; a daemon that runs tasks as another user for such a host must be
+//!   trusted. A host that may become any user may have started it as any user: which user a driver really takes, or maps it
+//!   to, is unknown here.
+//! - *Memory.* It was located as part of another run of this host.
+//! - *Cgroup.* A part of its path is named after another task; or it is in the unit of a service, or in a login session, in
+//!   which neither this host nor one of its drivers is, and the path does not mention the task. Drivers put tasks into
+//!   cgroups below their own, or into those of containers.
+//! - *Parents.* One of its ancestors is alive, is neither the host nor a driver or one of their parents, and is not of the
+//!   run: it was begun before the run, names no task or another one and does not come from a driver, or cannot be of this
+//!   run by its user. Between the two the cgroup must be the same, since monitors of containers are such parents. Orphan
+//!   processes are reparented to the first process, or to a parent of the host.
 //!
-//! Where `/proc` does not even list the processes (its option `hidepid`), none of this is seen.
+//! If `/proc` does not even list the processes (its option `hidepid`), none of this is visible.
 
 use std::collections::BTreeSet;
 
 use super::judging::{Case, Proven};
 use super::seen::{Environment, Process};
 
-/// What is known beside the processes themselves.
+/// Facts beside the processes themselves.
 #[derive(Debug)]
 pub(super) struct Suspicion<'s> {
-    /// The run can have no process that was started earlier, in ticks since the boot.
+    /// The run has no process that was started earlier, in ticks since the boot.
     pub(super) since: u64,
-    /// The users that a process of the run can have; `None` if it can have any.
+    /// The users that a process of the run can have; `None` if any.
     pub(super) users: Option<&'s BTreeSet<u32>>,
 }
 
 impl Case<'_> {
-    /// The hidden processes that may be of the run, besides those that are proven.
+    /// The hidden processes that may be of the run, without the proven ones.
     pub(super) fn suspects(&self, suspicion: &Suspicion<'_>, proven: &Proven) -> BTreeSet<u32> {
         let is_suspect = |process: &&Process| {
             !proven.contains_key(&process.pid)
@@ -51,7 +51,7 @@ impl Case<'_> {
         self.candidates().filter(is_suspect).map(|process| process.pid).collect()
     }
 
-    /// Whether its control group says that it is of something else.
+    /// Whether its cgroup belongs to something else.
     fn is_elsewhere(&self, process: &Process) -> bool {
         let is_of_another = |path: &String| self.mark.is_of_another(path);
         let units: BTreeSet<&str> = process.groups.iter().filter_map(|path| unit(path)).collect();
@@ -64,7 +64,7 @@ impl Case<'_> {
                 && !process.groups.iter().any(|path| self.mark.is_mentioned_in(path)))
     }
 
-    /// Whether it descends from what is not of the run.
+    /// Whether it descends from a process that is not of the run.
     fn descends_from_something_else(&self, process: &Process, suspicion: &Suspicion<'_>) -> bool {
         let until_spared = self.ancestors(process).take_while(|pid| !self.spared.contains(pid));
         let mut ancestors = until_spared.filter_map(|pid| self.processes.get(&pid));
@@ -76,7 +76,7 @@ impl Case<'_> {
 }
 
 impl Suspicion<'_> {
-    /// Whether time and user allow that a process is of the run.
+    /// Whether time and user permit that a process is of the run.
     fn may_be(&self, process: &Process) -> bool {
         let has_user = match (&process.environment, self.users) {
             (Environment::Hidden { users }, Some(ours)) => users.is_empty() || !users.is_disjoint(ours),
@@ -85,14 +85,14 @@ impl Suspicion<'_> {
         has_user && process.started_ticks >= self.since
     }
 
-    /// Whether a process that is not proven cannot be of the run, nor a helper of a driver.
+    /// Whether a process that is not proven can be neither of the run nor a helper of a driver.
     fn is_of_something_else(&self, process: &Process) -> bool {
         let speaks = matches!(process.environment, Environment::Read { owner: None, .. });
         speaks || !self.may_be(process)
     }
 }
 
-/// The part of a path that ends with a service, or with the session of a login, as the system's manager names them.
+/// The prefix of a path up to a service unit or a login session, by systemd's names.
 fn unit(path: &str) -> Option<&str> {
     let is_unit =
         |part: &str| part.ends_with(".service") || (part.starts_with("session-") && part.ends_with(".scope"));
@@ -115,7 +115,7 @@ mod tests {
         Process { environment, started_ticks: 50, ..process(pid, parent, None) }
     }
 
-    /// One that can be read, was started as late, and names nothing.
+    /// A readable process, started as late, that names no task.
     fn read(pid: u32, parent: u32) -> Process {
         let environment = Environment::Read { task: None, sockets: None, owner: None };
         Process { environment, started_ticks: 50, ..process(pid, parent, None) }
@@ -150,13 +150,13 @@ mod tests {
 
     #[test]
     fn what_descends_from_what_is_not_of_the_run_is_not_either() {
-        // A login: its parts have the user of the host, and what made them has not.
+        // A login: its parts have the user of the host, and their parent has not.
         let login = Machine::of([hidden(10, 1, 0), hidden(11, 10, OURS), read(12, 11), hidden(13, 12, OURS)]);
         assert!(suspects(&login, Some(OURS)).is_empty());
-        // Something that was there before the run.
+        // It is older than the run.
         let old = Process { started_ticks: 9, ..hidden(20, 1, OURS) };
         assert!(suspects(&Machine::of([old, hidden(21, 20, OURS)]), Some(OURS)).is_empty());
-        // A helper of a driver, or what has no environment, may have made it.
+        // A helper of a driver, or a process without an environment, may be its parent.
         let helper = Process { started_ticks: 50, ..process(20, 1, None) };
         let empty = Process { environment: Environment::Unknown, ..read(22, 1) };
         let machine = Machine::of([helper, hidden(21, 20, OURS), empty, hidden(23, 22, OURS)]);

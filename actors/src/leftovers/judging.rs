@@ -1,4 +1,4 @@
-//! Which of the processes that were seen are proven to be a task's.
+//! Decides which of the processes are proven to be a task's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,52 +7,53 @@ use super::seen::{Environment, Holder, Process, Processes};
 use super::text::names_path;
 use super::traces::Traces;
 
-/// All that is known when processes are judged.
+/// The facts for judging processes.
 #[derive(Debug)]
 pub(super) struct Case<'c> {
-    /// Whose processes are looked for.
+    /// The task.
     pub(super) mark: &'c TaskMark,
-    /// Everything that lives.
+    /// All living processes.
     pub(super) processes: &'c Processes,
-    /// What is in the control groups that the host made for the task.
+    /// The members of the cgroups that the host made for the task.
     pub(super) members: &'c BTreeSet<u32>,
-    /// What is never the task's: the host, those that it descends from, and its drivers.
+    /// Processes that are never the task's: the host, its ancestors, and its drivers.
     pub(super) spared: &'c BTreeSet<u32>,
-    /// The processes that were proven in an earlier look of the same search.
+    /// The processes that were proven in an earlier round of the same search.
     pub(super) before: &'c BTreeSet<u32>,
-    /// The present boot; `None` if the system does not tell.
+    /// The present boot id; `None` if unknown.
     pub(super) boot: Option<&'c str>,
-    /// Where the processes of the run were when they were last looked for.
+    /// Where the processes of the run were last located.
     pub(super) known: &'c Traces,
-    /// The processes of other runs, by id and start.
+    /// The processes of other runs, by PID and start time.
     pub(super) others: &'c BTreeSet<(u32, u64)>,
-    /// Which process a driver says is the task's.
+    /// The process that a driver reports as the task's.
     pub(super) named: Option<Named>,
-    /// When the run was begun, in ticks since the boot; `None` if that is not known.
+    /// When the run was begun, in ticks since the boot; `None` if unknown.
     pub(super) begun_ticks: Option<u64>,
 }
 
-/// The word of a driver about a process. It is believed only of a process that the driver itself made, since the run was begun.
+/// A driver's report about a process. It is trusted only for a process that the driver itself created, since the run was
+/// begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     /// The process.
     pub pid: u32,
-    /// The process of the driver that says so.
+    /// The PID of the driver.
     pub driver: u32,
 }
 
 /// A helper of a driver.
 #[derive(Debug)]
 pub(super) struct Helpers<'c> {
-    /// Who holds which sockets, of those that may be helpers.
+    /// The sockets held by processes that may be helpers.
     pub(super) holders: &'c [Holder],
-    /// What the driver keeps of the task; empty if that is not known.
+    /// The driver's state of the task; empty if unknown.
     pub(super) state: &'c [u8],
-    /// The mark of the host whose driver has such helpers.
+    /// The owner id of the host whose driver has such helpers.
     pub(super) owner: &'c str,
 }
 
-/// Processes, each with what proves that it is the task's.
+/// Processes, each with the proof that it is the task's.
 pub(super) type Proven = BTreeMap<u32, &'static str>;
 
 const BY_ENVIRONMENT: &str = "its environment names the task";
@@ -65,7 +66,7 @@ const BY_SOCKET: &str = "it is the executor that the task's handle names";
 pub(super) const BY_CHILDREN: &str = "it is the executor of the task's processes";
 
 impl Case<'_> {
-    /// What is proven by what is the process's own, and what descends from that.
+    /// The processes that are proven by their own properties, and their descendants.
     pub(super) fn proven(&self) -> Proven {
         let mut proven = Proven::new();
         for process in self.candidates() {
@@ -77,7 +78,7 @@ impl Case<'_> {
         proven
     }
 
-    /// What proves by itself that a process is the task's.
+    /// The proof that a process is the task's, by its own properties.
     fn proof(&self, process: &Process) -> Option<&'static str> {
         if process.task() == Some(self.mark) {
             Some(BY_ENVIRONMENT)
@@ -94,7 +95,7 @@ impl Case<'_> {
         }
     }
 
-    /// Adds the executors among these, and what descends from them.
+    /// Adds the executors among these, and their descendants.
     pub(super) fn add_executors(&self, helpers: &Helpers<'_>, proven: &mut Proven) {
         for holder in helpers.holders {
             let Some(process) = self.processes.get(&holder.pid) else { continue };
@@ -112,7 +113,7 @@ impl Case<'_> {
         self.with_descendants(proven);
     }
 
-    /// Those of which nothing is known yet: they may be about to execute their program.
+    /// Processes with unknown environment: they may be in the middle of an `exec`.
     pub(super) fn unknown(&self, proven: &Proven) -> BTreeSet<u32> {
         let is_unknown = |process: &&Process| {
             process.environment == Environment::Unknown && !proven.contains_key(&process.pid)
@@ -120,7 +121,7 @@ impl Case<'_> {
         self.candidates().filter(is_unknown).map(|process| process.pid).collect()
     }
 
-    /// Every process that is not spared: whether it is of the run is judged by what else is known of it.
+    /// All processes that are not spared.
     pub(super) fn candidates(&self) -> impl Iterator<Item = &Process> {
         self.processes.values().filter(|process| !self.spared.contains(&process.pid))
     }
@@ -129,7 +130,7 @@ impl Case<'_> {
         process.groups.iter().any(|path| self.mark.names_group(path))
     }
 
-    /// Whether the driver that names a process as the task's has made it, since the run was begun.
+    /// Whether the driver that reports a process as the task's is its ancestor, since the run was begun.
     fn is_named(&self, process: &Process) -> bool {
         let Some(Named { pid, driver }) = self.named.filter(|named| named.pid == process.pid) else {
             return false;
@@ -138,21 +139,21 @@ impl Case<'_> {
         is_new && pid != driver && self.ancestors(process).any(|ancestor| ancestor == driver)
     }
 
-    /// The process ids of those that a process descends from, nearest first, as far as they can be seen.
+    /// The PIDs of a process's visible ancestors, nearest first.
     pub(super) fn ancestors(&self, process: &Process) -> impl Iterator<Item = u32> {
         let parent = |pid: &u32| Some(self.processes.get(pid)?.parent);
-        // What was read while processes ended may go in a circle.
+        // A snapshot of `/proc` that was read while processes ended may contain a cycle.
         std::iter::successors(Some(process.parent), parent).take(self.processes.len() + 1)
     }
 
     fn with_descendants(&self, proven: &mut Proven) {
         let held = self.held_numbers();
         loop {
-            // Another task's process is not taken along, whatever made it.
+            // A process of another task is excluded, whatever its parent is.
             let is_new =
                 |process: &&Process| !proven.contains_key(&process.pid) && !self.is_of_another_task(process);
             let reason = |process: &Process| {
-                // A number that lives again may be another process's.
+                // A living process with this id may be a case of PID reuse.
                 let led = |pid: u32| self.before.contains(&pid) && !self.processes.contains_key(&pid);
                 let leads = |pid: u32| proven.contains_key(&pid) || led(pid) || held.contains(&pid);
                 if proven.contains_key(&process.parent) {
@@ -171,7 +172,7 @@ impl Case<'_> {
         }
     }
 
-    /// Whether it names another task, or was found to be of another run of this host.
+    /// Whether it names another task, or was located as part of another run of this host.
     pub(super) fn is_of_another_task(&self, process: &Process) -> bool {
         let is_remembered = || self.others.contains(&(process.pid, process.started_ticks));
         process.task().map_or_else(is_remembered, |task| task != self.mark)
@@ -188,7 +189,7 @@ impl Case<'_> {
     }
 }
 
-/// The sockets that a process holds below the directory that it was given for that, if a driver of this host gave it.
+/// The sockets that a process holds in its own socket directory, if a driver of this host assigned that.
 fn own_sockets<'h>(process: &Process, holder: &'h Holder, host: &str) -> Vec<&'h str> {
     let Environment::Read { sockets: Some(directory), owner: Some(owner), .. } = &process.environment else {
         return vec![];
@@ -242,7 +243,7 @@ mod tests {
         assert!(machine.proven(&[], b"").is_empty());
         machine.before.insert(10);
         assert_eq!(machine.proven(&[], b""), [13]);
-        // Its number was given to another process, which began a session of its own.
+        // PID reuse: the new process began its own session.
         machine.processes.insert(10, process(10, 1, None));
         assert!(machine.proven(&[], b"").is_empty());
     }
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_service_that_a_handle_names_is_no_executor_of_ours() {
-        // A driver of containers keeps the path of its daemon's socket.
+        // A driver of containers stores the path of its daemon's socket.
         let daemon = Process {
             environment: Environment::Read { task: None, sockets: None, owner: None },
             ..process(30, 1, None)

@@ -1,16 +1,16 @@
-//! By what the processes of a task are told from all others.
+//! How the processes of a task are identified.
 
 use std::fmt;
 
-/// The variable that names the allocation of a task, in the environment of each of its processes (T080).
+/// The environment variable with the allocation of a task, in each of its processes (T080).
 pub const ALLOCATION_VARIABLE: &str = "NOMAD_ALLOC_ID";
-/// The variable that names the task within its allocation.
+/// The environment variable with the name of the task in its allocation.
 pub const TASK_VARIABLE: &str = "NOMAD_TASK_NAME";
-/// How long the id of an allocation is that is unique on a machine (TH053).
+/// The length of an allocation id that is unique on a machine (TH053).
 const ALLOCATION_LETTERS: usize = 36;
 
-/// What the environment of a task's processes says whose they are. Allocation ids are unique on a machine (TH053), so this
-/// means one task of one host.
+/// The task that a process names in its environment. Allocation ids are unique on a machine (TH053), so this identifies one
+/// task of one host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskMark {
     /// The id of the allocation.
@@ -20,21 +20,20 @@ pub struct TaskMark {
 }
 
 impl TaskMark {
-    /// The mark of the task that a task id of three parts names: `ALLOCATION/NAME/RUN` (T070). `None` for an id of another
-    /// form, which names nothing that could be looked for.
+    /// The mark for a task id of three parts: `ALLOCATION/NAME/RUN` (T070). `None` for an id of another form, which cannot
+    /// be searched for.
     #[must_use]
     pub fn of_task_id(id: &str) -> Option<Self> {
         let mut parts = id.split('/');
         let (allocation, task) = (parts.next()?, parts.next()?);
         let is_whole = !parts.next()?.is_empty() && parts.next().is_none();
-        // An id that is not unique on the machine would mean tasks of others as well.
+        // An id that is not unique on the machine would include tasks of others.
         let is_unique = allocation.len() == ALLOCATION_LETTERS && !task.is_empty();
         let mark = || Self { allocation: allocation.to_owned(), task: task.to_owned() };
         (is_whole && is_unique).then(mark)
     }
 
-    /// Whether a path of a control group has a part that is made of both names (T103): `ALLOCATION.NAME`, with `.scope` behind
-    /// it or not.
+    /// Whether a component of a cgroup path consists of both names (T103): `ALLOCATION.NAME`, with or without `.scope`.
     pub(super) fn names_group(&self, path: &str) -> bool {
         path.split('/').any(|part| {
             let rest = part.strip_prefix(self.allocation.as_str()).and_then(|rest| rest.strip_prefix('.'));
@@ -42,14 +41,14 @@ impl TaskMark {
         })
     }
 
-    /// Whether a path of a control group may be named after the task: it holds the id of the allocation, or the name of the task as
-    /// a whole word. What the manager of the system gives to everybody, such as `system.slice`, names no task.
+    /// Whether a cgroup path may be named after the task: it contains the id of the allocation, or the name of the task as a
+    /// whole word. Components that the init system creates on every machine, such as `system.slice`, do not count.
     pub(super) fn is_mentioned_in(&self, path: &str) -> bool {
         let mut parts = path.split('/').filter(|part| !is_of_everybody(part));
         path.contains(&self.allocation) || parts.any(|part| has_word(unit_name(part), &self.task))
     }
 
-    /// Whether a path of a control group has such a part for another task, of whatever host.
+    /// Whether a cgroup path has such a component for another task, of any host.
     pub(super) fn is_of_another(&self, path: &str) -> bool {
         let names_task = |part: &str| {
             part.split_once('.').is_some_and(|(allocation, name)| {
@@ -62,7 +61,7 @@ impl TaskMark {
     }
 }
 
-/// Whether a part of the path of a control group is one that the manager of the system makes on each machine or for each login.
+/// Whether a component of a cgroup path is one that the init system creates on each machine or for each login.
 fn is_of_everybody(part: &str) -> bool {
     const COMMON: [&str; 7] = [
         "init.scope",
@@ -85,13 +84,13 @@ fn is_of_everybody(part: &str) -> bool {
     COMMON.contains(&part) || NUMBERED.iter().any(is_numbered)
 }
 
-/// The name of a unit without its kind.
+/// The name of a unit without its suffix.
 fn unit_name(part: &str) -> &str {
     let kinds = [".service", ".scope", ".slice"];
     kinds.iter().find_map(|kind| part.strip_suffix(kind)).unwrap_or(part)
 }
 
-/// Whether a text holds a word with no letter or digit beside it.
+/// Whether a text contains a word that is not surrounded by letters or digits.
 fn has_word(text: &str, word: &str) -> bool {
     let is_edge = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
     text.char_indices().any(|(start, _)| {

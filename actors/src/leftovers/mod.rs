@@ -1,7 +1,8 @@
-//! What may still run of a task whose driver cannot be asked, or whose answer proves nothing (TH040, TH041). A module, no actor.
+//! Leftover processes of a task whose driver cannot be queried, or whose answer proves nothing (TH040, TH041). A module, no
+//! actor.
 //!
-//! A driver that could not recover a task, or that refused to start one, may have left its processes behind, and a second start
-//! beside them would run the task twice. So they are looked for, by evidence that does not come from the driver:
+//! A driver that could not recover a task, or that refused to start one, may have left its processes behind, and a second
+//! start beside them would run the task twice. So they are searched for, by evidence that does not come from the driver:
 //!
 //! ```text
 //!  memory         it was located as the task's before, in the same boot, with the same start time; or it is in a session or process
@@ -14,15 +15,16 @@
 //!                 was given for sockets, and the handle of the task names that socket, or all its children are proven
 //! ```
 //!
-//! What is proven is killed, behind a descriptor and with its start time compared, so that a reused process id harms nobody
-//! (T192); then everything is looked at again, until nothing is left. An environment that is empty says nothing: such a process may be
-//! about to execute its program, and is looked at again. One that this host may not read says nothing either; whether the process
-//! may be the task's stands in `hidden`, and as long as it may be, it is not settled that nothing is left.
+//! Proven processes are killed, behind an open file descriptor and with their start time compared, so that PID reuse harms
+//! no other process (T192); then the search is repeated until nothing is left. An empty environment is no evidence: such a
+//! process may be in the middle of an `exec`, and is checked again. An environment that this host may not read is no
+//! evidence either; `hidden` decides whether the process may be the task's, and as long as it may be, the result is
+//! unsettled.
 //!
-//! A program may throw its environment away, or write over it. So a task is located while all is well ([`Search::locate`], TH052), when
-//! its parents are there and its driver names its process, and what was found is given to the search that comes later.
+//! A program may drop its environment, or overwrite it. So a task is located while it is healthy ([`Search::locate`],
+//! TH052), when its parents exist and its driver reports its process; the result is passed to a later search.
 //!
-//! Deciding is pure, in `judging`, `hidden` and `traces`; `table` reads `/proc`, `ending` kills.
+//! The decisions are pure, in `judging`, `hidden` and `traces`; `table` reads `/proc`, `ending` kills.
 //!
 //! An embedder uses it after a recovery that failed for good: [`Search::end`] with the ids that its task had.
 

@@ -1,45 +1,45 @@
-//! Processes as they were seen in one look.
+//! A snapshot of processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::mark::TaskMark;
 
-/// One process that lives.
+/// One living process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Process {
-    /// Its process id.
+    /// Its PID.
     pub(super) pid: u32,
-    /// The process id of its parent.
+    /// The PID of its parent.
     pub(super) parent: u32,
     /// Its session.
     pub(super) session: u32,
     /// Its process group.
     pub(super) group: u32,
-    /// When it was started, in ticks since the boot.
+    /// Its start time, in ticks since the boot.
     pub(super) started_ticks: u64,
-    /// What its environment says.
+    /// Its environment.
     pub(super) environment: Environment,
-    /// The paths of its control groups, within their hierarchies.
+    /// The paths of its cgroups, within their hierarchies.
     pub(super) groups: Vec<String>,
 }
 
-/// What the environment of a process says, as far as it matters here.
+/// The relevant content of a process's environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Environment {
-    /// It is empty, or cannot be read: nothing is known. A process that is about to execute its program has an empty one.
+    /// It is empty, or cannot be read. A process in the middle of an `exec` has an empty one.
     Unknown,
-    /// This host may not read it.
+    /// This host has no permission to read it.
     Hidden {
-        /// The users that the process is, or may become: real, effective and saved. Empty if that is not known either.
+        /// The users that the process is, or may become: real, effective and saved. Empty if unknown.
         users: BTreeSet<u32>,
     },
     /// It was read.
     Read {
         /// The task that it names.
         task: Option<TaskMark>,
-        /// The directory that a plugin, or a helper that it started, was given for its sockets.
+        /// The socket directory that was assigned to a plugin, or to a helper that it started.
         sockets: Option<String>,
-        /// The mark of the host whose plugin handed this environment down.
+        /// The owner id of the host whose plugin passed this environment on.
         owner: Option<String>,
     },
 }
@@ -53,14 +53,14 @@ impl Process {
     }
 }
 
-/// All processes of one look, by their ids.
+/// All processes of one snapshot, by PID.
 pub(super) type Processes = BTreeMap<u32, Process>;
 
-/// What a process holds open.
+/// The open sockets of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Holder {
-    /// Its process id.
+    /// Its PID.
     pub(super) pid: u32,
-    /// The paths of the sockets that it holds.
+    /// The paths of its sockets.
     pub(super) sockets: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Machines for the tests of what is decided here.
+//! Simulated process tables for the tests of the decisions.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) fn process(pid: u32, parent: u32, task: Option<&str>) -> Process {
     Process { pid, parent, session: 1, group: 1, started_ticks: 1, environment, groups: vec![] }
 }
 
-/// A machine on which the processes of the task `web` are looked for; 1 and 2 are spared.
+/// A process table in which the task `web` is searched for; 1 and 2 are spared.
 pub(super) struct Machine {
     pub(super) processes: Processes,
     pub(super) members: BTreeSet<u32>,

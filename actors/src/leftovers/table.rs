@@ -1,4 +1,4 @@
-//! Reading the table of processes.
+//! Reads the process table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,13 +11,13 @@ use super::seen::{Environment, Holder, Process, Processes};
 use super::text;
 use crate::process::{ProcessStatus, read_environment, users_in};
 
-/// Deepest control group below the task's own that is looked into.
+/// The depth limit for cgroups below the task's own.
 const GROUPS_DEEP: usize = 16;
 
 /// The processes of a machine, read from `/proc`.
 ///
-/// Many searches at the same time share a look: one that began after a search asked serves that search as well. So a thousand
-/// tasks that end together do not read the table a thousand times.
+/// Concurrent searches share a snapshot that began after they were requested. So a thousand tasks that end together do not
+/// read the table a thousand times.
 #[derive(Debug)]
 pub struct ProcessTable {
     root: PathBuf,
@@ -47,10 +47,10 @@ impl ProcessTable {
         Self { root: root.into(), latest: Mutex::new(None) }
     }
 
-    /// All that live. Zombies and threads of the kernel do not.
+    /// All living processes, without zombies and kernel threads.
     ///
     /// # Errors
-    /// When the table cannot be read, or does not even show this process: then that nothing is found means nothing.
+    /// When the table cannot be read, or does not even show this process: then an empty result proves nothing.
     pub(super) fn look(&self) -> io::Result<Arc<Processes>> {
         let asked = Instant::now();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ impl ProcessTable {
         Ok(processes)
     }
 
-    /// One process; `None` if there is none with this number, or none that could do anything.
+    /// One process; `None` if there is none with this PID, or it is a zombie or a kernel thread.
     fn process(&self, pid: u32) -> io::Result<Option<Process>> {
         let Some(status) = self.status(pid) else { return Ok(None) };
         if status.is_zombie || status.is_of_kernel {
@@ -83,7 +83,7 @@ impl ProcessTable {
         }
         let environment = self.environment(pid)?;
         let groups = fs::read_to_string(self.place(pid, "cgroup")).unwrap_or_default();
-        // Looked at again: had the number passed to another process meanwhile, this was read of two.
+        // Checked again: after PID reuse, the values would belong to two processes.
         let is_same = |again: &ProcessStatus| again.started_ticks == status.started_ticks;
         if !self.status(pid).as_ref().is_some_and(is_same) {
             return Ok(None);
@@ -103,7 +103,7 @@ impl ProcessTable {
         ProcessStatus::read(&fs::read(self.place(pid, "stat")).ok()?)
     }
 
-    /// What the environment of a process says. One that may not be read says nothing, neither yes nor no.
+    /// The environment of a process. An unreadable one is no evidence.
     fn environment(&self, pid: u32) -> io::Result<Environment> {
         match read_environment(&self.place(pid, "environ")) {
             Ok(bytes) => Ok(text::environment(&bytes)),
@@ -117,7 +117,7 @@ impl ProcessTable {
         }
     }
 
-    /// Which of the sockets with a path are held by which of these processes.
+    /// Which of these processes hold which sockets with a path.
     pub(super) fn holders(&self, pids: &BTreeSet<u32>) -> io::Result<Vec<Holder>> {
         let sockets: BTreeMap<u64, String> =
             text::sockets(&fs::read_to_string(self.root.join("net/unix"))?).into_iter().collect();
@@ -137,19 +137,19 @@ impl ProcessTable {
         Ok(text::sockets(&text).into_iter().map(|(_, path)| path).collect())
     }
 
-    /// The boot of this machine; `None` if the system does not tell.
+    /// The boot id of this machine; `None` if unknown.
     pub(super) fn boot(&self) -> Option<String> {
         let id = fs::read_to_string(self.root.join("sys/kernel/random/boot_id")).ok()?;
         Some(id.trim().to_owned())
     }
 
-    /// The users that what this host starts can have; `None` if it may become any. Asked of the thread that looks.
+    /// The users that children of this host can have; `None` if any. Evaluated for the calling thread.
     pub(super) fn own_users(&self) -> io::Result<Option<BTreeSet<u32>>> {
         let status = fs::read_to_string(self.root.join("thread-self/status"))?;
         Ok((!text::may_change_user(&status)).then(|| users_in(&status)))
     }
 
-    /// When a process was started, in ticks since the boot; `None` if it does not live.
+    /// The start time of a process, in ticks since the boot; `None` if it does not live.
     pub(super) fn started(&self, pid: u32) -> Option<u64> {
         let status = self.status(pid)?;
         (!status.is_zombie).then_some(status.started_ticks)
@@ -160,7 +160,7 @@ impl ProcessTable {
     }
 }
 
-/// What is in a control group and in those below it. A group that is not there is empty.
+/// The members of a cgroup and its descendants. A missing cgroup is empty.
 pub(super) fn members(group: &Path) -> io::Result<BTreeSet<u32>> {
     let (mut members, mut level) = (BTreeSet::new(), vec![group.to_owned()]);
     for _ in 0..GROUPS_DEEP {
@@ -183,7 +183,7 @@ pub(super) fn members(group: &Path) -> io::Result<BTreeSet<u32>> {
     Ok(members)
 }
 
-/// Whether what was to be read has gone meanwhile.
+/// Whether the error means that the file is gone.
 fn is_over(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())

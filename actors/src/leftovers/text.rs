@@ -1,18 +1,18 @@
-//! The texts of `/proc` that are read here.
+//! Parses the texts of `/proc`.
 
 use super::mark::{ALLOCATION_VARIABLE, TASK_VARIABLE, TaskMark};
 use super::seen::Environment;
 use crate::goplugin::SOCKET_DIR_VARIABLE;
 use crate::process::OWNER_VARIABLE;
 
-/// Reads an environment.
+/// Parses an environment.
 pub(super) fn environment(bytes: &[u8]) -> Environment {
     let value = |name: &str| {
         let entries = bytes.split(|byte| *byte == 0);
         let mut values = entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
         values.next().and_then(|value| std::str::from_utf8(value).ok()).map(str::to_owned)
     };
-    // What has overwritten its environment with its title leaves zeros.
+    // A process that overwrites its environment with its title leaves zeros.
     if bytes.iter().all(|byte| *byte == 0) {
         return Environment::Unknown;
     }
@@ -25,7 +25,7 @@ pub(super) fn environment(bytes: &[u8]) -> Environment {
     }
 }
 
-/// Whether a process with such a status may become another user (`CAP_SETUID`). If that is not told, it may.
+/// Whether a process with such a status may become another user (`CAP_SETUID`). If the status does not say, true.
 pub(super) fn may_change_user(status: &str) -> bool {
     const SET_USER: u64 = 1 << 7;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -33,7 +33,7 @@ pub(super) fn may_change_user(status: &str) -> bool {
     rights.is_none_or(|rights| rights & SET_USER != 0)
 }
 
-/// The paths in a text such as `/proc/<pid>/cgroup`, one for each hierarchy.
+/// The paths in a text such as `/proc/<pid>/cgroup`, one per hierarchy.
 pub(super) fn groups(text: &str) -> Vec<String> {
     let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     let mut paths: Vec<String> = paths.filter(|path| *path != "/").map(str::to_owned).collect();
@@ -42,7 +42,7 @@ pub(super) fn groups(text: &str) -> Vec<String> {
     paths
 }
 
-/// Numbers and paths of the sockets in a text such as `/proc/net/unix`. Those without a name, and abstract ones, are left out.
+/// Inode numbers and paths of the sockets in a text such as `/proc/net/unix`. Unnamed and abstract ones are skipped.
 pub(super) fn sockets(text: &str) -> Vec<(u64, String)> {
     let socket = |line: &str| {
         let place = line.find(" /")?;
@@ -52,12 +52,12 @@ pub(super) fn sockets(text: &str) -> Vec<(u64, String)> {
     text.lines().skip(1).filter_map(socket).collect()
 }
 
-/// The number of the socket that a descriptor leads to: `socket:[123]`.
+/// The inode number of the socket that a descriptor links to: `socket:[123]`.
 pub(super) fn socket_number(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether the state that a driver keeps of a task names this path, and not merely one that begins with it.
+/// Whether the driver's state of a task contains this path, and not merely one that begins with it.
 pub(super) fn names_path(state: &[u8], path: &str) -> bool {
     let path = path.as_bytes();
     if path.is_empty() {

@@ -1,47 +1,47 @@
-//! What is remembered of where the processes of a run were: evidence for a search that comes later, when they do not name the
-//! task any more and what began them is gone.
+//! Recorded locations of a run's processes: evidence for a later search, when they do not name the task any more and their
+//! parents are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::judging::{BY_CHILDREN, Case, Proven};
 use super::seen::Process;
 
-/// Most processes that are remembered of one run: leaders of sessions first, then the oldest.
+/// The limit of recorded processes per run: session leaders first, then the oldest.
 pub const TRACED_PROCESSES_MAX: usize = 128;
-/// Most control groups that are remembered of one run.
+/// The limit of recorded cgroups per run.
 pub const TRACED_GROUPS_MAX: usize = 16;
 
-/// Where the processes of a run were when they were last looked for (TH052). It holds in one boot of the machine only.
+/// Where the processes of a run were last located (TH052). Valid in one boot of the machine only.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Traces {
-    /// The boot in which this holds: in another one the numbers mean nothing. Empty if nothing is remembered.
+    /// The boot id: in another boot the PIDs mean nothing. Empty if nothing is recorded.
     pub boot: String,
-    /// The processes, by their ids.
+    /// The processes, by PID.
     pub processes: BTreeMap<u32, Trace>,
-    /// The control groups, as paths within their hierarchies, in which nothing but the run was, and whose names are random, so
-    /// that nothing else is ever put there.
+    /// Cgroups, as paths within their hierarchies, that contained only the run, and whose names are random, so that no other
+    /// process is ever put there.
     pub groups: BTreeSet<String>,
 }
 
-/// What is remembered of one process.
+/// The record of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
-    /// When it was started, in ticks since the boot: another process with its number has another time.
+    /// Its start time, in ticks since the boot: a PID that was reused has another start time.
     pub started_ticks: u64,
-    /// Its session, if a process of the run began that. The kernel gives the number to nothing else while the process lives.
+    /// Its session, if a process of the run began that. The kernel does not reuse the id while the process lives.
     pub session: Option<u32>,
     /// Its process group, in the same way.
     pub group: Option<u32>,
 }
 
 impl Traces {
-    /// Whether nothing is remembered.
+    /// Whether nothing is recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.processes.is_empty() && self.groups.is_empty()
     }
 
-    /// What is remembered of this very process, if this holds in the present boot.
+    /// The record of this very process, if it is valid in the present boot.
     pub(super) fn of(&self, boot: Option<&str>, process: &Process) -> Option<&Trace> {
         let holds = boot == Some(self.boot.as_str());
         let trace = self.processes.get(&process.pid).filter(|_| holds)?;
@@ -50,8 +50,8 @@ impl Traces {
 }
 
 impl Case<'_> {
-    /// What is to be remembered of the processes that are proven. A helper that is only known by its children is not: it may
-    /// have those of other tasks later.
+    /// The record of the proven processes. A helper that is only proven by its children is excluded: it may have those of
+    /// other tasks later.
     pub(super) fn traces(&self, proven: &Proven) -> Traces {
         let own = proven.iter().filter(|(_, proof)| **proof != BY_CHILDREN);
         let proven: Proven = own.map(|(pid, proof)| (*pid, *proof)).collect();
@@ -80,7 +80,7 @@ impl Case<'_> {
         }
     }
 
-    /// The numbers of sessions and process groups that are proven by a remembered process which is still in them.
+    /// The ids of sessions and process groups that are proven by a recorded process which is still in them.
     pub(super) fn held_numbers(&self) -> BTreeSet<u32> {
         let held = self.processes.values().filter_map(|process| {
             let trace = self.known.of(self.boot, process)?;
@@ -91,7 +91,7 @@ impl Case<'_> {
         held.flatten().collect()
     }
 
-    /// Whether a process is in a control group that was the run's alone, and still is.
+    /// Whether a process is in a cgroup that belonged only to the run.
     pub(super) fn is_in_remembered_group(&self, process: &Process) -> bool {
         if self.boot != Some(self.known.boot.as_str()) {
             return false;
@@ -113,8 +113,8 @@ fn is_within(process: &Process, group: &str) -> bool {
     process.groups.iter().any(is_below)
 }
 
-/// The part of a path that ends with a random name, such as the id of a container: 32 or more hexadecimal digits. A group with
-/// any other name may be used for something else later.
+/// The prefix of a path up to a random name, such as the id of a container: 32 or more hexadecimal digits. A cgroup with any
+/// other name may be reused.
 fn of_one_run(path: &str) -> Option<&str> {
     const RANDOM_DIGITS: usize = 32;
     let is_random = |part: &str| {
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(machine.proven(&[], b""), [10, 11]);
         machine.boot = Some("another");
         assert!(machine.proven(&[], b"").is_empty());
-        // Nobody knows which boot it is: then nothing that is remembered can be believed.
+        // The boot id is unknown: then no record is valid.
         machine.boot = None;
         assert!(machine.proven(&[], b"").is_empty());
     }
@@ -180,11 +180,11 @@ mod tests {
     fn a_session_of_the_run_is_known_as_long_as_a_remembered_process_is_in_it() {
         let in_session = |pid, session| Process { session, group: session, ..process(pid, 1, None) };
         let trace = Trace { session: Some(9), ..since(1) };
-        // The leader is gone, and so is what made the last of them.
+        // The leader is gone, and so is the parent of the last of them.
         let mut machine = Machine::of([in_session(10, 9), in_session(11, 9), in_session(12, 8)]);
         machine.known = remembered([(10, trace)]);
         assert_eq!(machine.proven(&[], b""), [10, 11]);
-        // Nobody who is remembered is in it any more, so its number may be another's.
+        // No recorded process is in it any more, so its id may have been reused.
         let mut machine = Machine::of([in_session(10, 8), in_session(11, 9)]);
         machine.known = remembered([(10, trace)]);
         assert_eq!(machine.proven(&[], b""), [10]);

@@ -1,4 +1,4 @@
-//! One thread for each file system that logs lie on: what hangs there holds up nothing elsewhere.
+//! One thread per file system with logs: a hanging file system blocks only its own thread.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,19 +13,19 @@ use super::sink::{Pumped, Scratch, Sink};
 /// The threads need little stack.
 const STACK_BYTES: usize = 128 * 1_024;
 
-/// One stream whose turn it is.
+/// The turn of one stream.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// Which stream.
+    /// The stream.
     pub(super) stream: u64,
     pub(super) sink: Box<Sink>,
-    /// How many bytes the log has to say of that they are missing.
+    /// The number of lost bytes that the log must report.
     pub(super) missing: u64,
-    /// Becomes true when no more is to be taken from the pipe.
+    /// Becomes true when no more may be read from the pipe.
     pub(super) is_stopped: Arc<AtomicBool>,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Debug)]
 pub(super) struct Turned {
     pub(super) stream: u64,
@@ -41,7 +41,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Starts it. Times count from `began`; what comes of turns is sent to `turned`, and `wake` becomes readable.
+    /// Starts it. Times are relative to `began`; results of turns are sent to `turned`, and `wake` becomes readable.
     pub(super) fn start(began: Instant, turned: Sender<Turned>, wake: Arc<OwnedFd>) -> io::Result<Self> {
         let (turns, received) = channel();
         let progress_ms = Arc::<AtomicU64>::default();
@@ -57,12 +57,12 @@ impl Disk {
         Ok(Self { turns, progress_ms })
     }
 
-    /// When it has finished anything last.
+    /// When it last finished any work.
     pub(super) fn progress(&self) -> Duration {
         Duration::from_millis(self.progress_ms.load(Ordering::Relaxed))
     }
 
-    /// Gives a stream its turn, after those that wait already.
+    /// Queues a turn of a stream.
     pub(super) fn take(&self, turn: Turn) {
         self.turns.send(turn).expect("the thread ends when this end is dropped, and not before");
     }
@@ -81,7 +81,7 @@ fn serve(
         if turned.send(Turned { stream, sink, pumped }).is_err() {
             return;
         }
-        // A counter that is full wakes as well.
+        // A counter at its maximum wakes the reader as well.
         let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
     }
 }

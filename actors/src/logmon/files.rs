@@ -1,4 +1,4 @@
-//! The numbered files of one stream, in a directory where its task may write.
+//! The numbered log files of one stream, in a directory where its task may write.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,14 +11,14 @@ use rustix::process::geteuid;
 
 /// The mode of every file (T066).
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
-/// Largest number that counts: a task may make files of any name.
+/// The highest valid number: a task may create files of any name.
 const NUMBER_MAX: u64 = 999_999_999_999;
-/// How many entries of the directory are looked at: a task may make any number of them.
+/// The limit of directory entries that are read: a task may create any number of them.
 const ENTRIES_MAX: usize = 100_000;
-/// How many numbers that somebody else has taken are passed over when a file is begun.
+/// How many taken numbers are skipped when a file is created.
 const TAKEN_MAX: u64 = 1_000;
 
-/// The numbers of the files of a stream that belong to `owner`, in order. Links, directories and files of others are none.
+/// The numbers of a stream's files that belong to `owner`, in order. Symlinks, directories and files of others are ignored.
 pub(super) fn numbers(directory: impl AsFd, prefix: &str, owner: u32) -> io::Result<BTreeSet<u64>> {
     let mut numbers = BTreeSet::new();
     for entry in Dir::read_from(&directory)?.take(ENTRIES_MAX) {
@@ -43,20 +43,20 @@ fn number(name: &str, prefix: &str) -> Option<u64> {
     digits.parse().ok().filter(|number| is_plain && *number <= NUMBER_MAX)
 }
 
-/// A file that is being written.
+/// The file that is being written.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) file: File,
     pub(super) number: u64,
 }
 
-/// Opens the latest file to go on behind its end, or begins the first one.
+/// Opens the latest file for appending, or creates the first one.
 pub(super) fn latest(directory: impl AsFd, prefix: &str, numbers: &mut BTreeSet<u64>) -> io::Result<Written> {
     let Some(number) = numbers.last().copied() else { return begin(directory, prefix, 0, numbers) };
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = openat(&directory, format!("{prefix}{number}"), flags, Mode::empty()).and_then(|file| {
         let seen = fstat(&file)?;
-        // A second name may belong to a file that is not ours to write.
+        // A hard link may point to a file that is not ours.
         let is_ours = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile
             && seen.st_uid == geteuid().as_raw()
             && seen.st_nlink == 1;
@@ -64,7 +64,7 @@ pub(super) fn latest(directory: impl AsFd, prefix: &str, numbers: &mut BTreeSet<
     });
     match opened {
         Ok(file) => Ok(Written { file: File::from(file), number }),
-        // Removed or exchanged meanwhile.
+        // It was removed or replaced meanwhile.
         Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::ACCESS) => {
             begin(directory, prefix, number + 1, numbers)
         }
@@ -72,7 +72,7 @@ pub(super) fn latest(directory: impl AsFd, prefix: &str, numbers: &mut BTreeSet<
     }
 }
 
-/// Begins the file with this number, or with the next one that is free.
+/// Creates the file with this number, or with the next free one.
 pub(super) fn begin(
     directory: impl AsFd,
     prefix: &str,
@@ -83,7 +83,7 @@ pub(super) fn begin(
     for number in number..=number.saturating_add(TAKEN_MAX) {
         match openat(&directory, format!("{prefix}{number}"), flags, FILE_MODE) {
             Ok(file) => {
-                // Whatever the mask of the process took away. One that cannot be read by all is still a log.
+                // Independent of the umask. A log that others cannot read is still a log.
                 let _ = fchmod(&file, FILE_MODE);
                 numbers.insert(number);
                 return Ok(Written { file: File::from(file), number });
@@ -95,11 +95,11 @@ pub(super) fn begin(
     Err(io::Error::other(format!("the files {prefix}{number} and the next {TAKEN_MAX} are somebody else's")))
 }
 
-/// Removes the oldest files, so that as many are left as are to be kept.
+/// Removes the oldest files over the retention limit.
 pub(super) fn prune(directory: impl AsFd, prefix: &str, files_max: u64, numbers: &mut BTreeSet<u64>) {
     while numbers.len() as u64 > files_max {
         let Some(oldest) = numbers.pop_first() else { return };
-        // One that cannot be removed now is found again when the stream is opened next.
+        // If it cannot be removed now, it is found again at the next open.
         let _ = unlinkat(&directory, format!("{prefix}{oldest}"), AtFlags::empty());
     }
 }
@@ -138,7 +138,7 @@ mod tests {
         let mut known = numbers(&held, "w.", me()).unwrap();
         assert_eq!(latest(&held, "w.", &mut known).unwrap().number, 1);
         assert!(!elsewhere.exists());
-        // A second name for a file is no file of ours to go on with.
+        // A hard link is not ours to append to.
         std::fs::hard_link(directory.path().join("w.1"), directory.path().join("other")).unwrap();
         assert_eq!(latest(&held, "w.", &mut known).unwrap().number, 2);
     }

@@ -1,4 +1,4 @@
-//! The pipes of one task, as the host holds them: open, so that nobody who writes to them ever finds nobody (TH020).
+//! The pipes of one task as the host holds them: open, so that writers never get EPIPE (TH020).
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -15,10 +15,10 @@ use super::record::{self, Record};
 use super::sink::STAGE_BYTES;
 use super::spec::{LogSpec, LogStream};
 
-/// How much the pipes of few tasks may hold each.
+/// The buffer size of each pipe if there are few tasks.
 const PIPE_BYTES_MAX: usize = 1 << 20;
-/// The pipes of so many tasks may hold that much, those of the next so many a quarter of it, and all others what the system gives
-/// (64 KiB). So a thousand tasks whose disk has failed hold some 400 MiB in the kernel, and no more.
+/// The first tasks get this size, the next ones a quarter of it, and all others the default of the system (64 KiB). So a
+/// thousand tasks with a failed disk use some 400 MiB in the kernel, and no more.
 const LARGE_TASKS: usize = 32;
 const MIDDLE_TASKS: usize = 256;
 
@@ -27,13 +27,13 @@ const MIDDLE_TASKS: usize = 256;
 pub(super) struct Held {
     pub(super) logs: OpenLogs,
     pipes: [OwnedFd; 2],
-    /// Held so that what is on its way to the files survives the log writer.
+    /// Kept open so that bytes on their way to the files survive the log writer.
     _stages: [OwnedFd; 2],
 }
 
 impl Held {
-    /// Makes the pipes of a task, or takes those that are there if they are ours, and writes down that they are held. `others` is how
-    /// many tasks have theirs already.
+    /// Creates the pipes of a task, or reuses existing ones that are ours, and records that they are held. `others` is the
+    /// number of tasks that have pipes already.
     pub(super) fn make(directory: &Path, spec: &LogSpec, others: usize) -> Result<Self, LogsError> {
         spec.check()?;
         let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
@@ -66,7 +66,7 @@ impl Held {
         Ok(Self { logs, pipes: [out, err], _stages: stages })
     }
 
-    /// Takes up the pipes that an earlier run of the host has written down.
+    /// Reopens the pipes that an earlier run of the host has recorded.
     pub(super) fn take_up(directory: &Path, logs: &OpenLogs) -> Result<Self, LogsError> {
         let spec = &logs.spec;
         let place = with_descriptors(|| HeldDirectory::open(&spec.root, &spec.directory))?;
@@ -82,7 +82,7 @@ impl Held {
         Ok(Self { logs: logs.clone(), pipes, _stages: [stage(stdout)?, stage(stderr)?] })
     }
 
-    /// Throws away what is in pipes that are full, and gives how much that was.
+    /// Drops the content of full pipes, and returns its size.
     pub(super) fn drain_full(&self) -> io::Result<u64> {
         let mut drained = 0;
         for pipe in self.pipes.iter().filter(|pipe| pipes::is_full(pipe)) {
@@ -91,12 +91,12 @@ impl Held {
         Ok(drained)
     }
 
-    /// How many bytes wait in the pipes.
+    /// The number of bytes buffered in the pipes.
     pub(super) fn waiting(&self) -> u64 {
         self.pipes.iter().map(|pipe| pipes::waiting(pipe).unwrap_or_default()).sum()
     }
 
-    /// Lets the pipes go and removes them; what stands in their place by now stays. It stays written down where the logs are.
+    /// Closes and removes the pipes; a file that has replaced one stays. The record still says where the logs are.
     pub(super) fn let_go(self, directory: &Path) -> Result<(), LogsError> {
         let spec = &self.logs.spec;
         let failed = |source| LogsError::Record { directory: directory.to_owned(), source };
@@ -108,7 +108,7 @@ impl Held {
             }
         }
         let place = match HeldDirectory::open(&spec.root, &spec.directory) {
-            // It went with everything in it.
+            // It was removed with its directory.
             Err(PipeError::Directory { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(());
             }
@@ -125,8 +125,8 @@ fn nowhere() -> io::Result<File> {
     OpenOptions::new().write(true).open("/dev/null")
 }
 
-/// Opens something, with a higher limit for descriptors if that is what it takes: a host with few tasks keeps the limit that it was
-/// given, since what it starts inherits it.
+/// Opens something, and raises the limit of file descriptors if necessary: a host with few tasks keeps its limit, since its
+/// children inherit it.
 fn with_descriptors<T>(open: impl Fn() -> Result<T, PipeError>) -> Result<T, PipeError> {
     let is_short = |error: &PipeError| match error {
         PipeError::Directory { source, .. } | PipeError::System { source, .. } => {

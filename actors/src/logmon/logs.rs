@@ -1,4 +1,4 @@
-//! The host's side: which logs are collected, and how they fare.
+//! The host's side of log collection: which logs are collected, and their state.
 
 mod connection;
 mod keeper;
@@ -21,54 +21,54 @@ use super::program::LogProgram;
 use super::record;
 use super::spec::{LogPaths, LogSpec, MalformedLogSpec};
 
-/// How many requests may wait.
+/// The queue capacity for requests.
 const COMMANDS_MAX: usize = 1_024;
-/// How long the log writer may take to begin to read the pipes of a task, its own start included.
+/// The timeout for the log writer to begin to read the pipes of a task, its own start included.
 const OPEN_PATIENCE: Duration = Duration::from_secs(15);
-/// How long pipes of an earlier run may take to be opened: on a disk that hangs they may take for ever.
+/// The timeout for opening the pipes of an earlier run: on a hanging disk that may take forever.
 const TAKE_UP_PATIENCE: Duration = Duration::from_secs(5);
-/// How much longer than its limit the end of a collection may take.
+/// The margin added to the limit for ending a collection.
 const CLOSE_MARGIN: Duration = Duration::from_secs(5);
 
-/// What [`Logs`] needs.
+/// The options of [`Logs`].
 #[derive(Debug, Clone)]
 pub struct LogsOptions {
-    /// A directory of its own for the lock, the socket and the records of the log writer, such as `DATA_DIR/logmon`. It is made if it
-    /// is not there. Its path may be of any length.
+    /// The private directory for the lock, the socket and the records of the log writer, such as `DATA_DIR/logmon`. It is
+    /// created if missing. Its path may have any length.
     pub directory: PathBuf,
-    /// Which program is the log writer.
+    /// The log writer program.
     pub program: LogProgram,
 }
 
-/// Why logs are not collected, or not let go.
+/// Why logs are not collected, or cannot be closed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogsError {
-    /// What is asked for cannot be.
+    /// The spec is invalid.
     #[error(transparent)]
     Malformed(#[from] MalformedLogSpec),
-    /// A pipe cannot be made or opened, or something else is in its place.
+    /// A pipe cannot be created or opened, or another file has its name.
     #[error("{0}")]
     Pipe(String, #[source] Option<io::Error>),
-    /// What is collected cannot be written down.
+    /// The record cannot be written.
     #[error("cannot write in {}: {source}", directory.display())]
     Record {
         /// The directory of the log writer.
         directory: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The log writer cannot read the pipes.
     #[error("the log writer cannot collect the logs of {key}: {reason}")]
     Refused {
-        /// Whose logs.
+        /// The key of the task.
         key: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The log writer does not run, and could not be started in time.
     #[error("the log writer does not run: {reason}")]
     NotRunning {
-        /// Why, as far as it is known.
+        /// The reason, as far as known.
         reason: String,
     },
 }
@@ -86,7 +86,7 @@ impl From<PipeError> for LogsError {
 }
 
 impl LogsError {
-    /// Whether trying again later can help, without anyone changing anything.
+    /// Whether a retry may succeed without a repair.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -98,14 +98,14 @@ impl LogsError {
     }
 }
 
-/// How the collection of a task's logs ended.
+/// The result of ending a task's collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClosedLogs {
-    /// How many bytes were left in its pipes when there was no more time, and are lost.
+    /// How many bytes were left in its pipes at the limit, and are lost.
     pub lost: u64,
 }
 
-/// The logs of the tasks of one host. All clones speak of the same.
+/// The logs of the tasks of one host. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Logs {
     directory: Arc<Path>,
@@ -114,11 +114,11 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Takes up what an earlier run of the host has left, and finds the log writer or starts it. Comes back before that runs: how it
-    /// fares stands in the [view](Self::view). Has to be called in a runtime of tokio, with I/O and time.
+    /// Takes over the pipes of an earlier run of the host, and connects to the log writer or starts it. Returns before that
+    /// is done: its state is in the [view](Self::view). Must be called in a tokio runtime with I/O and time.
     ///
     /// # Errors
-    /// When the directory cannot be made or read.
+    /// When the directory cannot be created or read.
     pub async fn start(options: LogsOptions) -> Result<Self, LogsError> {
         let directory: Arc<Path> = options.directory.as_path().into();
         let failed = |source| LogsError::Record { directory: options.directory.clone(), source };
@@ -151,12 +151,12 @@ impl Logs {
         Ok(Self { directory, commands, view })
     }
 
-    /// Makes the pipes of a task and has them read from now on. Asked again for a key whose pipes are there, it checks them and goes on
-    /// with them. What is collected stays as it is until [`close`](Self::close), across runs of the host.
+    /// Creates the pipes of a task and has them read from now on. Idempotent: for a key with existing pipes, it checks and
+    /// keeps them. The collection continues until [`close`](Self::close), across runs of the host.
     ///
     /// # Errors
-    /// Says what is in the place of a pipe, or what cannot be made, or that the log writer does not run. Nothing that would write may be
-    /// started then.
+    /// When another file has the name of a pipe, something cannot be created, or the log writer does not run. Then no writer
+    /// to the pipes may be started.
     pub async fn open(&self, spec: LogSpec) -> Result<LogPaths, LogsError> {
         let paths = spec.paths();
         let (directory, others) = (Arc::clone(&self.directory), self.view.borrow().tasks.len());
@@ -166,17 +166,17 @@ impl Logs {
         Ok(paths)
     }
 
-    /// Writes what is left in the pipes of a task that has ended, for so long at most, and removes them (T069). Whoever still writes to
-    /// them gets EPIPE from now on. A key of which nothing is open is let be.
+    /// Writes the rest in the pipes of a task that has ended, up to a time limit, and removes them (T069). Processes that
+    /// still write to them get EPIPE from then on. A key without open pipes is ignored.
     ///
     /// # Errors
-    /// When the log writer could not be asked in time, or something could not be removed; the pipes are let go of in any case.
+    /// When the log writer did not answer in time, or something could not be removed; the pipes are closed in any case.
     pub async fn close(&self, key: &str, limit: Duration) -> Result<ClosedLogs, LogsError> {
         let key = key.to_owned();
         self.ask(|reply| Command::Close { key, limit, reply }, limit + CLOSE_MARGIN).await?
     }
 
-    /// Forgets where the logs of a task are, when their directory goes with the task. Pipes that are still open are closed first.
+    /// Removes the record of a task's logs, when their directory is removed with the task. Open pipes are closed first.
     ///
     /// # Errors
     /// As [`close`](Self::close), or when the record cannot be removed.
@@ -187,15 +187,15 @@ impl Logs {
         blocking(move || record::remove(&directory, &key)).await.map_err(failed)?.map_err(failed)
     }
 
-    /// How all logs fare, now and whenever that changes.
+    /// The state of all logs, and a notification of its changes.
     #[must_use]
     pub fn view(&self) -> watch::Receiver<LogsView> {
         self.view.clone()
     }
 
-    /// Ends the log writer, unless it still has pipes to read, and waits for that. Logs are not collected for this host any more.
+    /// Ends the log writer, unless it still has pipes to read, and waits for that. This host collects no more logs.
     pub async fn stop(&self) {
-        // One that has ended already needs no word.
+        // It may have ended already.
         let _ = self.ask(|reply| Command::Stop { reply }, CLOSE_MARGIN).await;
     }
 
@@ -221,7 +221,7 @@ impl Logs {
     }
 }
 
-/// Does what may take a disk its time on a thread for such things.
+/// Runs blocking disk work on a blocking thread.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     spawn_blocking(work).await.map_err(io::Error::other)
 }

@@ -1,4 +1,4 @@
-//! Logs of tasks: pipes with a reader of ours that outlives the host, and files that are rotated.
+//! Logs of tasks: pipes with a reader process that survives the host, and rotated files.
 //!
 //! ```text
 //!                    pipe, 0600                          stage, a pipe too
@@ -10,28 +10,30 @@
 //!                ◄── what is written, what fails, what was dropped ──┘
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - Host and log writer both hold every pipe open for reading *and* writing, so that either may die at any moment: no writer gets
-//!   EPIPE, and what is in a pipe stays there (T063, TH020). A task that finds its pipe full waits until it is read again.
-//! - Bytes move from pipe to pipe to file inside the kernel (`splice`), and each is in exactly one of the three at any instant that a
-//!   SIGKILL can hit. So none is lost and none is written twice, whichever process is killed; only if host *and* log writer die at
-//!   once may a task see EPIPE, unless its driver holds the pipe open for reading too. The files are not synced: a power cut may
-//!   cost what the kernel had not written back. On a file system without `splice` bytes are read and written, and a kill in between
-//!   loses at most one piece of 64 KiB.
-//! - The second pipe, the *stage*, is there because `splice` into a file keeps its pipe locked for as long as the disk takes: a
-//!   disk that hangs must not hang the task.
-//! - There is at most one log writer for a directory (a lock on a file), found again by its socket; its end closes the connection,
-//!   which the host hears at once; it is started again and goes on where the files end (TH021).
-//! - While a disk refuses or hangs, output waits in the pipe. Once that has lasted for some seconds and the pipe is full, what is in
-//!   it is dropped and counted, so that the task goes on; a line in the log of the task says how many bytes are missing (TH022).
-//! - Pipes are made and opened relative to a held directory that is reached without following links, and are the very ones that
-//!   were made (TH023). Files are never followed through links either, and only those that are ours are appended to.
-//! - A line of up to 32 KiB is never split between two files (TH024). What is kept of a stream is bounded on disk, in its two pipes
-//!   and in the memory of the log writer, which holds no bytes of it.
+//! - Host and log writer both hold every pipe open for reading *and* writing, so either may die at any moment: no writer
+//!   gets EPIPE, and the content of a pipe is kept (T063, TH020). A task that finds its pipe full blocks until it is read
+//!   again.
+//! - Bytes move from pipe to pipe to file inside the kernel (`splice`), and each is in exactly one of the three at any
+//!   instant of a SIGKILL. So none is lost and none is written twice, whichever process is killed; only if host *and* log
+//!   writer die at once, a task may get EPIPE, unless its driver holds the pipe open for reading too. The files are not
+//!   synced: a power cut may lose what the kernel had not written back. On a file system without `splice` bytes are read and
+//!   written, and a kill in between loses at most one piece of 64 KiB.
+//! - The second pipe, the *stage*, exists because `splice` into a file keeps its pipe locked for as long as the disk takes:
+//!   a hanging disk must not block the task.
+//! - There is at most one log writer per directory (a file lock), found again by its socket. Its end closes the connection,
+//!   which notifies the host at once; it is restarted and continues at the end of the files (TH021).
+//! - While a disk fails or hangs, output is buffered in the pipe. After some seconds with a full pipe, its content is
+//!   dropped and counted, so that the task continues; a line in the log of the task says how many bytes are missing (TH022).
+//! - Pipes are created and opened relative to an open directory that is reached without following symlinks, and are verified
+//!   to be the ones that were created (TH023). Files are never followed through symlinks either, and only files of ours are
+//!   appended to.
+//! - A line of up to 32 KiB is never split between two files (TH024). The space per stream is bounded on disk, in its two
+//!   pipes and in the memory of the log writer, which buffers no bytes.
 //!
-//! What decides is pure: `rotation` (what goes into which file) and `patience` (when to drop). An embedder names the program that
-//! is to be the log writer ([`LogProgram`]) and calls [`write_logs`] in it.
+//! The decisions are pure, in `rotation` (which bytes go into which file) and `patience` (when to drop). An embedder names
+//! the log writer program ([`LogProgram`]) and calls [`write_logs`] in it.
 
 mod spec;
 

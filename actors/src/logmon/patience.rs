@@ -2,32 +2,32 @@
 
 use std::time::Duration;
 
-/// How long a disk may refuse or hang before a full pipe is emptied, so that its task goes on (TH022).
+/// How long a disk may fail or hang before a full pipe is drained, so that its task continues (TH022).
 pub(super) const DISK_PATIENCE: Duration = Duration::from_secs(5);
-/// The pause before a disk that refused is tried again.
+/// The pause before a failed disk is retried.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// What keeps a stream from being written, and since when.
+/// Why a stream is not written, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hindrance {
     /// Nothing.
     None,
-    /// It was handed to a disk at this time, and the disk has finished something at that time last.
+    /// Its turn is with a disk, which may hang.
     Waiting {
-        /// When it was handed over.
+        /// When the turn was queued.
         handed: Duration,
-        /// When the disk has finished anything last, for whichever stream.
+        /// When the disk last finished any work, for any stream.
         progress: Duration,
     },
-    /// The disk has refused since then.
+    /// The disk has failed.
     Refused {
-        /// Since when.
+        /// When the failure began.
         since: Duration,
     },
 }
 
-/// Whether what is in the pipe of a stream has to be dropped. A pipe with room in it keeps what it has, for however long; and a disk
-/// that is only slow makes tasks wait for it and costs nothing.
+/// Whether the content of a stream's pipe must be dropped. A pipe that is not full is never drained; and a disk that is only
+/// slow makes tasks wait, without loss.
 pub(super) fn has_to_drop(now: Duration, hindrance: Hindrance, is_pipe_full: bool) -> bool {
     let since = match hindrance {
         Hindrance::None => return false,

@@ -1,4 +1,5 @@
-//! Pipes in directories where tasks may write: made, checked and opened relative to held directories, without following links.
+//! Pipes in directories where tasks may write: created, verified and opened relative to open directories, without following
+//! symlinks.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,41 +17,41 @@ use super::protocol::PipeId;
 
 /// The mode of every pipe.
 const PIPE_MODE: Mode = Mode::from_raw_mode(0o600);
-/// How much is thrown away at once.
+/// The chunk size for draining.
 const DRAIN_BYTES: usize = 1 << 20;
 
 /// Why a pipe cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PipeError {
-    /// A directory on the way is a link, a file, or not there.
+    /// A directory in the path is a symlink, a file, or missing.
     #[error("cannot use the directory {}: {source}; it has to be a directory, and no link", path.display())]
     Directory {
-        /// The first one that cannot be used.
+        /// The first such directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Something else has the name of the pipe.
+    /// Another file has the name of the pipe.
     #[error("{} is {what}, and no pipe of ours; remove it", path.display())]
     Foreign {
         /// Its path.
         path: PathBuf,
-        /// What it is.
+        /// Its type.
         what: &'static str,
     },
-    /// The system refused.
+    /// An error of the system.
     #[error("cannot {doing} the pipe {}: {source}", path.display())]
     System {
-        /// Its path.
+        /// The path.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// A directory that is held open, and its path, for people to read.
+/// An open directory, and its path for messages.
 #[derive(Debug)]
 pub(super) struct HeldDirectory {
     pub(super) descriptor: OwnedFd,
@@ -58,7 +59,7 @@ pub(super) struct HeldDirectory {
 }
 
 impl HeldDirectory {
-    /// Opens `directory` below `root`. Links are followed on the way to the root, and not below it.
+    /// Opens `directory` below `root`. Symlinks are followed on the way to the root, and not below it.
     pub(super) fn open(root: &Path, directory: &Path) -> Result<Self, PipeError> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let mut path = root.to_owned();
@@ -81,8 +82,8 @@ impl HeldDirectory {
         move |source| PipeError::System { path: path.clone(), doing, source: source.into() }
     }
 
-    /// Makes a pipe of mode 0600, or takes the one that is there if it is the one that was `known` before, or fresh and ours. Gives
-    /// it opened for reading and writing, which never waits and keeps what is in it (T063).
+    /// Creates a pipe of mode 0600, or reuses an existing one if it is the `known` one, or fresh and ours. Opens it for
+    /// reading and writing, which never blocks and keeps its content (T063).
     pub(super) fn make_pipe(
         &self,
         name: &str,
@@ -90,7 +91,7 @@ impl HeldDirectory {
     ) -> Result<(OwnedFd, PipeId), PipeError> {
         match mkfifoat(&self.descriptor, name, PIPE_MODE) {
             Ok(()) => {
-                // Whatever the mask of the process took away.
+                // Independent of the umask.
                 let set = chmodat(&self.descriptor, name, PIPE_MODE, AtFlags::empty());
                 set.map_err(self.error("set the mode of", name))?;
                 return self.open_pipe(name, None);
@@ -107,14 +108,14 @@ impl HeldDirectory {
             FileType::RegularFile => return foreign("a file"),
             _ => return foreign("something else"),
         }
-        // One that was known may have been given to the user of its task by a driver (T062).
+        // A driver may have given a known one to the user of its task (T062).
         if known != Some(id(&seen)) && seen.st_uid != geteuid().as_raw() {
             return foreign("a pipe of another user");
         }
         self.open_pipe(name, Some(id(&seen)))
     }
 
-    /// Opens a pipe, which has to be this one if one is named.
+    /// Opens a pipe, and verifies that it is the `known` one, if given.
     pub(super) fn open_pipe(
         &self,
         name: &str,
@@ -134,7 +135,7 @@ impl HeldDirectory {
         Ok((pipe, id(&seen)))
     }
 
-    /// Removes a pipe if it is this one. What somebody else has put in its place stays.
+    /// Removes a pipe if it is this one. A file that has replaced it stays.
     pub(super) fn remove_pipe(&self, name: &str, known: PipeId) -> Result<(), PipeError> {
         match statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(seen) if id(&seen) == known => {}
@@ -152,28 +153,28 @@ const fn id(seen: &Stat) -> PipeId {
     PipeId { device: seen.st_dev, inode: seen.st_ino }
 }
 
-/// Lets a pipe hold more, as far as the system allows: it only makes waits shorter.
+/// Enlarges the buffer of a pipe as far as the system permits: that only shortens waits.
 pub(super) fn grow(pipe: impl AsFd, bytes: usize) {
-    // Users have a quota; without room in it the pipe stays as it is.
+    // Users have a quota; without room in it the size stays.
     let _ = fcntl_setpipe_size(pipe, bytes);
 }
 
-/// How many bytes wait in a pipe.
+/// The number of bytes buffered in a pipe.
 pub(super) fn waiting(pipe: impl AsFd) -> io::Result<u64> {
     Ok(ioctl_fionread(pipe)?)
 }
 
-/// Whether a writer may have to wait for room.
+/// Whether a writer may block.
 pub(super) fn is_full(pipe: impl AsFd) -> bool {
     let mut polled = [PollFd::new(&pipe, PollFlags::OUT)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     matches!(poll(&mut polled, Some(&at_once)), Ok(0))
 }
 
-/// Throws away what is in a pipe, and gives how much that was. `nowhere` is `/dev/null`.
+/// Drops the content of a pipe, and returns its size. `nowhere` is `/dev/null`.
 pub(super) fn drain(pipe: impl AsFd, nowhere: impl AsFd) -> io::Result<u64> {
     let mut drained = 0;
-    // As much as there is now, and no more: a writer that goes on must not hold us.
+    // Only the present content: a writer that continues must not block us.
     let mut left = waiting(&pipe)?;
     while left > 0 {
         let piece = usize::try_from(left).unwrap_or(DRAIN_BYTES).min(DRAIN_BYTES);
@@ -231,7 +232,7 @@ mod tests {
         let refused = directory.make_pipe(".web.stdout.fifo", None).unwrap_err().to_string();
         assert!(refused.contains("is a file"), "{refused}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "text");
-        // What was exchanged afterwards is noticed too, and not removed in the place of ours.
+        // A later replacement is detected too, and not removed.
         std::fs::remove_file(&path).unwrap();
         let (_, ours) = directory.make_pipe(".web.stdout.fifo", None).unwrap();
         std::fs::rename(&target, &path).unwrap();
@@ -247,7 +248,7 @@ mod tests {
         symlink(held.path().join("real"), held.path().join("alloc")).unwrap();
         let refused = HeldDirectory::open(held.path(), Path::new("alloc/logs")).unwrap_err().to_string();
         assert!(refused.contains("alloc") && refused.contains("no link"), "{refused}");
-        // What leads to the root is for the operator to choose.
+        // Symlinks on the way to the root are the operator's choice.
         assert!(HeldDirectory::open(&held.path().join("alloc"), Path::new("logs")).is_ok());
     }
 

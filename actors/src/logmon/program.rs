@@ -1,4 +1,4 @@
-//! The program that is the log writer.
+//! The log writer program.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// The subcommand of our program that [`write_logs`](super::write_logs) is reached by.
+/// The subcommand of our program that calls [`write_logs`](super::write_logs).
 const SUBCOMMAND: &str = "log-writer";
-/// What it has to say of its own, such as a panic, goes here.
+/// The file for its own standard error, such as a panic.
 const ERRORS_FILE: &str = "log-writer.err";
-/// When that file is longer, it begins anew.
+/// When that file is longer, it is truncated.
 const ERRORS_BYTES_MAX: u64 = 64 * 1_024;
 
-/// Which program is the log writer, and how it is told so. It is run with `--directory` and a path behind its arguments, and calls
+/// The log writer program and its arguments. It is run with `--directory` and a path after its arguments, and must call
 /// [`write_logs`](super::write_logs) with that path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogProgram {
@@ -26,33 +26,33 @@ pub struct LogProgram {
 }
 
 impl LogProgram {
-    /// The program that runs, which has to be `callboard`: the very same one, even if its file has been replaced.
+    /// Uses the running program, which must be `callboard`: the same file, even if it has been replaced on disk.
     #[must_use]
     pub fn this_program() -> Self {
         Self::callboard("/proc/self/exe")
     }
 
-    /// This `callboard`, for a host program that is another one.
+    /// Uses this `callboard`, for a host program that is another one.
     #[must_use]
     pub fn callboard(path: impl Into<PathBuf>) -> Self {
         Self::new(path, [SUBCOMMAND])
     }
 
-    /// Any program, with these arguments in front of ours.
+    /// Any program, with these arguments before ours.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
         Self { path: path.into(), arguments, environment: Vec::new() }
     }
 
-    /// Adds a variable to its environment, which is empty otherwise.
+    /// Adds a variable to its environment, which is otherwise empty.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// Starts it. It outlives whoever starts it, and is reaped as long as that lives.
+    /// Starts it. It survives the process that starts it, and is reaped as long as that lives.
     pub(super) fn start(&self, directory: &Path) -> io::Result<()> {
         let errors = directory.join(ERRORS_FILE);
         let is_long = std::fs::metadata(&errors).is_ok_and(|seen| seen.len() > ERRORS_BYTES_MAX);

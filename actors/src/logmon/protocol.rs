@@ -1,107 +1,107 @@
-//! What host and log writer say to each other: one JSON object a line.
+//! The protocol between host and log writer: one JSON object per line.
 //!
-//! [`Request::Hello`] and [`Request::Retire`] never change, so that a host can end a log writer of another version. Nothing is lost by
-//! that, since the host holds the pipes meanwhile.
+//! [`Request::Hello`] and [`Request::Retire`] never change, so that a host can end a log writer of another version. Nothing
+//! is lost by that, since the host holds the pipes meanwhile.
 
 use serde::{Deserialize, Serialize};
 
 use super::spec::{LogSpec, LogStream};
 
-/// The version of all but the two requests that never change.
+/// The version of all other messages.
 pub(super) const VERSION: u32 = 1;
-/// Longest line, in bytes: more is no message of ours.
+/// The length limit of a line, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1_024;
 
-/// Which pipe it is, whatever its name is now.
+/// The identity of a pipe, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PipeId {
-    /// The device of its file system.
+    /// Its device.
     pub(super) device: u64,
-    /// Its number there.
+    /// Its inode number.
     pub(super) inode: u64,
 }
 
 /// The pipes of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenLogs {
-    /// What is to be collected.
+    /// What is collected.
     pub(super) spec: LogSpec,
-    /// The pipe for standard output and the one for standard error, as they were made.
+    /// The pipes for standard output and standard error, as they were created.
     pub(super) pipes: [PipeId; 2],
 }
 
-/// What a host asks of the log writer.
+/// A request of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
-    /// Asks who it is.
+    /// Asks for [`Said::Welcome`].
     Hello {
         /// The version of the host.
         version: u32,
     },
-    /// Collect what comes through these pipes. What is open already goes on.
+    /// Collect from these pipes. Idempotent for open ones.
     Open(OpenLogs),
-    /// The task has ended: write what is in its pipes, for so long at most, and let them go.
+    /// The task has ended: write the content of its pipes, up to a time limit, and close them.
     Close {
-        /// Whose.
+        /// The key of the task.
         key: String,
-        /// For how long, in milliseconds.
+        /// The limit in milliseconds.
         limit_ms: u64,
     },
-    /// End, after what is being written.
+    /// End, after the pending writes.
     Retire,
 }
 
-/// What the log writer says.
+/// A message of the log writer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Said {
-    /// Who it is.
+    /// Its identity.
     Welcome {
         /// Its version.
         version: u32,
-        /// Its process id.
+        /// Its PID.
         pid: u32,
-        /// Which tasks it collects already.
+        /// The tasks that it collects already.
         open: Vec<String>,
     },
     /// These pipes are read from now on.
     Opened {
-        /// Whose.
+        /// The key of the task.
         key: String,
     },
     /// These pipes cannot be read.
     Refused {
-        /// Whose.
+        /// The key of the task.
         key: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// These pipes are let go.
+    /// These pipes are closed.
     Closed {
-        /// Whose.
+        /// The key of the task.
         key: String,
         /// How many bytes were left in them, by stream.
         left: [u64; 2],
     },
-    /// How a stream fares, when that has changed.
+    /// The state of a stream has changed.
     Fares(Fares),
 }
 
-/// How one stream fares.
+/// The state of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fares {
-    /// Whose.
+    /// The key of the task.
     pub(super) key: String,
-    /// Which stream.
+    /// The stream.
     pub(super) stream: LogStream,
-    /// Why nothing can be written at present; `None` when it can.
+    /// Why it cannot be written at present; `None` if it can.
     pub(super) fault: Option<String>,
     /// How many bytes were dropped so far, in this life of the log writer.
     pub(super) dropped: u64,
 }
 
-/// One message as a line.
+/// Encodes one message as a line.
 pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line =
         serde_json::to_vec(message).expect("paths were checked to be UTF-8, and nothing else can fail");
@@ -109,7 +109,7 @@ pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// Takes the next whole line out of what was received. `Err` when what comes is no message of ours.
+/// Decodes the next whole line of the received bytes. `Err` if it is no valid message.
 pub(super) fn next<M: for<'m> Deserialize<'m>>(received: &mut Vec<u8>) -> Result<Option<M>, String> {
     let Some(end) = received.iter().position(|byte| *byte == b'\n') else {
         let is_too_long = received.len() > MESSAGE_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! Reads the logs of a task, or any other log that is rotated: from the beginning or near the end, and further as it grows.
+//! Reads the logs of a task, or any other rotated log: from the beginning or near the end, and follows it as it grows.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,63 +11,65 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, seek};
 use super::files;
 use super::pipes::HeldDirectory;
 
-/// How much is looked at once when lines are counted from the end.
+/// The chunk size when lines are counted from the end.
 const PIECE_BYTES: u64 = 64 * 1_024;
 
-/// Where a log lies.
+/// The location of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPlace {
-    /// In files that are numbered from 0 and never renamed. Links below the root are not followed, since tasks may make them.
+    /// Files that are numbered from 0 and never renamed. Symlinks below the root are not followed, since tasks may create
+    /// them.
     Numbered {
-        /// A path that is trusted.
+        /// A trusted path.
         root: PathBuf,
         /// The directory, below the root.
         directory: PathBuf,
-        /// What the names of the files begin with; a number follows.
+        /// The prefix of the file names; a number follows.
         prefix: String,
-        /// The user to whom the files belong; those of others do not count.
+        /// The owner of the files; those of other users are ignored.
         owner: u32,
     },
-    /// In one file, which is renamed when it is full, and begun anew.
+    /// One file, which is renamed when it is full, and then created again.
     Renamed {
         /// The file.
         path: PathBuf,
-        /// What it is renamed to.
+        /// Its name after the rename.
         before: PathBuf,
     },
 }
 
-/// A file of a log that is being read.
+/// An open file of a log.
 #[derive(Debug)]
 struct Opened {
     file: File,
-    /// Its number, if files have one.
+    /// Its number, if files are numbered.
     number: u64,
-    /// Device and inode of its directory, if files have numbers, and else its own.
+    /// Device and inode of its directory if files are numbered, otherwise its own.
     id: (u64, u64),
 }
 
-/// Reads one log. Each byte is given once, whatever is rotated meanwhile; what was removed before it could be read is counted.
+/// Reads one log. Each byte is returned once, in any race with rotation; files that were removed before they could be read
+/// are counted.
 #[derive(Debug)]
 pub struct LogReader {
     place: LogPlace,
     opened: Option<Opened>,
-    /// Files that are to be read before those that come later, oldest first.
+    /// Files to read next, oldest first.
     next: VecDeque<Opened>,
     skipped: u64,
 }
 
 impl LogReader {
-    /// Begins in front of the oldest line that there is.
+    /// Begins before the oldest line.
     ///
     /// # Errors
-    /// When the directory or a file cannot be read. That there is none yet is no error.
+    /// When the directory or a file cannot be read. A missing file is no error.
     pub fn from_start(place: LogPlace) -> io::Result<Self> {
         let next = place.files(None)?;
         Ok(Self { place, opened: None, next, skipped: 0 })
     }
 
-    /// Begins in front of the last so many lines.
+    /// Begins before the last `lines` lines.
     ///
     /// # Errors
     /// As [`from_start`](Self::from_start).
@@ -75,7 +77,7 @@ impl LogReader {
         let mut reader = Self::from_start(place)?;
         let mut wanted = lines;
         let mut kept = VecDeque::new();
-        // The end of the last line ends no line before it.
+        // The line ending of the last line ends no line before it.
         let mut is_last = true;
         while let Some(mut opened) = reader.next.pop_back() {
             let found = line_start(&opened.file, &mut wanted, &mut is_last)?;
@@ -92,19 +94,19 @@ impl LogReader {
         Ok(reader)
     }
 
-    /// Whether there is any file of this log.
+    /// Whether any file of this log exists.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.opened.is_some() || !self.next.is_empty()
     }
 
-    /// How many times files were gone that may not have been read.
+    /// How many times files were removed that may not have been read.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Reads on. 0 means that there is nothing more at present.
+    /// Reads the next bytes. 0 means that there are no more at present.
     ///
     /// # Errors
     /// When the directory or a file cannot be read.
@@ -129,7 +131,7 @@ impl LogReader {
                     return Ok(0);
                 }
             }
-            // There is a later file, so nothing is written to this one any more: what came since is the last of it.
+            // There is a later file, so nothing is written to this one any more: the rest of it is read now.
             if let Some(opened) = &mut self.opened {
                 let count = opened.file.read(bytes)?;
                 if count > 0 {
@@ -140,7 +142,7 @@ impl LogReader {
         }
     }
 
-    /// Looks for files that come after the one that is read. Gives whether there are any.
+    /// Searches for files after the present one. Returns whether there are any.
     fn find_more(&mut self, after: Option<(u64, (u64, u64))>) -> io::Result<bool> {
         let mut files = self.place.files(after)?;
         let Some((number, id)) = after else {
@@ -162,7 +164,7 @@ impl LogReader {
         Ok(!self.next.is_empty())
     }
 
-    /// A file that somebody has cut is read from its beginning.
+    /// A truncated file is read from its beginning.
     fn restart_if_cut(&mut self) -> io::Result<()> {
         if let Some(Opened { file, .. }) = &mut self.opened {
             let position = file.stream_position()?;
@@ -175,8 +177,8 @@ impl LogReader {
 }
 
 impl LogPlace {
-    /// Every file that there is, oldest first, opened at its beginning. Of files with numbers only those after this one, unless
-    /// they lie in another directory of the same name, where everything begins anew.
+    /// All files, oldest first, opened at their beginning. If files are numbered, only those after this one, unless they are
+    /// in another directory of the same name, where the numbers begin again.
     fn files(&self, after: Option<(u64, (u64, u64))>) -> io::Result<VecDeque<Opened>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut opened = VecDeque::new();
@@ -192,7 +194,7 @@ impl LogPlace {
                 numbers.retain(|number| after.is_none_or(|(last, of)| of != id || *number > last));
                 for number in numbers {
                     let file = openat(&held.descriptor, format!("{prefix}{number}"), flags, Mode::empty());
-                    // One that is gone meanwhile is counted when the next one is there.
+                    // A file that is removed meanwhile is counted at the next one.
                     let Ok(file) = file else { continue };
                     if FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile {
                         opened.push_back(Opened { file: File::from(file), number, id });
@@ -204,7 +206,7 @@ impl LogPlace {
                     let Ok(file) = openat(CWD, path, flags, Mode::empty()).map(File::from) else { continue };
                     let seen = file.metadata()?;
                     let id = (seen.dev(), seen.ino());
-                    // Renamed between the two looks, it was opened twice.
+                    // It was renamed between the two opens, and opened twice.
                     if seen.is_file() && opened.back().is_none_or(|before: &Opened| before.id != id) {
                         opened.push_back(Opened { file, number: number as u64, id });
                     }
@@ -216,7 +218,7 @@ impl LogPlace {
     }
 }
 
-/// A directory that is not there yet has no files.
+/// A missing directory has no files yet.
 fn none_if_missing(error: super::pipes::PipeError) -> io::Result<VecDeque<Opened>> {
     use super::pipes::PipeError;
     let text = error.to_string();
@@ -231,11 +233,11 @@ fn none_if_missing(error: super::pipes::PipeError) -> io::Result<VecDeque<Opened
     }
 }
 
-/// Goes to the beginning of what there is: the front of a file may have been given back to the disk.
+/// Seeks to the first data: the front of a file may have been freed by a hole.
 fn seek_data(file: &File) -> io::Result<()> {
     match seek(file, rustix::fs::SeekFrom::Data(0)) {
         Ok(_) => Ok(()),
-        // There is no data at all, or the file system does not know of holes.
+        // There is no data at all, or the file system does not support holes.
         Err(rustix::io::Errno::NXIO | rustix::io::Errno::INVAL) => {
             seek(file, rustix::fs::SeekFrom::Start(0)).map(drop).map_err(io::Error::from)
         }
@@ -243,7 +245,7 @@ fn seek_data(file: &File) -> io::Result<()> {
     }
 }
 
-/// Looks for the beginning of the line with which so many lines are left in a file. `wanted` becomes less with each line that is found.
+/// Searches for the beginning of the last `wanted` lines in a file. `wanted` is decremented for each line found.
 fn line_start(file: &File, wanted: &mut u64, is_last: &mut bool) -> io::Result<Option<u64>> {
     let mut end = file.metadata()?.len();
     if *wanted == 0 {
@@ -314,7 +316,7 @@ mod tests {
         append(&file(1), "three\n");
         append(&file(2), "four\n");
         assert_eq!(rest(&mut reader), "o\nthree\nfour\n");
-        // What is removed before it was read is counted; what was opened is read although it is removed.
+        // A file that is removed before it was opened is counted; an open one is read although it is removed.
         append(&file(2), "five\n");
         append(&file(3), "six\n");
         append(&file(4), "seven\n");
@@ -365,7 +367,7 @@ mod tests {
         std::fs::rename(&path, &before).unwrap();
         append(&path, "four\n");
         assert_eq!(rest(&mut reader), "three\nfour\n");
-        // Twice at once is once too often.
+        // Two rotations at once are one too many.
         for text in ["five\n", "six\n"] {
             std::fs::rename(&path, &before).unwrap();
             append(&path, text);

@@ -1,5 +1,5 @@
-//! What is kept on disk of each task whose logs are collected: where they are, and whether its pipes are to be held. One small file for
-//! each, so that the next run of the host, and whoever reads logs without a host, find them.
+//! The record on disk of each task with collected logs: where they are, and whether its pipes are held. One small file each,
+//! so that the next run of the host, and readers of logs without a host, find them.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -14,16 +14,16 @@ use super::spec::{Collection, LogStream};
 
 /// The version of these files.
 const VERSION: u32 = 1;
-/// What their names end with.
+/// Their suffix.
 const ENDING: &str = ".json";
-/// Longest such file, in bytes.
+/// The size limit of such a file, in bytes.
 const RECORD_BYTES_MAX: u64 = 64 * 1_024;
 
 /// The record of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     version: u32,
-    /// Whether its pipes are to be held and read.
+    /// Whether its pipes are held and read.
     pub(super) is_open: bool,
     /// Its logs.
     pub(super) logs: OpenLogs,
@@ -34,7 +34,7 @@ impl Record {
         Self { version: VERSION, is_open, logs }
     }
 
-    /// Writes it in place of the one before, whole or not at all.
+    /// Replaces the record atomically.
     pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = path(directory, &self.logs.spec.key);
@@ -50,7 +50,7 @@ fn path(directory: &Path, key: &str) -> PathBuf {
     directory.join(format!("{key}{ENDING}"))
 }
 
-/// The record of one task, if there is one that can be read.
+/// The record of one task, if it exists and can be parsed.
 pub(super) fn read(directory: &Path, key: &str) -> Option<Record> {
     let path = path(directory, key);
     let text = fs::metadata(&path)
@@ -66,7 +66,7 @@ pub(super) fn read(directory: &Path, key: &str) -> Option<Record> {
     })
 }
 
-/// Removes the record of one task, if there is one.
+/// Removes the record of one task. Idempotent.
 pub(super) fn remove(directory: &Path, key: &str) -> io::Result<()> {
     match fs::remove_file(path(directory, key)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -74,7 +74,7 @@ pub(super) fn remove(directory: &Path, key: &str) -> io::Result<()> {
     }
 }
 
-/// All records that can be read, by key.
+/// All records that can be parsed, by key.
 pub(super) fn read_all(directory: &Path) -> io::Result<Vec<Record>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -89,8 +89,8 @@ pub(super) fn read_all(directory: &Path) -> io::Result<Vec<Record>> {
     Ok(keys.iter().filter_map(|key| read(directory, key)).collect())
 }
 
-/// Where the logs of every task of a directory of ours lie, by key and stream; those that are thrown away lie nowhere. No host has to
-/// run.
+/// The locations of the logs of all tasks of a directory of ours, by key and stream, without those that are dropped. Works
+/// without a host.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -99,7 +99,7 @@ pub fn places(directory: &Path) -> io::Result<Vec<(String, LogStream, LogPlace)>
     if records.is_empty() {
         return Ok(Vec::new());
     }
-    // Files of others in the same directory are no logs: a task may have made them.
+    // Files of other users in the same directory are no logs: a task may have created them.
     let owner = fs::metadata(directory)?.uid();
     let place = |record: &Record, stream| {
         let spec = &record.logs.spec;

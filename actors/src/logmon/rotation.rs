@@ -1,4 +1,4 @@
-//! Which bytes go into which file: whole lines, as far as a line is not longer than any file could keep in one piece.
+//! Decides which bytes go into which file: lines are not split between files, unless they are longer than the limit.
 //!
 //! ```text
 //!  0                              file_bytes_max less one line           file_bytes_max
@@ -8,28 +8,28 @@
 /// Lines up to this length are never split between two files (T066), or up to a quarter of a file if that is less.
 const LINE_BYTES_MAX: u64 = 32 * 1_024;
 
-/// Longest line that is kept whole in files of this length.
+/// The length limit for unsplit lines in files of this size.
 const fn line_bytes_max(file_bytes_max: u64) -> u64 {
     let quarter = file_bytes_max / 4;
     if quarter < LINE_BYTES_MAX { quarter } else { LINE_BYTES_MAX }
 }
 
-/// What to do next with what waits.
+/// The next step for the buffered bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Write so many bytes, at least one.
+    /// Write this many bytes, at least one.
     Write(u64),
-    /// Begin the next file.
+    /// Rotate: begin the next file.
     Turn,
 }
 
-/// How many bytes may be written without a look at them; 0 near the end of the file.
+/// How many bytes may be written without inspection; 0 near the end of the file.
 pub(super) const fn far(position: u64, file_bytes_max: u64) -> u64 {
     file_bytes_max.saturating_sub(line_bytes_max(file_bytes_max)).saturating_sub(position)
 }
 
-/// What to do near the end of a file of `position` bytes, whose last line is finished or not, with what waits. `next` is the
-/// beginning of that: everything, or as much as there is room in the file. It is not empty, unless there is no room.
+/// The next step near the end of a file with `position` bytes. `next` is the beginning of the buffered bytes: all of them,
+/// or as many as fit into the file. It is not empty, unless the file is full.
 pub(super) fn near(position: u64, file_bytes_max: u64, is_line_finished: bool, next: &[u8]) -> Step {
     let room = file_bytes_max.saturating_sub(position);
     if room == 0 {
@@ -40,7 +40,7 @@ pub(super) fn near(position: u64, file_bytes_max: u64, is_line_finished: bool, n
         return Step::Write(end as u64 + 1);
     }
     if position == 0 || !is_line_finished {
-        // The line began in this file. If it does not end in it either, it is longer than a line that is kept whole.
+        // The line began in this file. If it does not end in it either, it is over the limit for unsplit lines.
         return Step::Write(length);
     }
     Step::Turn
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes pieces as they come, and gives the files.
+    /// Writes pieces as they come, and returns the files.
     fn files(pieces: &[Vec<u8>], file_bytes_max: u64) -> Vec<Vec<u8>> {
         let mut files = vec![Vec::new()];
         for piece in pieces {

@@ -1,6 +1,6 @@
-//! Where the bytes of one stream go: from its pipe to its stage, and from there to its files.
+//! Moves the bytes of one stream: from its pipe to its stage, and from there to its files.
 //!
-//! A sink belongs to the thread of a disk while it is at work, and may be held up there for as long as the disk likes.
+//! During a turn a sink belongs to the thread of a disk, and may block there for as long as the disk hangs.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,14 +19,14 @@ use super::pipes::{self, HeldDirectory};
 use super::rotation::{self, Step};
 use super::spec::Retention;
 
-/// How much of one stream is written before another one of the same disk has its turn.
+/// How many bytes of one stream are written before another stream of the same disk has its turn.
 const TURN_BYTES: u64 = 1 << 20;
-/// How much is moved at once, and how large stages are.
+/// The chunk size for moving, and the size of stages.
 pub(super) const STAGE_BYTES: usize = 256 * 1_024;
-/// How much is looked at or copied at once.
+/// The chunk size for inspecting and copying.
 const PIECE_BYTES: usize = 64 * 1_024;
 
-/// What the thread of a disk needs to look at bytes without taking them: one for all its streams.
+/// Buffers of a disk thread to inspect bytes without consuming them: shared by all its streams.
 #[derive(Debug)]
 pub(super) struct Scratch {
     reader: File,
@@ -37,12 +37,12 @@ pub(super) struct Scratch {
 impl Scratch {
     pub(super) fn new() -> io::Result<Self> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        // Pieces that were written one by one take a place each.
+        // Each small write takes a slot of the pipe.
         pipes::grow(&writer, 1 << 20);
         Ok(Self { reader: File::from(reader), writer, bytes: vec![0; PIECE_BYTES] })
     }
 
-    /// The beginning of what is in a pipe, at most so much, which stays there.
+    /// The beginning of a pipe's content, at most `most` bytes, which stays in the pipe.
     fn look(&mut self, pipe: impl AsFd, most: u64) -> io::Result<&[u8]> {
         let most = usize::try_from(most).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
         let seen = match tee(pipe, &self.writer, most, SpliceFlags::NONBLOCK) {
@@ -54,16 +54,16 @@ impl Scratch {
     }
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Debug)]
 pub(super) struct Pumped {
-    /// Whether more waits in the pipe, or why nothing can be written.
+    /// Whether the pipe has more content, or the write error.
     pub(super) outcome: io::Result<bool>,
-    /// Of how many missing bytes the log says now that they are missing.
+    /// The number of missing bytes that the log now reports.
     pub(super) announced: u64,
 }
 
-/// The files of a stream, and what leads to them.
+/// The files of a stream, and its stage.
 #[derive(Debug)]
 pub(super) struct Sink {
     pipe: Arc<OwnedFd>,
@@ -74,7 +74,7 @@ pub(super) struct Sink {
     numbers: Option<BTreeSet<u64>>,
     written: Option<Written>,
     position: u64,
-    /// Why so much is missing, in words of the last fault.
+    /// Why bytes are missing: the message of the last fault.
     fault: String,
 }
 
@@ -91,13 +91,13 @@ impl Sink {
         Self { pipe, stage, directory, prefix, retention, numbers, written, position, fault }
     }
 
-    /// How many bytes wait in the stage.
+    /// The number of bytes in the stage.
     pub(super) fn staged(&self) -> u64 {
         pipes::waiting(&self.stage).unwrap_or_default()
     }
 
-    /// Writes what is in the stage, a line that says that so many bytes are missing, and then what is in the pipe, up to the length
-    /// of a turn or until told to stop. `advanced` is told of each step.
+    /// Writes the content of the stage, a line that reports the missing bytes, and then the content of the pipe, up to the
+    /// size of a turn or until stopped. `advanced` is called after each step.
     pub(super) fn pump(
         &mut self,
         scratch: &mut Scratch,
@@ -142,7 +142,7 @@ impl Sink {
         Ok(true)
     }
 
-    /// Looks whether the file is still what it was: somebody may have removed it, cut it or written to it.
+    /// Checks whether the file is unchanged: it may have been removed, truncated or written to by others.
     fn refresh(&mut self) -> io::Result<()> {
         let Some(written) = &self.written else { return self.open() };
         let seen = written.file.metadata()?;
@@ -185,7 +185,7 @@ impl Sink {
         Ok(&written.file)
     }
 
-    /// Whether the last line of the file is finished.
+    /// Whether the last line of the file is complete.
     fn is_line_finished(&self) -> io::Result<bool> {
         let Some(last) = self.position.checked_sub(1) else { return Ok(true) };
         let mut byte = [0];
@@ -215,7 +215,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Moves up to so many bytes from the stage to the file, at least one.
+    /// Moves up to `count` bytes from the stage to the file, at least one.
     fn transfer(&mut self, scratch: &mut Scratch, count: u64) -> io::Result<u64> {
         let most = usize::try_from(count).unwrap_or(STAGE_BYTES);
         let moved = match splice(&self.stage, None, self.file()?, None, most, SpliceFlags::MOVE) {
@@ -230,7 +230,8 @@ impl Sink {
         Ok(moved)
     }
 
-    /// Does the same where the file system knows no `splice`: written first and taken afterwards, so that a full disk costs nothing.
+    /// Does the same on file systems without `splice`: writes first and consumes afterwards, so that a full disk loses
+    /// nothing.
     fn copy(&mut self, scratch: &mut Scratch, count: u64) -> io::Result<u64> {
         let next = scratch.look(&self.stage, count)?;
         let written = self.file()?.write(next)?;
@@ -241,7 +242,7 @@ impl Sink {
         Ok(written as u64)
     }
 
-    /// Says in the log that so much is missing, in a line of its own; all of it or nothing.
+    /// Writes a separate log line that reports the missing bytes; all of it or nothing.
     fn announce(&mut self, missing: u64) -> io::Result<()> {
         let line = format!("[callboard: {missing} bytes of this output are missing: {}]\n", self.fault);
         let room = self.retention.file_bytes_max.saturating_sub(self.position);
@@ -311,7 +312,7 @@ mod tests {
         stage.write("one\ntw");
         let mut sink = stage.sink(3, 4_096);
         stage.pump(&mut sink, 0);
-        // It is lost with bytes in its stage.
+        // It is dropped with bytes in its stage.
         stage.write("o\nthree\n");
         splice(&stage.pipe, None, &sink.stage, None, 4, SpliceFlags::NONBLOCK).unwrap();
         // The host holds the stage as well.

@@ -1,15 +1,15 @@
-//! What is to be collected, and what is kept of it.
+//! What is collected, and how much of it is kept.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Longest key of a task and longest name of its files, in bytes: with what is added to them they fit into one path component.
+/// The length limit of a task key and of a file name prefix, in bytes: with their suffixes they fit into one path component.
 const NAME_BYTES_MAX: usize = 200;
-/// Smallest file that may be asked for, in bytes.
+/// The lower limit for the file size, in bytes.
 const FILE_BYTES_MIN: u64 = 1_024;
-/// Most files that may be asked for.
+/// The upper limit for the number of files.
 const FILES_MAX: u64 = 500;
 
 /// One of the two streams of a task.
@@ -23,10 +23,10 @@ pub enum LogStream {
 }
 
 impl LogStream {
-    /// Both.
+    /// Both streams.
     pub const ALL: [Self; 2] = [Self::Stdout, Self::Stderr];
 
-    /// The word for it, which is part of the names of its pipe and of its files.
+    /// Its name, which is part of the names of its pipe and of its files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,9 +45,9 @@ impl fmt::Display for LogStream {
 /// How much of each stream is kept on disk (T066).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
-    /// How many files are kept; the oldest is removed when one more is begun. From 1 to 500.
+    /// The number of files kept; at rotation the oldest is removed. From 1 to 500.
     pub files_max: u64,
-    /// How long a file may become, in bytes. At least 1 KiB.
+    /// The size limit of a file, in bytes. At least 1 KiB.
     pub file_bytes_max: u64,
 }
 
@@ -58,33 +58,33 @@ impl Default for Retention {
     }
 }
 
-/// What is done with the output of a task.
+/// How the output of a task is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Collection {
-    /// It is written to files, of which so much is kept.
+    /// It is written to files, with this retention.
     Keep(Retention),
-    /// It is read and thrown away, for drivers that want pipes although logs are not collected (T065).
+    /// It is read and dropped, for drivers that require pipes although logs are not collected (T065).
     Discard,
 }
 
 /// The logs of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSpec {
-    /// By what they are known: unique among the tasks of one data directory. At most 200 bytes, no `/`, no dot in front.
+    /// The key: unique among the tasks of one data directory. At most 200 bytes, no `/`, no leading dot.
     pub key: String,
-    /// How the names of pipes and files begin: the name of the task. The same rules.
+    /// The prefix of pipe and file names: the name of the task. The same rules.
     pub name: String,
-    /// An absolute path that is trusted, such as the directory of all allocations; links in it are followed.
+    /// A trusted absolute path, such as the directory of all allocations; symlinks in it are followed.
     pub root: PathBuf,
-    /// The directory for pipes and files, as a path below the root, without `.` and `..`. It has to be there. No link in it is
-    /// followed, since tasks may write there.
+    /// The directory for pipes and files, as a path below the root, without `.` and `..`. It must exist. Symlinks in it are
+    /// not followed, since tasks may write there.
     pub directory: PathBuf,
-    /// What is done with the output.
+    /// How the output is handled.
     pub collection: Collection,
 }
 
-/// What is given to the driver as `stdout_path` and `stderr_path` (T061).
+/// The paths for the driver: `stdout_path` and `stderr_path` (T061).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPaths {
     /// The pipe for standard output.
@@ -93,21 +93,21 @@ pub struct LogPaths {
     pub stderr: PathBuf,
 }
 
-/// What is wrong with a [`LogSpec`].
+/// Why a [`LogSpec`] is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("logs of {key:?}: {what}")]
 pub struct MalformedLogSpec {
     /// The key of the spec.
     pub key: String,
-    /// Which part of it, and why.
+    /// The invalid part, and why.
     pub what: String,
 }
 
 impl LogSpec {
-    /// Checks every part of it.
+    /// Validates every part.
     ///
     /// # Errors
-    /// Names the first part that cannot be.
+    /// Names the first invalid part.
     pub fn check(&self) -> Result<(), MalformedLogSpec> {
         let refused = |what: String| Err(MalformedLogSpec { key: self.key.clone(), what });
         for (what, text) in [("key", &self.key), ("name", &self.name)] {
@@ -136,19 +136,19 @@ impl LogSpec {
         Ok(())
     }
 
-    /// The name of the pipe of a stream, in the directory (T060).
+    /// The name of a stream's pipe, in the directory (T060).
     #[must_use]
     pub fn pipe_name(&self, stream: LogStream) -> String {
         format!(".{}.{stream}.fifo", self.name)
     }
 
-    /// What the names of the files of a stream begin with: a number follows (T066).
+    /// The prefix of a stream's file names: a number follows (T066).
     #[must_use]
     pub fn file_prefix(&self, stream: LogStream) -> String {
         format!("{}.{stream}.", self.name)
     }
 
-    /// The name of the stage of a stream, in the directory of the log writer.
+    /// The name of a stream's stage, in the directory of the log writer.
     #[must_use]
     pub(super) fn stage_name(&self, stream: LogStream) -> String {
         format!("{}.{stream}.stage", self.key)

@@ -1,4 +1,4 @@
-//! One stream as the log writer sees it: whose turn it is, what hinders it, and when its pipe has to be emptied.
+//! One stream in the log writer: its turns, what delays it, and when its pipe must be drained.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::spec::LogStream;
 /// Where the sink of a stream is.
 #[derive(Debug)]
 enum Home {
-    /// There is none: everything is thrown away.
+    /// There is none: everything is dropped.
     Nowhere,
-    /// Here: nothing is being written.
+    /// In the loop: nothing is being written.
     Here(Box<Sink>),
     /// With the thread of its disk.
     Away { handed: Duration, is_stopped: Arc<AtomicBool> },
 }
 
-/// Why nothing can be written, and since when.
+/// Why it cannot be written, and since when.
 #[derive(Debug)]
 struct Refusal {
     since: Duration,
@@ -41,10 +41,10 @@ pub(super) struct Stream {
     home: Home,
     refusal: Option<Refusal>,
     dropped: u64,
-    /// How much of that the log does not say yet.
+    /// How much of that the log does not report yet.
     missing: u64,
     told: Fares,
-    /// Whether the pipe is to be written to its end and then let go.
+    /// Whether the pipe is written to its end and then closed.
     is_closing: bool,
     /// How many bytes are left in it, once that is done.
     closed: Option<u64>,
@@ -69,10 +69,10 @@ impl Stream {
         &self.pipe
     }
 
-    /// Something came through the pipe. Gives whether the pipe is to be listened to again at once.
+    /// The pipe has content. Returns whether to poll the pipe again at once.
     pub(super) fn readable(&mut self, now: Duration, disk: &Disk, nowhere: impl AsFd) -> bool {
         if matches!(self.home, Home::Nowhere) {
-            // A pipe that cannot be emptied now is looked at again with the next byte.
+            // A pipe that cannot be drained now is checked again with its next byte.
             let _ = drain(&self.pipe, nowhere);
             return true;
         }
@@ -82,7 +82,7 @@ impl Stream {
         false
     }
 
-    /// Gives the stream its turn, unless it has it.
+    /// Queues the stream's turn, unless it is queued.
     pub(super) fn begin_turn(&mut self, now: Duration, disk: &Disk) {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let away = Home::Away { handed: now, is_stopped: Arc::clone(&is_stopped) };
@@ -95,7 +95,7 @@ impl Stream {
         }
     }
 
-    /// Takes what came of a turn. Gives whether the pipe is to be listened to again.
+    /// Handles the result of a turn. Returns whether to poll the pipe again.
     pub(super) fn turned(&mut self, now: Duration, turned: Turned, disk: &Disk) -> bool {
         let Turned { sink, pumped: Pumped { outcome, announced }, .. } = turned;
         self.home = Home::Here(sink);
@@ -121,12 +121,12 @@ impl Stream {
         }
     }
 
-    /// Whether time matters to it.
+    /// Whether it needs ticks.
     pub(super) const fn is_hindered(&self) -> bool {
         self.refusal.is_some() || matches!(self.home, Home::Away { .. })
     }
 
-    /// Tries again what is due, and empties a pipe whose disk has refused or hung for too long (TH022).
+    /// Retries what is due, and drains a pipe whose disk has failed or hung for too long (TH022).
     pub(super) fn tick(&mut self, now: Duration, disk: &Disk, nowhere: impl AsFd) {
         let hindrance = match (&self.refusal, &self.home) {
             (Some(refusal), _) => Hindrance::Refused { since: refusal.since },
@@ -148,7 +148,7 @@ impl Stream {
         }
     }
 
-    /// Writes what is in the pipe, and then lets it go.
+    /// Writes the content of the pipe, and then closes it.
     pub(super) fn close(&mut self, now: Duration, disk: &Disk, nowhere: impl AsFd) {
         self.is_closing = true;
         if matches!(self.home, Home::Nowhere) {
@@ -159,17 +159,17 @@ impl Stream {
         }
     }
 
-    /// How many bytes were left in the pipe, once it may be let go: when it is empty, or when there is no more time.
+    /// How many bytes were left in the pipe, once it may be closed: when it is empty, or when the limit is over.
     pub(super) fn closed(&self, is_out_of_time: bool) -> Option<u64> {
         if self.closed.is_some() || !is_out_of_time {
             return self.closed;
         }
-        // What is with the disk is not to be touched: it may hang.
+        // A sink that is with the disk must not be touched: it may hang.
         let staged = if let Home::Here(sink) = &self.home { sink.staged() } else { 0 };
         Some(waiting(&self.pipe).unwrap_or_default() + staged)
     }
 
-    /// How it fares, if that is worth telling again. A disk that hangs is told when it has cost something.
+    /// The state, if it has changed. A hanging disk is reported once it has caused a loss.
     pub(super) fn news(&mut self) -> Option<Fares> {
         let fault = match (&self.refusal, &self.home) {
             (Some(refusal), _) => Some(refusal.reason.clone()),
@@ -186,7 +186,7 @@ impl Stream {
         Some(now)
     }
 
-    /// How it fares, as was told last.
+    /// The state that was reported last.
     pub(super) const fn told(&self) -> &Fares {
         &self.told
     }

@@ -1,7 +1,7 @@
-//! The log writer: a process of its own that reads the pipes of all tasks of one data directory.
+//! The log writer: a separate process that reads the pipes of all tasks of one data directory.
 //!
-//! One loop waits for pipes and for the host, and never for a disk. Each stream has its turns, of bounded length; a pipe that has had one
-//! is listened to again after it, so that no stream costs another one more than a turn.
+//! One loop waits for pipes and for the host, and never for a disk. Each stream has turns of bounded length; its pipe is
+//! polled again after a turn, so that no stream delays another one by more than a turn.
 
 mod host;
 mod serve;
@@ -19,48 +19,48 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, setsid};
 
 use self::serve::Writer;
 
-/// The lock that there is only one log writer under.
+/// The lock file: one log writer per directory.
 pub(super) const LOCK_FILE: &str = "lock";
-/// Where it listens.
+/// The socket file.
 pub(super) const SOCKET_FILE: &str = "control.sock";
-/// How long the lock is waited for: one that ends gives it back soon.
+/// The timeout for the lock: a log writer that is ending releases it soon.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-/// How often it is tried meanwhile.
+/// The polling interval meanwhile.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Why a log writer does not run.
+/// Why a log writer cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum WriterError {
-    /// There is one already.
+    /// Another one is running.
     #[error("another log writer serves {}", directory.display())]
     Taken {
         /// Its directory.
         directory: PathBuf,
     },
-    /// The system refused something.
+    /// An error of the system.
     #[error("cannot {doing} in {}: {source}", directory.display())]
     System {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// Its directory.
         directory: PathBuf,
-        /// What the system said.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// Is the log writer of a directory: reads pipes and writes files as the host says, until told to end, until the directory is gone, or
-/// until it has had neither a host nor a pipe for some seconds. Does not come back before.
+/// Runs as the log writer of a directory: reads pipes and writes files as the host requests, until asked to end, until the
+/// directory is removed, or after some seconds without a host and without pipes. Returns only then.
 ///
 /// # Errors
-/// When there is one already, or the system refuses the lock, the socket or what waits for events.
+/// When another one is running, or the system refuses the lock, the socket or the event queue.
 pub fn write_logs(directory: &Path) -> Result<(), WriterError> {
     let failed = |doing| {
         let directory = directory.to_owned();
         move |source: io::Error| WriterError::System { doing, directory, source }
     };
-    // A session of its own: what ends the host, such as a key in its terminal, must not end this. Who leads a group already is told no,
-    // and has been given a group of its own.
+    // A separate session: a signal that ends the host, such as Ctrl-C in its terminal, must not end this. Fails for a group
+    // leader, which has a separate group already.
     let _ = setsid();
     raise_descriptors();
     let mut making = DirBuilder::new();
@@ -71,11 +71,11 @@ pub fn write_logs(directory: &Path) -> Result<(), WriterError> {
     writer.run().map_err(failed("wait for events"))
 }
 
-/// Each stream takes a few descriptors, so as many as may be are asked for. Nothing is started that would inherit the limit.
+/// Raises the limit of file descriptors to its maximum, since each stream needs a few. No child inherits it.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // With the limit as it is, fewer tasks have their logs collected, and those that do not are told of.
+    // With the present limit fewer tasks have their logs collected; the others are reported.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
@@ -100,11 +100,11 @@ fn lock(directory: &Path) -> Result<File, WriterError> {
     }
 }
 
-/// Listens at a path that is short whatever the path of the directory is (SEC-01).
+/// Listens at a short path, independent of the length of the directory's path (SEC-01).
 fn listen(directory: &Path) -> io::Result<UnixListener> {
     let held = hold(directory)?;
     let path = short(&held, SOCKET_FILE);
-    // Whoever had it before has ended, since we have the lock.
+    // A former owner has ended, since we have the lock.
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -114,17 +114,17 @@ fn listen(directory: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Opens a directory to reach what is in it.
+/// Opens a directory, to access its entries.
 pub(super) fn hold(directory: &Path) -> io::Result<OwnedFd> {
     Ok(open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// A short path of what is in a directory that is held open.
+/// A short path of an entry in an open directory.
 pub(super) fn short(held: &OwnedFd, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", held.as_raw_fd()))
 }
 
-/// Whether a file that is held open has no name any more.
+/// Whether an open file was unlinked.
 fn is_removed(file: &File) -> bool {
     file.metadata().is_ok_and(|seen| seen.nlink() == 0)
 }

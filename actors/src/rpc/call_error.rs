@@ -1,4 +1,4 @@
-//! A call that failed: what was tried on what, with which deadline, and why (LOG-05).
+//! The error of a failed call: operation, endpoint, deadline and cause (LOG-05).
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::cause::{Cause, Class};
 use super::code::Code;
 
-/// Something that was tried with a plugin and failed: what, where, with which deadline, and why.
+/// A failed operation on a plugin: what, where, with which deadline, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallError<Step, Endpoint> {
     step: Step,
@@ -16,25 +16,25 @@ pub struct CallError<Step, Endpoint> {
 }
 
 impl<Step: Copy, Endpoint> CallError<Step, Endpoint> {
-    /// Puts an error together.
+    /// Creates an error.
     #[must_use]
     pub fn new(step: Step, endpoint: Endpoint, deadline: Duration, cause: Cause) -> Self {
         Self { step, endpoint, deadline, cause: Box::new(cause) }
     }
 
-    /// What was being done.
+    /// The step that failed.
     #[must_use]
     pub const fn step(&self) -> Step {
         self.step
     }
 
-    /// Where it was done.
+    /// The endpoint of the plugin.
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The time we allowed for it.
+    /// The deadline of the operation.
     #[must_use]
     pub const fn deadline(&self) -> Duration {
         self.deadline
@@ -46,13 +46,13 @@ impl<Step: Copy, Endpoint> CallError<Step, Endpoint> {
         &self.cause
     }
 
-    /// How to treat it (table C.6).
+    /// How to handle it (table C.6).
     #[must_use]
     pub const fn class(&self) -> Class {
         self.cause.class()
     }
 
-    /// The code, if the plugin itself answered with an error.
+    /// The status code, if the plugin itself returned an error.
     #[must_use]
     pub const fn code(&self) -> Option<Code> {
         match &*self.cause {
@@ -70,7 +70,7 @@ impl<Step: Copy, Endpoint> CallError<Step, Endpoint> {
         }
     }
 
-    /// Whether the same thing, tried again after a while, may succeed.
+    /// Whether a retry after a pause may succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         self.class().is_transient()

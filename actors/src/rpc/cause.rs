@@ -1,39 +1,39 @@
-//! What goes wrong between us and a plugin, told apart and told well (LOG-05).
+//! The causes of failed calls to a plugin, with precise messages (LOG-05).
 
 use std::fmt;
 
 use super::code::Code;
 use super::fault::Fault;
 
-/// How to treat an error, whatever exactly it was (table C.6).
+/// How to handle an error (table C.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// The plugin said no, and the same call would get the same answer.
+    /// The plugin refused, and a retry would get the same answer.
     Final,
-    /// Nobody can say whether the call was carried out: treat it as maybe done, and repeat it with a growing pause.
+    /// It is unknown whether the call took effect: treat it as maybe done, and retry with backoff.
     Unclear,
-    /// Nothing is at the path of the socket: normal while a plugin starts.
+    /// No file is at the path of the socket: normal while a plugin starts.
     Absent,
-    /// A socket is there and nobody listens: a dead process left it, or a live one has not begun to listen (REG-10).
+    /// A socket exists without a listener: a dead process left it, or a live one has not begun to listen (REG-10).
     Refused,
-    /// Somebody listens and accepts too slowly.
+    /// A process listens and accepts too slowly.
     Busy,
-    /// The file system forbids it to us; waiting does not help (SEC-03).
+    /// We have no permission; waiting does not help (SEC-03).
     Denied,
-    /// What is at the path is no socket, or not the plugin's; waiting does not help.
+    /// The file at the path is no socket, or not the plugin's; waiting does not help.
     NotASocket,
-    /// Our own deadline ran out. The call may still be carried out.
+    /// Our own deadline expired. The call may still take effect.
     DeadlineExceeded,
-    /// The connection broke off, most often since the plugin died. Dial again.
+    /// The connection was lost, most often since the plugin died. Dial again.
     Disconnected,
-    /// The plugin does not have this call (C019).
+    /// The plugin does not implement this call (C019).
     Unimplemented,
     /// The answer breaks a rule of the specification (C011).
     Fault,
 }
 
 impl Class {
-    /// Whether the same thing, tried again after a while with nobody changing anything by hand, may succeed.
+    /// Whether a retry after a pause may succeed without a repair.
     #[must_use]
     pub const fn is_transient(self) -> bool {
         match self {
@@ -48,10 +48,10 @@ impl Class {
     }
 }
 
-/// Who may use a file that we may not (SEC-03).
+/// The owner and mode of a file that we may not access (SEC-03).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// The file or directory that keeps us out: the socket itself, or the first directory that we may not search.
+    /// The file or directory that denies access: the socket itself, or the first directory that we may not search.
     pub path: String,
     /// User id of its owner.
     pub owner_uid: u32,
@@ -65,44 +65,44 @@ pub struct Denial {
     pub our_gid: u32,
 }
 
-/// What exactly went wrong.
+/// The precise cause of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// There is no file at the path.
+    /// No file is at the path.
     Absent,
-    /// There is something else at the path.
+    /// Another file type is at the path.
     NotASocket {
-        /// What it is: `a directory`, `a regular file`.
+        /// Its type: `a directory`, `a regular file`.
         what: &'static str,
     },
-    /// Permission was denied; final until somebody changes owner or mode.
+    /// Permission was denied; final until an operator changes owner or mode.
     Denied(Denial),
-    /// The socket exists and nobody listens on it.
+    /// The socket exists and has no listener.
     Refused,
-    /// The queue of connections that wait to be accepted is full.
+    /// The accept queue is full.
     Busy,
-    /// The operating system refused for a reason of its own, for instance too many open files.
+    /// Another error of the operating system, for instance too many open files.
     System {
-        /// What it said.
+        /// The error.
         detail: String,
     },
-    /// Our own deadline ran out first; see [`CallError::deadline`](super::CallError::deadline).
+    /// Our own deadline expired first; see [`CallError::deadline`](super::CallError::deadline).
     DeadlineExceeded,
-    /// The connection broke off before an answer came.
+    /// The connection was lost before an answer came.
     Disconnected {
-        /// What the transport said.
+        /// The error of the transport.
         detail: String,
     },
-    /// Somebody listens there who is not the plugin, or cannot be proven to be it. Nothing was said to him.
+    /// The listener is not the plugin, or cannot be proven to be it. Nothing was sent to it.
     Stranger {
-        /// Who listens instead, and what to do.
+        /// The actual listener, and the remedy.
         detail: String,
     },
     /// The plugin answered with an error.
     Status {
         /// Its code.
         code: Code,
-        /// Its message, cut and escaped (see [`crate::vocabulary::text::quoted`]); may be empty.
+        /// Its message, truncated and escaped (see [`crate::vocabulary::text::quoted`]); may be empty.
         message: String,
     },
     /// The plugin's answer breaks a rule.
@@ -110,7 +110,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// How to treat it.
+    /// How to handle it.
     #[must_use]
     pub const fn class(&self) -> Class {
         match self {

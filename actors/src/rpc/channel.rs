@@ -1,4 +1,4 @@
-//! Makes a channel of one stream to a plugin: it ends with that stream.
+//! Creates a gRPC channel over one stream to a plugin: it ends with that stream.
 
 use core::net::SocketAddr;
 use std::future::{Ready, ready};
@@ -19,24 +19,24 @@ use super::socket::{Listener, not_connected, owner_of};
 use super::status::told;
 use crate::vocabulary::SocketPath;
 
-/// What every call claims to be addressed to. Strict servers refuse a call that names no authority, or a path (SEC-04).
+/// The authority of every call. Strict servers refuse a call without an authority, or with a path as authority (SEC-04).
 const AUTHORITY: &str = "http://localhost";
 
-/// How much longer than we wait a plugin is told that it has. Ours thus runs out first, always, and what came of the call
-/// is never in doubt between two clocks (LOG-05).
+/// How much longer the deadline is that the plugin receives. Our own deadline thus always expires first, and the outcome of
+/// a call never depends on a race of two clocks (LOG-05).
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Largest set of headers that is read, in bytes: an error's message is one of them, and plugins put the whole output of a
-/// command there. A plugin that is told of less than it wants to say breaks the call off instead, and its code is lost.
+/// The size limit of headers, in bytes: the message of an error is one of them, and plugins put the whole output of a
+/// command there. If the advertised limit is too small, a plugin resets the call instead, and its code is lost.
 const HEADERS_BYTES_MAX: u32 = 1024 * 1024;
 
-/// Connects to a socket of a plugin.
 pub(crate) async fn connect_to_socket(endpoint: &SocketPath) -> Result<Channel, Cause> {
     let stream = UnixStream::connect(endpoint.as_path());
     over(stream.await.map_err(|error| not_connected(endpoint, &error))?).await
 }
 
-/// Connects to a socket of a plugin, and speaks only to whom `prove` takes for it. The file has to be a socket and no link.
+/// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. The file must be a socket and
+/// no symlink.
 pub(crate) async fn connect_to_proven_socket(
     endpoint: &SocketPath,
     prove: impl FnOnce(&Listener) -> Result<(), String>,
@@ -51,7 +51,7 @@ pub(crate) async fn connect_to_proven_socket(
     over(stream).await
 }
 
-/// Connects to a port of a plugin, and speaks only to whom `prove` takes for it.
+/// Connects to a port of a plugin, and sends only after `prove` has accepted the listener.
 pub(crate) async fn connect_to_proven_port(
     address: SocketAddr,
     prove: impl FnOnce(&Listener) -> Result<(), String>,
@@ -61,7 +61,8 @@ pub(crate) async fn connect_to_proven_port(
     over(stream).await
 }
 
-/// Connects to a port of a plugin. Small messages go at once, and a peer that vanished without a word is noticed (D42).
+/// Connects to a port of a plugin. Small messages are sent at once (no Nagle), and keepalive detects a peer that vanished
+/// (D42).
 pub(crate) async fn connect_to_port(address: SocketAddr) -> Result<Channel, Cause> {
     over(stream_to_port(address).await?).await
 }
@@ -77,7 +78,7 @@ async fn stream_to_port(address: SocketAddr) -> Result<TcpStream, Cause> {
     Ok(stream)
 }
 
-/// Tells the plugin how long it has.
+/// A request with the deadline for the plugin.
 pub(crate) fn asked<W>(question: W, deadline: Duration) -> Request<W> {
     let mut request = Request::new(question);
     request.set_timeout(deadline.saturating_add(GRACE));
@@ -90,7 +91,7 @@ async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(stream: S) -> 
     channel.await.map_err(|error| Cause::Disconnected { detail: told(&error) })
 }
 
-/// Gives a channel its one stream. When that has ended there is no other.
+/// A connector with one stream. When that has ended there is no other.
 struct OneStream<S>(Option<S>);
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Service<Uri> for OneStream<S> {

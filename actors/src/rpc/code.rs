@@ -1,4 +1,4 @@
-//! The status codes of gRPC, and how to react to each as an answer of a plugin (table C.6).
+//! The status codes of gRPC, and how to handle each as an answer of a plugin (table C.6).
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every code there is.
+            /// All codes.
             pub const ALL: [Self; 17] = [$(Self::$variant,)*];
 
             /// Its name in the specification.
@@ -30,7 +30,7 @@ macro_rules! codes {
                 self as i32
             }
 
-            /// What kind of answer it is (table C.6).
+            /// How to handle it (table C.6).
             #[must_use]
             pub const fn class(self) -> Class {
                 match self {
@@ -38,7 +38,7 @@ macro_rules! codes {
                 }
             }
 
-            /// What to do about it, for people.
+            /// The remedy, for people.
             #[must_use]
             pub const fn hint(self) -> &'static str {
                 match self {
@@ -56,33 +56,33 @@ macro_rules! codes {
 }
 
 codes!(
-    /// Success where an error was announced: the answer contradicts itself.
+    /// Success in place of an error: the answer contradicts itself.
     Ok = "OK" => Fault, "report it to the plugin's vendor";
-    /// Somebody gave up on the call.
+    /// The call was cancelled.
     Cancelled = "CANCELLED" => Unclear, "the call may have been carried out; repeat it after a pause";
     /// The plugin does not know what happened.
     Unknown = "UNKNOWN" => Unclear, "the call may have been carried out; repeat it after a pause, and look into the plugin's log";
-    /// The request is malformed; never repeated unchanged (C017).
+    /// The request is malformed; never retried unchanged (C017).
     InvalidArgument = "INVALID_ARGUMENT" => Final, "the same call will fail again; the request has to change";
-    /// A limit of the plugin's own was reached first.
+    /// A limit of the plugin's own expired first.
     DeadlineExceeded = "DEADLINE_EXCEEDED" => Unclear, "a time limit of the plugin's own ran out; repeat the call after a pause";
-    /// What the call is about is not there.
+    /// The object of the call does not exist.
     NotFound = "NOT_FOUND" => Final, "check that what was named exists";
-    /// Something incompatible is there already.
+    /// An incompatible object exists already.
     AlreadyExists = "ALREADY_EXISTS" => Final, "what is there is not compatible with what was asked for";
     /// Refused until an administrator has acted (C018).
     PermissionDenied = "PERMISSION_DENIED" => Final, "an administrator has to give the plugin the right it lacks";
     /// Room or quota is used up.
     ResourceExhausted = "RESOURCE_EXHAUSTED" => Unclear, "the plugin has run out of something; make room, then repeat the call";
-    /// Something has to be put right first (C041).
+    /// A precondition is not met (C041).
     FailedPrecondition = "FAILED_PRECONDITION" => Final, "something the plugin depends on is missing; look into its log";
     /// Another call is pending (C003).
     Aborted = "ABORTED" => Unclear, "another call is pending; repeat this one after a pause";
-    /// Outside of what the plugin can do.
+    /// Out of the supported range.
     OutOfRange = "OUT_OF_RANGE" => Final, "the same call will fail again; the range has to change";
-    /// The plugin has no such call (C019).
+    /// The plugin does not implement this call (C019).
     Unimplemented = "UNIMPLEMENTED" => Unimplemented, "the plugin does not have this call; it is not repeated";
-    /// The plugin broke an assumption of its own.
+    /// The plugin violated an invariant of its own.
     Internal = "INTERNAL" => Unclear, "the plugin is in trouble; repeat the call after a pause, and look into its log";
     /// Temporarily out of service.
     Unavailable = "UNAVAILABLE" => Unclear, "the plugin is out of service for now; repeat the call after a pause";

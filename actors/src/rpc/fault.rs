@@ -1,54 +1,54 @@
-//! What can be wrong with an answer.
+//! Rule violations in answers.
 
 use std::fmt;
 
 /// A rule of the specification that a plugin's answer breaks. It is the plugin's fault, reported and never a crash (C011).
 ///
-/// It tells what was wrong and how long it was; it never carries what the plugin sent beyond a short excerpt.
+/// It contains what was wrong and its length, but of the plugin's text only a short excerpt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The rule, for instance `C030`.
     pub rule: &'static str,
-    /// The field or the part of the answer that breaks it.
+    /// The field or the part of the answer.
     pub field: &'static str,
-    /// In which way.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// The way in which an answer breaks a rule.
+/// How an answer breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
     /// It is empty and must not be.
     Empty,
-    /// It is longer than allowed.
+    /// It exceeds the length limit.
     TooLong {
         /// Its length in bytes.
         bytes: usize,
-        /// The most that is allowed, in bytes.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// It is not written as the rule demands.
+    /// Its format is wrong.
     Malformed {
         /// Its beginning, escaped.
         excerpt: String,
-        /// How it should be.
+        /// The expected format.
         expected: &'static str,
     },
-    /// It is below zero.
+    /// It is negative.
     Negative {
         /// The value.
         value: i64,
     },
-    /// It differs from what the plugin said before.
+    /// It differs from an earlier answer.
     Changed {
-        /// What it said before, escaped and cut.
+        /// The earlier value, escaped and truncated.
         before: String,
-        /// What it says now, escaped and cut.
+        /// The present value, escaped and truncated.
         now: String,
     },
-    /// The answer could not be read as an answer at all.
+    /// The answer could not be decoded.
     Unreadable {
-        /// What the decoder said.
+        /// The error of the decoder.
         detail: String,
     },
 }

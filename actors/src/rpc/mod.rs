@@ -1,8 +1,8 @@
-//! What is the same in every conversation with a plugin, whatever it speaks: a channel that ends with its stream, what can
-//! go wrong. How a plugin's words are shown stands in [`crate::vocabulary::text`].
+//! The common part of all connections to plugins: a channel that ends with its stream, and error classification. The display
+//! of plugin text is in [`crate::vocabulary::text`].
 //!
-//! A module, not an actor. What is said, and with which limits, is the matter of `csi` and `goplugin`; what to do about an
-//! error is the matter of whoever called.
+//! A module, not an actor. The calls and their limits are in `csi` and `goplugin`; the caller decides how to react to an
+//! error.
 //!
 //! ```text
 //!  SocketFile, connect --> Channel --call--> Status --cause--> Cause --> Class

@@ -1,4 +1,4 @@
-//! The file at the end of an endpoint: whether it is there, what it is, and who may use it (REG-10, SEC-03).
+//! The socket file of an endpoint: whether it exists, its type, and its permissions (REG-10, SEC-03).
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -7,21 +7,21 @@ use std::path::Path;
 use super::cause::{Cause, Denial};
 use crate::vocabulary::SocketPath;
 
-/// Which socket file was found at a path. Another value at the same path means that somebody made a new socket: no pause
-/// that was meant for the old one applies any longer (REG-10).
+/// The identity of a socket file. Another value at the same path means that a new socket was created: pauses for the old one
+/// do not apply (REG-10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SocketFile {
     device: u64,
     inode: u64,
-    /// Inode numbers are used again at once by some file systems; the time of change tells such files apart.
+    /// Some file systems reuse inode numbers at once; the change time tells such files apart.
     changed: (i64, i64),
 }
 
 impl SocketFile {
-    /// Looks at what is at a path, without connecting.
+    /// Inspects the file at a path, without connecting.
     ///
     /// # Errors
-    /// [`Cause::Absent`], [`Cause::NotASocket`], [`Cause::Denied`] (with what keeps us out), or [`Cause::System`].
+    /// [`Cause::Absent`], [`Cause::NotASocket`], [`Cause::Denied`] (with the file that denies access), or [`Cause::System`].
     pub fn at(path: &SocketPath) -> Result<Self, Cause> {
         let found = std::fs::metadata(path.as_path()).map_err(|error| not_found(path, &error))?;
         match what(&found.file_type()) {
@@ -34,36 +34,36 @@ impl SocketFile {
         }
     }
 
-    /// A file of a world without files, told from others by its number.
+    /// A fake file for tests without a file system, identified by its number.
     pub const fn numbered(inode: u64) -> Self {
         Self { device: 0, inode, changed: (0, 0) }
     }
 }
 
-/// Who listens at an endpoint, as the kernel tells it and not whoever it is.
+/// The listener at an endpoint, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listener {
-    /// Somebody on a socket of the file system.
+    /// A listener on a Unix socket.
     Socket {
-        /// The process that began to listen; `None` if it is not to be seen from here.
+        /// The process that called `listen`; `None` if it is not visible.
         pid: Option<u32>,
-        /// The user that it was then.
+        /// Its user at that time.
         user: u32,
-        /// The user to whom the file of the socket belongs.
+        /// The owner of the socket file.
         file_owner: u32,
     },
-    /// Somebody on a port of this machine.
+    /// A listener on a port of this machine.
     Port(core::net::SocketAddr),
 }
 
-/// To whom the socket at a path belongs, without following a link.
+/// The owner of the socket at a path, without following a symlink.
 pub(super) fn owner_of(path: &SocketPath) -> Result<u32, Cause> {
     let found = std::fs::symlink_metadata(path.as_path()).map_err(|error| not_found(path, &error))?;
     let what = if found.is_symlink() { Some("a link") } else { what(&found.file_type()) };
     what.map_or(Ok(found.uid()), |what| Err(Cause::NotASocket { what }))
 }
 
-/// What a file is instead of a socket.
+/// The type of a file that is no socket.
 fn what(file: &std::fs::FileType) -> Option<&'static str> {
     if file.is_socket() {
         None
@@ -85,7 +85,7 @@ fn not_found(path: &SocketPath, error: &io::Error) -> Cause {
     }
 }
 
-/// Reads a refused connection.
+/// Classifies a connect error.
 pub(super) fn not_connected(path: &SocketPath, error: &io::Error) -> Cause {
     match error.kind() {
         io::ErrorKind::NotFound => Cause::Absent,
@@ -99,7 +99,7 @@ pub(super) fn not_connected(path: &SocketPath, error: &io::Error) -> Cause {
     }
 }
 
-/// Finds out what keeps us out: the nearest thing on the way to the socket that we can still look at.
+/// Determines the file that denies access: the nearest one in the path that can still be inspected.
 fn denied(path: &SocketPath, error: &io::Error) -> Cause {
     let nearest = path.as_path().ancestors().find_map(|at| Some((at, std::fs::metadata(at).ok()?)));
     match nearest {

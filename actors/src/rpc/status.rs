@@ -1,4 +1,4 @@
-//! Reads what tonic reports as a failed call: the plugin's own answer, or something on the way.
+//! Classifies tonic's status of a failed call: an answer of the plugin, or an error on the way.
 
 use std::error::Error;
 
@@ -9,20 +9,20 @@ use super::code::Code;
 use super::fault::{Fault, Problem};
 use crate::vocabulary::text::quoted;
 
-/// How tonic begins to speak of an answer that is over the limit of size.
+/// The prefix of tonic's message for an answer over the size limit.
 const TOO_LARGE: &str = "Error, decoded message length too large";
-/// How prost begins to speak of bytes that are no answer.
+/// The prefix of prost's message for undecodable bytes.
 const UNDECODABLE: &str = "failed to decode Protobuf message";
-/// How tonic begins to speak of success without an answer.
+/// The prefix of tonic's message for success without an answer.
 const MISSING: &str = "Missing response message";
-/// How the generated client begins to speak of a channel that has ended.
+/// The prefix of the generated client's message for a channel that has ended.
 const CHANNEL_ENDED: &str = "Service was not ready";
 
-/// Says what a failed call came to. An answer that cannot be read breaks the rule that is given.
+/// The cause of a failed call. An answer that cannot be decoded breaks the given rule.
 ///
-/// A status that the plugin sent has no source. One that tonic made up has: the transport's error. That is how a plugin's
-/// own `UNKNOWN` is told from a plugin that died, which tonic reports under the same code. The few statuses that tonic
-/// makes without a source are known by their words, which the tests hold tonic to.
+/// A status that the plugin sent has no source. One that tonic made has the transport's error as source. This distinguishes
+/// a plugin's own `UNKNOWN` from a dead plugin, which tonic reports under the same code. The few statuses that tonic makes
+/// without a source are recognised by their messages, which tests verify against tonic.
 pub(crate) fn cause(status: &Status, rule: &'static str) -> Cause {
     if let Some(source) = status.source() {
         return broken(source);
@@ -56,7 +56,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> Chain<'a> {
     std::iter::successors(Some(error), |error| (*error).source()).collect()
 }
 
-/// The words of a chain of errors, each once: many of them repeat those of their source.
+/// The messages of a chain of errors, each once: many of them repeat those of their source.
 fn words(chain: &Chain<'_>) -> String {
     let mut words: Vec<String> = Vec::new();
     for error in chain {
@@ -68,7 +68,7 @@ fn words(chain: &Chain<'_>) -> String {
     words.join(": ")
 }
 
-/// The words of an error and of all its sources.
+/// The messages of an error and of all its sources.
 pub(super) fn told(error: &(dyn Error + 'static)) -> String {
     quoted(&words(&chain(error)))
 }

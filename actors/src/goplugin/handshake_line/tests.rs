@@ -13,8 +13,8 @@ fn read(line: &str) -> Result<Handshake, HandshakeError> {
     read_line(&terms(&[2, 3]), line)
 }
 
-/// Reads lines that are refused, and holds each against the words that its error must have: what was read, what was
-/// expected, what to do. None of them can be mended by trying again.
+/// Parses lines that are refused, and asserts that each error contains its words: what was read, what was expected, the
+/// remedy. None of them is transient.
 fn refused(rows: &[(&str, &[&str])]) {
     for (line, words) in rows {
         let error = read(line).expect_err(line);

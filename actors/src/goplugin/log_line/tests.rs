@@ -13,7 +13,7 @@ fn lines(bytes: &[u8]) -> Vec<PluginLine> {
     lines
 }
 
-/// Reads one line and tells level, message and kind.
+/// Parses one line and returns level, message and format.
 fn line(text: &str) -> (LineLevel, String, Origin) {
     let lines = lines(text.as_bytes());
     let [line] = lines.as_slice() else { panic!("one line: {lines:?}") };
@@ -41,8 +41,8 @@ fn a_line_over_64_kib_comes_in_pieces_each_as_it_is_at_debug_d70_log_02() {
     assert_eq!(lines[0].message.len(), PIECE_BYTES_MAX);
 }
 
-/// What is held is less than a piece, and is told, so that a reader of a file can keep its position (D71: what is copied is
-/// the file itself).
+/// The buffer is less than a piece, and its length is known, so that a reader of a file can keep its position (D71: the copy
+/// is the file itself).
 #[test]
 fn what_is_held_of_an_unended_line_is_told_d71_log_02() {
     let mut reader = LineReader::new();
@@ -171,7 +171,7 @@ fn from_a_panic_on_every_untagged_line_is_an_error_d74() {
     }
 }
 
-/// The name of the logger is the host's to choose; what the plugin calls its own is kept as a field (D75).
+/// The host chooses the name of the logger; the plugin's own name is kept as a field (D75).
 #[test]
 fn the_plugins_own_logger_is_a_field_beside_the_name_that_the_host_gives_it_d75() {
     let found = lines(br#"{"@level":"info","@message":"m","@module":"a.b"}"#).remove(0);
@@ -194,7 +194,7 @@ fn markers_of_odd_types_bring_down_nobody_d76() {
     assert_eq!(line(&deep), plain(&deep));
 }
 
-/// Both routes of a plugin's output are read alike: what it prints later comes as text of any kind (D77, D30).
+/// Both routes of a plugin's output are parsed alike: later output is text in any format (D77, D30).
 #[test]
 fn a_line_without_any_mark_is_read_on_either_route_d30_d77() {
     assert_eq!(line("printed by a library"), plain("printed by a library"));

@@ -1,4 +1,4 @@
-//! How the host reaches its log writer: it connects to the one that is there, or starts one.
+//! Connects the host to its log writer: to the running one, or to one that it starts.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,16 +16,16 @@ use super::super::protocol::{self, Request, Said, VERSION};
 use super::super::writer::{SOCKET_FILE, hold, short};
 use super::view::LogsView;
 
-/// How long one that was started may take until it listens.
+/// The timeout for a started log writer to listen.
 const START_PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked for meanwhile.
+/// The polling interval meanwhile.
 const START_PAUSE: Duration = Duration::from_millis(5);
-/// How long it may take to say who it is, and one of another version to end.
+/// The timeout for its welcome, and for one of another version to end.
 const WORD_PATIENCE: Duration = Duration::from_secs(5);
 /// The pauses between two attempts.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
-/// How much is read at once.
+/// The chunk size for reading.
 const PIECE_BYTES: usize = 16 * 1_024;
 
 /// A connection to a log writer of our version.
@@ -33,15 +33,15 @@ const PIECE_BYTES: usize = 16 * 1_024;
 pub(super) struct Connection {
     stream: UnixStream,
     received: Vec<u8>,
-    /// Its process.
+    /// Its PID.
     pub(super) pid: u32,
-    /// Which tasks it collects already.
+    /// The tasks that it collects already.
     pub(super) open: Vec<String>,
 }
 
 impl Connection {
-    /// Connects to the log writer of a directory, and starts one where there is none, as often as it takes. Why it takes long is told in
-    /// the view.
+    /// Connects to the log writer of a directory, and starts one if there is none; retries until it succeeds. The view shows
+    /// why it takes long.
     pub(super) async fn establish(
         directory: Arc<Path>,
         program: LogProgram,
@@ -93,7 +93,7 @@ impl Connection {
                 (connection.pid, connection.open) = (pid, open);
                 Ok(connection)
             }
-            // Nothing is lost while it ends and another one begins: what it has not read stays where it is.
+            // Nothing is lost while it ends and another one starts: unread bytes stay in the pipes.
             Said::Welcome { version, .. } => {
                 connection.retire().await;
                 Err(io::Error::other(format!("one of version {version} was told to end")))
@@ -102,12 +102,12 @@ impl Connection {
         }
     }
 
-    /// Says something.
+    /// Sends a request.
     pub(super) async fn say(&mut self, request: &Request) -> io::Result<()> {
         timeout(WORD_PATIENCE, self.stream.write_all(&protocol::line(request))).await?
     }
 
-    /// Waits for what it says next. Safe to be given up. An error means that it is gone.
+    /// Waits for the next message. Cancel-safe. An error means that the log writer is gone.
     pub(super) async fn next(&mut self) -> io::Result<Said> {
         loop {
             if let Some(said) = protocol::next(&mut self.received).map_err(io::Error::other)? {
@@ -122,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Tells it to end, and waits until it has.
+    /// Asks it to end, and waits for that.
     pub(super) async fn retire(mut self) {
         let ended = async {
             self.say(&Request::Retire).await?;
@@ -130,7 +130,7 @@ impl Connection {
                 self.next().await?;
             }
         };
-        // Its end is an error of the connection; one that does not end holds its lock, and is found again.
+        // Its end is an error of the connection; one that does not end keeps its lock, and is found again.
         let _: Result<Result<Infallible, io::Error>, _> = timeout(WORD_PATIENCE, ended).await;
     }
 }

@@ -17,14 +17,14 @@ use super::connection::Connection;
 use super::view::{LogState, LogsView, StreamReport, TaskLogs};
 use super::{ClosedLogs, LogsError, LogsOptions};
 
-/// How long there may be no log writer before full pipes are emptied here, so that no task waits for ever.
+/// How long the log writer may be missing before full pipes are drained, so that no task blocks forever.
 const WRITER_PATIENCE: Duration = Duration::from_secs(15);
-/// How often that is looked at.
+/// The interval of that check.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
-/// At most one warning of a stream in this time: a disk may fail and recover many times a second.
+/// The minimal interval between two warnings about a stream: a disk may fail and recover many times a second.
 const WARNING_PAUSE: Duration = Duration::from_secs(30);
 
-/// What is asked of the keeper.
+/// A request to the keeper.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Hold these pipes, and have them read. Answered when they are.
@@ -51,13 +51,13 @@ struct Closing {
 
 type Establishing = Pin<Box<dyn Future<Output = Connection> + Send>>;
 
-/// Whether there is a log writer.
+/// Whether the log writer is connected.
 enum Link {
     Up(Connection),
     Down { since: Instant, establishing: Establishing },
 }
 
-/// What is heard next.
+/// The next event.
 enum Heard {
     Command(Option<Command>),
     Established(Connection),
@@ -89,7 +89,7 @@ impl Keeper {
         Self { directory, options, entries, view, warned: BTreeMap::new() }
     }
 
-    /// Runs until it is stopped, or all ends of it are dropped.
+    /// Runs until it is stopped, or all its handles are dropped.
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let mut link = self.down();
         let mut looks = interval(LOOK_PAUSE);
@@ -115,7 +115,7 @@ impl Keeper {
                     {
                         connection.retire().await;
                     }
-                    // Who asked may have given up.
+                    // The caller may have dropped its future.
                     let _ = reply.send(());
                     return;
                 }
@@ -168,7 +168,7 @@ impl Keeper {
         Link::Up(connection)
     }
 
-    /// Takes a command in. Gives what the log writer is to be asked for it.
+    /// Handles a command. Returns the request for the log writer, if any.
     fn obey(&mut self, command: Command) -> Option<Request> {
         match command {
             Command::Open { held, reply } => {
@@ -181,7 +181,7 @@ impl Keeper {
                 let mut opening = Vec::new();
                 if let Some(before) = self.entries.remove(&key) {
                     opening = before.opening;
-                    // Closing a pipe may wait for a disk.
+                    // Closing a pipe may block on a disk.
                     drop(spawn_blocking(move || drop(before.held)));
                     before.closing.into_iter().flat_map(|closing| closing.replies).for_each(|reply| {
                         let _ = reply.send(Ok(ClosedLogs::default()));
@@ -230,14 +230,14 @@ impl Keeper {
             }
             Said::Closed { key, left } => self.close(&key, left.iter().sum()),
             Said::Fares(fares) => self.fares(&fares),
-            // Nothing that was asked for.
+            // Unsolicited.
             Said::Welcome { .. } => {}
         }
     }
 
-    /// Lets the pipes of a task go.
+    /// Closes the pipes of a task.
     fn close(&mut self, key: &str, lost: u64) {
-        // One that was opened again meanwhile is not closed.
+        // It may have been opened again meanwhile.
         if self.entries.get(key).is_none_or(|entry| entry.closing.is_none()) {
             return;
         }
@@ -301,19 +301,19 @@ impl Keeper {
         }
     }
 
-    /// Whether a warning of this stream is not one too many.
+    /// Whether a warning about this stream is within the rate limit.
     fn may_warn(&mut self, fares: &Fares) -> bool {
         let now = Instant::now();
         self.warned.retain(|_, at| now - *at < WARNING_PAUSE);
         let name = format!("{}/{}", fares.key, fares.stream);
-        // Both ends of one fault are told.
+        // Begin and end of a fault are both logged.
         if fares.fault.is_none() {
             return self.warned.contains_key(&name);
         }
         self.warned.insert(name, now).is_none()
     }
 
-    /// What is due: pipes whose time to be closed is over although there is no log writer, and full ones that nobody reads.
+    /// Handles what is due: pipes whose close limit is over without a log writer, and full pipes without a reader.
     fn look(&mut self, link: &Link) {
         let now = Instant::now();
         let Link::Down { since, .. } = link else { return };

@@ -1,22 +1,22 @@
-//! How logs fare, for people and programs to see.
+//! The state of log collection, for people and programs.
 
 use std::collections::BTreeMap;
 
 use super::super::protocol::Fares;
 use super::super::spec::{Collection, LogStream};
 
-/// How the logs of all tasks fare.
+/// The state of the logs of all tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogsView {
-    /// Why there is no log writer at present (TH021); `None` when there is one.
+    /// Why no log writer is connected at present (TH021); `None` if one is.
     pub broken: Option<String>,
-    /// The process of the log writer, when there is one.
+    /// The PID of the log writer, if one is connected.
     pub pid: Option<u32>,
-    /// Each task whose pipes are open, by key.
+    /// The tasks with open pipes, by key.
     pub tasks: BTreeMap<String, TaskLogs>,
 }
 
-/// How the logs of one task fare.
+/// The state of the logs of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLogs {
     /// Whether they are collected.
@@ -30,22 +30,23 @@ pub struct TaskLogs {
 /// Whether the logs of a task are collected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogState {
-    /// The log writer has not said yet that it reads its pipes.
+    /// The log writer has not confirmed yet that it reads its pipes.
     Opening,
     /// They are written to files.
     Collected,
-    /// They are read and thrown away.
+    /// They are read and dropped.
     Discarded,
-    /// Nothing reads its pipes at present, and why. What it writes waits in them.
+    /// Its pipes are not read at present, and why. Its output is buffered in them.
     Broken(String),
 }
 
-/// How one stream fares.
+/// The state of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamReport {
-    /// Why nothing can be written at present.
+    /// Why it cannot be written at present.
     pub fault: Option<String>,
-    /// How many bytes were dropped since the pipes were opened, as far as this run of the host and this log writer know (TH022).
+    /// How many bytes were dropped since the pipes were opened, as far as this run of the host and this log writer know
+    /// (TH022).
     pub dropped: u64,
     /// How many of them earlier log writers have dropped.
     pub(super) dropped_before: u64,
@@ -56,7 +57,7 @@ impl TaskLogs {
         Self { state, stdout: StreamReport::default(), stderr: StreamReport::default() }
     }
 
-    /// How one of its streams fares.
+    /// The state of one of its streams.
     #[must_use]
     pub const fn of(&self, stream: LogStream) -> &StreamReport {
         match stream {
@@ -72,7 +73,7 @@ impl TaskLogs {
         }
     }
 
-    /// Why its logs are not whole at present, in a few words; `None` when they are collected as they should be.
+    /// Why its logs are incomplete at present, in a few words; `None` if they are collected.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         match &self.state {
@@ -91,7 +92,7 @@ impl TaskLogs {
 }
 
 impl LogsView {
-    /// The log writer is gone, or does not come: nothing is read.
+    /// The log writer is gone or cannot be started: no pipe is read.
     pub(super) fn lose(&mut self, reason: &str) {
         (self.broken, self.pid) = (Some(reason.to_owned()), None);
         for task in self.tasks.values_mut() {
@@ -112,7 +113,7 @@ impl LogsView {
         self.tasks.entry(key.to_owned()).or_insert_with(|| TaskLogs::new(LogState::Opening)).state = state;
     }
 
-    /// What the log writer tells of a stream. Gives how it fared before and fares now.
+    /// Applies a report of the log writer about a stream. Returns the state before and after.
     pub(super) fn fares(&mut self, fares: &Fares) -> Option<(StreamReport, StreamReport)> {
         let report = self.tasks.get_mut(&fares.key)?.of_mut(fares.stream);
         let before = report.clone();

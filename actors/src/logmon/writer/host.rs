@@ -8,12 +8,11 @@ use rustix::process::geteuid;
 
 use crate::logmon::protocol::{self, MESSAGE_BYTES_MAX, Request, Said};
 
-/// How much may wait for a host that does not read.
+/// The size limit of queued messages for a host that does not read.
 const WAITING_BYTES_MAX: usize = 4 << 20;
-/// How much is read at once.
+/// The chunk size for reading.
 const PIECE_BYTES: usize = 16 * 1_024;
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct HostEnd {
     stream: UnixStream,
@@ -22,7 +21,7 @@ pub(super) struct HostEnd {
 }
 
 impl HostEnd {
-    /// Takes a connection of our own user; any other one is refused.
+    /// Accepts a connection of our own user; any other one is refused.
     pub(super) fn take(stream: UnixStream) -> io::Result<Self> {
         let peer = socket_peercred(&stream)?.uid;
         if peer != geteuid() && !peer.is_root() {
@@ -36,18 +35,18 @@ impl HostEnd {
         &self.stream
     }
 
-    /// Whether something waits to be sent.
+    /// Whether messages are queued.
     pub(super) const fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Reads what it asks. An error means that it has left, or is no host of ours.
+    /// Reads its requests. An error means that it has disconnected, or is no host of ours.
     pub(super) fn requests(&mut self) -> io::Result<Vec<Request>> {
         let mut requests = Vec::new();
         let mut piece = [0; PIECE_BYTES];
         loop {
             match self.stream.read(&mut piece) {
-                // What it said last counts, and the next look finds that it has left.
+                // Its last requests are still handled; the next read finds the disconnect.
                 Ok(0) if requests.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(0) => return Ok(requests),
                 Ok(count) => self.received.extend_from_slice(&piece[..count]),
@@ -61,7 +60,7 @@ impl HostEnd {
         }
     }
 
-    /// Says something, now or as soon as it reads. An error means that it has left, or reads nothing.
+    /// Sends a message, now or when it reads. An error means that it has disconnected, or reads nothing.
     pub(super) fn say(&mut self, said: &Said) -> io::Result<()> {
         self.waiting.extend(protocol::line(said));
         self.send()?;
@@ -71,7 +70,7 @@ impl HostEnd {
         Ok(())
     }
 
-    /// Sends what waits, as far as it is taken.
+    /// Sends queued messages without blocking.
     pub(super) fn send(&mut self) -> io::Result<()> {
         while !self.waiting.is_empty() {
             match self.stream.write(&self.waiting) {

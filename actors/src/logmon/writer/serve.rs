@@ -1,4 +1,4 @@
-//! The loop of the log writer.
+//! The event loop of the log writer.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -25,20 +25,20 @@ use crate::logmon::sink::Sink;
 use crate::logmon::spec::{Collection, LogStream};
 use crate::logmon::stream::Stream;
 
-/// What wakes the loop, besides streams and hosts, which have numbers from here on.
+/// Event numbers other than those of streams and hosts, which begin after these.
 const LISTENER: u64 = 0;
 const TURNED: u64 = 1;
 const REMOVED: u64 = 2;
 const FIRST: u64 = 16;
-/// How many hosts may be connected at once.
+/// The limit of connected hosts.
 const HOSTS_MAX: usize = 8;
-/// How many events are taken at once.
+/// The limit of events per round.
 const EVENTS_MAX: usize = 256;
-/// How often streams are looked at that something hinders, or that are being closed.
+/// The interval of checks for delayed streams and for tasks that are being closed.
 const TICK: Duration = Duration::from_millis(100);
-/// How long it stays with neither a host nor a pipe.
+/// How long it stays without a host and without a pipe.
 const IDLE_PATIENCE: Duration = Duration::from_secs(5);
-/// How many file systems have a thread of their own; more share these.
+/// The limit of threads for file systems; further ones share these.
 const DISKS_MAX: usize = 16;
 
 /// One task.
@@ -46,17 +46,17 @@ const DISKS_MAX: usize = 16;
 struct Task {
     open: OpenLogs,
     streams: [u64; 2],
-    /// The host that wants it closed, and by when.
+    /// The host that closes it, and the deadline.
     closing: Option<(u64, Duration)>,
 }
 
-/// Everything that the log writer holds.
+/// The state of the log writer.
 #[derive(Debug)]
 pub(super) struct Writer {
     began: Instant,
     directory: PathBuf,
     lock: File,
-    /// Wakes the loop when the lock loses its name.
+    /// Wakes the loop when the lock file is unlinked.
     removal: Option<OwnedFd>,
     listener: UnixListener,
     events: OwnedFd,
@@ -79,7 +79,7 @@ impl Writer {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         listen(&events, &listener, LISTENER, EventFlags::IN)?;
         listen(&events, &*wake, TURNED, EventFlags::IN)?;
-        // Without a watch it ends when it is idle, or when its host says so.
+        // Without the watch it ends when it is idle, or when its host asks for it.
         let removal = watch_removal(&directory.join(LOCK_FILE)).ok();
         if let Some(removal) = &removal {
             listen(&events, removal, REMOVED, EventFlags::IN)?;
@@ -104,7 +104,7 @@ impl Writer {
         })
     }
 
-    /// Runs until it is to end.
+    /// Runs until it must end.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
         while !self.is_over() {
@@ -118,7 +118,7 @@ impl Writer {
             }
             self.tick();
         }
-        // Under the lock, so that it is no later one's. With the directory it is gone already.
+        // Under the lock, so it is not the socket of a later one. It may be gone with the directory.
         let _ = std::fs::remove_file(self.directory.join(SOCKET_FILE));
         Ok(())
     }
@@ -147,14 +147,14 @@ impl Writer {
             LISTENER => self.accept(),
             TURNED => {
                 let mut count = [0; 8];
-                // It is a counter: all turns that came are taken below.
+                // It is a counter: all pending results are handled below.
                 let _ = rustix::io::read(&*self.wake, &mut count);
                 self.take_turned();
             }
             REMOVED => {
                 let mut told = [0; 4_096];
                 if let Some(removal) = &self.removal {
-                    // What it means is looked at after each round.
+                    // Its meaning is checked after each round.
                     let _ = rustix::io::read(removal, &mut told);
                 }
             }
@@ -208,7 +208,7 @@ impl Writer {
     }
 
     fn say(&mut self, number: u64, said: &Said) {
-        // One that has left, or reads nothing, hears nothing more.
+        // A host that has disconnected, or does not read, is dropped.
         if self.hosts.get_mut(&number).is_some_and(|host| host.say(said).is_err()) {
             self.hosts.remove(&number);
         }
@@ -253,12 +253,12 @@ impl Writer {
         open.spec.check().map_err(|error| error.to_string())?;
         let key = open.spec.key.clone();
         match self.tasks.get_mut(&key) {
-            // It goes on as it began.
+            // It continues unchanged.
             Some(task) if task.open.pipes == open.pipes => {
                 task.closing = None;
                 return Ok(());
             }
-            // The pipes are others: nobody writes to those that were.
+            // The pipes are others: the former ones have no writers.
             Some(_) => self.let_go(&key),
             None => {}
         }
@@ -301,7 +301,7 @@ impl Writer {
         let path = spec.paths().stdout;
         let failed = |source: io::Error| PipeError::System { path, doing: "listen to", source };
         listen(&self.events, stream.pipe(), number, EventFlags::IN | EventFlags::ONESHOT).map_err(failed)?;
-        // Something may wait in the stage, which says nothing of itself.
+        // The stage may have content, which causes no event.
         stream.begin_turn(self.began.elapsed(), &self.disks[disk].1);
         self.streams.insert(number, (disk, stream));
         Ok(())
@@ -323,7 +323,7 @@ impl Writer {
     fn take_turned(&mut self) {
         while let Ok(turned) = self.turned.1.try_recv() {
             let (number, now) = (turned.stream, self.now());
-            // What comes late of a stream that was let go needs nothing more.
+            // A late result of a closed stream is ignored.
             let Some((disk, stream)) = self.streams.get_mut(&number) else { continue };
             let Some((_, disk)) = self.disks.get(*disk) else { continue };
             if stream.turned(now, turned, disk) {
@@ -332,7 +332,7 @@ impl Writer {
         }
     }
 
-    /// What is due: hindered streams, tasks that are being closed, news for hosts, and whether anything is left to do.
+    /// Handles what is due: delayed streams, tasks that are being closed, reports for hosts, and whether to end.
     fn tick(&mut self) {
         let now = self.now();
         let mut news = Vec::new();
@@ -370,7 +370,7 @@ impl Writer {
         }
     }
 
-    /// Lets the pipes of a task go. A sink that is with its disk goes when that gives it back.
+    /// Closes the pipes of a task. A sink that is with its disk is dropped when that returns it.
     fn let_go(&mut self, key: &str) {
         let Some(task) = self.tasks.remove(key) else { return };
         for number in task.streams {
@@ -385,13 +385,13 @@ fn listen(events: &OwnedFd, source: impl AsFd, number: u64, flags: EventFlags) -
     Ok(epoll::add(events, source, EventData::new_u64(number), flags)?)
 }
 
-/// Listens to a pipe again; what is in it already wakes the loop too.
+/// Polls a pipe again; present content wakes the loop too.
 fn rearm(events: &OwnedFd, pipe: &OwnedFd, number: u64) {
     let flags = EventFlags::IN | EventFlags::ONESHOT;
     epoll::modify(events, pipe, EventData::new_u64(number), flags).expect("it was added before");
 }
 
-/// Becomes readable when a file loses a name.
+/// An inotify descriptor that becomes readable when the file is unlinked.
 fn watch_removal(file: &Path) -> io::Result<OwnedFd> {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
     inotify::add_watch(&watch, file, inotify::WatchFlags::ATTRIB | inotify::WatchFlags::DELETE_SELF)?;
