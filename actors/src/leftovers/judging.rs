@@ -130,7 +130,7 @@ impl Case<'_> {
         process.groups.iter().any(|path| self.mark.names_group(path))
     }
 
-    /// Whether the driver that reports a process as the task's is its ancestor, since the run was begun.
+    /// Whether its driver reports it as the task's, is its ancestor, and it was started since the run was begun.
     fn is_named(&self, process: &Process) -> bool {
         let Some(Named { pid, driver }) = self.named.filter(|named| named.pid == process.pid) else {
             return false;
