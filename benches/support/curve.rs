@@ -176,7 +176,6 @@ impl Rows {
         points
     }
 
-    /// Writes one point.
     fn add(&mut self, curve: Curve, x: u64, point: &Point) {
         let Curve { operation, store, along } = curve;
         let Point { ours, bare } = point;

@@ -48,14 +48,12 @@ impl FromIterator<f64> for Samples {
     }
 }
 
-/// The goal for a ratio.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Goal {
     AtLeast(f64),
     AtMost(f64),
 }
 
-/// Prints whether a goal was reached.
 pub(crate) fn judge(pace: Pace, what: &str, ratio: f64, goal: Goal) {
     let (is_reached, words) = match goal {
         Goal::AtLeast(bound) => (ratio >= bound, format!("at least {bound}")),

@@ -36,7 +36,6 @@ impl IdentityCheck for NobodyAnswers {
     }
 }
 
-/// The progress of the subscriber.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
     changes: Rc<Cell<u64>>,

@@ -33,7 +33,6 @@ const PLOT_HEIGHT: f64 = 190.0;
 const PANEL_TITLE: f64 = 24.0;
 const LEGEND_LINE: f64 = 17.0;
 
-/// The unit of the y axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     PerSecond,

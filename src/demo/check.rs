@@ -16,7 +16,6 @@ impl Look {
         Self { holds, seen: seen.into() }
     }
 
-    /// Combines two observations.
     pub(super) fn and(self, other: Self) -> Self {
         Self { holds: self.holds && other.holds, seen: format!("{}; {}", self.seen, other.seen) }
     }

@@ -167,7 +167,6 @@ impl House {
         fs::write(&path, "").map_err(|source| DemoError::File { what: "write", path, source })
     }
 
-    /// The end of the host's log.
     pub(super) fn log_end(&self) -> String {
         let text = fs::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<_> = text.lines().collect();

@@ -34,7 +34,6 @@ pub(super) struct Scene {
     pub(super) said: Vec<Said>,
 }
 
-/// The stage of the demo.
 #[derive(Debug)]
 pub(super) struct Stage {
     /// The temporary directory.
@@ -116,7 +115,6 @@ impl Stage {
         self.check("the host has ended by itself, in good order", look).await
     }
 
-    /// Prints how each part of the host ended.
     pub(super) fn show_report(&self, report: &[ChildEnding]) -> Result<(), DemoError> {
         let line = |ending: &ChildEnding| {
             format!("           {:<24} {}  ({} ms)", ending.child, ending.ending, ending.took_ms)

@@ -22,8 +22,7 @@
 //!   stopped, and killed with everything that it has begun, before the answer.
 //! - An unknown exit status is reported as unknown, never as success (EVT-05).
 //! - An out-of-memory kill is reported if the task's control group counted one: the task was killed, not by the driver, and
-//!   the counter grew. In a group shared with others the counter may mean another process. Without a counter `oom_killed` is
-//!   false.
+//!   the counter grew. In a shared group the counter may mean another process. Without a counter `oom_killed` is false.
 //! - A task runs in the control groups that its host created for it, and so do commands beside it. The supervisor does not.
 //! - When a task ends, all its remaining processes are killed, even those that left its session (PRC-03).
 //! - Output goes directly from the task to the host's files or FIFOs, without a process in between (PRC-07).

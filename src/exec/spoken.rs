@@ -179,7 +179,7 @@ async fn type_in(terminal: &Terminal, mut requests: Requests) {
         is_open = terminal.type_all(&operation.data).await.is_ok() && !operation.close;
         line_is_begun = operation.data.last().map_or(line_is_begun, |last| !matches!(last, b'\n' | b'\r'));
         if operation.close {
-            // A command whose terminal hung up gets SIGHUP instead.
+            // Fails if the terminal has hung up, which the command notices by itself.
             let _ = terminal.type_end(line_is_begun).await;
         }
     }

@@ -1,4 +1,4 @@
-//! The pseudo terminal of a command beside a task: the command has one end and the driver the other.
+//! The pseudoterminal of a command beside a task: the command has one end and the driver the other.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -13,7 +13,6 @@ use super::serve::Plugin;
 
 #[tonic::async_trait]
 impl Controller for Plugin {
-    /// Returns the supported calls of the controller.
     async fn controller_get_capabilities(
         &self,
         _: Request<ControllerGetCapabilitiesRequest>,

@@ -14,7 +14,6 @@ use super::serve::Plugin;
 
 #[tonic::async_trait]
 impl Node for Plugin {
-    /// Returns the supported calls of the node.
     async fn node_get_capabilities(
         &self,
         _: Request<NodeGetCapabilitiesRequest>,

@@ -19,8 +19,7 @@
 //!
 //! Invariants:
 //!
-//! - A driver receives a start only after the run's id is on disk. Its handle is on disk before subscribers learn that it
-//!   runs.
+//! - A driver receives a start only after the run's id is on disk, and subscribers learn of it only after its handle is.
 //! - A start has no timeout while its driver lives. If the call breaks, the driver is queried for a while, and then its
 //!   process is replaced: "no such run" is proof only from a process that never received the start.
 //! - A start with an unknown result is settled first. If the run is found, it is ended, since it could not be recovered later.

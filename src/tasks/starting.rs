@@ -9,7 +9,7 @@ use callboard_actors::vocabulary::Moment;
 use super::calls::*;
 use super::state::*;
 
-/// The timeout of a start. It is long, since a start that was given up would continue, and its result would be lost.
+/// The timeout of a start, in effect none: a start that was given up would continue, and its result would be lost.
 const START_PATIENCE: Duration = Duration::from_secs(24 * 3_600);
 /// A start that takes longer is reported as slow.
 const START_USUAL: Duration = Duration::from_secs(60);

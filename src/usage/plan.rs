@@ -91,7 +91,6 @@ pub(super) enum Order {
     LogLeftOut { driver: DriverName, left_out: u64 },
 }
 
-/// A running task.
 #[derive(Debug)]
 struct Entry {
     source: Source,
@@ -126,7 +125,6 @@ impl Manner {
     }
 }
 
-/// The plan.
 #[derive(Debug)]
 pub(super) struct Plan {
     tasks: BTreeMap<AllocationId, Entry>,

@@ -35,7 +35,6 @@ pub struct Walked {
     pub faults: u64,
 }
 
-/// The bounds of one of its worlds.
 fn bounds(chance: &mut Chance, faults: Faults) -> TasksBounds {
     let often = |fault| if faults.has(fault) { u32::MAX } else { 0 };
     let manner =
