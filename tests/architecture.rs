@@ -254,6 +254,7 @@ const PURE: &[&str] = &[
     "actors/src/supervisor/courses.rs",
     "actors/src/supervisor/closing.rs",
     "actors/src/supervisor/tree.rs",
+    "src/launch/order.rs",
     "src/exec/record.rs",
     "src/exec/signals.rs",
     "src/plugin/authority.rs",

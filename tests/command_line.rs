@@ -66,6 +66,7 @@ fn a_host_that_is_told_to_end_ends_everything_in_order_and_reports_s3_s4() {
         "process/b",
         "allocation/a",
         "process/a",
+        "host/catalog",
         "host/allocations",
         "host/inventory",
         "host/drivers",

@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actix_rt::System;
 use callboard_actors::allocations::default_runtime_dir;
-use callboard_actors::catalog;
 use callboard_actors::leftovers::BootClock;
 use callboard_actors::logmon::{LogProgram, Logs, LogsError, LogsOptions};
 use callboard_actors::process::{boot_id, since_boot};
@@ -144,7 +143,8 @@ impl Program {
         let runtime_dir = config.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         let binder = Binder::this_program().kept_by(&keeper);
         let builder = Host::builder(&config.data_dir).runtime_dir(&runtime_dir).binder(binder);
-        let host = builder.drivers(drivers_options(&config)).start().await?;
+        let builder = builder.drivers(drivers_options(&config)).catalog(catalog_options(&config));
+        let host = builder.start().await?;
         let identities = TaskIdentities::of_owner(host.owner_mark());
         let topology = tasks::topology(&config.host);
         let ground = match Ground::new(ground_options(&config), identities.clone()).await {
@@ -310,11 +310,10 @@ fn own_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
-/// The tasks of drivers, and the catalog of plugins that their drivers come from.
+/// The tasks of drivers.
 struct Driven {
     tasks: Address<Tasks>,
     running: Running,
-    catalog: Running,
     logs: Logs,
     usage: Option<UsageCollector>,
 }
@@ -328,11 +327,8 @@ impl Driven {
         (topology, ground, logs, usage): (&Arc<Topology>, Ground, Logs, watch::Sender<UsageView>),
     ) -> Self {
         sweep(config, host, ground.clone());
-        let catalog = Address::vacant("catalog", IN_FLIGHT_MAX);
-        let options = catalog_options(config);
-        let catalog_running = catalog::start(&catalog, host.processes().clone(), options, settings(host));
         let node = tasks::node_facts(&config.host, topology);
-        let plugins = Plugins::new(config, catalog, own_program(), node);
+        let plugins = Plugins::new(config, host.catalog().clone(), own_program(), node);
         let (node, cores) =
             (tasks::task_node(config, Arc::clone(topology), &identities), CoreLedger::default());
         let preparer = Preparer::new(config, identities.clone(), node, (cores.clone(), ground, logs.clone()));
@@ -349,10 +345,10 @@ impl Driven {
         let running = tasks::start(&tasks, options, runners, store, settings);
         // Tasks that have ended already use nothing.
         let usage = UsageCollector::start(&tasks, host.drivers().clone(), usage).ok();
-        Self { tasks, running, catalog: catalog_running, logs, usage }
+        Self { tasks, running, logs, usage }
     }
 
-    /// Stops tasks, or leaves them; then there is nobody who would look for a plugin.
+    /// Stops tasks, or leaves them.
     async fn stop(&self, mode: StopMode) -> Vec<StopStep> {
         self.usage.iter().for_each(UsageCollector::stop);
         // What nobody stops is found again by the next run of the host.
@@ -360,10 +356,8 @@ impl Driven {
             StopMode::Stop => self.tasks.ask(StopAllTasks).await.unwrap_or_else(not_stopped),
             StopMode::Detach => self.tasks.ask(LeaveTasks).await.unwrap_or_default(),
         };
-        for running in [&self.running, &self.catalog] {
-            running.request_stop(mode);
-            running.ended().await;
-        }
+        self.running.request_stop(mode);
+        self.running.ended().await;
         // Where tasks are left, so is the log writer, which reads their pipes.
         self.logs.stop().await;
         steps

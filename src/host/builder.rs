@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use callboard_actors::allocation::AllocationOptions;
+use callboard_actors::catalog::CatalogOptions;
 use callboard_actors::drivers::DriversOptions;
 use callboard_actors::instances::InstancesOptions;
 use callboard_actors::inventory::InventoryOptions;
 use callboard_actors::process::Binder;
 use callboard_actors::registry::RegistryOptions;
-use callboard_actors::shell::Notices;
+use callboard_actors::shell::{Machine, Notices};
 use callboard_actors::vocabulary::RestartBudget;
 
 use super::Host;
 use super::error::StartError;
 use super::thread::HostThread;
-use crate::launch::{self, Options};
+use crate::launch::{self, Options, Part};
 
 /// A host that is about to start. Every choice has a default.
 #[derive(Debug, Clone)]
@@ -69,6 +70,21 @@ impl HostBuilder {
     #[must_use]
     pub fn drivers(mut self, options: DriversOptions) -> Self {
         self.options.drivers = options;
+        self
+    }
+
+    /// The choices of the catalog: where plugins lie, and which of them may be launched. By default there are none.
+    #[must_use]
+    pub fn catalog(mut self, options: CatalogOptions) -> Self {
+        self.options.catalog = options;
+        self
+    }
+
+    /// Adds an actor of the host program's own. It is supervised beside those of the host: started behind what it depends on,
+    /// stopped before that, and shown wherever they are.
+    #[must_use]
+    pub fn part<M: Machine>(mut self, part: Part<M>) -> Self {
+        self.options.parts.push(part.into());
         self
     }
 

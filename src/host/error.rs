@@ -7,6 +7,8 @@ use callboard_actors::ownership::OwnershipError;
 use callboard_actors::persister::OpenError;
 use callboard_actors::supervisor;
 
+use crate::launch::PartsError;
+
 /// Why a host did not start. Nothing runs after this, and nothing was left half-done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -20,6 +22,9 @@ pub enum StartError {
     /// Its directories cannot hold what must lie in them.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// Its parts cannot be put in order.
+    #[error("the host did not start: {0}")]
+    Parts(#[from] PartsError),
     /// One of its actors did not start; those before it were stopped again.
     #[error("the host did not start: {0}")]
     Actors(#[from] supervisor::StartError),
@@ -38,7 +43,7 @@ impl StartError {
         match self {
             Self::Database(error) => error.is_transient(),
             Self::Ownership(error) => error.is_transient(),
-            Self::Layout(_) => false,
+            Self::Layout(_) | Self::Parts(_) => false,
             Self::Actors(_) | Self::Ended(_) | Self::Thread(_) => true,
         }
     }

@@ -10,8 +10,9 @@
 //!                active plugin              watches, deregisters
 //! ```
 //!
-//! Beside these, `processes` owns the processes of plugins and is started behind the persister, and `drivers` owns the task
-//! drivers that run in them, with an eventor for each; it is started behind the instances, and so stopped before the processes.
+//! Beside these, `processes` owns the processes of plugins and is started behind the persister; `drivers` owns the task drivers that
+//! run in them, with an eventor for each, and `catalog` knows which plugins there are: both are started behind the processes and
+//! stopped before them. [Parts](Part) of the host program's own come last, and are stopped first.
 //!
 //! A [`Host`] is a handful of addresses. It can be cloned and used from any thread; dropping it stops nothing.
 
@@ -19,13 +20,13 @@ mod builder;
 mod error;
 mod gates;
 mod thread;
-mod tree;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::allocations::Allocations;
+use callboard_actors::catalog::Catalog;
 use callboard_actors::drivers::Drivers;
 use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
@@ -38,23 +39,23 @@ use callboard_actors::supervisor::{
 use callboard_actors::vocabulary::RunNumber;
 use tokio::sync::watch;
 
+pub use crate::launch::{Part, PartContext, PartsError};
 pub use builder::HostBuilder;
 pub use error::StartError;
 pub(crate) use gates::Gates;
 #[cfg(feature = "cli")]
 pub(crate) use gates::{Gate, GateTurn};
 pub use thread::HostThread;
-pub(crate) use tree::{describe_allocations, describe_drivers, describe_instances};
 
 /// A running host.
 #[derive(Debug, Clone)]
 pub struct Host {
-    parts: Arc<Parts>,
+    handles: Arc<Handles>,
 }
 
-/// What a host is made of; made by `launch`.
+/// What a host is held by; made by `launch`.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct Handles {
     pub(crate) data_dir: PathBuf,
     pub(crate) owner: Arc<str>,
     pub(crate) database: Database,
@@ -66,6 +67,7 @@ pub(crate) struct Parts {
     pub(crate) allocations: Address<Allocations>,
     pub(crate) processes: Address<Processes>,
     pub(crate) drivers: Address<Drivers>,
+    pub(crate) catalog: Address<Catalog>,
     #[cfg(feature = "cli")]
     pub(crate) gates: Gates,
     pub(crate) ended: watch::Receiver<Option<Ending>>,
@@ -78,90 +80,96 @@ impl Host {
         HostBuilder::new(data_dir.into())
     }
 
-    pub(crate) fn from_parts(parts: Parts) -> Self {
-        Self { parts: Arc::new(parts) }
+    pub(crate) fn from_handles(handles: Handles) -> Self {
+        Self { handles: Arc::new(handles) }
     }
 
     /// Who is registered, who is active: `Register`, `Deregister`, `List`, `Describe`, `WaitForPlugin`, subscriptions.
     #[must_use]
     pub fn registry(&self) -> &Address<Registry> {
-        &self.parts.registry
+        &self.handles.registry
     }
 
     /// Whom work can be sent to: `Dispense`, `CheckNow`, `HealthOf`, subscriptions.
     #[must_use]
     pub fn instances(&self) -> &Address<Instances> {
-        &self.parts.instances
+        &self.handles.instances
     }
 
     /// What this node offers: `TakeInventory`, `AwaitFirst`, subscriptions.
     #[must_use]
     pub fn inventory(&self) -> &Address<Inventory> {
-        &self.parts.inventory
+        &self.handles.inventory
     }
 
     /// The workloads that carry plugins: `PrepareAllocation`, `TaskStarted`, `TaskExited`, `StopAllocation`, subscriptions.
     #[must_use]
     pub fn allocations(&self) -> &Address<Allocations> {
-        &self.parts.allocations
+        &self.handles.allocations
     }
 
     /// The processes of plugins: `ListProcesses`, `LaunchProcess`, `StopProcess`, subscriptions. Those of drivers belong to
     /// the drivers.
     #[must_use]
     pub fn processes(&self) -> &Address<Processes> {
-        &self.parts.processes
+        &self.handles.processes
     }
 
     /// The task drivers: `AddDriver`, `DispenseDriver`, `RegisterTaskHandler`, subscriptions.
     #[must_use]
     pub fn drivers(&self) -> &Address<Drivers> {
-        &self.parts.drivers
+        &self.handles.drivers
+    }
+
+    /// Which plugins there are: `ScanPlugins`, `ListPlugins`, `ResolvePlugin`, subscriptions.
+    #[must_use]
+    pub fn catalog(&self) -> &Address<Catalog> {
+        &self.handles.catalog
     }
 
     /// Crashes, failed writes, dead letters, damaged records.
     #[must_use]
     pub fn notices(&self) -> &Notices {
-        &self.parts.notices
+        &self.handles.notices
     }
 
     /// Which of its actors wait for the disk.
     #[cfg(feature = "cli")]
     pub(crate) fn gates(&self) -> &Gates {
-        &self.parts.gates
+        &self.handles.gates
     }
 
     /// Which run of the host on its data directory this is.
     #[must_use]
     pub fn run_number(&self) -> RunNumber {
-        self.parts.database.run()
+        self.handles.database.run()
     }
 
     /// Where an actor of the host program's own stores its records: in tables and under an owner's name that nobody else uses.
     /// It is open until the host has stopped, so such an actor ends before.
     #[must_use]
     pub fn database(&self) -> &Database {
-        &self.parts.database
+        &self.handles.database
     }
 
     /// Where it keeps its data.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
-        &self.parts.data_dir
+        &self.handles.data_dir
     }
 
     /// The mark of its data directory, 16 hexadecimal digits: what this host makes on the machine is told by it from what other
     /// hosts make. It stays the same when the directory is moved or restored, and no copy shares it (TH053).
     #[must_use]
     pub fn owner_mark(&self) -> &str {
-        &self.parts.owner
+        &self.handles.owner
     }
 
     /// The root of all actors: `DescribeTree`, `RestartChild`, subscriptions. To end the host, use [`stop`](Self::stop) or
     /// [`detach`](Self::detach).
     #[must_use]
     pub fn supervisor(&self) -> &Address<Supervisor> {
-        &self.parts.supervisor
+        &self.handles.supervisor
     }
 
     /// All actors as a tree, with their states, restarts and mailbox depths.
@@ -169,7 +177,7 @@ impl Host {
     /// # Errors
     /// [`AskError`] when the host has ended.
     pub async fn tree(&self) -> Result<TreeNode, AskError> {
-        self.parts.supervisor.ask(DescribeTree).await
+        self.handles.supervisor.ask(DescribeTree).await
     }
 
     /// Ends everything in order, and says goodbye for every allocation: they deregister, calls in flight end, connections
@@ -187,7 +195,7 @@ impl Host {
 
     /// Waits until the host has ended, and says how: after [`stop`](Self::stop), or because it gave up.
     pub async fn ended(&self) -> Ending {
-        let mut ended = self.parts.ended.clone();
+        let mut ended = self.handles.ended.clone();
         match ended.wait_for(Option::is_some).await {
             Ok(ending) => ending.clone().unwrap_or(Ending::Killed),
             Err(_) => Ending::Killed,
@@ -195,7 +203,7 @@ impl Host {
     }
 
     async fn shut_down(&self, mode: StopMode) -> ShutdownReport {
-        let reason = match self.parts.supervisor.ask(Shutdown { mode }).await {
+        let reason = match self.handles.supervisor.ask(Shutdown { mode }).await {
             Ok(Ok(report)) => {
                 self.ended().await;
                 return report;

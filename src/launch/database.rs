@@ -1,6 +1,7 @@
-//! The database of a host, as a child of its root: opened before the others start, closed when nobody writes any more.
+//! The database of a host, as a part of it: opened before the others start, closed when nobody writes any more.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_actors::persister::{self, OpenError, Persister};
@@ -8,8 +9,10 @@ use callboard_actors::shell::{Ending, Running, StopMode, Vitals};
 use callboard_actors::supervisor::{Child, ChildDescription};
 use tokio::sync::{Notify, watch};
 
-use super::{Options, spec};
+use super::options::Options;
+use super::part::{AnyPart, spec};
 
+const NAME: &str = "persister";
 /// How long the database may take to bring to disk what was handed over.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -30,12 +33,21 @@ pub(super) async fn close(database: Persister) {
 }
 
 /// The database is open already when the supervisor starts, so that what is wrong with it is the host's own error. It is
-/// opened anew if it has to be started again, and `tell` says to the registry which one is open at present.
-pub(super) fn child(options: &Options, database: Persister, tell: watch::Sender<Option<Persister>>) -> Child {
-    let seen = tell.subscribe();
+/// opened anew if it has to be started again, and `tell` says to all who store something which one is open at present.
+pub(super) fn part(
+    options: &Options,
+    database: Persister,
+    tell: watch::Sender<Option<Persister>>,
+) -> AnyPart {
     let options = options.clone();
+    let make = move |_: &_| child(options.clone(), database.clone(), tell.clone());
+    AnyPart { name: NAME.to_owned(), after: vec![], make: Arc::new(make) }
+}
+
+fn child(options: Options, database: Persister, tell: watch::Sender<Option<Persister>>) -> Child {
+    let seen = tell.subscribe();
     let mut opened = Some(database);
-    let child = Child::new(spec("persister", STOP_DEADLINE), move || {
+    let child = Child::new(spec(NAME, NAME, STOP_DEADLINE), move || {
         let (opened, tell, options) = (opened.take(), tell.clone(), options.clone());
         async move {
             let database = match opened {
@@ -48,7 +60,7 @@ pub(super) fn child(options: &Options, database: Persister, tell: watch::Sender<
     child.described_by(move || {
         let mailbox_depth = seen.borrow().as_ref().map_or(0, Persister::depth);
         let vitals = Vitals { mailbox_depth, ..Vitals::default() };
-        std::future::ready(Some(ChildDescription { vitals, children: Vec::new() }))
+        std::future::ready(Some(ChildDescription { vitals, ..ChildDescription::default() }))
     })
 }
 

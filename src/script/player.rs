@@ -5,6 +5,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use callboard_actors::shell::Machine;
 use goldenscript::{Command, Context, Runner};
 
 use super::error::ScriptError;
@@ -14,6 +15,7 @@ use super::stage::Stage;
 use super::verbs;
 use super::words::{Mistake, Words};
 use crate::config::suggest::advice;
+use crate::launch::{AnyPart, Part};
 use crate::picture::Picture;
 
 /// How long a script may be played, in real time.
@@ -55,6 +57,7 @@ pub enum Verdict {
 /// Plays scripts. It can be given verbs of a host program's own.
 pub struct Player {
     verbs: BTreeMap<String, Verb>,
+    parts: Vec<AnyPart>,
     is_over: Box<dyn Fn() -> bool>,
 }
 
@@ -74,7 +77,7 @@ impl Player {
     /// A player who knows the verbs of `docs/scripts.md`.
     #[must_use]
     pub fn new() -> Self {
-        Self { verbs: verbs::all(), is_over: Box::new(|| false) }
+        Self { verbs: verbs::all(), parts: vec![], is_over: Box::new(|| false) }
     }
 
     /// Lets a script be given up at its next line once this says so. Nothing of it is left, and its line is a mistake.
@@ -92,6 +95,11 @@ impl Player {
     ) {
         let verb = Verb { usage: usage.into(), takes_time: false, play: Box::new(play) };
         self.verbs.insert(name.into(), verb);
+    }
+
+    /// Adds a part of the host program's own to every host that is started by a script. Its verbs ask it by its address.
+    pub fn add_part<M: Machine>(&mut self, part: Part<M>) {
+        self.parts.push(part.into());
     }
 
     /// What the line of each verb looks like, by its name.
@@ -158,8 +166,8 @@ impl Player {
 
     fn play_as(&mut self, path: &Path, text: &str) -> Result<Played, ScriptError> {
         file::check(path, text)?;
-        let stage = Stage::open().map_err(ScriptError::Stage)?;
-        let Self { verbs, is_over } = self;
+        let stage = Stage::open(self.parts.clone()).map_err(ScriptError::Stage)?;
+        let Self { verbs, is_over, .. } = self;
         let mut performance = Performance { verbs, is_over, stage, began: Instant::now() };
         let came = goldenscript::generate(&mut performance, &completed(text));
         let came = came.map_err(|error| mistake(path, text, &error.to_string()))?;

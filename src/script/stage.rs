@@ -28,7 +28,7 @@ use super::record::Record;
 use super::socket_names::SocketNames;
 use super::words::Mistake;
 use crate::host::{Host, StartError};
-use crate::launch::{Options, launch};
+use crate::launch::{AnyPart, Options, launch};
 use crate::picture::{Arrow, Mark};
 
 /// What every clock of a script shows when it begins.
@@ -92,8 +92,8 @@ impl std::fmt::Debug for Stage {
 }
 
 impl Stage {
-    /// An empty stage.
-    pub(super) fn open() -> std::io::Result<Self> {
+    /// An empty stage, whose host will have these parts of a host program's own.
+    pub(super) fn open(parts: Vec<AnyPart>) -> std::io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build()?;
         // Paths of sockets are short, and the usual place for temporary files may not be.
         let directory =
@@ -114,6 +114,7 @@ impl Stage {
             journal: Some(record.journal()),
             drills: Some(drills.clone()),
             process_owners: Some(drivers.owners()),
+            parts,
             ..Options::new(directory.path().join("data"))
         };
         Ok(Self {

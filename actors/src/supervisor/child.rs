@@ -68,7 +68,7 @@ impl Child {
     pub fn seen_at<M: Machine>(self, address: &Address<M>) -> Self {
         let address = address.clone();
         self.described_by(move || {
-            let description = ChildDescription { vitals: address.vitals(), children: Vec::new() };
+            let description = ChildDescription { vitals: address.vitals(), ..ChildDescription::default() };
             std::future::ready(Some(description))
         })
     }
@@ -85,9 +85,9 @@ impl Child {
         })
         .described_by(move || {
             let vitals = described.vitals();
-            described
-                .ask(DescribeTree)
-                .map(move |tree| Some(ChildDescription { vitals, children: tree.ok()?.children }))
+            described.ask(DescribeTree).map(move |tree| {
+                Some(ChildDescription { vitals, children: tree.ok()?.children, silence: None })
+            })
         })
     }
 }

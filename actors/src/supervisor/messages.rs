@@ -81,13 +81,13 @@ pub enum RestartError {
 pub struct DescribeTree;
 
 /// One actor of the tree, with its children.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TreeNode {
     /// Its name among its siblings.
     pub name: String,
     /// What it is: supervisor, registry, instance and so on.
     pub kind: String,
-    /// Its state in a few words: "starting", "running", "waiting to be restarted", "stopping", "ended".
+    /// Its state in a few words: "starting", "running", "not answering", "waiting to be restarted", "stopping", "ended".
     pub state: String,
     /// How many times it was restarted.
     pub restarts: u64,
@@ -108,6 +108,8 @@ pub struct ChildDescription {
     pub vitals: Vitals,
     /// Its own children.
     pub children: Vec<TreeNode>,
+    /// Why it does not list its children, although it was asked to.
+    pub silence: Option<String>,
 }
 
 /// Stops every child in reverse order, each within its own deadline, and then the supervisor itself, after this has been

@@ -84,10 +84,14 @@ impl Supervisor {
     fn child_node(&self, child: usize, described: Option<&ChildDescription>) -> TreeNode {
         let spec = self.spec_of(child);
         let state = &self.children[child];
+        // Of one that runs as far as is known here, what it says itself is more.
+        let silence = described.and_then(|description| description.silence.as_ref());
+        let silence = silence.filter(|_| matches!(state.phase, ChildPhase::Running { .. }));
+        let state_shown = if silence.is_some() { "not answering" } else { self.child_state(child) };
         TreeNode {
             name: spec.name.clone(),
             kind: spec.kind.clone(),
-            state: self.child_state(child).to_owned(),
+            state: state_shown.to_owned(),
             restarts: state.restarts,
             crashes: described.map(|description| description.vitals.crashes),
             mailbox_depth: described.map(|description| description.vitals.mailbox_depth),
@@ -99,7 +103,7 @@ impl Supervisor {
                 | ChildPhase::Running { .. }
                 | ChildPhase::Stopping { .. }
                 | ChildPhase::Ended
-                | ChildPhase::Closed => state.fall.clone().unwrap_or_default(),
+                | ChildPhase::Closed => silence.or(state.fall.as_ref()).cloned().unwrap_or_default(),
             },
             children: described.map_or_else(Vec::new, |description| description.children.clone()),
         }

@@ -8,6 +8,7 @@ use callboard_actors::vocabulary::DriverName;
 
 use super::super::told::stopped;
 use super::{Entry, Mistake, Stage, Words};
+use crate::launch::AnyPart;
 
 pub(super) const VERBS: &[Entry] = &[
     ("host start|start-beside|stop|detach|kill", host),
@@ -16,11 +17,11 @@ pub(super) const VERBS: &[Entry] = &[
         options,
     ),
     (
-        "crash registry|instances|inventory|allocations|drivers|processes|host|instance|allocation|driver|eventor [NAME]",
+        "crash registry|instances|inventory|allocations|drivers|processes|catalog|host|instance|allocation|driver|eventor [NAME]",
         crash,
     ),
     (
-        "end registry|instances|inventory|allocations|drivers|processes|instance|allocation|driver|eventor [NAME]",
+        "end registry|instances|inventory|allocations|drivers|processes|catalog|instance|allocation|driver|eventor [NAME]",
         end,
     ),
     ("restart ACTOR", restart),
@@ -104,19 +105,19 @@ fn options(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// The actors that there is one of.
-const SINGLE: [&str; 7] =
-    ["registry", "instances", "inventory", "allocations", "drivers", "processes", "host"];
+/// The actors that there is one of, besides the parts of a host program's own.
+const SINGLE: [&str; 8] =
+    ["registry", "instances", "inventory", "allocations", "drivers", "processes", "catalog", "host"];
 /// Those that there are many of: each has the name of what it is for.
 const NAMED: [&str; 4] = ["instance", "allocation", "driver", "eventor"];
 
 fn crash(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let actor = actor(words)?;
+    let actor = actor(stage, words)?;
     drill(stage, &actor, Drill::Crash)
 }
 
 fn end(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
-    let actor = actor(words)?;
+    let actor = actor(stage, words)?;
     if actor == "host" {
         return Err(Mistake::new("the host does not give up by itself; say `host stop` or `host kill`"));
     }
@@ -124,24 +125,27 @@ fn end(stage: &mut Stage, words: &mut Words<'_>) -> Result<(), Mistake> {
 }
 
 /// The name of the actor that a line means.
-fn actor(words: &mut Words<'_>) -> Result<String, Mistake> {
-    let all: Vec<_> = SINGLE.into_iter().chain(NAMED).map(|kind| (kind, kind)).collect();
+fn actor(stage: &Stage, words: &mut Words<'_>) -> Result<String, Mistake> {
+    let own = stage.options.parts.iter().map(AnyPart::name);
+    let all: Vec<_> = SINGLE.into_iter().chain(NAMED).chain(own).map(|kind| (kind, kind)).collect();
     let kind = words.one_of("which actor", &all)?;
-    if SINGLE.contains(&kind) {
-        return Ok(kind.to_owned());
+    match kind {
+        "instance" => Ok(format!("{kind} {}", words.plugin()?)),
+        _ if NAMED.contains(&kind) => Ok(format!("{kind} {}", words.next(&format!("name of the {kind}"))?)),
+        _ => Ok(kind.to_owned()),
     }
-    let name = match kind {
-        "instance" => words.plugin()?.to_string(),
-        _ => words.next(&format!("name of the {kind}"))?.to_owned(),
-    };
-    Ok(format!("{kind} {name}"))
+}
+
+/// Whether there are many actors of the kind that this one is of.
+fn is_one_of_many(actor: &str) -> bool {
+    actor.split_once(' ').is_some_and(|(kind, _)| NAMED.contains(&kind))
 }
 
 fn drill(stage: &mut Stage, actor: &str, drill: Drill) -> Result<(), Mistake> {
     stage.host()?;
     match stage.drills.drill(actor, drill) {
         Ok(()) => Ok(()),
-        Err(error) if SINGLE.contains(&actor) => {
+        Err(error) if !is_one_of_many(actor) => {
             stage.record.answer(error.to_string());
             Ok(())
         }

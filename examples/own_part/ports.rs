@@ -1,0 +1,224 @@
+//! Gives ports to owners: each has one, no two have the same, and what was told is on disk.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use actix::Recipient;
+use callboard::actors::conversation;
+use callboard::actors::persister::{Operation, Owner, Record, Settled, Table};
+use callboard::actors::shell::{Database, Effects, Input, Ledger, Machine, Never, Store, Ticket, Written};
+use callboard::actors::vocabulary::Moment;
+use futures_util::future::LocalBoxFuture;
+use serde::{Deserialize, Serialize};
+
+/// Asks for a port. An owner that has one keeps it.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    pub(crate) owner: String,
+}
+
+/// Gives a port back; says whether there was one.
+#[derive(Debug)]
+pub(crate) struct Release {
+    pub(crate) owner: String,
+}
+
+/// Asks who has which port.
+#[derive(Debug)]
+pub(crate) struct ListPorts;
+
+/// Why there is no port.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("all ports from {first} to {last} are taken; release one")]
+pub(crate) struct AllTaken {
+    first: u16,
+    last: u16,
+}
+
+conversation! {
+    /// What is said to the ports.
+    pub(crate) enum PortsAsk -> PortsAnswer for Ports {
+        Reserve => Result<u16, AllTaken>,
+        Release => bool,
+        ListPorts => Vec<(String, u16)>,
+    }
+}
+
+/// What subscribers are told, and what is written: an owner, and the port that it has from now on, if any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PortChanged {
+    owner: String,
+    port: Option<u16>,
+}
+
+/// The machine: it decides and does nothing.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    range: RangeInclusive<u16>,
+    taken: BTreeMap<String, u16>,
+}
+
+impl Machine for Ports {
+    const KIND: &'static str = "ports";
+    type Config = RangeInclusive<u16>;
+    type Image = BTreeMap<String, u16>;
+    type Ask = PortsAsk;
+    type Answer = PortsAnswer;
+    type Call = Never;
+    type Outcome = Never;
+    type Timer = Never;
+    type Change = PortChanged;
+    type News = PortChanged;
+    type View = Vec<(String, u16)>;
+
+    fn restore(range: &RangeInclusive<u16>, taken: BTreeMap<String, u16>, _moment: Moment) -> Self {
+        Self { range: range.clone(), taken }
+    }
+
+    fn step(&mut self, _moment: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Asked { id, ask: PortsAsk::Reserve(Reserve { owner }), .. } => {
+                let port = self.reserve(owner, effects);
+                effects.reply(*id, PortsAnswer::Reserve(port));
+            }
+            Input::Asked { id, ask: PortsAsk::Release(Release { owner }), .. } => {
+                let had_one = self.taken.remove(owner).is_some();
+                if had_one {
+                    Self::tell(owner, None, effects);
+                }
+                effects.reply(*id, PortsAnswer::Release(had_one));
+            }
+            Input::Asked { id, ask: PortsAsk::ListPorts(ListPorts), .. } => {
+                effects.reply(*id, PortsAnswer::ListPorts(self.view()));
+            }
+            Input::StopRequested(_) => effects.stop(),
+            Input::Resumed => {}
+            Input::Returned { call, .. } => match *call {},
+            Input::Elapsed(timer) => match *timer {},
+        }
+    }
+
+    fn view(&self) -> Vec<(String, u16)> {
+        self.taken.iter().map(|(owner, port)| (owner.clone(), *port)).collect()
+    }
+}
+
+impl Ports {
+    fn reserve(&mut self, owner: &str, effects: &mut Effects<Self>) -> Result<u16, AllTaken> {
+        if let Some(port) = self.taken.get(owner) {
+            return Ok(*port);
+        }
+        let is_free = |port: &u16| self.taken.values().all(|taken| taken != port);
+        let (first, last) = (*self.range.start(), *self.range.end());
+        let port = self.range.clone().find(is_free).ok_or(AllTaken { first, last })?;
+        self.taken.insert(owner.to_owned(), port);
+        Self::tell(owner, Some(port), effects);
+        Ok(port)
+    }
+
+    /// Subscribers and askers hear of it when it is on disk: what leaves after a write waits for that.
+    fn tell(owner: &str, port: Option<u16>, effects: &mut Effects<Self>) {
+        let changed = PortChanged { owner: owner.to_owned(), port };
+        effects.persist(changed.clone());
+        effects.publish(changed);
+    }
+}
+
+/// One row: the port of the owner by whose name it lies.
+#[derive(Serialize, Deserialize)]
+struct PortRow(u16);
+
+impl Record for PortRow {
+    const TABLE: Table = Table("ports");
+    const SCHEMA: u16 = 1;
+}
+
+/// Keeps ports in the host's database, in a table of their own.
+pub(crate) struct PortsStore(Ledger);
+
+impl PortsStore {
+    pub(crate) fn new(database: &Database) -> Self {
+        Self(database.ledger(Owner("ports")))
+    }
+}
+
+impl Store<Ports> for PortsStore {
+    fn open(&mut self, settled: Recipient<Settled>) {
+        self.0.open(settled);
+    }
+
+    fn write(&mut self, ticket: Ticket, PortChanged { owner, port }: PortChanged) -> Written {
+        let operation = match port {
+            Some(port) => Operation::put(owner, &PortRow(port)),
+            None => Operation::delete::<PortRow>(owner),
+        };
+        self.0.write(ticket, vec![operation])
+    }
+
+    fn load(&mut self) -> LocalBoxFuture<'static, Result<BTreeMap<String, u16>, String>> {
+        let ledger = self.0.clone();
+        Box::pin(async move {
+            ledger.reopen().await?;
+            let rows = ledger.rows::<PortRow>().await?.into_iter();
+            rows.map(|(owner, PortRow(port))| {
+                Ok((String::from_utf8(owner).map_err(|error| error.to_string())?, port))
+            })
+            .collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard::actors::shell::{AskId, Effect};
+
+    use super::*;
+
+    /// Everything that can be said by three owners, in every order, with a crash after any of it: no two have the same port, and
+    /// nobody is told of a port that is not written before.
+    #[test]
+    fn law_no_two_owners_have_the_same_port_and_what_is_told_is_on_disk() {
+        let words: Vec<(bool, &str)> =
+            [true, false].into_iter().flat_map(|takes| ["a", "b", "c"].map(|owner| (takes, owner))).collect();
+        let mut runs = vec![vec![]];
+        for _ in 0..4 {
+            runs = runs
+                .iter()
+                .flat_map(|run: &Vec<(bool, &str)>| {
+                    words.iter().map(move |word| [run.as_slice(), &[*word]].concat())
+                })
+                .collect();
+        }
+        runs.iter().for_each(|run| holds(run));
+    }
+
+    fn holds(run: &[(bool, &str)]) {
+        let mut disk = BTreeMap::new();
+        for (number, (takes, owner)) in run.iter().enumerate() {
+            let mut ports = Ports::restore(&(1..=2), disk.clone(), Moment::default());
+            let (owner, mut effects) = ((*owner).to_owned(), Effects::default());
+            let ask = match takes {
+                true => PortsAsk::Reserve(Reserve { owner: owner.clone() }),
+                false => PortsAsk::Release(Release { owner: owner.clone() }),
+            };
+            let (id, asked_at) = (AskId::new(number as u64), Moment::default().now);
+            ports.step(Moment::default(), &Input::Asked { id, asked_at, ask }, &mut effects);
+            for effect in effects.drain() {
+                match effect {
+                    Effect::Persist(PortChanged { owner, port: Some(port) }) => {
+                        assert!(disk.values().all(|taken| *taken != port), "{run:?}: {port} belongs to two");
+                        disk.insert(owner, port);
+                    }
+                    Effect::Persist(PortChanged { owner, port: None }) => drop(disk.remove(&owner)),
+                    Effect::Reply(_, PortsAnswer::Reserve(Ok(port))) => {
+                        assert_eq!(disk.get(&owner), Some(&port))
+                    }
+                    Effect::Reply(_, PortsAnswer::Release(_)) => assert_eq!(disk.get(&owner), None),
+                    Effect::Reply(..) | Effect::Publish(_) => {}
+                    other => panic!("{run:?}: {other:?}"),
+                }
+            }
+            assert_eq!(ports.taken, disk, "{run:?}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The drivers as a part of a host: one node of the tree for each. They end before the processes that they run in.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use callboard_actors::driver::{DriverReport, ProcessOwner};
+use callboard_actors::drivers::{self, Drivers, DriversMemory, ListDrivers};
+use callboard_actors::supervisor::TreeNode;
+
+use super::options::Options;
+use super::part::Part;
+use crate::host::Host;
+
+/// How long it may take to end at least. It says itself how long it takes with the graces of the drivers.
+const STOP_DEADLINE: Duration = Duration::from_secs(30);
+
+pub(super) fn part(host: &Host, options: &Options) -> Part<Drivers> {
+    let (options, owners) = (options.drivers.clone(), options.process_owners.clone());
+    Part::remembering(host.drivers(), move |address, context| {
+        let (address, options, settings) = (address.clone(), options.clone(), context.settings());
+        let owner: Rc<dyn ProcessOwner> = match &owners {
+            Some(owners) => owners.make(),
+            None => Rc::new(context.host().processes().clone()),
+        };
+        let memory = DriversMemory::of_run(context.host().run_number());
+        move || Ok(drivers::start(&address, options.clone(), owner.clone(), memory.clone(), settings.clone()))
+    })
+    .after("processes")
+    .described_by(|| ListDrivers, |drivers| drivers.into_iter().map(driver_node).collect())
+    .stops_within(STOP_DEADLINE)
+}
+
+fn driver_node(report: DriverReport) -> TreeNode {
+    let pid = report.pid.map_or("no process".to_owned(), |pid| format!("pid {pid}"));
+    let message = if report.reason.is_empty() {
+        format!("{pid}, generation {}", report.generation)
+    } else {
+        format!("{pid}, generation {}: {}", report.generation, report.reason)
+    };
+    TreeNode {
+        name: report.name.to_string(),
+        kind: "driver".to_owned(),
+        state: format!("{}, {}", report.stage, report.health),
+        restarts: report.launches.saturating_sub(1),
+        crashes: None,
+        mailbox_depth: None,
+        message,
+        children: Vec::new(),
+    }
+}

@@ -1,0 +1,44 @@
+//! The instances as a part of a host: one node of the tree for each.
+
+use std::time::Duration;
+
+use callboard_actors::instances::{self, DescribeInstances, InstanceStatus, Instances};
+use callboard_actors::supervisor::TreeNode;
+use callboard_actors::vocabulary::Health;
+
+use super::options::Options;
+use super::part::Part;
+use crate::host::Host;
+
+/// Whoever has not retired within its deadline is killed, which is over at once.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+
+pub(super) fn part(host: &Host, options: &Options) -> Part<Instances> {
+    let options = options.instances;
+    Part::new(host.instances(), move |address, context| {
+        instances::start(address, context.host().registry().clone(), options, context.settings())
+    })
+    .after("registry")
+    .described_by(|| DescribeInstances, |instances| instances.into_iter().map(instance_node).collect())
+    .stops_within(options.retire_deadline + STOP_MARGIN)
+}
+
+fn instance_node(status: InstanceStatus) -> TreeNode {
+    let InstanceStatus { report, state, restarts, vitals } = status;
+    let message = match &report.health {
+        Health::Unhealthy { reason } => reason.clone(),
+        Health::Starting | Health::Healthy | Health::Gone => {
+            format!("{}, generation {}", report.allocation, report.generation)
+        }
+    };
+    TreeNode {
+        name: report.plugin.to_string(),
+        kind: "instance".to_owned(),
+        state: format!("{}, {}", state.as_str(), report.health.as_str()),
+        restarts,
+        crashes: vitals.map(|vitals| vitals.crashes),
+        mailbox_depth: vitals.map(|vitals| vitals.mailbox_depth),
+        message,
+        children: Vec::new(),
+    }
+}

@@ -1,0 +1,80 @@
+//! Everything that may be chosen of a host.
+
+use std::path::PathBuf;
+
+use callboard_actors::allocation::AllocationOptions;
+use callboard_actors::allocations::default_runtime_dir;
+use callboard_actors::catalog::CatalogOptions;
+use callboard_actors::drivers::DriversOptions;
+use callboard_actors::instances::InstancesOptions;
+use callboard_actors::inventory::InventoryOptions;
+use callboard_actors::persister::MemoryDisk;
+use callboard_actors::process::Binder;
+use callboard_actors::registry::RegistryOptions;
+use callboard_actors::shell::{Clock, Drills, IN_FLIGHT_MAX, Journal, Notices};
+use callboard_actors::vocabulary::RestartBudget;
+
+use super::part::AnyPart;
+use super::process_owners::ProcessOwners;
+
+/// Everything that may be chosen.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) runtime_dir: Option<PathBuf>,
+    pub(crate) registry: RegistryOptions,
+    pub(crate) instances: InstancesOptions,
+    pub(crate) inventory: InventoryOptions,
+    pub(crate) allocation: AllocationOptions,
+    pub(crate) drivers: DriversOptions,
+    pub(crate) catalog: CatalogOptions,
+    pub(crate) binder: Option<Binder>,
+    pub(crate) budget: RestartBudget,
+    /// The parts of the host program's own.
+    pub(crate) parts: Vec<AnyPart>,
+    /// How many messages may be in the mailbox of each actor that is spoken to.
+    pub(crate) messages_max: usize,
+    pub(crate) notices: Notices,
+    /// Tells the time; the system's clock unless a script has one of its own.
+    pub(crate) clock: Option<Clock>,
+    /// Where random numbers start; anywhere unless a script is to go the same way each time.
+    pub(crate) seed: Option<u64>,
+    /// The disk on which the database lies, if it is not a file.
+    pub(crate) disk: Option<MemoryDisk>,
+    /// Who writes down what happens, if anybody does.
+    pub(crate) journal: Option<Journal>,
+    /// Where actors are found to let things go wrong in them, if anybody wants to.
+    pub(crate) drills: Option<Drills>,
+    /// Who launches the processes of drivers, if it is not the host's own owner of processes.
+    pub(crate) process_owners: Option<ProcessOwners>,
+}
+
+impl Options {
+    pub(crate) fn new(data_dir: PathBuf) -> Self {
+        Self {
+            data_dir,
+            runtime_dir: None,
+            allocation: AllocationOptions::default(),
+            registry: RegistryOptions::default(),
+            instances: InstancesOptions::default(),
+            inventory: InventoryOptions::default(),
+            drivers: DriversOptions::default(),
+            catalog: CatalogOptions::default(),
+            binder: None,
+            budget: RestartBudget::default(),
+            parts: vec![],
+            messages_max: IN_FLIGHT_MAX,
+            notices: Notices::default(),
+            clock: None,
+            seed: None,
+            disk: None,
+            journal: None,
+            drills: None,
+            process_owners: None,
+        }
+    }
+
+    pub(super) fn runtime_dir(&self) -> PathBuf {
+        self.runtime_dir.clone().unwrap_or_else(default_runtime_dir)
+    }
+}

@@ -1,0 +1,136 @@
+//! Decides in which order the parts of a host are started; they are stopped in reverse.
+
+/// Why the parts of a host cannot be put in order. None of them was started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartsError {
+    /// Two parts have one name.
+    #[error(
+        "two parts of the host are named {name:?}, so neither could be told from the other; give one another name"
+    )]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A part is to start after one that there is not.
+    #[error(
+        "part {part:?} is to start after {after:?}, which is no part of this host; its parts are {known}"
+    )]
+    Unknown {
+        /// Which part.
+        part: String,
+        /// After which one.
+        after: String,
+        /// The names of all there are, in words.
+        known: String,
+    },
+    /// Parts are to start after each other.
+    #[error(
+        "none of the parts {parts} can start first, since each is to start after another one; leave one `after` out"
+    )]
+    Cycle {
+        /// Their names, in words.
+        parts: String,
+    },
+}
+
+/// What the order rests on: the name of a part, and the names of those that it starts after.
+pub(super) type Wish<'p> = (&'p str, &'p [String]);
+
+/// The places of the parts in the order in which they start: each behind all that it depends on, and else as they were given.
+pub(super) fn start_order(parts: &[Wish<'_>]) -> Result<Vec<usize>, PartsError> {
+    check_names(parts)?;
+    let mut order: Vec<usize> = Vec::with_capacity(parts.len());
+    while order.len() < parts.len() {
+        let has_started = |name: &String| order.iter().any(|place| parts[*place].0 == name);
+        let can_start = |place: &usize| !order.contains(place) && parts[*place].1.iter().all(has_started);
+        match (0..parts.len()).find(can_start) {
+            Some(next) => order.push(next),
+            None => {
+                let waiting = (0..parts.len()).filter(|place| !order.contains(place));
+                let names: Vec<_> = waiting.map(|place| parts[place].0).collect();
+                return Err(PartsError::Cycle { parts: names.join(", ") });
+            }
+        }
+    }
+    Ok(order)
+}
+
+fn check_names(parts: &[Wish<'_>]) -> Result<(), PartsError> {
+    let is_known = |wanted: &str, among: &[Wish<'_>]| among.iter().any(|(name, _)| *name == wanted);
+    for (place, (name, after)) in parts.iter().enumerate() {
+        if is_known(name, &parts[..place]) {
+            return Err(PartsError::Duplicate { name: (*name).to_owned() });
+        }
+        if let Some(unknown) = after.iter().find(|after| !is_known(after, parts)) {
+            let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
+            return Err(PartsError::Unknown {
+                part: (*name).to_owned(),
+                after: unknown.clone(),
+                known: names.join(", "),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(parts: &[(&str, &[&str])]) -> Result<Vec<String>, String> {
+        let after: Vec<Vec<String>> =
+            parts.iter().map(|(_, after)| after.iter().map(|name| (*name).to_owned()).collect()).collect();
+        let wishes: Vec<Wish<'_>> =
+            parts.iter().zip(&after).map(|((name, _), after)| (*name, after.as_slice())).collect();
+        let order = start_order(&wishes).map_err(|error| error.to_string())?;
+        Ok(order.into_iter().map(|place| parts[place].0.to_owned()).collect())
+    }
+
+    #[test]
+    fn what_depends_on_nothing_starts_in_the_order_in_which_it_was_given_s2() {
+        assert_eq!(
+            order(&[("a", &[]), ("b", &[]), ("c", &[])]),
+            Ok(vec!["a".into(), "b".into(), "c".into()])
+        );
+        assert_eq!(order(&[]), Ok(vec![]));
+    }
+
+    #[test]
+    fn each_starts_behind_all_that_it_depends_on_s2() {
+        let parts: &[(&str, &[&str])] = &[
+            ("shelf", &["labels", "registry"]),
+            ("registry", &["database"]),
+            ("labels", &[]),
+            ("database", &[]),
+        ];
+        assert_eq!(
+            order(parts),
+            Ok(vec!["labels".into(), "database".into(), "registry".into(), "shelf".into()])
+        );
+    }
+
+    #[test]
+    fn parts_that_cannot_be_put_in_order_are_refused_with_what_to_do() {
+        for (parts, said) in [
+            (
+                &[("a", &[] as &[&str]), ("b", &[]), ("a", &[])] as &[(&str, &[&str])],
+                "two parts of the host are named \"a\", so neither could be told from the other; give one another name",
+            ),
+            (
+                &[("a", &[]), ("b", &["regitsry"])],
+                "part \"b\" is to start after \"regitsry\", which is no part of this host; its parts are a, b",
+            ),
+            (
+                &[("a", &[]), ("b", &["c", "a"]), ("c", &["b"])],
+                "none of the parts b, c can start first, since each is to start after another one; leave one `after` out",
+            ),
+            (
+                &[("a", &["a"])],
+                "none of the parts a can start first, since each is to start after another one; leave one `after` out",
+            ),
+        ] {
+            assert_eq!(order(parts), Err(said.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A part of a host: one actor with its name, what it depends on, how it starts, when it is ready, how it is described, and how
+//! long its end may take.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_actors::shell::{Address, Machine, Message, Running, Settings};
+use callboard_actors::supervisor::{Child, ChildDescription, ChildSpec, TreeNode};
+
+use crate::host::Host;
+
+/// How long a start may take: a large database is read in this time.
+const START_DEADLINE: Duration = Duration::from_secs(60);
+/// How long a part may take to end that does not say how long it takes ([`Machine::stops_within`]).
+const STOP_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a part may take to describe itself: less than the supervisor waits for all of them.
+const DESCRIBE_DEADLINE: Duration = Duration::from_millis(900);
+
+/// What a part is started with.
+#[derive(Debug, Clone)]
+pub struct PartContext {
+    pub(super) host: Host,
+    pub(super) settings: Settings,
+}
+
+impl PartContext {
+    /// The host that it belongs to: its database, its owner mark, and the addresses of its other parts. All addresses are there
+    /// before anything starts; whoever a part starts [after](Part::after) answers.
+    #[must_use]
+    pub const fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The surroundings of every actor of the host: its clock, its notices, its journal.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.settings.clone()
+    }
+}
+
+type Make = Arc<dyn Fn(&PartContext) -> Child + Send + Sync>;
+type MakeOf = Arc<dyn Fn(ChildSpec, &PartContext) -> Child + Send + Sync>;
+
+/// One actor of a host, as the host's supervisor is given it.
+///
+/// A host program adds parts of its own by [`HostBuilder::part`](crate::host::HostBuilder::part). They are started behind those that
+/// they depend on and stopped before them, started again when they end by themselves, at the expense of the host's budget, and
+/// shown in its tree, in its journal and in the report of its end like all others.
+///
+/// `examples/own_part` is one.
+#[must_use = "a part does nothing before it is given to a host"]
+pub struct Part<M: Machine> {
+    address: Address<M>,
+    after: Vec<String>,
+    stop_deadline: Duration,
+    make: MakeOf,
+}
+
+impl<M: Machine> Clone for Part<M> {
+    fn clone(&self) -> Self {
+        Self {
+            address: self.address.clone(),
+            after: self.after.clone(),
+            stop_deadline: self.stop_deadline,
+            make: Arc::clone(&self.make),
+        }
+    }
+}
+
+impl<M: Machine> fmt::Debug for Part<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part")
+            .field("name", &self.address.name())
+            .field("after", &self.after)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Machine> Part<M> {
+    /// A part that lives at this vacant address, has its name, and is brought to life by `start`, at first and whenever it is
+    /// started again.
+    pub fn new(
+        address: &Address<M>,
+        start: impl Fn(&Address<M>, &PartContext) -> Running + Send + Sync + 'static,
+    ) -> Self {
+        let start = Arc::new(start);
+        Self::remembering(address, move |address, context| {
+            let (start, address, context) = (Arc::clone(&start), address.clone(), context.clone());
+            move || Ok(start(&address, &context))
+        })
+    }
+
+    /// The same for an actor of which something outlives its single lives. `make` is called once for each host; what it gives is
+    /// called for each life of the actor, and says why if there can be none.
+    pub fn remembering<L>(
+        address: &Address<M>,
+        make: impl Fn(&Address<M>, &PartContext) -> L + Send + Sync + 'static,
+    ) -> Self
+    where
+        L: FnMut() -> Result<Running, String> + 'static,
+    {
+        let seen = address.clone();
+        let make = move |spec: ChildSpec, context: &PartContext| {
+            let mut start = make(&seen, context);
+            Child::new(spec, move || std::future::ready(start())).seen_at(&seen)
+        };
+        Self { address: address.clone(), after: vec![], stop_deadline: STOP_DEADLINE, make: Arc::new(make) }
+    }
+
+    /// It is started when that part is ready, and has ended before that one is stopped. What it stores in the host's database
+    /// needs no word: the database is opened before all parts of a host program, and closed behind them.
+    pub fn after(mut self, part: impl Into<String>) -> Self {
+        self.after.push(part.into());
+        self
+    }
+
+    /// It counts as started when it has answered this question: it has read what it needs by then.
+    pub fn ready_when<Q: Message<M>>(self, question: impl Fn() -> Q + Send + Sync + 'static) -> Self {
+        let (address, question) = (self.address.clone(), Arc::new(question));
+        self.refined(move |child| {
+            let (address, question) = (address.clone(), Arc::clone(&question));
+            child.ready_when(move || {
+                let answer = address.ask(question());
+                async move { answer.await.map(drop).map_err(|error| error.to_string()) }
+            })
+        })
+    }
+
+    /// What is below it in the tree is made of its answer to this question. If it does not answer in time, the tree says so.
+    pub fn described_by<Q: Message<M>>(
+        self,
+        question: impl Fn() -> Q + Send + Sync + 'static,
+        below: impl Fn(Q::Reply) -> Vec<TreeNode> + Send + Sync + 'static,
+    ) -> Self {
+        let (address, describe) = (self.address.clone(), Arc::new((question, below)));
+        self.refined(move |child| {
+            let (address, describe) = (address.clone(), Arc::clone(&describe));
+            child.described_by(move || {
+                let (question, _) = &*describe;
+                let (vitals, describe) = (address.vitals(), Arc::clone(&describe));
+                let answer = tokio::time::timeout(DESCRIBE_DEADLINE, address.ask(question()));
+                async move {
+                    let (children, silence) = match answer.await {
+                        Ok(Ok(reply)) => ((describe.1)(reply), None),
+                        Ok(Err(error)) => (vec![], Some(error.to_string())),
+                        Err(_) => (vec![], Some(format!("no answer within {DESCRIBE_DEADLINE:?}"))),
+                    };
+                    Some(ChildDescription { vitals, children, silence })
+                }
+            })
+        })
+    }
+
+    /// How long it may take to end in its own time, if its machine does not say so itself
+    /// ([`Machine::stops_within`]). Five seconds by default; then it is killed.
+    pub const fn stops_within(mut self, deadline: Duration) -> Self {
+        self.stop_deadline = deadline;
+        self
+    }
+
+    fn refined(self, refine: impl Fn(Child) -> Child + Send + Sync + 'static) -> Self {
+        let make = Arc::clone(&self.make);
+        Self { make: Arc::new(move |spec, context| refine(make(spec, context))), ..self }
+    }
+}
+
+/// A part of whatever kind.
+#[derive(Clone)]
+pub(crate) struct AnyPart {
+    pub(super) name: String,
+    pub(super) after: Vec<String>,
+    pub(super) make: Make,
+}
+
+impl AnyPart {
+    /// Its name.
+    #[cfg(feature = "cli")]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Debug for AnyPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyPart")
+            .field("name", &self.name)
+            .field("after", &self.after)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Machine> From<Part<M>> for AnyPart {
+    fn from(part: Part<M>) -> Self {
+        let Part { address, after, stop_deadline, make } = part;
+        let name = address.name().to_owned();
+        let spec = spec(&name, M::KIND, stop_deadline);
+        Self { name, after, make: Arc::new(move |context| make(spec.clone(), context)) }
+    }
+}
+
+/// What a supervisor is told of a part. Nobody but the part itself knows how long the graces of what it owns are, so it may
+/// take as long to end as it says.
+pub(super) fn spec(name: &str, kind: &str, stop_deadline: Duration) -> ChildSpec {
+    ChildSpec {
+        start_deadline: START_DEADLINE,
+        stop_deadline,
+        stop_longest: Duration::MAX,
+        ..ChildSpec::new(name, kind)
+    }
+}

@@ -1,0 +1,37 @@
+//! The processes of plugins as a part of a host. They are found again or ended before anyone may launch one; drivers end their own
+//! before this, and what is left has its own grace.
+
+use std::time::Duration;
+
+use callboard_actors::process::{Surroundings, random_bytes};
+use callboard_actors::processes::{self, DurableRecords, ListProcesses, Processes, ProcessesOptions};
+
+use super::options::Options;
+use super::part::Part;
+use crate::host::Host;
+
+/// How long it may take to end at least.
+const STOP_DEADLINE: Duration = Duration::from_secs(30);
+
+pub(super) fn part(host: &Host, options: &Options) -> Part<Processes> {
+    let (binder, runtime_dir) = (options.binder.clone(), options.runtime_dir());
+    Part::remembering(host.processes(), move |address, context| {
+        let (binder, runtime_dir) = (binder.clone(), runtime_dir.clone());
+        let (address, context) = (address.clone(), context.clone());
+        let records = DurableRecords::new(context.host().database());
+        move || {
+            let host = context.host();
+            let surroundings =
+                Surroundings::new(host.data_dir(), host.owner_mark().into(), binder.clone(), true);
+            let started = surroundings.and_then(|surroundings| {
+                let surroundings = surroundings.with_short_directory(runtime_dir.clone());
+                let options = ProcessesOptions::new(random_bytes()?);
+                Ok(processes::start(&address, options, surroundings, records.clone(), context.settings()))
+            });
+            started.map_err(|error| error.to_string())
+        }
+    })
+    .after("persister")
+    .ready_when(|| ListProcesses)
+    .stops_within(STOP_DEADLINE)
+}

@@ -1,0 +1,161 @@
+//! Parts of a host program's own: supervised, started, stopped and shown beside those of the host.
+
+use std::time::Duration;
+
+use callboard::actors::conversation;
+use callboard::actors::shell::{
+    Address, Effects, Ending, Input, Machine, Never, NoEffectHandler, NoStore, start,
+};
+use callboard::actors::supervisor::{StopOutcome, TreeNode};
+use callboard::actors::vocabulary::{Moment, RestartBudget};
+use callboard::host::{Host, Part, PartsError, StartError};
+use tempfile::TempDir;
+
+/// Asks for what is below it.
+#[derive(Debug)]
+struct List;
+
+/// Has it give up.
+#[derive(Debug)]
+struct GiveUp;
+
+conversation! {
+    enum ClerkAsk -> ClerkAnswer for Clerk {
+        List => Vec<&'static str>,
+        GiveUp => (),
+    }
+}
+
+/// Lists what it has, or keeps it to itself.
+#[derive(Debug)]
+struct Clerk {
+    answers: bool,
+}
+
+impl Machine for Clerk {
+    const KIND: &'static str = "clerk";
+    type Config = bool;
+    type Image = ();
+    type Ask = ClerkAsk;
+    type Answer = ClerkAnswer;
+    type Call = Never;
+    type Outcome = Never;
+    type Timer = Never;
+    type Change = Never;
+    type News = Never;
+    type View = ();
+
+    fn restore(answers: &bool, (): (), _: Moment) -> Self {
+        Self { answers: *answers }
+    }
+
+    fn step(&mut self, _: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+        match input {
+            Input::Asked { id, ask: ClerkAsk::List(List), .. } if self.answers => {
+                effects.reply(*id, ClerkAnswer::List(vec!["leaf"]));
+            }
+            Input::Asked { ask: ClerkAsk::GiveUp(GiveUp), .. } => effects.fail("it has had enough"),
+            Input::StopRequested(_) => effects.stop(),
+            Input::Asked { .. } | Input::Resumed => {}
+            Input::Returned { call, .. } => match *call {},
+            Input::Elapsed(timer) => match *timer {},
+        }
+    }
+
+    fn view(&self) {}
+}
+
+fn clerk(name: &str) -> Address<Clerk> {
+    Address::vacant(name, 10)
+}
+
+fn part(address: &Address<Clerk>, answers: bool) -> Part<Clerk> {
+    Part::new(address, move |address, context| {
+        start(address, answers, NoEffectHandler, NoStore, context.settings())
+    })
+    .described_by(|| List, |names| names.into_iter().map(leaf).collect())
+}
+
+fn leaf(name: &str) -> TreeNode {
+    TreeNode {
+        name: name.to_owned(),
+        kind: "leaf".to_owned(),
+        state: "there".to_owned(),
+        ..TreeNode::default()
+    }
+}
+
+async fn node(host: &Host, name: &str) -> TreeNode {
+    let tree = host.tree().await.expect("the root lives");
+    tree.children.into_iter().find(|child| child.name == name).expect("it is a part of the host")
+}
+
+fn data_dir() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+#[actix::test]
+async fn parts_of_a_hosts_own_are_started_by_what_they_depend_on_and_stopped_in_reverse_s2_s3() {
+    let (directory, first, second) = (data_dir(), clerk("first"), clerk("second"));
+    let builder = Host::builder(directory.path());
+    let builder = builder.part(part(&second, true).after("first").ready_when(|| List));
+    let host = builder.part(part(&first, true).after("registry")).start().await.expect("it starts");
+
+    let tree = host.tree().await.expect("the root lives");
+    let names: Vec<_> = tree.children.iter().map(|child| child.name.as_str()).collect();
+    assert_eq!(names[0], "persister");
+    assert_eq!(names[names.len() - 2..], ["first", "second"], "behind those of the host");
+    let shown = node(&host, "second").await;
+    assert_eq!((shown.kind.as_str(), shown.state.as_str()), ("clerk", "running"));
+    assert_eq!((shown.crashes, shown.mailbox_depth), (Some(0), Some(0)));
+    assert_eq!(shown.children, [leaf("leaf")]);
+
+    let report = host.stop().await;
+    let stopped: Vec<_> = report.children.iter().map(|child| child.name.as_str()).collect();
+    assert_eq!(stopped, names.into_iter().rev().collect::<Vec<_>>());
+    assert!(report.children.iter().all(|child| child.ending == StopOutcome::Stopped), "{report:?}");
+    assert!(first.ask(List).await.is_err(), "nobody is left to answer");
+}
+
+#[actix::test]
+async fn a_part_of_a_hosts_own_that_gives_up_is_started_again_until_the_budget_of_the_host_is_spent_s1() {
+    let (directory, clerk) = (data_dir(), clerk("clerk"));
+    let budget = RestartBudget { limit: 1, window: Duration::from_secs(60) };
+    let builder = Host::builder(directory.path()).restart_budget(budget);
+    let host = builder.part(part(&clerk, true)).start().await.expect("it starts");
+
+    assert!(clerk.ask(GiveUp).await.is_err(), "it ends without an answer");
+    let began = std::time::Instant::now();
+    while clerk.ask(List).await.is_err() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it is not started again");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(node(&host, "clerk").await.restarts, 1);
+
+    assert!(clerk.ask(GiveUp).await.is_err());
+    let Ending::Failed(reason) = host.ended().await else { panic!("the host goes on") };
+    assert!(reason.contains("clerk") && reason.contains("it has had enough"), "{reason}");
+}
+
+#[actix::test]
+async fn a_part_that_does_not_say_what_is_below_it_is_shown_as_not_answering() {
+    let (directory, silent) = (data_dir(), clerk("silent"));
+    let host = Host::builder(directory.path()).part(part(&silent, false)).start().await.expect("it starts");
+    let shown = node(&host, "silent").await;
+    assert_eq!((shown.state.as_str(), shown.message.as_str()), ("not answering", "no answer within 900ms"));
+    assert_eq!(node(&host, "registry").await.state, "running", "the others are shown as they are");
+    host.stop().await;
+}
+
+#[actix::test]
+async fn parts_that_cannot_be_put_in_order_are_refused_before_anything_runs() {
+    let (directory, clerk) = (data_dir(), clerk("clerk"));
+    let builder = Host::builder(directory.path());
+    let refused = builder.clone().part(part(&clerk, true).after("regitsry")).start().await;
+    let Err(StartError::Parts(PartsError::Unknown { after, .. })) = refused else { panic!("{refused:?}") };
+    assert_eq!(after, "regitsry");
+    let refused = builder.clone().part(part(&clerk, true)).part(part(&clerk, true)).start().await;
+    assert!(matches!(refused, Err(StartError::Parts(PartsError::Duplicate { .. }))), "{refused:?}");
+    assert!(clerk.ask(List).await.is_err(), "nothing was started");
+    builder.part(part(&clerk, true)).start().await.expect("nothing is left in its way").stop().await;
+}
