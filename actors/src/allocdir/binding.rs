@@ -1,4 +1,4 @@
-//! A directory that is shown at a second place, from descriptor to descriptor, so that neither end can be exchanged on the way.
+//! Bind mounts from file descriptor to file descriptor, so that neither end can be replaced meanwhile (no race).
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -12,7 +12,7 @@ use rustix::mount::{
 use super::error::AllocDirError;
 use super::tree::Dir;
 
-/// Shows `source` on top of `target`, with these flags besides those that it has, and without what is mounted below it.
+/// Bind-mounts `source` on `target`, with these flags in addition to its own, and without the mounts below it.
 pub(super) fn bind(source: &Dir, target: &Dir, flags: MountFlags) -> Result<(), AllocDirError> {
     bound(source, target, flags)
         .map_err(AllocDirError::refused(format!("bind {} on", source.path.display()), &target.path))
@@ -33,7 +33,7 @@ fn bound(source: &Dir, target: &Dir, flags: MountFlags) -> Result<(), Errno> {
     mount_remount(&mounted, MountFlags::BIND | flags | kept, c"")
 }
 
-/// What holds for a mount and would be lifted by a remount that does not name it.
+/// The flags of a mount that a remount would clear if it did not repeat them.
 fn kept(flags: StatVfsMountFlags) -> MountFlags {
     let pairs = [
         (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
@@ -50,7 +50,6 @@ fn kept(flags: StatVfsMountFlags) -> MountFlags {
         .fold(MountFlags::empty(), |all, (_, keep)| all | keep)
 }
 
-/// Whether a mount is read-only.
 pub(super) fn is_read_only(dir: &Dir) -> Result<bool, AllocDirError> {
     let found =
         rustix::fs::fstatvfs(dir.fd()).map_err(AllocDirError::refused("look at the mount", &dir.path))?;

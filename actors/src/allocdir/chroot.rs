@@ -1,4 +1,4 @@
-//! What a chroot shows of the host: read-only binds, since a copy for each task would be slow and large (T047).
+//! The content of a chroot: read-only bind mounts of the host, since a copy for each task would be slow and large (T047).
 
 use std::path::{Component, Path};
 
@@ -13,7 +13,7 @@ use super::release::unmount;
 use super::roots::AllocDirs;
 use super::tree::{Accepted, Dir, Wanted, kind_word};
 
-/// Fills a task's directory with what the list names and the host has.
+/// Populates a task's directory with those paths of the list that the host has.
 pub(super) fn fill(dirs: &AllocDirs, task: &Dir, accepted: &Accepted) -> Result<(), AllocDirError> {
     for shown in &dirs.chroot {
         let Ok(found) = std::fs::symlink_metadata(shown) else { continue };
@@ -44,7 +44,7 @@ fn own_root(dirs: &AllocDirs, shown: &Path) -> AllocDirError {
     AllocDirError::OwnRoot { shown: shown.to_owned(), kept: dirs.root.clone() }
 }
 
-/// The components of an absolute path without steps back.
+/// The components of an absolute path without `..`.
 pub(super) fn names(path: &Path) -> Result<Vec<&str>, AllocDirError> {
     let odd = || {
         AllocDirError::Name(format!("`chroot` names {}; give absolute paths without `..`", path.display()))
@@ -75,14 +75,14 @@ fn show_read_only(
         if is_whole {
             return Ok(());
         }
-        // Something older, or a bind that was cut off before it was read-only.
+        // An outdated mount, or a bind mount that was interrupted before it was read-only.
         unmount(parent, name, dirs.patience)?;
     }
     parent.make(name, wanted)?;
     show(source, parent, name, MountFlags::RDONLY)
 }
 
-/// Makes the same link as the host has, so that `/bin` is what it is there.
+/// Creates the same symlink as on the host, so that `/bin` is the same.
 fn link(shown: &Path, parent: &Dir, name: &str) -> Result<(), AllocDirError> {
     let target = std::fs::read_link(shown).map_err(AllocDirError::refused("read the link", shown))?;
     let path = parent.path.join(name);

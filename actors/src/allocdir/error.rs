@@ -1,18 +1,18 @@
-//! What can go wrong with the directories of a task.
+//! The errors of task directories.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many things that are left an error names.
+/// How many remaining files an error names.
 pub(super) const NAMED_MAX: usize = 16;
 
-/// Something that a removal could not remove.
+/// A file that a removal could not remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
-    /// What.
+    /// Its path.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -22,64 +22,64 @@ impl fmt::Display for Left {
     }
 }
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AllocDirError {
-    /// The kernel refused one step.
+    /// An error of the kernel.
     #[error("cannot {doing} {}: {source}", path.display())]
     Refused {
-        /// What was tried: `make the directory`, `mount a tmpfs on`.
+        /// The operation: `make the directory`, `mount a tmpfs on`.
         doing: String,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error.
         source: io::Error,
     },
-    /// The name cannot be used.
+    /// The name is invalid.
     #[error("{0}")]
     Name(String),
-    /// Something else lies where a directory of a task has to be.
+    /// Another file has the place of a task directory.
     #[error("{} is {found} and has to be a directory of the task; look at it and remove it", path.display())]
     NotADirectory {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// What lies there: `a link`, `a file`.
+        /// Its type: `a link`, `a file`.
         found: &'static str,
     },
-    /// A directory belongs to somebody who has nothing to do with the task.
+    /// A directory belongs to a user who is unrelated to the task.
     #[error(
         "{} belongs to user {owner}, who is neither this host nor the task's user; look at it and remove it", path.display()
     )]
     Foreign {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// The number of its owner.
+        /// The user id of its owner.
         owner: u32,
     },
-    /// Something is mounted where it does not belong.
+    /// There is an unexpected mount.
     #[error("{} has {found} mounted on it, which is not this host's; unmount it: umount {}", path.display(), path.display())]
     Mounted {
-        /// Where.
+        /// The mount point.
         path: PathBuf,
-        /// What.
+        /// What is mounted.
         found: String,
     },
-    /// The list of the chroot's content would show the tasks what is not theirs.
+    /// The chroot list would expose directories of the host's own state to tasks.
     #[error("{} cannot be shown in a chroot, since {} lies in it; leave it out of `chroot`", shown.display(), kept.display())]
     OwnRoot {
-        /// What the list names.
+        /// The path in the list.
         shown: PathBuf,
-        /// What lies in it.
+        /// The directory that it contains.
         kept: PathBuf,
     },
-    /// Not everything could be removed.
+    /// The removal is incomplete.
     #[error("{} is not removed: {}", path.display(), told(left, *more))]
     Left {
-        /// What was to be removed.
+        /// The path that was to be removed.
         path: PathBuf,
-        /// What is left, at most 16 of it.
+        /// The remaining files, at most 16.
         left: Vec<Left>,
-        /// How much more is left.
+        /// The number of further ones.
         more: usize,
     },
 }
@@ -99,7 +99,7 @@ impl AllocDirError {
         move |source| Self::Refused { doing, path, source: source.into() }
     }
 
-    /// Whether trying again can help without anybody doing anything.
+    /// Whether a retry may succeed without a repair.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {

@@ -1,14 +1,14 @@
-//! Where everything of a task lies, and under which paths it sees that: pure functions (T041 to T048, T080).
+//! The paths of a task on the host, and as the task sees them: pure functions (T041 to T048, T080).
 
 use std::path::{Path, PathBuf};
 
 use crate::driver::FsIsolation;
 use crate::vocabulary::{AllocationId, TaskName};
 
-/// The directory that the tasks of an allocation share; no task can have this name.
+/// The directory that the tasks of an allocation share; no task may have this name.
 pub(super) const SHARED: &str = "alloc";
 
-/// Which task of which allocation.
+/// The names of a task and its allocation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskNames {
     /// The allocation.
@@ -18,7 +18,7 @@ pub struct TaskNames {
 }
 
 impl TaskNames {
-    /// What drivers with isolation by `unveil` find the task under (T048).
+    /// The name under which drivers with `unveil` isolation find the task (T048).
     #[must_use]
     pub fn joined(&self) -> String {
         format!("{}-{}", self.allocation, self.task)
@@ -28,26 +28,26 @@ impl TaskNames {
 /// The paths of a task on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// The allocation's directory, which the driver is told: `alloc_dir`.
+    /// The allocation's directory, passed to the driver as `alloc_dir`.
     pub allocation_dir: PathBuf,
-    /// What the tasks of the allocation share.
+    /// The directory that the tasks of the allocation share.
     pub shared_dir: PathBuf,
-    /// Where the pipes and files of logs lie.
+    /// The directory of log pipes and files.
     pub log_dir: PathBuf,
     /// The task's own directory.
     pub task_dir: PathBuf,
-    /// Where its files are looked up first.
+    /// Its `local` directory.
     pub local_dir: PathBuf,
-    /// For secrets; in memory where the host may.
+    /// Its `secrets` directory; in memory if the host may mount.
     pub secrets_dir: PathBuf,
-    /// Where a driver with isolation by `unveil` shows the task.
+    /// Where a driver with `unveil` isolation shows the task.
     pub mounts_dir: PathBuf,
 }
 
 /// The three directories as the task itself sees them: `NOMAD_ALLOC_DIR`, `NOMAD_TASK_DIR`, `NOMAD_SECRETS_DIR` (T080).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// What the tasks of the allocation share.
+    /// The shared directory.
     pub alloc: PathBuf,
     /// The task's `local`.
     pub local: PathBuf,
@@ -56,7 +56,7 @@ pub struct Seen {
 }
 
 impl Layout {
-    /// Where a task lies below these two roots.
+    /// The paths of a task below these two roots.
     #[must_use]
     pub fn of(root: &Path, mounts: &Path, names: &TaskNames) -> Self {
         let allocation_dir = root.join(names.allocation.as_str());
@@ -73,7 +73,7 @@ impl Layout {
         }
     }
 
-    /// What the task sees of it, by the isolation that its driver gives.
+    /// The paths that the task sees, by the isolation of its driver.
     #[must_use]
     pub fn seen(&self, isolation: FsIsolation) -> Seen {
         match isolation {

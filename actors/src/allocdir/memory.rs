@@ -1,4 +1,4 @@
-//! A directory in memory, so that no secret reaches a disk (T045, T203).
+//! Directories in memory (tmpfs), so that no secret reaches a disk (T045, T203).
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -12,18 +12,18 @@ use rustix::mount::{
 use super::error::AllocDirError;
 use super::tree::{Dir, Owner};
 
-/// Size of such a directory.
+/// The size of such a directory.
 const SIZE: &str = "1m";
-/// What the kernel calls the kind of this file system.
+/// The magic number of this file system.
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
-/// Nothing in it is run, gives rights or is a device.
+/// The mount is noexec, nosuid and nodev.
 const ATTRIBUTES: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOEXEC
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
     .union(MountAttrFlags::MOUNT_ATTR_NODEV);
 const FLAGS: StatVfsMountFlags =
     StatVfsMountFlags::NOEXEC.union(StatVfsMountFlags::NOSUID).union(StatVfsMountFlags::NODEV);
 
-/// Whether what is mounted here is one of those that are made here.
+/// Whether the mount at this directory is one of these.
 pub(super) fn is_one(dir: &Dir) -> Result<bool, AllocDirError> {
     let refused = |error: Errno| AllocDirError::refused("look at the file system of", &dir.path)(error);
     let kind = rustix::fs::fstatfs(dir.fd()).map_err(refused)?;
@@ -40,7 +40,7 @@ pub(super) fn mount_over(
     let mounted = made(mode, owner).and_then(|made| {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
         move_mount(&made, "", dir.fd(), "", flags)?;
-        // What somebody mounts inside is seen by no other namespace.
+        // Mounts inside do not propagate to other namespaces.
         mount_change(format!("/proc/self/fd/{}", made.as_raw_fd()), MountPropagationFlags::PRIVATE)
     });
     match mounted {
@@ -54,7 +54,7 @@ pub(super) fn mount_over(
 
 fn made(mode: u32, owner: Option<Owner>) -> Result<OwnedFd, Errno> {
     match configured(mode, owner, true) {
-        // Kernels before 6.4 do not know it, and some refuse it to who is root in a user namespace only.
+        // Kernels before 6.4 do not support it, and some refuse it to root of a user namespace.
         Err(Errno::INVAL) => configured(mode, owner, false),
         other => other,
     }

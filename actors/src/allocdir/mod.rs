@@ -1,6 +1,6 @@
-//! The directories that a task stands on: made before each start, released after each end, removed when its owner says so.
+//! The directories of a task: created before each start, released after each end, removed when its owner requests it.
 //!
-//! A module, not an actor: what is done here blocks, so it belongs on a thread for blocking work. Drivers are told the allocation's
+//! A module, not an actor: its operations block, so it must be used on a blocking thread. Drivers receive the allocation's
 //! directory and the task's name, and compute the rest (T041 to T048):
 //!
 //! ```text
@@ -15,12 +15,12 @@
 //!  MOUNTS/ALLOCID-NAME           the same task as a driver with isolation by `unveil` shows it (T048)
 //! ```
 //!
-//! Who is not root owns everything, and what would be 0777 is 0700 for secrets.
+//! A host that is not root owns everything, and secrets have 0700 in place of 0777.
 //!
-//! Tasks may write into most of this, so nothing here trusts a path: every step is taken from a directory that is held open, no
-//! link is followed, and a directory of a stranger is refused. What is mounted is asked of the kernel and not of a marker (T203).
-//! A removal unmounts what was mounted here, refuses to begin while anything else is mounted below, crosses no mount and says what
-//! is left (T050, T202, TH060).
+//! Tasks may write into most of this, so no path is trusted: every step starts from an open directory, symlinks are not
+//! followed, and directories of unrelated users are refused. The mount state is read from the kernel and not from a marker
+//! file (T203). A removal unmounts our own mounts, refuses to begin while any other mount is below, crosses no mount point
+//! and reports what is left (T050, T202, TH060).
 
 mod layout;
 

@@ -1,4 +1,4 @@
-//! Makes the directories of a task before a start. What is there already is taken as it is, or refused (T041 to T049).
+//! Creates the directories of a task before a start. Existing ones are accepted or refused (T041 to T049).
 
 use rustix::mount::MountFlags;
 
@@ -12,45 +12,45 @@ use super::tree::{Accepted, Dir, Owner, Wanted};
 use crate::driver::FsIsolation;
 use crate::users::Account;
 
-/// What a task needs.
+/// The parameters of a task's directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskTree {
-    /// Which task.
+    /// The names of the task.
     pub names: TaskNames,
-    /// What isolation its driver gives: `fs_isolation` of its capabilities.
+    /// The isolation of its driver: `fs_isolation` of its capabilities.
     pub isolation: FsIsolation,
-    /// The user of the task, if it names one that this machine knows. Counts only when the host is root.
+    /// The user of the task, if it names one that this machine knows. Used only when the host is root.
     pub user: Option<Account>,
 }
 
-/// Where the secrets of a task lie.
+/// The storage of a task's secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secrets {
     /// In memory.
     InMemory,
-    /// In a plain directory, so possibly on a disk.
+    /// In an ordinary directory, so possibly on a disk.
     OnDisk {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What was made.
+/// The result of a preparation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// Where everything lies on the host.
+    /// The paths on the host.
     pub layout: Layout,
-    /// Where the task sees it.
+    /// The paths as the task sees them.
     pub seen: Seen,
-    /// Where its secrets lie.
+    /// The storage of its secrets.
     pub secrets: Secrets,
 }
 
 impl AllocDirs {
-    /// Makes the directories of a task, or makes complete what is there: before each start, and after a reboot too.
+    /// Creates the directories of a task, or completes existing ones: before each start, and after a reboot too. Idempotent.
     ///
     /// # Errors
-    /// [`AllocDirError`] when something else lies where a directory has to be, or the kernel refuses.
+    /// [`AllocDirError`] when another file is in the place of a directory, or the kernel returns an error.
     pub fn prepare(&self, tree: &TaskTree) -> Result<Prepared, AllocDirError> {
         let names = &tree.names;
         if names.task.as_str() == SHARED {
@@ -65,7 +65,7 @@ impl AllocDirs {
         let allocation = root.make(names.allocation.as_str(), &ours)?;
         let shared = allocation.make(SHARED, &open(0o777))?;
         let task = allocation.make(names.task.as_str(), &open(0o777))?;
-        // Inside of these a task may have made directories of its own.
+        // Tasks may have created directories in these.
         let tasks = self.tasks_too(tree);
         let inside = |mode| Wanted { mode, owner: everybody, accepted: &tasks };
         for name in ["logs", "tmp", "data"] {
@@ -95,7 +95,7 @@ impl AllocDirs {
         accepted
     }
 
-    /// Makes a directory for secrets, in memory if that may be.
+    /// Creates a directory for secrets, in memory if permitted.
     fn secrets(
         &self,
         task: &Dir,
@@ -106,7 +106,7 @@ impl AllocDirs {
         let (mode, owner) = self.secret_mode(tree);
         let wanted = Wanted { mode, owner, accepted };
         if task.look(name)?.is_some_and(|known| known.mount != task.known.mount) {
-            // Only who may mount has put it there, so its owner proves nothing; what it is does.
+            // Only a privileged user can have mounted it, so its owner proves nothing; its type does.
             let mounted = task.open(name)?;
             if !memory::is_one(&mounted)? {
                 return Err(AllocDirError::Mounted { path: mounted.path, found: "something".to_owned() });
@@ -124,7 +124,7 @@ impl AllocDirs {
         }
     }
 
-    /// Who may read secrets: the task's user, where that is known. In an image the name may mean another number.
+    /// The mode and owner of secrets: the task's user, if known. In an image the name may mean another user id.
     fn secret_mode(&self, tree: &TaskTree) -> (u32, Option<Owner>) {
         let Some(everybody) = self.everybody() else { return (0o700, None) };
         match &tree.user {
@@ -135,7 +135,7 @@ impl AllocDirs {
         }
     }
 
-    /// Shows a task below the root of mounts, with what it shares and its secrets (T048).
+    /// Bind-mounts a task below the root of mounts, with its shared directory and its secrets (T048).
     fn unveil(
         &self,
         tree: &TaskTree,
@@ -158,7 +158,7 @@ impl AllocDirs {
     }
 }
 
-/// Shows a directory under a name in another one, unless it is seen there already.
+/// Bind-mounts a directory under a name in another one, unless it is mounted there already.
 pub(super) fn show(source: &Dir, parent: &Dir, name: &str, flags: MountFlags) -> Result<(), AllocDirError> {
     let target = parent.open(name)?;
     if target.is_same_as(source) {

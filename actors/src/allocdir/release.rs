@@ -1,4 +1,4 @@
-//! Unmounts what was mounted for a task, by the mount table (T050, T202).
+//! Removes the mounts of a task, by the mount table (T050, T202).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use super::roots::AllocDirs;
 use super::tree::Dir;
 use crate::mounts::MountTable;
 
-/// Pause between two attempts at something busy.
+/// The pause between two attempts on a busy mount.
 const PAUSE: Duration = Duration::from_millis(20);
-/// More mounts than this lie on no place of ours.
+/// The limit of stacked mounts on one mount point.
 const STACKED_MAX: usize = 1_024;
 
 impl AllocDirs {
-    /// Unmounts what was mounted for a task, at the end of its last run. Everything is mounted again before the next start. What
-    /// others have mounted stays.
+    /// Unmounts the mounts of a task, at the end of its last run. They are mounted again before the next start. Mounts of
+    /// others stay.
     ///
     /// # Errors
-    /// [`AllocDirError::Left`] when something is busy; it is well to try again later.
+    /// [`AllocDirError::Left`] when a mount is busy; retry later.
     pub fn release(&self, names: &TaskNames) -> Result<(), AllocDirError> {
         self.release_unveiled(names)?;
         let Some(allocation) = self.opened(&self.root)?.open_if_there(names.allocation.as_str())? else {
@@ -53,7 +53,7 @@ impl AllocDirs {
         unmount(&mounts, &name, self.patience)
     }
 
-    /// What is mounted on a directory or below it.
+    /// Fails if there is a mount on a directory or below it.
     pub(super) fn still_mounted(place: &Path) -> Result<(), AllocDirError> {
         let table = Path::new("/proc/self/mountinfo");
         let text = fs::read(table).map_err(AllocDirError::refused("read", table))?;
@@ -75,8 +75,8 @@ impl AllocDirs {
     }
 }
 
-/// Unmounts what lies on a place some steps below a task's directory. Each step is a directory of the same file system: who puts a
-/// link there gets nothing of the host unmounted.
+/// Unmounts a mount point some levels below a task's directory. Each component must be a directory of the same file system:
+/// a symlink cannot redirect the unmount to the host.
 fn unmount_below(task: &Dir, place: &[&str], patience: Duration) -> Result<(), AllocDirError> {
     let Some((last, above)) = place.split_last() else { return Ok(()) };
     let mut parent = None;
@@ -91,9 +91,9 @@ fn unmount_below(task: &Dir, place: &[&str], patience: Duration) -> Result<(), A
     unmount(parent.as_ref().unwrap_or(task), last, patience)
 }
 
-/// Unmounts everything that lies on one name in a directory, the upper first.
+/// Unmounts everything on one name in a directory, the topmost first.
 pub(super) fn unmount(parent: &Dir, name: &str, patience: Duration) -> Result<(), AllocDirError> {
-    // The directory is meant by its descriptor, and the last name follows no link.
+    // The directory is addressed by its file descriptor, and the last component is not followed if it is a symlink.
     let (target, path): (PathBuf, PathBuf) = (parent.magic_path().join(name), parent.path.join(name));
     let began = Instant::now();
     for _ in 0..STACKED_MAX {

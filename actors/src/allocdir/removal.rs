@@ -1,4 +1,5 @@
-//! Removes the directories of a task: from descriptor to descriptor, never across a mount, never through a link (T050, TH060).
+//! Removes the directories of a task: by file descriptors, never across a mount point, never through a symlink (T050,
+//! TH060).
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsStr};
@@ -14,19 +15,19 @@ use super::layout::TaskNames;
 use super::roots::AllocDirs;
 use super::tree::Dir;
 
-/// How deep directories are held open at once; what lies deeper is moved up first, so that neither stack nor descriptors run out.
+/// The limit of nested open directories; deeper ones are moved up first, so that neither stack nor file descriptors run out.
 const DEPTH_MAX: usize = 32;
-/// How many names of a directory are read before they are removed.
+/// How many entries of a directory are read before they are removed.
 const BATCH: usize = 1_024;
-/// So many names of one directory that cannot be removed end the attempt.
+/// How many entries of one directory may fail before the attempt ends.
 const REFUSED_MAX: usize = 4_096;
 
 impl AllocDirs {
-    /// Removes the directory of a task and what was mounted for it, and with its last task the whole allocation. What is not there
-    /// is well. The task must not run.
+    /// Removes the directory of a task and its mounts, and with its last task the whole allocation. Idempotent. The task
+    /// must not run.
     ///
     /// # Errors
-    /// [`AllocDirError::Left`] with what is left and why. If anything is still mounted below, nothing is removed.
+    /// [`AllocDirError::Left`] with what is left and why. If there is still a mount below, nothing is removed.
     pub fn remove(&self, names: &TaskNames) -> Result<(), AllocDirError> {
         self.release(names)?;
         let layout = self.layout(names);
@@ -49,7 +50,7 @@ impl AllocDirs {
     }
 }
 
-/// Removes what lies under one name in a directory.
+/// Removes one entry of a directory, recursively.
 fn remove_tree(parent: &Dir, name: &str) -> Result<(), AllocDirError> {
     let path = parent.path.join(name);
     let Some(known) = parent.look(name)? else { return Ok(()) };
@@ -71,18 +72,18 @@ fn remove_tree(parent: &Dir, name: &str) -> Result<(), AllocDirError> {
     rustix::fs::unlinkat(parent.fd(), name, AtFlags::REMOVEDIR).map_err(refused)
 }
 
-/// One removal under way.
+/// A removal in progress.
 struct Removal<'a> {
     top: BorrowedFd<'a>,
-    /// Device and mount of everything that may be removed.
+    /// Device and mount id of everything that may be removed.
     place: ((u32, u32), u64),
-    /// How many directories were moved up.
+    /// The number of directories that were moved up.
     moved: u64,
     left: Vec<Left>,
     more: usize,
 }
 
-/// Why something was not removed; `None` if what lies in it was told already.
+/// Why something was not removed; `None` if the problem in it was reported already.
 type Refusal = Option<String>;
 
 const OPEN: OFlags = OFlags::RDONLY
@@ -92,7 +93,7 @@ const OPEN: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK);
 
 impl Removal<'_> {
-    /// Removes everything in a directory, as far as it goes. Whether nothing is left.
+    /// Removes everything in a directory, as far as possible. Returns whether it is empty.
     fn empty(&mut self, dir: BorrowedFd<'_>, path: &Path, depth: usize) -> bool {
         let mut refused: BTreeSet<CString> = BTreeSet::new();
         loop {
@@ -139,7 +140,7 @@ impl Removal<'_> {
             return unlink(dir, name, AtFlags::empty());
         }
         let child = open(dir, name)?;
-        // The name may have been given to another directory meanwhile.
+        // The name may refer to another directory by now (race).
         if let Err(Some(reason)) = self.kind(child.as_fd(), c"", AtFlags::EMPTY_PATH) {
             return Err(Some(reason));
         }
@@ -152,7 +153,7 @@ impl Removal<'_> {
         unlink(dir, name, AtFlags::REMOVEDIR)
     }
 
-    /// The kind of what lies here. `Err(None)` if nothing does, `Err(Some)` if it lies on another mount or device.
+    /// The file type of an entry. `Err(None)` if it does not exist, `Err(Some)` if it is on another mount or device.
     fn kind(&self, dir: BorrowedFd<'_>, name: &CStr, flags: AtFlags) -> Result<FileType, Refusal> {
         let found = match rustix::fs::statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID) {
             Ok(found) => found,
@@ -165,7 +166,7 @@ impl Removal<'_> {
         Ok(FileType::from_raw_mode(found.stx_mode.into()))
     }
 
-    /// Moves a directory that lies too deep to the top, where it is met again.
+    /// Moves a directory that is too deep to the top, where it is found again.
     fn move_up(&mut self, dir: BorrowedFd<'_>, name: &CStr) -> Result<(), Refusal> {
         loop {
             self.moved += 1;
@@ -179,7 +180,7 @@ impl Removal<'_> {
     }
 }
 
-/// Names in a directory that were not refused.
+/// Entries of a directory without those that failed.
 fn batch(dir: BorrowedFd<'_>, refused: &BTreeSet<CString>) -> Result<Vec<CString>, Errno> {
     let mut names = Vec::new();
     for entry in rustix::fs::Dir::read_from(dir)? {
@@ -195,7 +196,7 @@ fn batch(dir: BorrowedFd<'_>, refused: &BTreeSet<CString>) -> Result<Vec<CString
     Ok(names)
 }
 
-/// Opens a directory; one that its owner has closed for himself is opened first.
+/// Opens a directory; adds permissions first if its owner has removed them.
 fn open(dir: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Refusal> {
     let opened = rustix::fs::openat(dir, name, OPEN, Mode::empty());
     let child = match opened {
@@ -210,7 +211,7 @@ fn open(dir: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Refusal> {
     };
     let mode = rustix::fs::fstat(&child).map(|found| found.st_mode & 0o700).unwrap_or(0o700);
     if mode != 0o700 {
-        // If it is refused, so is what follows, and that is told.
+        // If it fails, so does the open, and that is reported.
         let _ = rustix::fs::fchmod(&child, Mode::RWXU);
     }
     Ok(child)

@@ -1,4 +1,4 @@
-//! Where the directories of all tasks lie, and what this host may do there.
+//! The roots of all task directories, and the privileges of this host for them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,33 +11,33 @@ use super::layout::{Layout, SHARED, TaskNames};
 use super::tree::{Accepted, Dir, Owner};
 use crate::users::accounts;
 
-/// What a chroot shows of the host unless told otherwise (T047).
+/// The default content of a chroot (T047).
 pub const CHROOT: [&str; 9] =
     ["/bin", "/etc", "/lib", "/lib32", "/lib64", "/run/resolvconf", "/sbin", "/usr", "/run/systemd/resolve"];
-/// Mode of the two roots: passable by every user, listed by none (T040).
+/// The mode of the two roots: every user may traverse them, and only the owner may list them (T040).
 const ROOT_MODE: u32 = 0o711;
-/// How long something that is busy is tried to be unmounted.
+/// The default timeout for a busy unmount.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The directories of tasks below one root. Cheap to clone; holds no descriptor.
+/// The directories of tasks below one root. Cheap to clone; holds no file descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocDirs {
     pub(super) root: PathBuf,
     pub(super) mounts: PathBuf,
     pub(super) chroot: Vec<PathBuf>,
     pub(super) patience: Duration,
-    /// Whose the directories are that have to be open for everybody; `None` when this host is not root.
+    /// The owner of directories that are open to everybody; `None` when this host is not root.
     pub(super) everybody: Option<(u32, u32)>,
 }
 
 impl AllocDirs {
-    /// Those below this root. Drivers with isolation by `unveil` find their tasks below `mounts`. Both are absolute, and are made with
-    /// mode 0711 if they are not there.
+    /// The directories below this root. Drivers with `unveil` isolation find their tasks below `mounts`. Both paths are
+    /// absolute, and are created with mode 0711 if missing.
     ///
-    /// As root this needs the user `nobody`.
+    /// As root this requires the user `nobody`.
     ///
     /// # Errors
-    /// [`AllocDirError`] when the root cannot be made, or belongs to somebody else.
+    /// [`AllocDirError`] when the root cannot be created, or belongs to another user.
     pub fn open(root: impl Into<PathBuf>, mounts: impl Into<PathBuf>) -> Result<Self, AllocDirError> {
         let chroot = CHROOT.iter().map(PathBuf::from).collect();
         let (root, mounts) = (root.into(), mounts.into());
@@ -47,21 +47,21 @@ impl AllocDirs {
         for root in [dirs.root.clone(), dirs.mounts.clone()] {
             dirs.opened(&root)?;
         }
-        // The mount table knows places by their real names only.
+        // The mount table contains canonical paths only.
         for root in [&mut dirs.root, &mut dirs.mounts] {
             *root = root.canonicalize().map_err(AllocDirError::refused::<io::Error>("look at", root))?;
         }
         Ok(dirs)
     }
 
-    /// Shows this of the host in the tasks of drivers with isolation by `chroot`, instead of [`CHROOT`]. Each is bound read-only; what
-    /// is not there is left out.
+    /// Shows these paths of the host in tasks of drivers with `chroot` isolation, instead of [`CHROOT`]. Each is
+    /// bind-mounted read-only; missing ones are skipped.
     #[must_use]
     pub fn with_chroot(self, chroot: Vec<PathBuf>) -> Self {
         Self { chroot, ..self }
     }
 
-    /// Tries this long to unmount what is busy; 2 s unless told otherwise.
+    /// The timeout for a busy unmount; 2 s by default.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -73,7 +73,7 @@ impl AllocDirs {
         &self.root
     }
 
-    /// Where everything of a task lies.
+    /// The paths of a task.
     #[must_use]
     pub fn layout(&self, names: &TaskNames) -> Layout {
         Layout::of(&self.root, &self.mounts, names)
@@ -93,7 +93,7 @@ impl AllocDirs {
         Ok(all)
     }
 
-    /// Opens one of the two roots, which is ours.
+    /// Opens one of the two roots, which must be ours.
     pub(super) fn opened(&self, root: &Path) -> Result<Dir, AllocDirError> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(ROOT_MODE).create(root);
         made.map_err(AllocDirError::refused("make the directory", root))?;
@@ -109,12 +109,12 @@ impl AllocDirs {
         Ok(dir)
     }
 
-    /// Who is to own what everybody may write to.
+    /// The owner of directories that everybody may write to.
     pub(super) fn everybody(&self) -> Option<Owner> {
         self.everybody.map(|(uid, gid)| Owner { uid, gid })
     }
 
-    /// The users whose directories are accepted where only this host makes any.
+    /// The accepted owners of directories that only this host creates.
     pub(super) fn hosts(&self) -> Accepted {
         let us = rustix::process::geteuid().as_raw();
         let users: BTreeSet<u32> = std::iter::once(us).chain(self.everybody.map(|(uid, _)| uid)).collect();
@@ -129,7 +129,7 @@ fn nobody() -> Result<(u32, u32), AllocDirError> {
     Ok((found.uid, found.gid))
 }
 
-/// The names of the directories in one, sorted. Those that are no text are not ours.
+/// The names of the directories in one, sorted. Names that are not UTF-8 are not ours.
 fn directories(path: &Path) -> Result<Vec<String>, AllocDirError> {
     let refused = |error| AllocDirError::refused::<io::Error>("list", path)(error);
     let mut names = Vec::new();

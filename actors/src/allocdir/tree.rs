@@ -1,4 +1,5 @@
-//! Directories that are held open, so that no name is looked up twice: the only way in which anything here goes down a tree.
+//! Directories held open by file descriptor, so that no path is resolved twice: the only way in which this module descends a
+//! tree.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -10,28 +11,28 @@ use rustix::io::Errno;
 use super::error::AllocDirError;
 use crate::users::POOL;
 
-/// Who owns a directory: the number of a user and of a group.
+/// The owner of a directory: user id and group id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) uid: u32,
     pub(super) gid: u32,
 }
 
-/// What a directory is to be.
+/// The desired state of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) mode: u32,
-    /// `None` leaves it to who makes it.
+    /// `None` leaves it to the creator.
     pub(super) owner: Option<Owner>,
-    /// Whose directory it may be before.
+    /// The accepted previous owners.
     pub(super) accepted: &'a Accepted,
 }
 
-/// Whose directories are taken as they are found.
+/// The owners whose existing directories are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) users: BTreeSet<u32>,
-    /// Also any dynamic user's: an earlier run of the task may have had another one.
+    /// Also any dynamic user: an earlier run of the task may have had another one.
     pub(super) dynamic: bool,
 }
 
@@ -41,7 +42,7 @@ impl Accepted {
     }
 }
 
-/// What the kernel knows of a place.
+/// The kernel's facts about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) kind: FileType,
@@ -49,11 +50,11 @@ pub(super) struct Known {
     pub(super) owner: Owner,
     pub(super) device: (u32, u32),
     pub(super) inode: u64,
-    /// Which mount it lies on.
+    /// The id of its mount.
     pub(super) mount: u64,
 }
 
-/// An open directory, and under which path it was met, for what is told.
+/// An open directory, and its path for messages.
 #[derive(Debug)]
 pub(super) struct Dir {
     fd: OwnedFd,
@@ -68,7 +69,7 @@ const OPEN: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK);
 
 impl Dir {
-    /// Opens a directory by its path, following what links there are: only for paths that the operator has named.
+    /// Opens a directory by its path, following symlinks: only for paths that the operator has configured.
     pub(super) fn named(path: &Path) -> Result<Self, AllocDirError> {
         let flags = OPEN.difference(OFlags::NOFOLLOW);
         let fd =
@@ -86,12 +87,12 @@ impl Dir {
         self.fd.as_fd()
     }
 
-    /// This directory as a path that means it and nothing else, for calls that take only paths.
+    /// A path that refers to exactly this open directory, for calls that accept only paths.
     pub(super) fn magic_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
     }
 
-    /// What lies under a name in it, without following a link; the mount on it if there is one.
+    /// The entry of this name, without following a symlink; the mount on it if there is one.
     pub(super) fn look(&self, name: &str) -> Result<Option<Known>, AllocDirError> {
         match known(self.fd(), name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
             Ok(known) => Ok(Some(known)),
@@ -100,7 +101,7 @@ impl Dir {
         }
     }
 
-    /// Opens a directory in it, which may have something mounted on it.
+    /// Opens a subdirectory, which may be a mount point.
     pub(super) fn open(&self, name: &str) -> Result<Self, AllocDirError> {
         let path = self.path.join(name);
         match rustix::fs::openat(self.fd(), name, OPEN, Mode::empty()) {
@@ -113,12 +114,12 @@ impl Dir {
         }
     }
 
-    /// The same, if it is there.
+    /// Like [`open`](Self::open); `None` if it does not exist.
     pub(super) fn open_if_there(&self, name: &str) -> Result<Option<Self>, AllocDirError> {
         if self.look(name)?.is_none() { Ok(None) } else { self.open(name).map(Some) }
     }
 
-    /// Makes a directory in it, or takes the one that is there if its owner is accepted; and gives it mode and owner.
+    /// Creates a subdirectory, or reuses an existing one if its owner is accepted; sets its mode and owner.
     pub(super) fn make(&self, name: &str, wanted: &Wanted<'_>) -> Result<Self, AllocDirError> {
         let dir = self.make_or_mounted(name, wanted)?;
         if dir.known.mount != self.known.mount {
@@ -127,7 +128,7 @@ impl Dir {
         Ok(dir)
     }
 
-    /// The same; but something may be mounted on it, and is then what is given.
+    /// Like [`make`](Self::make); but it may be a mount point, and then the mounted directory is returned.
     pub(super) fn make_or_mounted(&self, name: &str, wanted: &Wanted<'_>) -> Result<Self, AllocDirError> {
         let path = self.path.join(name);
         match rustix::fs::mkdirat(self.fd(), name, Mode::RWXU) {
@@ -157,13 +158,13 @@ impl Dir {
         Ok(())
     }
 
-    /// Whether the two are one directory, through whatever mounts they were met.
+    /// Whether the two are the same directory, even through different mounts.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         (self.known.device, self.known.inode) == (other.known.device, other.known.inode)
     }
 }
 
-/// What a kind of file is called.
+/// The name of a file type.
 pub(super) const fn kind_word(kind: FileType) -> &'static str {
     match kind {
         FileType::Symlink => "a link",

@@ -1,4 +1,4 @@
-//! What the catalog does: it reads the directory and has plugins asked.
+//! The effect handler of the catalog: reads the directory and probes plugins.
 
 use std::sync::Arc;
 
@@ -15,8 +15,7 @@ use super::through::ThroughProcesses;
 use crate::processes::Processes;
 use crate::shell::{Address, EffectHandler, NoStore, Running, Settings, start as start_machine};
 
-/// Starts the catalog and gives it a seat at a vacant address. It scans at once, and launches its temporary instances through
-/// `processes`.
+/// Starts the catalog at a vacant address. It scans at once, and launches its temporary instances through `processes`.
 pub fn start(
     address: &Address<Catalog>,
     processes: Address<Processes>,
@@ -26,7 +25,7 @@ pub fn start(
     start_with(address, ThroughProcesses::new(processes), options, settings)
 }
 
-/// Starts the catalog with another way to launch temporary instances.
+/// Starts the catalog with another launcher for temporary instances.
 pub fn start_with(
     address: &Address<Catalog>,
     launcher: impl Launcher,

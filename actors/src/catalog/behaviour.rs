@@ -1,4 +1,4 @@
-//! What the catalog decides: when it scans, and what it answers.
+//! The decisions of the catalog: when it scans, and what it answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::state::{Catalog, CatalogCall, CatalogOutcome, Phase, Told};
 use crate::shell::{AskId, CallKey, CallLost, Effects, Input, Machine, Never};
 use crate::vocabulary::{Attempt, Generation, Moment, PluginKey};
 
-/// How long ending all temporary instances may take. Each one is bounded by itself; this is for faults of ours.
+/// The deadline for ending all temporary instances. Each one has its own bound; this is a safety net for bugs.
 const SWEEP_DEADLINE: Duration = Duration::from_secs(120);
-/// How much longer the shell waits for a call than the call itself does, so that the call's own words are heard.
+/// The margin between the call's own timeout and that of the shell, so that the call's own error is reported.
 pub(super) const CALL_GRACE: Duration = Duration::from_secs(5);
 
 impl Machine for Catalog {
@@ -37,7 +37,7 @@ impl Machine for Catalog {
         Self {
             options: Arc::clone(options),
             phase: Phase::Sweeping,
-            // Temporary instances of a former life, which end meanwhile, keep their names to themselves.
+            // Temporary instances of an earlier life, which are still ending, have other names.
             attempt: Attempt::new(moment.random >> 16),
             awaited: Attempt::default(),
             listing: Listing::default(),
@@ -81,7 +81,7 @@ impl Machine for Catalog {
 }
 
 impl Catalog {
-    // === Questions ===
+    // === Queries ===
 
     fn scan_asked(&mut self, moment: Moment, id: AskId, effects: &mut Effects<Self>) {
         let waiting = self.waiting();
@@ -94,9 +94,9 @@ impl Catalog {
                 self.scanning.push(id);
                 self.begin_scan(moment, effects);
             }
-            // Nothing has been looked at yet.
+            // No scan has begun yet.
             Phase::Sweeping => self.scanning.push(id),
-            // What changed just now may have been passed already.
+            // The scan in progress may have missed recent changes.
             Phase::Reading | Phase::Probing(_) => self.scanning_next.push(id),
             Phase::Stopping => {
                 effects.reply(id, CatalogAnswer::ScanPlugins(Err(ScanError::Stopping)));
@@ -143,7 +143,7 @@ impl Catalog {
         CallKey { generation: Generation::default(), attempt: self.attempt }
     }
 
-    /// The key of a call that the phase waits for.
+    /// The key of the call that the phase waits for.
     pub(super) fn awaited_key(&mut self) -> CallKey {
         let key = self.next_key();
         self.awaited = key.attempt;
@@ -162,7 +162,7 @@ impl Catalog {
             return self.file_told(&file, &probed(outcome), effects);
         }
         match &self.phase {
-            // Whether all are gone or one cannot be ended: their names are their own, so nothing is in the way.
+            // Whether all are gone or one cannot be ended: their names are unique, so they do not interfere.
             Phase::Sweeping if is_awaited => self.begin_scan(moment, effects),
             Phase::Reading if is_awaited => match outcome {
                 Ok(CatalogOutcome::Directory(read)) => self.directory_read(moment, read, effects),
@@ -171,7 +171,7 @@ impl Catalog {
             },
             Phase::Probing(_) => self.probed(moment, key.attempt, &probed(outcome), effects),
             Phase::Stopping if is_awaited => effects.stop(),
-            // Of a call that nobody waits for any more.
+            // The outcome of a stale call.
             Phase::Sweeping | Phase::Reading | Phase::Resting | Phase::Stopping => {}
         }
     }
@@ -198,7 +198,7 @@ impl Catalog {
         }
     }
 
-    // === The end of all ===
+    // === Shutdown ===
 
     fn stop(&mut self, effects: &mut Effects<Self>) {
         match self.phase {
@@ -219,7 +219,7 @@ impl Catalog {
     }
 }
 
-/// What came of asking a plugin.
+/// The result of a probe.
 fn probed(outcome: &Result<CatalogOutcome, CallLost>) -> Result<Box<Told>, Refusal> {
     match outcome {
         Ok(CatalogOutcome::Probed(told)) => told.clone(),

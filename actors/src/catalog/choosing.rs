@@ -1,4 +1,4 @@
-//! Which plugins can be used: the highest version of each, with a configuration that fits.
+//! Decides which plugins are usable: the highest version of each, with a valid configuration.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use super::version::{PluginVersion, negotiate};
 use crate::hclspec::{Config, ConfigErrors, Schema};
 use crate::vocabulary::{PluginKey, Timestamp};
 
-/// A candidate that can be used, once its configuration fits.
+/// A candidate that is usable if its configuration is valid.
 struct Eligible {
     info: KnownPlugin,
     api_version: String,
     schema: Option<Schema>,
 }
 
-/// Makes a listing of what a scan found.
+/// Builds a listing from the results of a scan.
 pub(super) fn choose(draft: Draft, options: &CatalogOptions, now: Timestamp) -> Listing {
     let Draft { candidates, refused, blocked, directory_error } = draft;
     let mut listing =
@@ -48,7 +48,7 @@ pub(super) fn choose(draft: Draft, options: &CatalogOptions, now: Timestamp) -> 
     listing
 }
 
-/// What is needed to run one candidate, whatever others there are.
+/// Resolves one candidate, independent of others.
 pub(super) fn usable(candidate: Candidate, options: &CatalogOptions) -> Result<ResolvedPlugin, Refusal> {
     configured(eligible(candidate, options)?, options)
 }
@@ -70,8 +70,8 @@ fn eligible(candidate: Candidate, options: &CatalogOptions) -> Result<Eligible, 
     Ok(Eligible { info: KnownPlugin { plugin, version, api_versions, source }, api_version, schema })
 }
 
-/// Takes the highest version. Among equal ones, one from the directory stands before one of the host program, since somebody
-/// put it there on purpose, and else the first name.
+/// Chooses the highest version. Among equal ones, one from the directory takes precedence over one of the host program,
+/// since an operator installed it on purpose; otherwise the first name.
 fn list_best(plugin: PluginKey, mut rivals: Vec<Eligible>, options: &CatalogOptions, listing: &mut Listing) {
     rivals.sort_by_cached_key(|rival| (Reverse(rival.info.version.clone()), rival.info.source.clone()));
     let mut rivals = rivals.into_iter();
@@ -86,7 +86,7 @@ fn list_best(plugin: PluginKey, mut rivals: Vec<Eligible>, options: &CatalogOpti
         Ok(resolved) => {
             listing.found.insert(plugin, resolved);
         }
-        // A lower version does not step in: that would be a downgrade that nobody asked for.
+        // There is no fallback to a lower version: that would be an unrequested downgrade.
         Err(reason) => listing.refused.push(RefusedPlugin { source: by, plugin: Some(plugin), reason }),
     }
 }
@@ -99,7 +99,7 @@ fn configured(eligible: Eligible, options: &CatalogOptions) -> Result<ResolvedPl
     Ok(ResolvedPlugin { info, api_version, process, config })
 }
 
-/// A configuration as the plugin gets it; nothing at all for one that takes none.
+/// The encoded configuration; empty for a plugin that takes none.
 fn encoded(schema: Option<&Schema>, source: Option<&ConfigSource>) -> Result<Vec<u8>, ConfigErrors> {
     let config = match source {
         Some(ConfigSource::Toml(table)) => Config::from_toml(table)?,
@@ -112,7 +112,7 @@ fn encoded(schema: Option<&Schema>, source: Option<&ConfigSource>) -> Result<Vec
     }
 }
 
-/// Answers for one plugin.
+/// The answer for one plugin.
 pub(super) fn resolve(
     listing: &Listing,
     plugin: &PluginKey,
@@ -121,7 +121,7 @@ pub(super) fn resolve(
     if let Some(found) = listing.found.get(plugin) {
         return Ok(Box::new(found.clone()));
     }
-    // One that did not come so far as to tell its name is taken for the one whose file is called so.
+    // A plugin whose name is unknown is assumed to have the name of its file.
     let is_it = |told: &Option<PluginKey>, source: &PluginSource| match told {
         Some(told) => told == plugin,
         None => source.name() == plugin.name.as_str(),

@@ -1,8 +1,8 @@
-//! What a scan found that the one before did not.
+//! Compares the results of two scans.
 
 use super::messages::{CatalogNews, Listing};
 
-/// The news between two scans: nothing if nothing changed (SCL-05).
+/// The news between two scans: none if nothing changed (SCL-05).
 pub(super) fn compare(before: &Listing, after: &Listing) -> Vec<CatalogNews> {
     let mut news = Vec::new();
     for plugin in before.found.keys().filter(|plugin| !after.found.contains_key(*plugin)) {

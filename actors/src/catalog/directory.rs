@@ -1,4 +1,4 @@
-//! Reading the plugin directory: names and kinds, nothing followed, nothing opened (SEC-05).
+//! Reads the plugin directory: names and file types; follows and opens nothing (SEC-05).
 
 use std::fs::{DirEntry, read_dir};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::refusal::DirectoryError;
 use super::state::{DirectoryEntry, EntryKind};
 
-/// Reads a directory on a thread beside the actor, since a network file system may take its time.
+/// Reads a directory on a blocking thread, since a network file system may be slow.
 pub(super) async fn read(
     directory: PathBuf,
     files_max: usize,
@@ -24,7 +24,7 @@ pub(super) async fn read(
     }
 }
 
-/// Everything in a directory; `None` if it is too much.
+/// All entries of a directory; `None` if they exceed the limit.
 fn entries(directory: &Path, files_max: usize) -> io::Result<Option<Vec<DirectoryEntry>>> {
     let mut entries = Vec::new();
     for entry in read_dir(directory)? {
@@ -35,7 +35,7 @@ fn entries(directory: &Path, files_max: usize) -> io::Result<Option<Vec<Director
         let name = entry.file_name().to_string_lossy().into_owned();
         match kind(&entry) {
             Ok(kind) => entries.push(DirectoryEntry { name, kind }),
-            // It was taken away meanwhile.
+            // It was removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -44,7 +44,7 @@ fn entries(directory: &Path, files_max: usize) -> io::Result<Option<Vec<Director
 }
 
 fn kind(entry: &DirEntry) -> io::Result<EntryKind> {
-    // This looks at a link itself and not at what it leads to.
+    // This does not follow a symlink.
     let metadata = entry.metadata()?;
     Ok(if metadata.is_symlink() {
         EntryKind::Link

@@ -1,5 +1,5 @@
-//! What is known of one file, for those who name the file that they want: they wait for that one, and not for the others that
-//! are being asked beside it.
+//! The state of single files, for callers that name a file: they wait for that one, and not for the others that are being
+//! probed.
 
 use super::choosing::usable;
 use super::messages::{BlockedBy, CatalogAnswer, PluginSource, ResolveFile, ResolvedPlugin};
@@ -9,14 +9,14 @@ use super::scanning::{NotAdmitted, admit_name, candidate, order};
 use super::state::{Catalog, CatalogCall, Draft, Phase, Told};
 use crate::shell::{AskId, Effects};
 
-/// What is known of a file.
+/// The state of a file.
 #[derive(Debug, Clone)]
 pub(super) enum FileKnown {
-    /// It is this plugin, and can be used.
+    /// It is this plugin, and usable.
     Usable(Box<ResolvedPlugin>),
-    /// It cannot be used.
+    /// It is not usable.
     Refused(Refusal),
-    /// It is to be left alone.
+    /// It is blocked.
     Blocked(BlockedBy),
 }
 
@@ -76,7 +76,7 @@ impl Catalog {
         effects.reply(id, CatalogAnswer::ResolveFile(answer));
     }
 
-    /// Has a file asked that somebody waits for: by the scan, ahead of the others and whatever others keep silent, or beside it.
+    /// Probes a file that a caller waits for: by the scan, ahead of the others, or concurrently.
     fn hurry(&mut self, file: &str, effects: &mut Effects<Self>) {
         if let Phase::Probing(scan) = &mut self.phase
             && let Some(place) = scan.queue.iter().position(|queued| queued == file)
@@ -88,7 +88,7 @@ impl Catalog {
         }
     }
 
-    /// Whether a file is being asked already, or will be by the scan that is under way.
+    /// Whether a file is being probed already, or will be by the scan in progress.
     fn is_to_be_asked(&self, file: &str) -> bool {
         let by_the_scan = match &self.phase {
             Phase::Sweeping | Phase::Reading => true,
@@ -98,7 +98,7 @@ impl Catalog {
         by_the_scan || self.looks.values().any(|name| name == file)
     }
 
-    /// Asks one file who it is, beside whatever scan there is. What is there is seen when it is opened.
+    /// Probes one file, independent of any scan. Its file type is checked when it is opened.
     fn look(&mut self, file: &str, effects: &mut Effects<Self>) {
         match admit_name(file, &self.options) {
             Ok(()) => {}
@@ -119,7 +119,7 @@ impl Catalog {
         }
     }
 
-    /// Takes what a file has told, and answers those who wait for it.
+    /// Stores the result of a file's probe, and answers its waiting callers.
     pub(super) fn file_told(
         &mut self,
         file: &str,
@@ -140,8 +140,8 @@ impl Catalog {
         self.files.insert(file.to_owned(), known);
     }
 
-    /// Takes what is known of files as soon as the directory is read: those that are not to be launched. Whoever waits for one
-    /// that the scan will not ask has it looked at.
+    /// Stores the state of the files that must not be launched, as soon as the directory is read. Files that callers wait
+    /// for and that the scan will not probe are probed separately.
     pub(super) fn files_admitted(&mut self, draft: &Draft, effects: &mut Effects<Self>) {
         for refused in &draft.refused {
             let known = FileKnown::Refused(refused.reason.clone());
@@ -152,7 +152,7 @@ impl Catalog {
         }
     }
 
-    /// Has those files asked that somebody waits for.
+    /// Probes the files that callers wait for.
     pub(super) fn look_for_those_who_wait(&mut self, effects: &mut Effects<Self>) {
         let files: Vec<String> = self.resolving_files.iter().map(|(_, ask)| ask.file.clone()).collect();
         for file in files {

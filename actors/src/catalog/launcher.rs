@@ -1,4 +1,4 @@
-//! How temporary instances are launched, asked and ended.
+//! The interface to launch, probe and end temporary instances.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use super::state::{ProbeOrder, Told};
 use crate::goplugin::Handshake;
 use crate::process::{ProcessName, ProcessSpec};
 
-/// Launches, asks and ends temporary instances: through the owner of the processes, or as a test wants it.
+/// Launches, probes and ends temporary instances: through the owner of the processes, or a fake in tests.
 pub trait Launcher: 'static {
-    /// Launches a process and waits for its handshake. After an error nothing of it may be left.
+    /// Launches a process and waits for its handshake. On an error nothing of it may be left.
     fn launch(
         &self,
         name: ProcessName,
         spec: ProcessSpec,
     ) -> LocalBoxFuture<'static, Result<Handshake, Refusal>>;
 
-    /// Asks a plugin who it is, and, if it told, to end itself.
+    /// Queries the identity of a plugin and, on success, asks it to shut down.
     fn ask(
         &self,
         handshake: Handshake,
         order: ProbeOrder,
     ) -> LocalBoxFuture<'static, Result<Box<Told>, Refusal>>;
 
-    /// Ends a process and waits until nothing is left of it. Gives back how it ended, if it did so before it was told to.
+    /// Ends a process and waits until nothing is left of it. Returns how it ended, if it ended by itself before.
     fn end(&self, name: ProcessName, grace: Duration) -> LocalBoxFuture<'static, Option<String>>;
 }

@@ -1,4 +1,4 @@
-//! What can be said to the catalog, and what it says.
+//! The messages and the news of the catalog.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,46 +11,46 @@ use crate::process::ProcessSpec;
 use crate::vocabulary::text::escaped;
 use crate::vocabulary::{PluginKey, Timestamp};
 
-/// Looks at every plugin anew: the directory is read, and each program in it that is permitted is launched once to tell who it
-/// is. Answered when all have told or failed to; a scan that is under way when this is said does not count.
+/// Scans all plugins: reads the directory, and launches each permitted program once to query its identity. Answered when all
+/// have answered or failed; a scan that is in progress already does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanPlugins;
 
-/// Asks for what is known now.
+/// Queries the present listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListPlugins;
 
-/// Asks for all that is needed to run a plugin. Before the end of the first scan it waits for that, since any file may be a
-/// higher version of it.
+/// Resolves a plugin: returns everything that is needed to run it. Before the end of the first scan it waits for that, since
+/// any file may be a higher version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvePlugin {
-    /// Which plugin.
+    /// The plugin.
     pub plugin: PluginKey,
 }
 
-/// Asks for all that is needed to run the plugin of one file of the plugin directory, whatever other files there are. Answered
-/// as soon as that file has told who it is: it waits for no other plugin.
+/// Resolves the plugin of one file of the plugin directory, independent of other files. Answered as soon as that file was
+/// probed: it waits for no other plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolveFile {
-    /// Which plugin the file has to be.
+    /// The plugin that the file must be.
     pub plugin: PluginKey,
     /// The name of the file.
     pub file: String,
-    /// Whether the file is asked anew though it has been asked before: somebody may have mended it.
+    /// Whether to probe the file again, since it may have been repaired.
     pub anew: bool,
 }
 
-/// Where a plugin comes from.
+/// The origin of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PluginSource {
     /// A program in the plugin directory, by its file name.
     External(String),
-    /// Given by the host program, by its name.
+    /// Provided by the host program, by its name.
     Internal(String),
 }
 
 impl PluginSource {
-    /// The name of the file, or that under which the host program gave it.
+    /// The name of the file, or the name that the host program uses.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -62,36 +62,36 @@ impl PluginSource {
 impl fmt::Display for PluginSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Whoever can put a file there chose its name, which may hold anything.
+            // The file name is untrusted and may contain any byte.
             Self::External(name) => write!(f, "file {}", escaped(name)),
             Self::Internal(name) => write!(f, "internal plugin {name}"),
         }
     }
 }
 
-/// A plugin as it told of itself.
+/// The identity of a plugin, as it reported it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownPlugin {
     /// Its type and its own name.
     pub plugin: PluginKey,
     /// Its version.
     pub version: PluginVersion,
-    /// Every version of its interface that it speaks.
+    /// The interface versions that it supports.
     pub api_versions: Vec<String>,
-    /// Where it comes from.
+    /// Its origin.
     pub source: PluginSource,
 }
 
-/// All that is needed to run a plugin.
+/// Everything that is needed to run a plugin.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResolvedPlugin {
-    /// What it told of itself.
+    /// Its identity.
     pub info: KnownPlugin,
-    /// The version of the interface that both sides speak, spelt as the plugin spells it.
+    /// The negotiated interface version, spelt as the plugin spells it.
     pub api_version: String,
-    /// What is to be run, and how.
+    /// The process that serves it.
     pub process: ProcessSpec,
-    /// Its configuration, checked against its own schema and encoded as msgpack (D113). It may hold secrets.
+    /// Its configuration, validated against its own schema and encoded as msgpack (D113). It may hold secrets.
     pub config: Vec<u8>,
 }
 
@@ -107,52 +107,52 @@ impl fmt::Debug for ResolvedPlugin {
     }
 }
 
-/// A plugin that is not used, since another of the same type and name has a higher version, or came before it.
+/// A plugin that is not used, since another of the same type and name has a higher version or takes precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShadowedPlugin {
-    /// What it told of itself.
+    /// Its identity.
     pub info: KnownPlugin,
     /// The version that is used.
     pub by_version: PluginVersion,
-    /// Where that comes from.
+    /// The origin of that version.
     pub by: PluginSource,
 }
 
-/// A plugin that cannot be used.
+/// A plugin that is not usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedPlugin {
-    /// Where it comes from.
+    /// Its origin.
     pub source: PluginSource,
-    /// Which plugin it is, if it came so far as to tell.
+    /// The plugin, if its identity is known.
     pub plugin: Option<PluginKey>,
-    /// Why.
+    /// The reason.
     pub reason: Refusal,
 }
 
-/// A plugin that was left alone on purpose.
+/// A plugin that is blocked by configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockedPlugin {
-    /// Where it comes from.
+    /// Its origin.
     pub source: PluginSource,
-    /// Which plugin it is, if it came so far as to tell.
+    /// The plugin, if its identity is known.
     pub plugin: Option<PluginKey>,
-    /// Which list says so.
+    /// The list that blocks it.
     pub by: BlockedBy,
 }
 
-/// Which list keeps a plugin out.
+/// The list that blocks a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockedBy {
-    /// It is neither on the list of what is allowed nor configured; it was not launched (SEC-05).
+    /// It is neither allowed nor configured; it was not launched (SEC-05).
     NotAllowed,
-    /// Its file name, or the name under which the host program gave it, is on the list of what is blocked; it was not launched.
+    /// Its file name, or the name that the host program uses, is on the blocklist; it was not launched.
     File,
-    /// The name that it gave itself is on the list of what is blocked.
+    /// The name that it reported is on the blocklist.
     Name,
 }
 
 impl BlockedBy {
-    /// Why, as a sentence.
+    /// The reason as a sentence.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -163,28 +163,28 @@ impl BlockedBy {
     }
 }
 
-/// Everything that is known of plugins. Lists are in the order of names.
+/// The result of the scans. Lists are ordered by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
-    /// Plugins that can be used.
+    /// Usable plugins.
     pub found: BTreeMap<PluginKey, ResolvedPlugin>,
-    /// Plugins that another one stands before.
+    /// Plugins that are shadowed by another one.
     pub shadowed: Vec<ShadowedPlugin>,
-    /// Plugins that cannot be used.
+    /// Plugins that are not usable.
     pub refused: Vec<RefusedPlugin>,
-    /// Plugins that were left alone on purpose.
+    /// Plugins that are blocked by configuration.
     pub blocked: Vec<BlockedPlugin>,
-    /// Why the plugin directory could not be read in the last scan, if it could not. Internal plugins are found all the same,
-    /// and what is known of external ones is as old as the last scan that could.
+    /// Why the last scan could not read the plugin directory, if so. Internal plugins are up to date nevertheless; external
+    /// ones are as of the last scan that could.
     pub directory_error: Option<DirectoryError>,
     /// When the last scan ended; `None` before the first one did.
     pub scanned_at: Option<Timestamp>,
-    /// Whether a scan is under way.
+    /// Whether a scan is in progress.
     pub is_scanning: bool,
 }
 
 conversation! {
-    /// What is said to the catalog.
+    /// The messages of the catalog.
     pub enum CatalogAsk -> CatalogAnswer for Catalog {
         ScanPlugins => Result<Listing, ScanError>,
         ListPlugins => Listing,
@@ -193,31 +193,31 @@ conversation! {
     }
 }
 
-/// What subscribers are told at the end of a scan: only what is other than before.
+/// The news at the end of a scan: only changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CatalogNews {
-    /// A plugin can be used, that could not before.
+    /// A plugin became usable.
     Found(Box<ResolvedPlugin>),
-    /// A plugin is to be run in another way than before: another version, program or configuration.
+    /// A plugin must be run differently: another version, program or configuration.
     Changed(Box<ResolvedPlugin>),
-    /// A plugin cannot be used any more. What runs of it goes on; whether to end it is for the reader to decide.
+    /// A plugin is not usable any more. Its running process continues; the subscriber decides whether to end it.
     Lost {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// Why it is refused now, if it is still there. With a reason that is transient another scan may find it again.
+        /// Why it is refused now, if it still exists. If the reason is transient, another scan may find it again.
         reason: Option<Refusal>,
     },
-    /// A plugin is refused, or for another reason than before.
+    /// A plugin is refused, or for a new reason.
     Refused(Box<RefusedPlugin>),
-    /// A scan ended for the first time, or with other plugins than the one before; this follows what is told of each.
+    /// The first scan ended, or a scan with changes; this follows the news about each plugin.
     Scanned {
-        /// How many plugins can be used.
+        /// The number of usable plugins.
         found: usize,
-        /// How many another one stands before.
+        /// The number of shadowed plugins.
         shadowed: usize,
-        /// How many cannot be used.
+        /// The number of refused plugins.
         refused: usize,
-        /// How many are left alone.
+        /// The number of blocked plugins.
         blocked: usize,
     },
 }

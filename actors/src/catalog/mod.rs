@@ -1,7 +1,8 @@
-//! The catalog: which plugins there are, of which version, and how each is to be run.
+//! The catalog: the available plugins, their versions, and how to run each.
 //!
-//! Plugins lie in a directory, are configured, or are brought along by the host program. Those of the directory are strangers:
-//! each that is permitted is launched once, asked who it is and what its configuration looks like, and ended.
+//! Plugins are in a directory, are configured, or are provided by the host program. Those of the directory are untrusted:
+//! each permitted one is launched once as a temporary instance, queried for its identity and configuration schema, and
+//! ended.
 //!
 //! ```text
 //!             temporary instances          the directory        each permitted file is asked,
@@ -20,20 +21,20 @@
 //!                     blocked         refused                      shadowed                    refused
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - A file is launched if it is configured or allowed, has a plain name, is a regular file that may be executed and no link
-//!   (SEC-05); that it is there is no permission. Its digest is checked if one is pinned (SEC-07).
-//! - A temporary instance ends with its scan by every path: told, failed, too slow, stopped, crashed (PRC-02). It also ends
-//!   with the host. No two share a name.
-//! - One broken plugin is told with its reason and stops nobody else. Who names the file that is wanted waits for that file
-//!   only; who names a plugin waits for all, since any file may be a higher version of it.
-//! - Among plugins of one type and name the highest version is used, compared as semantic versions are; the others are told as
-//!   shadowed. If its configuration does not fit, no other one steps in: nobody asked for a downgrade.
-//! - Plugin and host have to share a version of the interface; the highest is taken.
-//! - A configuration is checked whole against the plugin's own schema before anything is run with it.
-//! - A scan that changes nothing publishes nothing (SCL-05). What runs of a plugin that is not found any more is not touched
-//!   from here.
+//! - A file is launched if it is configured or allowed, has a plain name, and is an executable regular file and no symlink
+//!   (SEC-05); its mere presence is no permission. Its digest is verified if one is pinned (SEC-07).
+//! - A temporary instance ends with its scan in every case: success, error, timeout, stop, crash (PRC-02). It also ends with
+//!   the host. Their names are unique.
+//! - One broken plugin is reported with its reason and does not affect others. A caller that names a file waits for that
+//!   file only; a caller that names a plugin waits for all files, since any one may be a higher version of it.
+//! - Among plugins of one type and name the highest version is used, by semantic versioning; the others are reported as
+//!   shadowed. If its configuration is invalid, there is no fallback to another one: that would be an unrequested downgrade.
+//! - Plugin and host must have a common interface version; the highest is used.
+//! - A configuration is fully validated against the plugin's own schema before anything is run with it.
+//! - A scan without changes publishes nothing (SCL-05). The catalog does not touch the running process of a plugin that is
+//!   gone.
 
 mod version;
 

@@ -1,4 +1,4 @@
-//! What a host says of its plugins.
+//! The options of the catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,34 +10,34 @@ use crate::hclspec::Schema;
 use crate::process::{Executable, Lifetime, START_TIMEOUT, STOP_GRACE};
 use crate::vocabulary::{PluginKey, PluginType};
 
-/// The version of the interface of drivers that Nomad's plugins speak.
+/// The version of the driver interface that Nomad's plugins support.
 pub const NOMAD_API_VERSION: &str = "v0.1.0";
 
-/// What there is, what may be run, and within which limits.
+/// The plugins, their permissions, and limits.
 #[derive(Debug, Clone)]
 pub struct CatalogOptions {
-    /// Where external plugins lie; `None` for internal ones only.
+    /// The directory of external plugins; `None` for internal ones only.
     pub directory: Option<PathBuf>,
-    /// Which files of it may be launched besides those that are configured.
+    /// The files that may be launched besides the configured ones.
     pub allowed: Allowed,
-    /// Names that are kept out: of files, of internal plugins, and those that plugins give themselves.
+    /// The blocklist: names of files, of internal plugins, and names that plugins report.
     pub blocked: BTreeSet<String>,
-    /// What is configured, by the name of the file or of the internal plugin.
+    /// The configuration, by the name of the file or of the internal plugin.
     pub entries: BTreeMap<String, PluginEntry>,
-    /// Plugins that the host program brings along.
+    /// Plugins that the host program provides.
     pub internal: Vec<InternalPlugin>,
-    /// Which versions of their interface this host speaks, for each type of plugin.
+    /// The interface versions that this host supports, per plugin type.
     pub api_versions: BTreeMap<PluginType, Vec<String>>,
-    /// The terms on which plugins are started.
+    /// The handshake terms for plugins.
     pub handshake: HandshakeTerms,
-    /// Which variables of the host every plugin gets as well; `None` for the usual ones of a process.
+    /// The variables of the host that every plugin inherits; `None` for the default of a process.
     pub inherit: Option<Vec<String>>,
     /// Its limits.
     pub limits: CatalogLimits,
 }
 
 impl CatalogOptions {
-    /// No plugins at all, Nomad's terms and interface, and default limits.
+    /// No plugins, Nomad's terms and interface, and default limits.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -60,44 +60,44 @@ impl Default for CatalogOptions {
     }
 }
 
-/// Which files of the plugin directory may be launched (SEC-05). That a file is there is no permission.
+/// The files of the plugin directory that may be launched (SEC-05). The mere presence of a file is no permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
-    /// These, and those that are configured.
+    /// These, and the configured ones.
     Only(BTreeSet<String>),
-    /// Every program in it: whoever may write into the directory may run programs as this host.
+    /// Every program in it: everyone who may write into the directory may run programs as this host.
     Everything,
 }
 
 impl Default for Allowed {
-    /// Only what is configured.
+    /// Only the configured ones.
     fn default() -> Self {
         Self::Only(BTreeSet::new())
     }
 }
 
-/// What is configured for one plugin.
+/// The configuration of one plugin.
 #[derive(Clone)]
 pub struct PluginEntry {
-    /// Its arguments; for an internal plugin, further ones.
+    /// Its arguments; for an internal plugin, additional ones.
     pub arguments: Vec<String>,
-    /// The SHA-256 digest that its file has to have (SEC-07).
+    /// The required SHA-256 digest of its file (SEC-07).
     pub sha256: Option<[u8; 32]>,
-    /// Its configuration, to be checked against its own schema; `None` leaves everything to its defaults.
+    /// Its configuration, validated against its own schema; `None` for all defaults.
     pub config: Option<ConfigSource>,
-    /// Further entries of its environment. Values may be secrets and are not shown (SEC-06).
+    /// Additional environment variables. Values may be secrets and are not shown (SEC-06).
     pub environment: BTreeMap<String, String>,
-    /// What happens to it when the host dies. The instance that is asked who it is always ends with the host.
+    /// Whether it ends with the host. The temporary instance always ends with the host.
     pub lifetime: Lifetime,
-    /// How long it may take to say its handshake; `None` for the limit of the catalog.
+    /// The handshake timeout; `None` for the limit of the catalog.
     pub start_timeout: Option<Duration>,
-    /// How long it may take to end; `None` for the limit of the catalog when it is asked who it is, and for the usual time when
-    /// it serves.
+    /// The grace to end; `None` for the limit of the catalog when it is probed, and for the default of a process when it
+    /// serves.
     pub stop_grace: Option<Duration>,
 }
 
 impl PluginEntry {
-    /// A plugin without arguments and configuration, that survives its host so that its tasks do.
+    /// A plugin without arguments and configuration that survives its host, so that its tasks do.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -133,7 +133,7 @@ impl fmt::Debug for PluginEntry {
     }
 }
 
-/// A plugin's configuration as its author wrote it.
+/// The source text of a plugin's configuration.
 #[derive(Clone)]
 pub enum ConfigSource {
     /// A table of the host's own TOML.
@@ -142,41 +142,41 @@ pub enum ConfigSource {
     Hcl(String),
 }
 
-/// A plugin that the host program brings along.
+/// A plugin that the host program provides.
 #[derive(Debug, Clone)]
 pub struct InternalPlugin {
-    /// Its type and name; it has to give itself the same name.
+    /// Its type and name; it must report the same name.
     pub plugin: PluginKey,
     /// Its version.
     pub version: String,
-    /// Every version of its interface that it speaks.
+    /// The interface versions that it supports.
     pub api_versions: Vec<String>,
-    /// The program that serves it, most often the host program's own.
+    /// The program that serves it, usually the host program itself.
     pub executable: Executable,
-    /// The arguments that make the program serve it.
+    /// The arguments with which the program serves it.
     pub arguments: Vec<String>,
-    /// What its configuration must look like; `None` for a plugin that takes none.
+    /// Its configuration schema; `None` for a plugin that takes no configuration.
     pub schema: Option<Schema>,
 }
 
 /// Limits of the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogLimits {
-    /// How many plugins are asked at once, besides those that somebody waits for by their files. 4 by default.
+    /// How many plugins are probed concurrently, besides files that callers wait for. 4 by default.
     pub probes_at_once: usize,
-    /// How many files the plugin directory may have. 256 by default.
+    /// The limit of files in the plugin directory. 256 by default.
     pub files_max: usize,
-    /// How long reading the directory may take. 10 s by default.
+    /// The timeout for reading the directory. 10 s by default.
     pub directory_deadline: Duration,
-    /// How long a plugin may take to say its handshake. 60 s by default (D11).
+    /// The handshake timeout. 60 s by default (D11).
     pub start_timeout: Duration,
-    /// How long it may take to connect, and for each answer. 10 s by default.
+    /// The timeout for connecting, and for each answer. 10 s by default.
     pub call_deadline: Duration,
-    /// How long the polite request to end may take. 2 s by default (D60, D65).
+    /// The timeout of the shutdown call. 2 s by default (D60, D65).
     pub polite_deadline: Duration,
-    /// How long it may take to end after that. 5 s by default.
+    /// The grace to end after that. 5 s by default.
     pub stop_grace: Duration,
-    /// How many questions may wait. 256 by default.
+    /// The limit of waiting callers. 256 by default.
     pub waiting_max: usize,
 }
 

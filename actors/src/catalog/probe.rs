@@ -1,4 +1,4 @@
-//! Temporary instances: each is launched, asked and ended, and none is ever left behind (PRC-02).
+//! Temporary instances: each is launched, queried and ended; no orphan process is ever left (PRC-02).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use super::launcher::Launcher;
 use super::refusal::Refusal;
 use super::state::{ProbeOrder, Told};
 
-/// What a probe comes to.
+/// The result of a probe.
 pub(super) type Probed = Result<Box<Told>, Refusal>;
 
-/// How each probe that has not ended is called off.
+/// The cancellation handles of all running probes.
 type Running = Rc<RefCell<BTreeMap<u64, Rc<Cancel>>>>;
 
-/// All probes that have not ended.
+/// All running probes.
 pub(super) struct Probes {
     launcher: Rc<dyn Launcher>,
     running: Running,
@@ -27,7 +27,7 @@ pub(super) struct Probes {
     numbers: Cell<u64>,
 }
 
-/// Calls a probe off, once: it ends what it launched, and comes to nothing.
+/// Cancels a probe, once: it ends its process, and has no result.
 struct Cancel(Cell<Option<oneshot::Sender<()>>>);
 
 impl Cancel {
@@ -36,7 +36,7 @@ impl Cancel {
     }
 }
 
-/// Calls a probe off when nobody waits for it any more.
+/// Cancels a probe when its caller is gone.
 struct CancelOnDrop(Rc<Cancel>);
 
 impl Drop for CancelOnDrop {
@@ -45,7 +45,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Counts a probe as running, also if it panics.
+/// Counts a running probe, also if it panics.
 struct Counted {
     number: u64,
     running: Running,
@@ -69,7 +69,7 @@ impl Probes {
         }
     }
 
-    /// Begins a probe in a task of its own, which outlives whoever waits for it until its process has ended.
+    /// Spawns a probe as a separate task, which outlives its caller until its process has ended.
     pub(super) fn begin(&self, order: ProbeOrder) -> impl Future<Output = Probed> + 'static {
         let (sender, cancelled) = oneshot::channel();
         let cancel = Rc::new(Cancel(Cell::new(Some(sender))));
@@ -83,7 +83,7 @@ impl Probes {
         actix_rt::spawn(async move {
             let probed = probe(&*launcher, order, cancelled).await;
             drop(counted);
-            // Nobody may wait for it any more.
+            // The caller may be gone.
             let _ = tell.send(probed);
         });
         let guard = CancelOnDrop(cancel);
@@ -94,25 +94,25 @@ impl Probes {
         }
     }
 
-    /// Calls every probe off, and waits until the process of the last one has ended.
+    /// Cancels every probe, and waits until the last process has ended.
     pub(super) fn sweep(&self) -> impl Future<Output = ()> + 'static {
         self.running.borrow().values().for_each(|cancel| cancel.fire());
         let mut count = self.count.subscribe();
         async move {
-            // It is an error only if nobody can count any more, and then nothing runs.
+            // It fails only without a sender, and then no probe runs.
             let _ = count.wait_for(|count| *count == 0).await;
         }
     }
 }
 
-/// One probe. By whichever way it leaves, what it launched has ended.
+/// One probe. On every way out, its process has ended.
 async fn probe(launcher: &dyn Launcher, order: ProbeOrder, mut cancelled: oneshot::Receiver<()>) -> Probed {
     let called_off = || Refusal::Lost("it was called off".to_owned());
     let launching = caught(launcher.launch(order.name.clone(), order.spec.clone()));
     let launched = match select(launching, &mut cancelled).await {
         Either::Left((launched, _)) => launched,
         Either::Right((_, launching)) => {
-            // It may be half-way: being told to end is what lets the launch come back.
+            // The launch may be in progress: ending the process lets it return.
             launcher.end(order.name.clone(), order.stop_grace).await;
             if launching.await.is_ok() {
                 launcher.end(order.name.clone(), order.stop_grace).await;
@@ -123,7 +123,7 @@ async fn probe(launcher: &dyn Launcher, order: ProbeOrder, mut cancelled: onesho
     let asking: LocalBoxFuture<'_, Probed> = match launched {
         Ok(handshake) => caught(launcher.ask(handshake, order.clone())),
         Err(refusal @ Refusal::Launch(_)) => return Err(refusal),
-        // Whether something runs is not known.
+        // It is unknown whether a process runs.
         Err(refusal) => Box::pin(std::future::ready(Err(refusal))),
     };
     let told = match select(asking, &mut cancelled).await {
@@ -139,7 +139,7 @@ async fn probe(launcher: &dyn Launcher, order: ProbeOrder, mut cancelled: onesho
     })
 }
 
-/// A crash of ours is a failure like any other: what was launched still has to be ended.
+/// Converts a panic to an error: the launched process must still be ended.
 fn caught<T: 'static>(
     attempt: LocalBoxFuture<'static, Result<T, Refusal>>,
 ) -> LocalBoxFuture<'static, Result<T, Refusal>> {

@@ -1,4 +1,4 @@
-//! Why plugins are not used, and why they are not given out.
+//! Why plugins are not usable, and why they are not resolved.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,74 +10,74 @@ use crate::process::LaunchError;
 use crate::vocabulary::text::escaped;
 use crate::vocabulary::{PluginKey, PluginType};
 
-/// Why a plugin cannot be used. Each tells what was tried on what; nothing that was launched for it is left.
+/// Why a plugin is not usable. Each message names the failed operation and its object; no process of the plugin is left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Its file name could mean another file, or be misread (SEC-05).
+    /// Its file name is ambiguous or misleading (SEC-05).
     #[error(
         "its file name is not plain; use letters, digits, '.', '_' and '-', at most 100, and no dot at the beginning"
     )]
     OddName,
-    /// It is a link, which could lead out of the directory (SEC-05).
+    /// It is a symlink, which could lead out of the directory (SEC-05).
     #[error("it is a link; put the program itself into the plugin directory")]
     Link,
-    /// It is a directory, a pipe, a device.
+    /// It is no regular file: a directory, a pipe, a device.
     #[error("it is no regular file")]
     NotAFile,
-    /// Nobody may execute it.
+    /// It has no execute permission.
     #[error("it is not executable; set its executable bits or take it out of the plugin directory")]
     NotExecutable,
-    /// The configuration names what is not there.
+    /// The configuration names a plugin that does not exist.
     #[error(
         "it is configured, and there is neither such a file in the plugin directory nor such an internal plugin"
     )]
     Absent,
-    /// It was not launched, or ended before it was ready.
+    /// It could not be launched, or ended before it was ready.
     #[error(transparent)]
     Launch(LaunchError),
-    /// It was launched and did not tell who it is.
+    /// It was launched and did not answer.
     #[error("it was launched and could not be asked: {message}{}", ending.as_deref().map_or_else(String::new, |ending| format!("; its process ended: {ending}")))]
     Silent {
-        /// What was tried, on what, and what came back.
+        /// The failed operation and its error.
         message: String,
-        /// How its process ended, if that ended by itself.
+        /// How its process ended, if by itself.
         ending: Option<String>,
-        /// Whether trying again may help.
+        /// Whether a retry may succeed.
         is_transient: bool,
     },
-    /// Looking at it took too long or failed on our side; it is being ended.
+    /// The probe timed out or crashed; its process is being ended.
     #[error("it could not be looked at: {0}")]
     Lost(String),
-    /// It is of a type that this host does not run.
+    /// This host does not support its type.
     #[error(
         "it is a {0} plugin: not supported yet; only its name and version were asked for, and it is not run"
     )]
     Unsupported(PluginType),
-    /// It has a version that is none.
+    /// Its version is malformed.
     #[error(transparent)]
     Version(MalformedVersion),
-    /// Plugin and host speak no common version of their interface.
+    /// Plugin and host have no common interface version.
     #[error(
         "it offers interface {} and this host speaks {}; use another version of one of them",
         listed(offered),
         listed(spoken)
     )]
     ApiVersion {
-        /// What the plugin offers.
+        /// The versions that the plugin offers.
         offered: Vec<String>,
-        /// What this host speaks.
+        /// The versions that this host supports.
         spoken: Vec<String>,
     },
     /// Its schema is malformed.
     #[error(transparent)]
     Schema(MalformedSchema),
-    /// Its configuration does not fit its schema.
+    /// Its configuration does not match its schema.
     #[error("its configuration does not fit: {0}")]
     Config(ConfigErrors),
 }
 
 impl Refusal {
-    /// Whether a later scan may find it usable without anybody having mended anything.
+    /// Whether a later scan may find it usable without a repair.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -101,34 +101,34 @@ impl Refusal {
 /// Why the plugin directory could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryError {
-    /// The system did not let us.
+    /// An error of the system.
     #[error("cannot read the plugin directory {directory}: {message}")]
     System {
-        /// Which directory.
+        /// The directory.
         directory: PathBuf,
-        /// What the system said.
+        /// The error.
         message: String,
     },
-    /// More files than are looked at.
+    /// It exceeds the limit of files.
     #[error("the plugin directory {directory} has more than {most} entries; it is not looked at")]
     TooMany {
-        /// Which directory.
+        /// The directory.
         directory: PathBuf,
-        /// How many are looked at.
+        /// The limit.
         most: usize,
     },
-    /// The directory took too long, as a network file system may.
+    /// Reading the directory timed out, as on a network file system.
     #[error("the plugin directory {directory} was not read within {waited:?}")]
     TimedOut {
-        /// Which directory.
+        /// The directory.
         directory: PathBuf,
-        /// How long was waited.
+        /// The timeout.
         waited: Duration,
     },
 }
 
 impl DirectoryError {
-    /// Whether the next scan may read it without anybody having mended anything.
+    /// Whether the next scan may succeed without a repair.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -138,69 +138,69 @@ impl DirectoryError {
     }
 }
 
-/// Why a plugin is not given out.
+/// Why a plugin is not resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// No plugin of that type and name was found.
     #[error("there is no plugin {plugin}; it was looked for {}", directory.as_deref().map_or_else(|| "among internal plugins only".to_owned(), |directory| format!("in {} and among internal plugins", directory.display())))]
     Unknown {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// Where it was looked for.
+        /// The plugin directory that was searched.
         directory: Option<PathBuf>,
     },
-    /// It is not among what is known, and the plugin directory could not be read.
+    /// It is unknown, and the plugin directory could not be read.
     #[error("whether there is a plugin {plugin} is not known: {error}")]
     Unread {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// What is wrong with the directory.
+        /// The error of the directory.
         error: DirectoryError,
     },
-    /// It is there and cannot be used.
+    /// It exists and is not usable.
     #[error("plugin {plugin} ({source_name}) is refused: {reason}")]
     Refused {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// Where it comes from.
+        /// Its origin.
         source_name: PluginSource,
-        /// Why.
+        /// The reason.
         reason: Box<Refusal>,
     },
-    /// The file that was named is another plugin.
+    /// The named file is another plugin.
     #[error("file {} is {told} and not {plugin}", escaped(file))]
     Another {
-        /// Which plugin was wanted.
+        /// The requested plugin.
         plugin: PluginKey,
         /// The file.
         file: String,
-        /// Which plugin it says to be.
+        /// The plugin that it reported.
         told: PluginKey,
     },
-    /// It is there and is to be left alone.
+    /// It exists and is blocked.
     #[error("plugin {plugin} is blocked: {}", by.as_str())]
     Blocked {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
-        /// By which list.
+        /// The list that blocks it.
         by: BlockedBy,
     },
     /// The host is stopping; nothing new starts (I6).
     #[error("plugin {plugin} is not given out any more: the host is stopping")]
     Stopping {
-        /// Which plugin.
+        /// The plugin.
         plugin: PluginKey,
     },
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} others wait for the catalog already; try again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
 }
 
 impl ResolveError {
-    /// Whether asking again later, or after another scan, can help without anybody having mended anything.
+    /// Whether a retry later, or after another scan, may succeed without a repair.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -214,21 +214,21 @@ impl ResolveError {
     }
 }
 
-/// Why a scan is not made.
+/// Why a scan is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScanError {
     /// The host is stopping; nothing new starts (I6).
     #[error("plugins are not scanned any more: the host is stopping")]
     Stopping,
-    /// Too many wait already.
+    /// Too many callers wait already.
     #[error("{waiting} others wait for the catalog already; try again later")]
     TooMany {
-        /// How many wait.
+        /// The number of waiting callers.
         waiting: usize,
     },
 }
 
-/// Versions as a list for a sentence.
+/// Versions as a list in a sentence.
 fn listed(versions: &[String]) -> String {
     if versions.is_empty() { "none".to_owned() } else { versions.join(", ") }
 }

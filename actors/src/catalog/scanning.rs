@@ -1,4 +1,4 @@
-//! One scan: who is there, who may be asked, and what they told.
+//! One scan: which plugins exist, which may be probed, and their answers.
 
 use super::behaviour::CALL_GRACE;
 use super::choosing::choose;
@@ -14,7 +14,7 @@ use crate::process::{Lifetime, ProcessName, ProcessSpec};
 use crate::shell::{CallLost, Effects};
 use crate::vocabulary::{Attempt, Moment};
 
-/// Longest name of a program in the plugin directory: it becomes part of the name of a process.
+/// The length limit of a file name in the plugin directory: it becomes part of a process name.
 const FILE_NAME_BYTES_MAX: usize = 100;
 
 impl Catalog {
@@ -49,7 +49,7 @@ impl Catalog {
                 }
                 refuse_absent(&names, &self.options, &mut draft);
             }
-            // Nothing was seen, so what was known is neither confirmed nor gone.
+            // The directory was not read, so the former results are kept.
             Err(error) if self.listing.scanned_at.is_some() => {
                 let listing = Listing { directory_error: Some(error.clone()), ..self.listing.clone() };
                 self.conclude(moment, listing, effects);
@@ -76,7 +76,7 @@ impl Catalog {
         self.directory_read(moment, &Err(error), effects);
     }
 
-    /// Asks as many as may be asked at once, and ends the scan when all have been.
+    /// Starts probes up to the limit, and ends the scan when all are done.
     fn probe_next(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let options = std::sync::Arc::clone(&self.options);
         loop {
@@ -95,7 +95,7 @@ impl Catalog {
         }
     }
 
-    /// Asks one file as a part of the scan.
+    /// Probes one file as part of the scan.
     pub(super) fn probe(&mut self, name: String, effects: &mut Effects<Self>) {
         let key = self.next_key();
         let order = order(&name, key.attempt, &self.options);
@@ -117,7 +117,7 @@ impl Catalog {
         effects: &mut Effects<Self>,
     ) {
         let Phase::Probing(scan) = &mut self.phase else { return };
-        // What an earlier scan still hears changes nothing.
+        // The outcome of an earlier scan is stale.
         let Some(name) = scan.running.remove(&attempt) else { return };
         self.file_told(&name, told, effects);
         let Phase::Probing(scan) = &mut self.phase else { return };
@@ -141,7 +141,7 @@ impl Draft {
 }
 
 impl ProbeOrder {
-    /// How long asking may take at most, each part at its own limit.
+    /// The maximal duration of a probe: the sum of its timeouts.
     pub(super) fn longest(&self) -> std::time::Duration {
         self.spec.start_timeout
             + self.call_deadline * 3
@@ -151,7 +151,7 @@ impl ProbeOrder {
     }
 }
 
-/// Whether a file of the directory may be launched (SEC-05). What may not is noted, with the reason.
+/// Whether a file of the directory may be launched (SEC-05). Otherwise records the reason.
 fn admit(entry: &DirectoryEntry, options: &CatalogOptions, draft: &mut Draft) -> bool {
     let source = PluginSource::External(entry.name.clone());
     match (admit_name(&entry.name, options), entry.kind) {
@@ -165,7 +165,7 @@ fn admit(entry: &DirectoryEntry, options: &CatalogOptions, draft: &mut Draft) ->
     false
 }
 
-/// Why a file is not launched, whatever it is.
+/// Why a file is not launched, independent of its content.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NotAdmitted {
     Odd,
@@ -186,12 +186,12 @@ pub(super) fn admit_name(name: &str, options: &CatalogOptions) -> Result<(), Not
     }
 }
 
-/// A name that means one file, and reads as what it is.
+/// A plain, unambiguous name.
 fn is_plain(name: &str) -> bool {
     name.len() <= FILE_NAME_BYTES_MAX && ProcessName::new(name).is_ok()
 }
 
-/// Tells of what is configured and not there.
+/// Refuses configured plugins that do not exist.
 fn refuse_absent(names: &[&str], options: &CatalogOptions, draft: &mut Draft) {
     let internal = || options.internal.iter().map(|internal| internal.plugin.name.as_str());
     for name in options.entries.keys() {
@@ -201,7 +201,7 @@ fn refuse_absent(names: &[&str], options: &CatalogOptions, draft: &mut Draft) {
     }
 }
 
-/// What the host program brings along.
+/// The plugins that the host program provides.
 fn internal_draft(options: &CatalogOptions) -> Draft {
     let mut draft = Draft::default();
     for internal in &options.internal {
@@ -235,13 +235,13 @@ pub(super) fn candidate(source: PluginSource, told: &Told) -> Candidate {
     }
 }
 
-/// How a file is asked. `None` if no process could have its name, which was checked before.
+/// The order to probe a file. `None` if no process could have its name, which was checked before.
 pub(super) fn order(file: &str, attempt: Attempt, options: &CatalogOptions) -> Option<ProbeOrder> {
     let limits = &options.limits;
     let name = ProcessName::new(format!("catalog-{attempt}-{file}")).ok()?;
     let entry = options.entries.get(file);
     let stop_grace = entry.and_then(|entry| entry.stop_grace).unwrap_or(limits.stop_grace);
-    // What it prints is logged, and told with the reason if it fails; nobody looks for it on disk.
+    // Its output is logged, and part of the error if it fails; it is not kept on disk.
     let spec = ProcessSpec {
         lifetime: Lifetime::Bound,
         stop_grace,

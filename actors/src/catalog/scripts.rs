@@ -1,6 +1,6 @@
-//! The catalog's stories: message scripts against the pure machine, under virtual time.
+//! Message scripts of the catalog: the pure machine under virtual time.
 //!
-//! A script says what lies in the directory and what plugins tell; below stands, in order, what the catalog does.
+//! Each command sets the content of the directory or the answer of a plugin; below it come the effects in order.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ fn say(stage: &mut Stage<Catalog>, verb: &str, args: &mut ArgumentConsumer<'_>) 
             let outcome = read_failure(&file, &word(args, "failure")?)?;
             give(stage, is_probe(&file), outcome)?;
         }
-        // What comes of a call that is not waited for any more.
+        // The outcome of a stale call.
         "late" => {
             let file = word(args, "file")?;
             let (key, call) = stage.take_call(is_probe(&file))?;
@@ -104,9 +104,9 @@ fn is_probe(file: &str) -> impl Fn(&CatalogCall) -> bool {
     move |call| matches!(call, CatalogCall::Probe(order) if order.spec.executable.path == file)
 }
 
-// === Reading ===
+// === Parsing ===
 
-/// Names, separated by commas; `*` for everything.
+/// Names, separated by commas; `*` for all.
 fn names(text: Option<&str>) -> impl Iterator<Item = String> {
     text.unwrap_or_default().split(',').filter(|name| !name.is_empty()).map(str::to_owned)
 }
@@ -128,7 +128,7 @@ fn read_options(args: &mut ArgumentConsumer<'_>) -> Result<CatalogOptions, Fault
         }
     }
     if let Some(text) = args.take_key("entry") {
-        // Everything that an entry can say.
+        // All fields of an entry.
         let entry = options.entries.entry(text.to_owned()).or_default();
         entry.arguments = vec!["-v".to_owned()];
         entry.environment.insert("TOKEN".to_owned(), "canary-9".to_owned());
@@ -164,7 +164,7 @@ fn read_plugin(text: &str) -> Result<PluginKey, Fault> {
     Ok(PluginKey::new(kind.parse()?, PluginName::new(name)?))
 }
 
-/// `name` for a program, `name!` for a file that is none, `name@` for a link, `name/` for a directory.
+/// `name` for a program, `name!` for a file without execute permission, `name@` for a symlink, `name/` for a directory.
 fn read_entry(text: &str) -> DirectoryEntry {
     let marks = [("!", EntryKind::Inert), ("@", EntryKind::Link), ("/", EntryKind::Other)];
     let marked = marks.iter().find_map(|(mark, kind)| text.strip_suffix(mark).map(|name| (*kind, name)));
@@ -205,7 +205,7 @@ fn read_failure(file: &str, how: &str) -> Result<Result<CatalogOutcome, CallLost
     }
 }
 
-// === Telling ===
+// === Printing ===
 
 fn tell(effect: &Effect<Catalog>, _: Timestamp) -> String {
     match effect {

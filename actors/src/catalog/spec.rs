@@ -1,16 +1,16 @@
-//! How the program of a plugin is run.
+//! The process specification of a plugin.
 
 use super::messages::PluginSource;
 use super::options::{CatalogOptions, InternalPlugin, PluginEntry};
 use crate::process::{Executable, ProcessSpec};
 
-/// The process that serves a plugin from the plugin directory: its file by its name, in that directory and nowhere else.
+/// The process of an external plugin: its file by name, only in the plugin directory.
 pub(super) fn external_spec(file: &str, options: &CatalogOptions) -> ProcessSpec {
     let directory = options.directory.clone().unwrap_or_default();
     finished(Executable::within(directory, file), &[], options.entries.get(file), options)
 }
 
-/// The process that serves a plugin. `None` for an internal one that the host program did not give.
+/// The process that serves a plugin. `None` for an internal one that the host program did not provide.
 pub(super) fn spec_of(source: &PluginSource, options: &CatalogOptions) -> Option<ProcessSpec> {
     match source {
         PluginSource::External(file) => Some(external_spec(file, options)),

@@ -1,4 +1,4 @@
-//! What the catalog is made of, and what it remembers.
+//! The calls and the state of the catalog.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -16,110 +16,110 @@ use crate::process::{ProcessName, ProcessSpec};
 use crate::shell::AskId;
 use crate::vocabulary::{Attempt, PluginKey};
 
-/// What the catalog has done for it.
+/// The calls of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CatalogCall {
-    /// End every temporary instance there is, and say so when the last one is gone.
+    /// End every temporary instance, and answer when the last one is gone.
     Sweep,
-    /// Read the names and kinds of what lies in a directory.
+    /// Read names and file types of a directory.
     ReadDirectory {
-        /// Which directory.
+        /// The directory.
         directory: PathBuf,
-        /// With more entries than this it is not looked at.
+        /// The limit of entries; above it the call fails.
         files_max: usize,
     },
-    /// Launch a temporary instance, ask it who it is and what its configuration looks like, and end it.
+    /// Launch a temporary instance, query its identity and configuration schema, and end it.
     Probe(Box<ProbeOrder>),
 }
 
-/// How a plugin is asked.
+/// The order for a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeOrder {
-    /// The name of the temporary instance; no two share one.
+    /// The unique name of the temporary instance.
     pub name: ProcessName,
-    /// What is launched. It ends with the host.
+    /// Its process. It ends with the host.
     pub spec: ProcessSpec,
-    /// How long it may take to connect, and for each answer.
+    /// The timeout for connecting, and for each answer.
     pub call_deadline: Duration,
-    /// How long the polite request to end may take.
+    /// The timeout of the shutdown call.
     pub polite_deadline: Duration,
-    /// How long it may take to end after that.
+    /// The grace to end after that.
     pub stop_grace: Duration,
 }
 
-/// What came of a [`CatalogCall`].
+/// The outcome of a [`CatalogCall`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum CatalogOutcome {
     /// No temporary instance is left.
     Swept,
-    /// What lies in the directory.
+    /// The content of the directory.
     Directory(Result<Vec<DirectoryEntry>, DirectoryError>),
-    /// What a plugin told. Whatever was launched for it has ended.
+    /// The answer of the plugin. Its process has ended.
     Probed(Result<Box<Told>, Refusal>),
 }
 
-/// One thing in the plugin directory.
+/// An entry of the plugin directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// Its name; what is not UTF-8 in it is replaced.
+    /// Its name; invalid UTF-8 is replaced.
     pub name: String,
-    /// What it is.
+    /// Its file type.
     pub kind: EntryKind,
 }
 
-/// What lies under a name of the plugin directory.
+/// The file type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file that may be executed.
+    /// A regular file with execute permission.
     Program,
-    /// A file that may not.
+    /// A regular file without.
     Inert,
-    /// A link, wherever it leads.
+    /// A symlink.
     Link,
     /// Anything else.
     Other,
 }
 
-/// What a plugin told of itself.
+/// The answers of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
     /// Its type and its own name.
     pub plugin: PluginKey,
     /// Its version, as it writes it.
     pub version: String,
-    /// Every version of its interface that it speaks.
+    /// The interface versions that it supports.
     pub api_versions: Vec<String>,
-    /// What its configuration must look like; `None` for a plugin that takes none.
+    /// Its configuration schema; `None` for a plugin that takes no configuration.
     pub schema: Option<wire::Spec>,
 }
 
-/// Where the catalog stands.
+/// The phase of the catalog.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Temporary instances of a former life are being ended.
+    /// Temporary instances of an earlier life are being ended.
     Sweeping,
     /// The directory is being read.
     Reading,
-    /// Plugins are being asked.
+    /// Plugins are being probed.
     Probing(Box<Scan>),
-    /// All is known that there was at the last scan.
+    /// The last scan is complete.
     Resting,
-    /// Temporary instances are being ended, and then it is over.
+    /// Temporary instances are being ended, before it stops.
     Stopping,
 }
 
-/// One scan under way.
+/// A scan in progress.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Who is still to be asked.
+    /// The files that are still to be probed.
     pub(super) queue: VecDeque<String>,
-    /// Who is being asked, by file name.
+    /// The running probes, with their file names.
     pub(super) running: BTreeMap<Attempt, String>,
-    /// What is known so far.
+    /// The results so far.
     pub(super) draft: Draft,
 }
 
-/// What a scan has found so far.
+/// The results of a scan so far.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) candidates: Vec<Candidate>,
@@ -128,7 +128,7 @@ pub(super) struct Draft {
     pub(super) directory_error: Option<DirectoryError>,
 }
 
-/// A plugin that has told who it is, and is still to be compared with others.
+/// A plugin with a known identity, before it is compared with others.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) source: PluginSource,
@@ -138,12 +138,12 @@ pub(super) struct Candidate {
     pub(super) schema: CandidateSchema,
 }
 
-/// The schema of a candidate, which may be yet to be checked.
+/// The schema of a candidate, which may not be checked yet.
 #[derive(Debug)]
 pub(super) enum CandidateSchema {
-    /// As a plugin told it.
+    /// As the plugin sent it.
     Told(Box<wire::Spec>),
-    /// As the host program gave it.
+    /// As the host program provided it.
     Given(Schema),
     /// It takes no configuration.
     Nothing,
@@ -156,19 +156,19 @@ pub struct Catalog {
     pub(super) phase: Phase,
     /// The number of the latest call.
     pub(super) attempt: Attempt,
-    /// The number of the call that the phase waits for, where it is only one.
+    /// The number of the call that the phase waits for, if there is only one.
     pub(super) awaited: Attempt,
     pub(super) listing: Listing,
-    /// Who waits for the end of this scan.
+    /// Callers that wait for the end of this scan.
     pub(super) scanning: Vec<AskId>,
-    /// Who waits for the end of the next one.
+    /// Callers that wait for the end of the next one.
     pub(super) scanning_next: Vec<AskId>,
-    /// Who waits for a plugin until the first scan has ended.
+    /// Callers that wait for a plugin until the first scan has ended.
     pub(super) resolving: Vec<(AskId, PluginKey)>,
-    /// Who waits for a file.
+    /// Callers that wait for a file.
     pub(super) resolving_files: Vec<(AskId, ResolveFile)>,
-    /// What is known of files, as far as they were asked.
+    /// The state of files that were probed.
     pub(super) files: BTreeMap<String, FileKnown>,
-    /// Files that are asked beside any scan.
+    /// Files that are probed independent of a scan.
     pub(super) looks: BTreeMap<Attempt, String>,
 }

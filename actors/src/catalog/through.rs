@@ -1,4 +1,4 @@
-//! Temporary instances through the owner of the processes.
+//! The launcher that uses the owner of the processes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use crate::processes::{LaunchProcess, Processes, StopProcess};
 use crate::shell::Address;
 use crate::vocabulary::PluginKey;
 
-/// Launches through the owner of the processes, and speaks with plugins as they are meant to be spoken with.
+/// Launches through the owner of the processes, and probes over go-plugin.
 pub(super) struct ThroughProcesses {
     processes: Address<Processes>,
-    /// What runs, so that nobody else is taken for it.
+    /// The running processes, to verify their listeners.
     launched: Rc<RefCell<BTreeMap<ProcessName, Launched>>>,
 }
 
@@ -86,12 +86,12 @@ impl Launcher for ThroughProcesses {
         Box::pin(async move {
             match stopping.await {
                 Ok(Ok(ending)) => (ending.by == EndedBy::Itself).then(|| ending.to_string()),
-                // It is gone, which is all that is wanted.
+                // It is gone, which is the goal.
                 Ok(Err(gone)) => {
                     tracing::debug!(process = %name, error = %gone, "temporary instance is gone already");
                     None
                 }
-                // The owner of the processes ends what it owns when it ends itself.
+                // The owner of the processes ends its processes when it ends itself.
                 Err(error) => {
                     tracing::warn!(process = %name, error = %error, "cannot have a temporary instance ended");
                     None

@@ -1,34 +1,34 @@
-//! Versions of plugins and of the interfaces they speak.
+//! Versions of plugins and of their interfaces.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Longest version, in bytes.
+/// The length limit of a version, in bytes.
 pub const VERSION_BYTES_MAX: usize = 128;
 
-/// A version as a plugin tells it: read leniently, compared as semantic versions are. `v1.2` is the same as `1.2.0`, and
-/// both come after `1.2.0-rc.1`.
+/// A version of a plugin: parsed leniently, compared by semantic versioning. `v1.2` equals `1.2.0`, and both are higher than
+/// `1.2.0-rc.1`.
 #[derive(Debug, Clone)]
 pub struct PluginVersion {
     told: String,
     order: semver::Version,
 }
 
-/// A text that is no version.
+/// A malformed version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is no version; a version is up to three numbers such as 1.4.2, with or without a leading v and a pre-release such as -rc.1"
 )]
 pub struct MalformedVersion {
-    /// The text as given, cut if it is long.
+    /// The text, truncated if it is long.
     pub text: String,
 }
 
 impl PluginVersion {
-    /// Takes a text as a version.
+    /// Parses a version.
     ///
     /// # Errors
-    /// [`MalformedVersion`]: one to three numbers, a `v` before them, a pre-release and build after them.
+    /// [`MalformedVersion`]: one to three numbers, optionally with a `v` before them, a pre-release and a build after them.
     pub fn new(text: &str) -> Result<Self, MalformedVersion> {
         let malformed = || MalformedVersion { text: text.chars().take(VERSION_BYTES_MAX).collect() };
         if text.len() > VERSION_BYTES_MAX {
@@ -37,7 +37,7 @@ impl PluginVersion {
         order(text.trim()).map(|order| Self { told: text.trim().to_owned(), order }).ok_or_else(malformed)
     }
 
-    /// The version as it was told.
+    /// The version as the plugin spells it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.told
@@ -49,7 +49,7 @@ fn order(text: &str) -> Option<semver::Version> {
     let (core, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let mut numbers = [0_u64; 3];
     for (place, part) in core.split('.').enumerate() {
-        // No sign can be in it: that would begin the rest.
+        // It has no sign: that would begin the rest.
         *numbers.get_mut(place)? = part.parse().ok()?;
     }
     let (pre, build) = rest.split_once('+').map_or((rest, None), |(pre, build)| (pre, Some(build)));
@@ -59,7 +59,7 @@ fn order(text: &str) -> Option<semver::Version> {
         order.pre = semver::Prerelease::new(pre).ok().filter(|pre| !pre.is_empty())?;
     }
     if let Some(build) = build {
-        // It has no part in the order, but has to be well formed.
+        // It does not affect the order, but must be well formed.
         semver::BuildMetadata::new(build).ok().filter(|build| !build.is_empty())?;
     }
     Some(order)
@@ -91,8 +91,7 @@ impl Ord for PluginVersion {
     }
 }
 
-/// The highest version of an interface that both sides speak, spelt as the plugin spells it. Texts that are no versions count
-/// for nothing.
+/// The highest interface version that both sides support, spelt as the plugin spells it. Malformed versions are ignored.
 pub(super) fn negotiate(offered: &[String], spoken: &[String]) -> Option<String> {
     let read = |texts: &[String]| -> Vec<PluginVersion> {
         texts.iter().filter_map(|text| PluginVersion::new(text).ok()).collect()

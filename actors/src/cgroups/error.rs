@@ -1,33 +1,33 @@
-//! What can go wrong with control groups.
+//! The errors of cgroups.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// The kernel refused one step.
+    /// An error of the kernel.
     #[error("cannot {doing} {}: {source}", path.display())]
     Refused {
-        /// What was tried: `make the control group`, `write "+memory" to`.
+        /// The operation: `make the control group`, `write "+memory" to`.
         doing: String,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error.
         source: io::Error,
     },
-    /// Processes, or groups made inside, did not go away.
+    /// Processes, or nested cgroups, did not go away.
     #[error(
         "the control group {} is not empty {within:?} after everything in it was killed: processes {pids:?} are left; look \
          at them (a process that waits for a disk or a network file system cannot be killed)", path.display()
     )]
     NotEmpty {
-        /// Which group.
+        /// The cgroup.
         path: PathBuf,
-        /// How long it was tried.
+        /// The timeout.
         within: Duration,
-        /// Who is in it, at most 16.
+        /// The PIDs in it, at most 16.
         pids: Vec<u32>,
     },
 }
@@ -38,7 +38,7 @@ impl CgroupError {
         move |source| Self::Refused { doing, path, source }
     }
 
-    /// Whether trying again can help.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {

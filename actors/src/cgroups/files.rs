@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::error::CgroupError;
 
-/// Mode of a group that is made (T103).
+/// The mode of a new cgroup (T103).
 const MODE: u32 = 0o755;
 
-/// Writes to a file that is there.
+/// Writes to an existing file.
 pub(super) fn write(file: &Path, text: &str) -> Result<(), CgroupError> {
-    // Opened, not created: outside of the kernel's own file system a plain file would come of it.
+    // Opened without create: outside of cgroupfs a plain file would be created.
     let written =
         fs::OpenOptions::new().write(true).open(file).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(CgroupError::refused(format!("write {text:?} to"), file))
@@ -22,7 +22,7 @@ pub(super) fn read(file: &Path) -> Result<String, CgroupError> {
     fs::read_to_string(file).map_err(CgroupError::refused("read", file))
 }
 
-/// Makes a group, or takes the one that is there.
+/// Creates a cgroup. Idempotent.
 pub(super) fn make(path: &Path) -> Result<(), CgroupError> {
     match fs::DirBuilder::new().mode(MODE).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -32,14 +32,14 @@ pub(super) fn make(path: &Path) -> Result<(), CgroupError> {
     }
 }
 
-/// The groups directly inside of one; none if it is not there.
+/// The direct children of a cgroup; none if it does not exist.
 pub(super) fn children(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let is_group = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
     entries.filter(is_group).map(|entry| entry.path()).collect()
 }
 
-/// A group and all that are in it, the innermost first. Deeper than `depth` is not looked.
+/// A cgroup and its descendants, the innermost first, down to `depth` levels.
 pub(super) fn with_descendants(path: &Path, depth: usize) -> Vec<PathBuf> {
     let mut all = Vec::new();
     if depth > 0 {

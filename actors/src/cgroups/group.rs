@@ -1,4 +1,4 @@
-//! The groups of tasks on this machine: made before each start, removed after each end.
+//! The cgroups of tasks: created before each start, removed after each end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::mode::{CgroupMode, Facts, decide};
 use super::parents::{copy_cpuset, prepare_v1, prepare_v2};
 use super::place::{Cores, GroupName, Places, SLICE, V1_PARENT};
 
-/// Where drivers look for control groups.
+/// The mount point where drivers expect cgroups.
 const ROOT: &str = "/sys/fs/cgroup";
-/// How long a group is given to become empty, as the drivers' usual host gives it (T110).
+/// The timeout for a cgroup to become empty, as in Nomad (T110).
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The control groups of tasks on a machine. Cheap to clone; holds no descriptor and no state: the kernel has that.
+/// The cgroups of tasks on a machine. Cheap to clone; holds no file descriptor and no state: the kernel has that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskCgroups {
     root: PathBuf,
@@ -25,15 +25,15 @@ pub struct TaskCgroups {
     patience: Duration,
 }
 
-/// A group that was made for a start.
+/// The cgroup that was created for a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
-    /// Where it is.
+    /// Its directories.
     pub places: Places,
 }
 
 impl TaskCgroups {
-    /// Looks at this machine, at `/sys/fs/cgroup`.
+    /// Inspects this machine, at `/sys/fs/cgroup`.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let root = Path::new(ROOT);
@@ -41,46 +41,46 @@ impl TaskCgroups {
         Self::at(root, decide(&mounts, root, &facts(root)))
     }
 
-    /// Those below another root, of a version that somebody has decided.
+    /// The cgroups below another root, with a fixed version.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>, mode: CgroupMode) -> Self {
         Self { root: root.into(), mode, patience: PATIENCE }
     }
 
-    /// None at all: an embedder, or an operator, does not want any.
+    /// No cgroups: an embedder, or an operator, has disabled them.
     #[must_use]
     pub fn none(reason: impl Into<String>) -> Self {
         Self::at(ROOT, CgroupMode::None { reason: reason.into() })
     }
 
-    /// Gives a group this long to become empty before [`CgroupError::NotEmpty`]; 30 s unless told otherwise.
+    /// The timeout for a cgroup to become empty before [`CgroupError::NotEmpty`]; 30 s by default.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Which version, or why none.
+    /// The version in use, or why there is none.
     #[must_use]
     pub const fn mode(&self) -> &CgroupMode {
         &self.mode
     }
 
-    /// The directory below which all groups lie.
+    /// The root directory of all cgroups.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// How long a group is given to become empty.
+    /// The timeout for a cgroup to become empty.
     #[must_use]
     pub const fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Makes what lies above the groups of tasks. Does nothing to what is there; without control groups it does nothing at all.
+    /// Creates the parents of the cgroups of tasks. Idempotent; does nothing without cgroups.
     ///
     /// # Errors
-    /// [`CgroupError`] when the kernel refuses: in a container, for instance, whose root group has processes.
+    /// [`CgroupError`] when the kernel refuses: in a container, for instance, whose root cgroup has processes.
     pub fn prepare(&self) -> Result<(), CgroupError> {
         match self.mode {
             CgroupMode::V2 => prepare_v2(&self.root),
@@ -89,14 +89,14 @@ impl TaskCgroups {
         }
     }
 
-    /// Where the groups of a task lie, whether they are there or not; `None` without control groups.
+    /// The cgroup directories of a task, existing or not; `None` without cgroups.
     #[must_use]
     pub fn places(&self, name: &GroupName, cores: Cores) -> Option<Places> {
         Places::of(&self.mode, &self.root, name, cores)
     }
 
-    /// Makes the groups of a task anew, before each start: a driver may have removed them at the last end (T198). A group that is
-    /// there is taken as it is; who may be left in it is the matter of [`TaskCgroups::members`]. `None` without control groups.
+    /// Creates the cgroups of a task, before each start: a driver may have removed them at the last end (T198). An existing
+    /// one is reused; its processes are reported by [`TaskCgroups::members`]. `None` without cgroups.
     ///
     /// # Errors
     /// [`CgroupError`] when the kernel refuses.
@@ -104,7 +104,7 @@ impl TaskCgroups {
         let Some(places) = self.places(name, cores) else { return Ok(None) };
         let made = places.own.iter().try_for_each(|path| make(path));
         if made.is_err() {
-            // Somebody removed what lies above, as `systemd` does with what it does not know.
+            // The parents were removed, as systemd does with unknown cgroups.
             self.prepare()?;
             places.own.iter().try_for_each(|path| make(path))?;
         }
@@ -134,13 +134,13 @@ impl TaskCgroups {
         Ok(())
     }
 
-    /// The processes in the groups of a task, also in groups made inside of them: in any hierarchy, with or without cores.
+    /// The processes in the cgroups of a task and in nested ones: in any hierarchy, with or without reserved cores.
     #[must_use]
     pub fn members(&self, name: &GroupName) -> Vec<u32> {
         killing::members(&Places::possible(&self.mode, &self.root, name))
     }
 
-    /// How many processes of a task the kernel ended for want of memory since its group was made; `None` if it does not say (T207).
+    /// How many processes of a task the OOM killer has ended since its cgroup was created; `None` if unknown (T207).
     #[must_use]
     pub fn out_of_memory_kills(&self, name: &GroupName, cores: Cores) -> Option<u64> {
         let group = match self.mode {
@@ -151,15 +151,15 @@ impl TaskCgroups {
         killing::out_of_memory_kills(&self.mode, &group)
     }
 
-    /// Kills everything in the groups of a task and removes them, with retries until they are empty. A task without groups is well.
+    /// Kills everything in the cgroups of a task and removes them, with retries until they are empty. Idempotent.
     ///
     /// # Errors
-    /// [`CgroupError::NotEmpty`] when processes do not go away within the patience.
+    /// [`CgroupError::NotEmpty`] when processes do not go away before the timeout.
     pub fn destroy(&self, name: &GroupName) -> Result<(), CgroupError> {
         killing::destroy(&self.mode, &Places::possible(&self.mode, &self.root, name), self.patience)
     }
 
-    /// Kills everything in the groups of a task and leaves the groups. Does not wait until it is gone.
+    /// Kills everything in the cgroups of a task and keeps the cgroups. Does not wait for the end.
     ///
     /// # Errors
     /// [`CgroupError`] when the kernel refuses.

@@ -1,4 +1,4 @@
-//! Ends everything in groups, and removes them.
+//! Kills everything in cgroups, and removes them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,15 +12,15 @@ use super::error::CgroupError;
 use super::files::{read, with_descendants, write};
 use super::mode::CgroupMode;
 
-/// How deep groups inside of groups are looked at. The kernel's own limit is far above, and tasks have one or two levels.
+/// The depth limit for nested cgroups. The kernel's own limit is far above, and tasks have one or two levels.
 const DEPTH_MAX: usize = 32;
-/// Pause between two looks at a group that is not empty yet, at first and at most.
+/// The pause between two checks of a cgroup that is not empty yet, at first and at most.
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 /// How many processes an error names.
 const NAMED_MAX: usize = 16;
 
-/// The processes in these groups and in those inside of them. Groups that are not there have none.
+/// The processes in these cgroups and their descendants. Missing cgroups have none.
 pub(super) fn members(groups: &[PathBuf]) -> Vec<u32> {
     let mut all = BTreeSet::new();
     for group in groups.iter().flat_map(|group| with_descendants(group, DEPTH_MAX)) {
@@ -34,7 +34,7 @@ fn members_of(group: &Path) -> Vec<u32> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Kills everything in these groups once.
+/// Kills everything in these cgroups once.
 pub(super) fn kill(mode: &CgroupMode, groups: &[PathBuf]) -> Result<(), CgroupError> {
     let there: Vec<&PathBuf> = groups.iter().filter(|group| group.is_dir()).collect();
     match mode {
@@ -49,12 +49,13 @@ fn kill_v2(group: &Path) -> Result<(), CgroupError> {
     if file.exists() {
         return write(&file, "1");
     }
-    // A kernel before 5.14: one by one, and what forked meanwhile is met in the next round.
+    // A kernel before 5.14: kills them one by one; processes that fork meanwhile are killed in the next round.
     members(&[group.to_owned()]).into_iter().for_each(|pid| kill_member(pid, &[group.to_owned()]));
     Ok(())
 }
 
-/// Freezes what is in the freezer's group, so that nothing forks meanwhile; kills; and thaws, since only then it can die.
+/// Freezes the processes in the freezer hierarchy, so that none forks meanwhile; kills; and thaws, since a frozen process
+/// cannot die.
 fn kill_v1(groups: &[&PathBuf]) -> Result<(), CgroupError> {
     let freezers: Vec<PathBuf> =
         groups.iter().map(|group| group.join("freezer.state")).filter(|file| file.exists()).collect();
@@ -63,12 +64,12 @@ fn kill_v1(groups: &[&PathBuf]) -> Result<(), CgroupError> {
     }
     let all: Vec<PathBuf> = groups.iter().map(|group| (*group).clone()).collect();
     members(&all).into_iter().for_each(|pid| kill_member(pid, &all));
-    // Every one is thawed, also if an earlier one refuses.
+    // All are thawed, even if one fails.
     let thawed: Vec<_> = freezers.iter().map(|file| write(file, "THAWED")).collect();
     thawed.into_iter().collect()
 }
 
-/// Kills one process, if it is still a member when its descriptor is held: its number may have gone to another.
+/// Kills one process, if it is still a member when its file descriptor is open (PID reuse).
 fn kill_member(pid: u32, groups: &[PathBuf]) {
     let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
     let Ok(process) = pidfd_open(raw, PidfdFlags::empty()) else { return };
@@ -79,7 +80,7 @@ fn kill_member(pid: u32, groups: &[PathBuf]) {
     }
 }
 
-/// Kills and removes, again and again until nothing is left or the patience ends.
+/// Kills and removes repeatedly, until nothing is left or the timeout expires.
 pub(super) fn destroy(mode: &CgroupMode, groups: &[PathBuf], patience: Duration) -> Result<(), CgroupError> {
     let (began, mut pause) = (Instant::now(), PAUSE);
     loop {
@@ -110,7 +111,7 @@ fn given_up(left: &[PathBuf], within: Duration, error: CgroupError) -> CgroupErr
     CgroupError::NotEmpty { path, within, pids }
 }
 
-/// Removes a group and those inside of it, which are empty.
+/// Removes an empty cgroup and its empty descendants.
 fn remove(group: &Path) -> Result<(), CgroupError> {
     for inner in with_descendants(group, DEPTH_MAX) {
         match fs::remove_dir(&inner) {
@@ -123,7 +124,7 @@ fn remove(group: &Path) -> Result<(), CgroupError> {
     Ok(())
 }
 
-/// How many processes the kernel ended in this group for want of memory since it was made; `None` if it does not say (T207).
+/// How many processes the OOM killer has ended in this cgroup since it was created; `None` if unknown (T207).
 pub(super) fn out_of_memory_kills(mode: &CgroupMode, group: &Path) -> Option<u64> {
     let file = match mode {
         CgroupMode::V2 => "memory.events",

@@ -1,40 +1,42 @@
-//! What a task may use, as the kernel's files want it. Most drivers write the limits themselves (T106); this is for those that do not.
+//! The resource limits of a task, as values for the kernel's files. Most drivers write the limits themselves (T106); this is
+//! for those that do not.
 
 use super::mode::CgroupMode;
 
-/// The period of a processor quota, in microseconds.
+/// The period of a CPU quota, in microseconds.
 const PERIOD_US: u64 = 100_000;
 
-/// What a task may use. What is not named is not limited.
+/// The resource limits of a task. `None` means unlimited.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The memory that is kept for it under pressure, in bytes (T092: `memory`, where `memory_max` is given too).
+    /// The memory protected under pressure, in bytes (T092: `memory`, where `memory_max` is given too).
     pub memory_low: Option<u64>,
-    /// The most memory, in bytes; above it the kernel ends the task. Zero is not written: it would end the task at once (T092).
+    /// The memory limit, in bytes; above it the kernel kills the task. Zero is not written: it would kill the task at once
+    /// (T092).
     pub memory_max: Option<u64>,
-    /// Its weight against others, in shares: 2 to 262,144, 1,024 is usual. Values outside are brought inside (T094).
+    /// The CPU weight, in shares: 2 to 262,144, 1,024 is the default. Values out of range are clamped (T094).
     pub cpu_shares: Option<u64>,
-    /// The most processor time, in thousandths of one processor.
+    /// The CPU quota, in thousandths of one CPU.
     pub cpu_milli: Option<u64>,
-    /// The processors it may run on, as the kernel writes lists: `0-2,7`.
+    /// The CPUs it may run on, in the kernel's list format: `0-2,7`.
     pub cpus: Option<String>,
-    /// The most processes and threads.
+    /// The limit of processes and threads.
     pub pids: Option<u64>,
 }
 
-/// One write.
+/// One write to a cgroup file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
-    /// The hierarchy in which the file lies, which counts in version 1 only.
+    /// The hierarchy of the file, used in version 1 only.
     pub controller: &'static str,
     /// The file.
     pub file: &'static str,
-    /// What is written.
+    /// The content.
     pub text: String,
 }
 
 impl Limits {
-    /// The writes that set these limits, in an order that the kernel takes.
+    /// The writes that set these limits, in an order that the kernel accepts.
     #[must_use]
     pub fn writes(&self, mode: &CgroupMode) -> Vec<Write> {
         match mode {
@@ -60,7 +62,7 @@ impl Limits {
         .collect()
     }
 
-    /// Version 1 has no group of a task in `pids`; the number of processes is not limited there.
+    /// In version 1 a task has no cgroup in `pids`; the number of processes is not limited there.
     fn writes_v1(&self) -> Vec<Write> {
         let period = self.cpu_milli.map(|_| PERIOD_US.to_string());
         [
@@ -93,12 +95,12 @@ fn within(shares: u64) -> u64 {
     shares.clamp(2, 262_144)
 }
 
-/// Shares of version 1 on the scale of version 2: 2 becomes 1, and 262,144 becomes 10,000.
+/// Converts shares of version 1 to the weight of version 2: 2 becomes 1, and 262,144 becomes 10,000.
 fn weight(shares: u64) -> u64 {
     1 + (within(shares) - 2) * 9_999 / 262_142
 }
 
-/// Microseconds in each period. The kernel takes no less than a thousand.
+/// The quota per period in microseconds. The kernel's minimum is a thousand.
 fn quota(milli: u64) -> u64 {
     milli.saturating_mul(PERIOD_US / 1_000).max(1_000)
 }

@@ -1,9 +1,9 @@
-//! In which groups a process really is, by the kernel's word and not by where it was put (TH052).
+//! The actual cgroups of a process, as the kernel reports them, independent of where it was put (TH052).
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The groups of one process, as `/proc/PID/cgroup` names them: below the root of each hierarchy, as this process sees it.
+/// The cgroups of one process, as in `/proc/PID/cgroup`: relative to the root of each hierarchy, as this process sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Location {
     /// In the unified hierarchy (version 2), if it is mounted: `/nomad.slice/...`.
@@ -13,7 +13,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// Reads the text of `/proc/PID/cgroup`.
+    /// Parses the text of `/proc/PID/cgroup`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut location = Self::default();
@@ -33,14 +33,14 @@ impl Location {
         location
     }
 
-    /// Its group in the hierarchy of this controller of version 1.
+    /// Its cgroup in the hierarchy of this version 1 controller.
     #[must_use]
     pub fn of_controller(&self, controller: &str) -> Option<&Path> {
         let found = self.by_controller.iter().find(|(name, _)| name == controller);
         found.map(|(_, path)| path.as_path())
     }
 
-    /// Whether it is in a group of this task, or inside of one, in any hierarchy.
+    /// Whether it is in a cgroup of this task, or in a nested one, in any hierarchy.
     #[must_use]
     pub fn is_in(&self, name: &super::GroupName) -> bool {
         let scope = format!("{}.scope", name.as_str());
@@ -55,10 +55,10 @@ impl Location {
     }
 }
 
-/// In which groups a process is.
+/// The cgroups of a process.
 ///
 /// # Errors
-/// When it is gone, or may not be looked at.
+/// When it is gone, or this process has no permission.
 pub fn where_is(pid: u32) -> io::Result<Location> {
     Ok(Location::parse(&fs::read_to_string(format!("/proc/{pid}/cgroup"))?))
 }

@@ -1,7 +1,7 @@
-//! Control groups of tasks: made before each start, removed after each end, at the paths that task drivers count on.
+//! The cgroups of tasks: created before each start, removed after each end, at the paths that task drivers expect.
 //!
-//! A module, not an actor: what is done here blocks for as long as the kernel needs (up to the limit of a removal), so it belongs
-//! on a thread for blocking work. Every path lies below a root that is given, `/sys/fs/cgroup` on a usual machine.
+//! A module, not an actor: its operations block for as long as the kernel needs (up to the timeout of a removal), so it must
+//! be used on a blocking thread. All paths are below a given root, usually `/sys/fs/cgroup`.
 //!
 //! ```text
 //!  v2   ROOT/nomad.slice/share.slice/ALLOCID.NAME.scope        tasks without cores of their own
@@ -11,9 +11,9 @@
 //!       ROOT/cpuset/nomad/reserve/ALLOCID.NAME                 tasks with cores of their own
 //! ```
 //!
-//! The names are not free to choose: drivers of others compute them from the allocation's id and the task's name, and kill, count
-//! and limit there (T103, T105, T108, T109). [`mode`] decides by the mount table which hierarchy counts, by the rule that each driver
-//! process applies for itself (T100).
+//! The names are fixed: external drivers compute them from the allocation's id and the task's name, and kill, count and
+//! limit there (T103, T105, T108, T109). [`mode`] decides by the mount table which hierarchy is used, by the same rule that
+//! each driver process applies (T100).
 //!
 //! ```no_run
 //! # use callboard_actors::cgroups::{Cores, GroupName, TaskCgroups};

@@ -1,31 +1,31 @@
-//! Which control groups tasks can have on this machine, decided from the mount table and a few facts (T100, TH050).
+//! Decides which cgroup version tasks use on this machine, from the mount table and a few facts (T100, TH050).
 
 use std::fmt;
 use std::path::Path;
 
 use crate::mounts::MountTable;
 
-/// The controllers without which version 2 does not count (T100).
+/// The controllers that version 2 must have (T100).
 pub const V2_CONTROLLERS: [&str; 5] = ["cpuset", "cpu", "io", "memory", "pids"];
-/// The hierarchies of version 1 in which tasks have groups (T102).
+/// The version 1 hierarchies in which tasks have cgroups (T102).
 pub const V1_CONTROLLERS: [&str; 4] = ["freezer", "memory", "cpu", "cpuset"];
 
-/// Which control groups tasks have.
+/// The cgroup version of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CgroupMode {
     /// The unified hierarchy (version 2), to which this process may write.
     V2,
-    /// One hierarchy for each controller (version 1), as root.
+    /// One hierarchy per controller (version 1), as root.
     V1,
-    /// None. Drivers that find a hierarchy by themselves may still make groups of their own.
+    /// No cgroups. Drivers that find a hierarchy by themselves may still create their own.
     None {
-        /// Why, and what would help.
+        /// The reason, and the remedy.
         reason: String,
     },
 }
 
 impl CgroupMode {
-    /// A short word: `v2`, `v1` or `none`.
+    /// The mode as a word: `v2`, `v1` or `none`.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -45,20 +45,20 @@ impl fmt::Display for CgroupMode {
     }
 }
 
-/// What has to be known beside the mount table.
+/// Facts beside the mount table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Whether this process is root.
     pub is_root: bool,
-    /// The text of `cgroup.controllers` at the root; empty if there is none.
+    /// The content of `cgroup.controllers` at the root; empty if there is none.
     pub controllers: String,
-    /// Whether `nomad.slice` is there and this process may write to it.
+    /// Whether `nomad.slice` exists and this process may write to it.
     pub owns_slice: bool,
 }
 
-/// Decides. `mounts` is a text such as `/proc/self/mountinfo`, `root` the directory that drivers look at: `/sys/fs/cgroup`.
+/// Decides. `mounts` is the text of `/proc/self/mountinfo`, `root` the directory that drivers use: `/sys/fs/cgroup`.
 ///
-/// A machine with both versions (version 1 below a tmpfs, version 2 beside it) counts as version 1, since drivers count it so.
+/// A machine with both versions (version 1 below a tmpfs, version 2 beside it) counts as version 1, as for drivers.
 #[must_use]
 pub fn decide(mounts: &str, root: &Path, facts: &Facts) -> CgroupMode {
     let none = |reason: String| CgroupMode::None { reason };

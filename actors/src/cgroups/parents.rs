@@ -1,4 +1,4 @@
-//! What lies above the groups of tasks: made once for each run of the host (T101, T102).
+//! The parents of the cgroups of tasks: created once per run of the host (T101, T102).
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use super::files::{make, read, write};
 use super::mode::{V1_CONTROLLERS, V2_CONTROLLERS};
 use super::place::{SLICE, V1_PARENT};
 
-/// Makes the slices of version 2, with every controller that the root has of the five switched on at each level.
+/// Creates the slices of version 2, and enables at each level those of the five controllers that the root has.
 pub(super) fn prepare_v2(root: &Path) -> Result<(), CgroupError> {
     let slice = root.join(SLICE);
-    // Who has the slice by delegation may not write above it, and need not.
+    // With a delegated slice this host may not write above it, and need not.
     if missing(&slice).is_none_or(|missing| !missing.is_empty()) {
         switch_on(root)?;
     }
@@ -24,14 +24,14 @@ pub(super) fn prepare_v2(root: &Path) -> Result<(), CgroupError> {
     Ok(())
 }
 
-/// The controllers of the five that a group does not have; `None` if there is no such group.
+/// Which of the five controllers a cgroup lacks; `None` if it does not exist.
 fn missing(group: &Path) -> Option<Vec<&'static str>> {
     let there = read(&group.join("cgroup.controllers")).ok()?;
     let has = |wanted: &&str| there.split_whitespace().any(|controller| controller == *wanted);
     Some(V2_CONTROLLERS.into_iter().filter(|wanted| !has(wanted)).collect())
 }
 
-/// Hands the controllers that a group has of the five down to those that are made inside of it.
+/// Enables the cgroup's controllers, of the five, for its children.
 fn switch_on(group: &Path) -> Result<(), CgroupError> {
     let lacking = missing(group).unwrap_or_default();
     let handed_down = read(&group.join("cgroup.subtree_control"))?;
@@ -44,8 +44,8 @@ fn switch_on(group: &Path) -> Result<(), CgroupError> {
     Ok(())
 }
 
-/// Makes the parents of version 1. A group of `cpuset` takes no process before it has processors and memory nodes, so those of the
-/// root are copied down.
+/// Creates the parents of version 1. A `cpuset` cgroup accepts no process before it has CPUs and memory nodes, so those of
+/// the root are copied down.
 pub(super) fn prepare_v1(root: &Path) -> Result<(), CgroupError> {
     for controller in V1_CONTROLLERS {
         make(&root.join(controller).join(V1_PARENT))?;
@@ -60,7 +60,7 @@ pub(super) fn prepare_v1(root: &Path) -> Result<(), CgroupError> {
     Ok(())
 }
 
-/// Gives a group of `cpuset` what the one above it has, where it has nothing of its own.
+/// Copies the empty settings of a `cpuset` cgroup from its parent.
 pub(super) fn copy_cpuset(group: &Path) -> Result<(), CgroupError> {
     let Some(above) = group.parent() else { return Ok(()) };
     for file in ["cpuset.cpus", "cpuset.mems"] {

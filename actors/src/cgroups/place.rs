@@ -1,29 +1,29 @@
-//! Where the groups of a task lie: pure functions of the allocation's id and the task's name (T103, T105, T109, TH051).
+//! The cgroup paths of a task: pure functions of the allocation's id and the task's name (T103, T105, T109, TH051).
 
 use std::path::{Path, PathBuf};
 
 use super::mode::CgroupMode;
 use crate::vocabulary::{AllocationId, TaskName};
 
-/// Longest name of a group, in bytes: what one component of a path may have.
+/// The length limit of a cgroup name, in bytes: that of a path component.
 const NAME_BYTES_MAX: usize = 255;
-/// Below this everything of ours lies, in version 2.
+/// The parent of all our cgroups in version 2.
 pub(super) const SLICE: &str = "nomad.slice";
-/// Below this everything of ours lies, in each hierarchy of version 1.
+/// The parent of all our cgroups in each hierarchy of version 1.
 pub(super) const V1_PARENT: &str = "nomad";
 
-/// Whether a task has cores of its own.
+/// Whether a task has reserved cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cores {
-    /// It shares those that no task has for itself.
+    /// It shares the cores that no task has reserved.
     #[default]
     Shared,
-    /// It has cores of its own.
+    /// It has reserved cores.
     Reserved,
 }
 
 impl Cores {
-    /// By the list of cores that the task's resources name (`linux_resources.cpuset_cpus`): empty is shared.
+    /// By the list of cores in the task's resources (`linux_resources.cpuset_cpus`): empty means shared.
     #[must_use]
     pub fn of_list(cpuset_cpus: &str) -> Self {
         if cpuset_cpus.trim().is_empty() { Self::Shared } else { Self::Reserved }
@@ -37,15 +37,15 @@ impl Cores {
     }
 }
 
-/// The name of a task's groups: `ALLOCID.NAME`.
+/// The name of a task's cgroups: `ALLOCID.NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupName(String);
 
 impl GroupName {
-    /// The name of this task's groups.
+    /// The cgroup name of this task.
     ///
     /// # Errors
-    /// A sentence that says so when the kernel would not take it, since it is too long.
+    /// A sentence that says so when the name is too long for the kernel.
     pub fn new(allocation: &AllocationId, task: &TaskName) -> Result<Self, String> {
         let name = format!("{allocation}.{task}");
         let bytes = name.len() + ".scope".len();
@@ -69,18 +69,18 @@ impl GroupName {
     }
 }
 
-/// The directories of one task's groups.
+/// The cgroup directories of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    /// All groups that are this task's own, the one first that is asked for its processes: the scope in version 2, the freezer's in
+    /// The task's own cgroups, beginning with the one that lists its processes: the scope in version 2, the freezer's in
     /// version 1.
     pub own: Vec<PathBuf>,
-    /// What the task's resources name as `cpuset_cgroup` (T105). In version 1 the shared group for a task without cores.
+    /// The `cpuset_cgroup` of the task's resources (T105). In version 1 the shared cgroup for a task without reserved cores.
     pub cpuset_cgroup: PathBuf,
 }
 
 impl Places {
-    /// Where this task's groups lie below `root`; nowhere without control groups.
+    /// The cgroup directories of this task below `root`; `None` without cgroups.
     #[must_use]
     pub fn of(mode: &CgroupMode, root: &Path, name: &GroupName, cores: Cores) -> Option<Self> {
         match mode {
@@ -109,7 +109,7 @@ impl Places {
         }
     }
 
-    /// Every directory in which a group of this task may be left, whether it had cores or not.
+    /// All directories where a cgroup of this task may exist, with or without reserved cores.
     pub(super) fn possible(mode: &CgroupMode, root: &Path, name: &GroupName) -> Vec<PathBuf> {
         let both = [Cores::Shared, Cores::Reserved].map(|cores| Self::of(mode, root, name, cores));
         let mut all: Vec<PathBuf> = both.into_iter().flatten().flat_map(|places| places.own).collect();

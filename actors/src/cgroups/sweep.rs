@@ -1,4 +1,4 @@
-//! What dead runs left: found by name, and only where the allocation is ours (T197, TH050, TH053).
+//! Cleanup of leftover cgroups of dead runs: found by name, and only if the allocation is ours (T197, TH050, TH053).
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::mode::CgroupMode;
 use super::place::GroupName;
 
 impl TaskCgroups {
-    /// The groups of tasks that are there, by name: `ALLOCID.NAME`, those of other hosts on this machine too.
+    /// The names of all existing task cgroups: `ALLOCID.NAME`, those of other hosts on this machine too.
     #[must_use]
     pub fn list(&self) -> Vec<GroupName> {
         let parents: &[&str] = match self.mode() {
@@ -27,8 +27,8 @@ impl TaskCgroups {
         names.iter().map(|name| GroupName::of_text(name)).collect()
     }
 
-    /// Kills and removes the groups of dead runs: those whose whole name, `ALLOCID.NAME`, is `ours` and that are not in `keep`. What
-    /// belongs to another host is not touched. Gives what was removed, and what was not with the reason.
+    /// Kills and removes the cgroups of dead runs: those whose whole name, `ALLOCID.NAME`, is `ours` and that are not in
+    /// `keep`. Cgroups of another host are not touched. Returns those that were removed, and the failures with their reason.
     pub fn sweep(
         &self,
         ours: impl Fn(&str) -> bool,

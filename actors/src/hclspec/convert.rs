@@ -1,4 +1,4 @@
-//! From what was written to what an attribute's type wants.
+//! Converts values to the type of an attribute.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use super::path::Path;
 use super::source::Raw;
 use super::value::{Number, Value};
 
-/// Converts a value to a type as HCL does. What does not fit is told, and counts as nothing.
+/// Converts a value to a type as HCL does. A mismatch is reported, and the result is null.
 pub(super) fn convert(raw: &Raw, kind: &Type, path: &Path<'_>, errors: &mut ConfigErrors) -> Value {
     match (kind, raw) {
         (_, Raw::Null) => Value::Null,
@@ -30,7 +30,7 @@ pub(super) fn convert(raw: &Raw, kind: &Type, path: &Path<'_>, errors: &mut Conf
                 pairs.map(|(place, (raw, kind))| convert(raw, kind, &path.place(place), errors)).collect(),
             )
         }
-        // One table where a list of tables is wanted is one block, as it is for the kinds of blocks.
+        // One table in place of a list of tables is one block, as for block types.
         (Type::List(element) | Type::Set(element), raw @ Raw::Map(_)) if is_table(element) => {
             Value::List(vec![convert(raw, element, path, errors)])
         }
@@ -42,7 +42,7 @@ pub(super) fn convert(raw: &Raw, kind: &Type, path: &Path<'_>, errors: &mut Conf
     }
 }
 
-/// Values of one type, or brought to one if the type is any.
+/// Converts elements to one type; unifies them if the type is `any`.
 fn elements(raws: &[Raw], element: &Type, path: &Path<'_>, errors: &mut ConfigErrors) -> Vec<Value> {
     let converted = raws.iter().enumerate();
     let mut values: Vec<Value> =
@@ -53,12 +53,12 @@ fn elements(raws: &[Raw], element: &Type, path: &Path<'_>, errors: &mut ConfigEr
     values
 }
 
-/// Whether values of this type are tables and nothing else, so that a table can mean no other thing.
+/// Whether values of this type are always tables, so that a table is unambiguous.
 const fn is_table(kind: &Type) -> bool {
     matches!(kind, Type::Map(_) | Type::Object(_))
 }
 
-/// A table, also one that was written as a single block.
+/// A table, also if it was written as a single block.
 fn sole_table(raw: &Raw) -> Option<&BTreeMap<String, Raw>> {
     match raw {
         Raw::Map(entries) => Some(entries),
@@ -84,7 +84,7 @@ fn keyed(entries: &BTreeMap<String, Raw>, kind: &Type, path: &Path<'_>, errors: 
     }
 }
 
-/// A map whose values have one type, or are brought to one if the type is any.
+/// A map whose values are converted to one type, or unified if the type is `any`.
 pub(super) fn map(
     entries: &BTreeMap<String, Raw>,
     element: &Type,
@@ -125,7 +125,7 @@ fn object(
     Value::Map(converted.collect())
 }
 
-/// The conversions between texts, numbers and bools.
+/// The conversions between strings, numbers and bools.
 fn primitive(raw: &Raw, kind: &Type) -> Option<Value> {
     match (kind, raw) {
         (Type::String, Raw::String(text)) => Some(Value::String(text.clone())),
@@ -158,7 +158,7 @@ fn refuse(raw: &Raw, kind: &Type, path: &Path<'_>, errors: &mut ConfigErrors) ->
     Value::Null
 }
 
-/// Brings values of type any to one type: texts swallow numbers and bools, and nothing else mixes.
+/// Unifies values of type `any`: numbers and bools become strings if there is a string; other types do not mix.
 fn unify<'a>(
     values: impl Iterator<Item = (&'a mut Value, &'a Raw)>,
     path: &Path<'_>,
@@ -181,13 +181,13 @@ fn unify<'a>(
     }
 }
 
-/// Each value once; texts, numbers and bools in order, as HCL keeps sets, others in the order in which they came.
+/// Removes duplicates; strings, numbers and bools are sorted, as in HCL sets, others keep their order.
 pub(super) fn as_set(mut values: Vec<Value>) -> Vec<Value> {
     values.sort_by(order);
     let mut once: Vec<Value> = Vec::with_capacity(values.len());
     for value in values {
         let is_new = match &value {
-            // Equal ones stand side by side.
+            // Equal ones are adjacent.
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => once.last() != Some(&value),
             Value::List(_) | Value::Map(_) => !once.contains(&value),
         };
@@ -204,7 +204,7 @@ fn order(one: &Value, other: &Value) -> Ordering {
         (Value::Bool(one), Value::Bool(other)) => one.cmp(other),
         (Value::String(one), Value::String(other)) => one.cmp(other),
         (Value::Number(one), Value::Number(other)) => number_order(*one, *other),
-        // Values of one set have one type, and what is nothing comes last; the sort is stable.
+        // Values of one set have one type, and nulls come last; the sort is stable.
         _ => is_nothing(one).cmp(&is_nothing(other)),
     }
 }

@@ -1,4 +1,4 @@
-//! A configuration against a schema.
+//! Decodes a configuration by its schema.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::schema::{ItemLimits, Schema, Spec};
 use super::source::{Config, Raw};
 use super::value::Value;
 
-/// The keys between two braces.
+/// The attributes and blocks between two braces.
 type Body = BTreeMap<String, Raw>;
 
 impl Schema {
-    /// Checks a configuration and makes of it what the plugin gets, with every default in place.
+    /// Validates a configuration and converts it for the plugin, with all defaults filled in.
     ///
     /// # Errors
-    /// With every mistake at once: what is missing, unknown, of another type, too few or too many, each with its path.
+    /// All mistakes at once: missing, unknown, of a wrong type, too few or too many, each with its path.
     pub fn decode(&self, config: &Config) -> Result<Value, ConfigErrors> {
         let mut errors = ConfigErrors::default();
         let value = body(&self.root, &config.body, &Path::root("config"), &mut errors);
@@ -24,7 +24,7 @@ impl Schema {
     }
 }
 
-/// Checks the keys of a body, then makes its value.
+/// Checks the keys of a body, then decodes its value.
 fn body(spec: &Spec, body: &Body, path: &Path<'_>, errors: &mut ConfigErrors) -> Value {
     let names = spec.names();
     for (name, (kind, is_required)) in &names.attributes {
@@ -89,7 +89,7 @@ fn value(spec: &Spec, within: &Body, path: &Path<'_>, errors: &mut ConfigErrors)
     }
 }
 
-/// The blocks that were written under a name, and what stands for one and is none.
+/// The blocks with a name, or the value that is not a block.
 fn blocks(raw: Option<&Raw>) -> Result<&[Raw], &Raw> {
     match raw {
         None | Some(Raw::Null) => Ok(&[]),
@@ -167,7 +167,7 @@ fn list(
     values.collect()
 }
 
-/// Blocks by their labels, one level of tables for each. Blocks that share their first labels are brought together.
+/// Blocks by their labels, one level of maps for each label. Blocks with the same first labels are merged.
 fn labelled(
     raws: &[&Raw],
     labels: &[String],
@@ -198,7 +198,7 @@ fn labelled(
     Value::Map(values.collect())
 }
 
-/// The one block that stands behind its last label.
+/// The block after its last label.
 fn labelled_block<'a>(
     mut found: impl Iterator<Item = &'a Raw>,
     nested: &Spec,

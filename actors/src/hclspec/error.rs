@@ -1,109 +1,109 @@
-//! What is wrong with a configuration.
+//! The mistakes in a configuration.
 
 use std::fmt;
 
 use super::source::{CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX, CONFIG_VALUES_MAX};
 
-/// How many mistakes are told; further ones are counted.
+/// The limit of reported mistakes; further ones are counted.
 pub const ERRORS_MAX: usize = 50;
 
 /// One mistake in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct ConfigError {
-    /// Where, for instance `config.volumes[2].name`.
+    /// Its path, for instance `config.volumes[2].name`.
     pub path: String,
-    /// What is wrong there.
+    /// The problem.
     pub problem: ConfigProblem,
 }
 
-/// What is wrong at one place. What was written is not quoted unless it is a number or a bool: a string may be a secret.
+/// The problem at one path. Values are not quoted unless they are numbers or bools: a string may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
-    /// The text cannot be read at all.
+    /// The text cannot be parsed.
     #[error("line {line}, column {column}: {message}")]
     Unreadable {
         /// The line, from 1.
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What was expected there.
+        /// What the parser expected.
         message: String,
     },
-    /// Something that only a running HCL evaluator could give a value.
+    /// An expression that only an HCL evaluator could evaluate.
     #[error("{0} cannot be used here; write the value itself")]
     NotLiteral(&'static str),
-    /// A number that cannot be kept exactly, or is none.
+    /// A number that cannot be represented exactly, or is not finite.
     #[error("the number does not fit; whole numbers go from -2^63 to 2^63-1, and none may be infinite")]
     NumberOutOfRange,
-    /// Nested too deep.
+    /// The nesting limit is exceeded.
     #[error("it nests deeper than {CONFIG_DEPTH_MAX} levels")]
     TooDeep,
-    /// Too much of it.
+    /// The size limit is exceeded.
     #[error(
         "the configuration is larger than {CONFIG_VALUES_MAX} values or {CONFIG_BYTES_MAX} bytes of text"
     )]
     TooLarge,
-    /// What is required is not there.
+    /// A required attribute or block is missing.
     #[error("{expected} is required here and missing")]
     Missing {
         /// What was expected: an attribute with its type, or a block.
         expected: String,
     },
-    /// The plugin knows nothing of that name.
+    /// The schema has no such name.
     #[error("the plugin knows no such key; {}", known_names(known, closest.as_deref()))]
     Unknown {
-        /// What it knows at this place.
+        /// The known names in this body.
         known: Vec<String>,
-        /// Which of these is spelt most like it.
+        /// The most similar one of these.
         closest: Option<String>,
     },
-    /// A value of another type than the plugin wants.
+    /// A value of the wrong type.
     #[error("expected {expected}, found {found}")]
     WrongType {
-        /// What was expected.
+        /// The expected type.
         expected: String,
-        /// What was found.
+        /// The actual type.
         found: String,
     },
-    /// Fewer blocks than needed.
+    /// Fewer blocks than required.
     #[error("expected at least {least} blocks, found {found}")]
     TooFew {
-        /// How many are needed.
+        /// The required number.
         least: u64,
-        /// How many there are.
+        /// The actual number.
         found: usize,
     },
-    /// More blocks than allowed.
+    /// More blocks than permitted.
     #[error("expected at most {most} blocks, found {found}")]
     TooMany {
-        /// How many are allowed.
+        /// The permitted number.
         most: u64,
-        /// How many there are.
+        /// The actual number.
         found: usize,
     },
-    /// A name that may be given once is given again.
+    /// A unique name is repeated.
     #[error("it is given more than once")]
     Duplicate,
     /// A block without its label.
     #[error("expected a block with the label {label:?}, found {found}")]
     MissingLabel {
-        /// What the label is called.
+        /// The name of the label.
         label: String,
-        /// What was found.
+        /// The actual value.
         found: String,
     },
-    /// A list of any whose values cannot be brought to one type.
+    /// A list of `any` whose values cannot be unified.
     #[error("expected values of one type, found {first} beside {other}")]
     NoCommonType {
-        /// The first one.
+        /// The first value.
         first: String,
-        /// One that does not go with it.
+        /// The value that does not match it.
         other: String,
     },
 }
 
-/// Every mistake in a configuration, in the order of its keys. There is at least one.
+/// All mistakes in a configuration, in the order of its keys. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigErrors {
     errors: Vec<ConfigError>,
@@ -117,13 +117,13 @@ impl ConfigErrors {
         &self.errors
     }
 
-    /// How many more there are.
+    /// The number of further mistakes.
     #[must_use]
     pub const fn untold(&self) -> usize {
         self.untold
     }
 
-    /// Whether trying again can help: never, the configuration must be mended.
+    /// Whether a retry can succeed: never, the configuration must be corrected.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         false
@@ -143,7 +143,7 @@ impl ConfigErrors {
         errors
     }
 
-    /// The result, unless there were mistakes.
+    /// The result, unless there are mistakes.
     pub(super) fn unless_any<T>(self, result: T) -> Result<T, Self> {
         if self.errors.is_empty() { Ok(result) } else { Err(self) }
     }
@@ -172,7 +172,7 @@ fn known_names(names: &[String], closest: Option<&str>) -> String {
     }
 }
 
-/// The name most like this one, if one is so much like it that it may have been meant.
+/// The most similar name, if it is similar enough to be a typo.
 pub(super) fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let name: Vec<char> = name.chars().take(64).collect();
     let distances = known.map(|known| (distance(&name, known), known));
@@ -180,7 +180,7 @@ pub(super) fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     (distance <= 1 + name.len() / 4).then(|| known.to_owned())
 }
 
-/// How many characters must be put in, taken out or changed to make one name of the other.
+/// The edit distance between two names: insertions, deletions and substitutions of characters.
 fn distance(from: &[char], to: &str) -> usize {
     let mut row: Vec<usize> = (0..=from.len()).collect();
     for (line, theirs) in to.chars().take(64).enumerate() {

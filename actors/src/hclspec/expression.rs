@@ -1,4 +1,4 @@
-//! HCL's native syntax, of which only what stands for itself is taken.
+//! Parses HCL's native syntax; accepts only literals.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use super::path::Path;
 use super::source::{CONFIG_BYTES_MAX, Raw, Reading};
 use super::value::{Number, Value};
 
-/// How deep a type expression may nest.
+/// The nesting limit of a type expression.
 const TYPE_DEPTH_MAX: usize = 16;
 /// How many characters of a parser's message are kept.
 const MESSAGE_CHARACTERS_MAX: usize = 200;
 
-/// Reads a body: attributes and blocks.
+/// Parses a body: attributes and blocks.
 pub(super) fn parse_body(text: &str) -> Result<hcl::Body, ConfigProblem> {
     hcl::parse(text).map_err(|error| unreadable(&error))
 }
 
-/// Reads the literal of a schema. An empty text is none.
+/// Parses the literal of a schema. An empty text is refused.
 pub(super) fn parse_literal(text: &str) -> Result<Value, String> {
     if text.len() > CONFIG_BYTES_MAX {
         return Err(ConfigProblem::TooLarge.to_string());
@@ -33,7 +33,7 @@ pub(super) fn parse_literal(text: &str) -> Result<Value, String> {
     reading.errors.unless_any(raw).map(|raw| raw.plain()).map_err(|errors: ConfigErrors| errors.to_string())
 }
 
-/// Reads the type expression of a schema.
+/// Parses the type expression of a schema.
 pub(super) fn parse_type(text: &str) -> Option<Type> {
     if text.len() > CONFIG_BYTES_MAX {
         return None;
@@ -82,7 +82,7 @@ fn unwrapped(mut expression: &Expression) -> &Expression {
     expression
 }
 
-/// A key that stands for itself.
+/// A literal key.
 fn plain_key(key: &ObjectKey) -> Option<String> {
     match key {
         ObjectKey::Identifier(name) => Some(name.to_string()),
@@ -97,7 +97,7 @@ fn plain_key(key: &ObjectKey) -> Option<String> {
     }
 }
 
-/// The text of a template without anything to be put in.
+/// The text of a template without interpolation.
 fn template_text(template: &TemplateExpr) -> Option<String> {
     let template = Template::from_expr(template).ok()?;
     let pieces = template.elements().iter().map(|element| match element {
@@ -108,7 +108,7 @@ fn template_text(template: &TemplateExpr) -> Option<String> {
 }
 
 impl Reading {
-    /// Takes a body: attributes as they are, blocks under their name, labels as keys of nested tables.
+    /// Reads a body: attributes as values, blocks under their name, labels as keys of nested tables.
     pub(super) fn hcl_body(
         &mut self,
         body: &hcl::Body,
@@ -214,7 +214,7 @@ impl Reading {
         Raw::Map(map)
     }
 
-    /// A number. What is whole and does not fit is refused, since it cannot be told whether it was rounded.
+    /// A number. An integer out of range is refused, since it may have been rounded.
     fn hcl_number(&mut self, number: &hcl::Number, is_negated: bool, path: &Path<'_>) -> Raw {
         if let Some(integer) =
             number.as_i64().and_then(|n| if is_negated { n.checked_neg() } else { Some(n) })
@@ -231,7 +231,7 @@ impl Reading {
     }
 }
 
-/// The number behind one minus sign.
+/// The number after one minus sign.
 fn negated(operation: &Operation) -> Option<&hcl::Number> {
     let Operation::Unary(unary) = operation else { return None };
     match (unary.operator, unwrapped(&unary.expr)) {
@@ -240,7 +240,7 @@ fn negated(operation: &Operation) -> Option<&hcl::Number> {
     }
 }
 
-/// What a parser says, without the line it quotes: that may hold a secret (SEC-06).
+/// The message of a parser, without the line that it quotes: that may contain a secret (SEC-06).
 fn unreadable(error: &hcl::Error) -> ConfigProblem {
     let cut = |message: &str| message.chars().take(MESSAGE_CHARACTERS_MAX).collect();
     match error {

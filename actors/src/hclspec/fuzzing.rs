@@ -1,4 +1,4 @@
-//! Any bytes, as a plugin's schema and a configuration for it.
+//! Decodes arbitrary bytes as a plugin's schema and a configuration for it.
 
 use callboard_proto::hclspec as wire;
 use prost::Message;
@@ -6,15 +6,14 @@ use prost::Message;
 use super::{Config, ConfigErrors, ERRORS_MAX, Number, Schema, Value};
 use crate::fuzzing::check_told;
 
-/// What lies between the schema and the configuration: no text holds it.
+/// The separator between schema and configuration: it never occurs in UTF-8.
 const BETWEEN: u8 = 0xff;
 
-/// What comes before the first `0xff` is the plugin's schema, and what comes after the last is the configuration, as HCL or
-/// as TOML.
+/// The bytes before the first `0xff` are the plugin's schema, those after the last are the configuration, as HCL or as TOML.
 ///
 /// # Panics
-/// When a schema is refused without its place, or a configuration; when errors are too many; or when what the plugin would
-/// get is no msgpack.
+/// When a schema or a configuration is refused without its path; when there are too many errors; or when the result is no
+/// valid msgpack.
 pub(crate) fn schemas(data: &[u8]) {
     let schema = data.split(|byte| *byte == BETWEEN).next().unwrap_or_default();
     let text = data.rsplit(|byte| *byte == BETWEEN).next().unwrap_or_default();
@@ -54,7 +53,7 @@ fn taken(schema: &Schema, config: Result<Config, ConfigErrors>) {
     }
 }
 
-/// Holds that these bytes begin with this value, and goes behind it.
+/// Asserts that these bytes begin with this value, and skips it.
 fn read_back(value: &Value, bytes: &mut &[u8]) {
     use rmp::decode;
     match value {

@@ -3,31 +3,31 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What an attribute holds.
+/// The type of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Type {
-    /// Whatever is given, as it is.
+    /// Any value, unchanged.
     Any,
-    /// A text.
+    /// A string.
     String,
     /// A number.
     Number,
-    /// True or false.
+    /// A bool.
     Bool,
-    /// Values of one type, in order.
+    /// An ordered list of values of one type.
     List(Box<Type>),
-    /// Values of one type, each once.
+    /// A set of values of one type.
     Set(Box<Type>),
-    /// Values of one type, by key.
+    /// A map with values of one type.
     Map(Box<Type>),
-    /// These keys, each with its type; all of them are needed.
+    /// An object with these keys, each with its type; all are required.
     Object(BTreeMap<String, Type>),
-    /// As many values as there are types, in order.
+    /// One value per type, in order.
     Tuple(Vec<Type>),
 }
 
 impl Type {
-    /// Whether it says `any` somewhere.
+    /// Whether it contains `any`.
     #[must_use]
     pub fn holds_any(&self) -> bool {
         match self {

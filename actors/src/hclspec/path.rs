@@ -1,11 +1,11 @@
-//! Where in a configuration or a schema something stands.
+//! Paths in a configuration or a schema.
 
 use std::fmt;
 
 /// How many characters of one key are shown.
 const KEY_CHARACTERS_MAX: usize = 64;
 
-/// A place, as steps down from a root. It lives on the stack of whoever walks down; errors keep its text.
+/// A path from the root. It is a linked list on the stack of a recursive walk; errors keep its text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Path<'a> {
     above: Option<&'a Path<'a>>,
@@ -49,8 +49,8 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// The path of a key in the table at a path, as [`super::ConfigError::path`] has it. For those who know where in a file each
-/// value stands.
+/// The path of a key in the table at a path, in the format of [`super::ConfigError::path`]. For callers that map paths to
+/// positions in a file.
 #[must_use]
 pub fn path_below(path: &str, key: &str) -> String {
     if is_plain(key) {

@@ -5,175 +5,175 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::kind::Type;
 use super::value::Value;
 
-/// How deep a schema may nest.
+/// The nesting limit of a schema.
 pub const SCHEMA_DEPTH_MAX: usize = 32;
-/// How many nodes a schema may have.
+/// The limit of nodes in a schema.
 pub const SCHEMA_NODES_MAX: usize = 4_096;
 
-/// What a plugin's configuration must look like. It comes from the wire with [`Schema::from_wire`], and is well formed.
+/// A plugin's configuration schema. It is created from the wire format with [`Schema::from_wire`], and is well formed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     pub(super) root: Spec,
 }
 
 impl Schema {
-    /// What it says.
+    /// The root node.
     #[must_use]
     pub const fn root(&self) -> &Spec {
         &self.root
     }
 }
 
-/// One node of a schema: how one value is made of a body, that is of the attributes and blocks between two braces.
+/// One node of a schema: how one value is decoded from a body, that is from the attributes and blocks between two braces.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Spec {
-    /// A map of values made of the same body, by key.
+    /// A map of values decoded from the same body, by key.
     Object(BTreeMap<String, Spec>),
-    /// A list of values made of the same body.
+    /// A list of values decoded from the same body.
     Array(Vec<Spec>),
-    /// The value of an attribute, or nothing.
+    /// The value of an attribute, or null.
     Attribute {
         /// Its name.
         name: String,
-        /// What it holds.
+        /// Its type.
         kind: Type,
-        /// Whether it must be there.
+        /// Whether it is required.
         is_required: bool,
     },
-    /// What the one block of a name holds, or nothing.
+    /// The content of the only block with a name, or null.
     Block {
         /// Its name.
         name: String,
-        /// Whether it must be there.
+        /// Whether it is required.
         is_required: bool,
-        /// What is made of it.
+        /// How it is decoded.
         nested: Box<Spec>,
     },
-    /// The attributes of the one block of a name as a map, or nothing.
+    /// The attributes of the only block with a name as a map, or null.
     BlockAttributes {
         /// Its name.
         name: String,
-        /// What each attribute holds.
+        /// The type of each attribute.
         element: Type,
-        /// Whether the block must be there.
+        /// Whether the block is required.
         is_required: bool,
     },
-    /// A list of what the blocks of a name hold.
+    /// A list of the contents of all blocks with a name.
     BlockList {
         /// Their name.
         name: String,
-        /// How many there may be.
+        /// The limits of their number.
         items: ItemLimits,
-        /// What is made of each.
+        /// How each is decoded.
         nested: Box<Spec>,
     },
-    /// What the blocks of a name hold, each once.
+    /// The contents of all blocks with a name, without duplicates.
     BlockSet {
         /// Their name.
         name: String,
-        /// How many there may be.
+        /// The limits of their number.
         items: ItemLimits,
-        /// What is made of each.
+        /// How each is decoded.
         nested: Box<Spec>,
     },
-    /// What the blocks of a name hold, as maps of maps by their labels.
+    /// The contents of all blocks with a name, as nested maps by their labels.
     BlockMap {
         /// Their name.
         name: String,
-        /// What each label is called; at least one.
+        /// The names of the labels; at least one.
         labels: Vec<String>,
-        /// What is made of each.
+        /// How each is decoded.
         nested: Box<Spec>,
     },
-    /// The first of two that is not nothing.
+    /// The first of two values that is not null.
     Default {
-        /// What is taken if it is there.
+        /// The preferred value.
         primary: Box<Spec>,
-        /// What is taken otherwise.
+        /// The default value.
         fallback: Box<Spec>,
     },
-    /// A value of the plugin's own.
+    /// A constant of the plugin.
     Literal(Value),
 }
 
-/// How many blocks of a name there may be.
+/// The limits of the number of blocks with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ItemLimits {
-    /// At least so many.
+    /// The lower limit.
     pub least: u64,
-    /// At most so many; `None` for no limit of the plugin's.
+    /// The upper limit; `None` if the plugin sets none.
     pub most: Option<u64>,
 }
 
-/// A schema that no configuration could be checked against. The plugin is at fault and nothing on this side can mend it.
+/// A malformed schema. It is a fault of the plugin that cannot be repaired on this side.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the plugin's schema is malformed at {path}: {problem}; the plugin must be mended")]
 pub struct MalformedSchema {
-    /// Where in the schema, by the names of its attributes and blocks.
+    /// The path in the schema, by the names of its attributes and blocks.
     pub path: String,
-    /// What is wrong there.
+    /// The problem.
     pub problem: SchemaProblem,
 }
 
-/// What is wrong with a schema.
+/// The problem of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaProblem {
     /// A node without content.
     #[error("it is empty where one of attr, block, literal and so on is needed")]
     Empty,
-    /// A block that does not say what it holds.
+    /// A block without nested content.
     #[error("the {0} does not say what it holds")]
     NothingNested(&'static str),
     /// An attribute or block without a name.
     #[error("the {0} has no name")]
     Unnamed(&'static str),
-    /// A type expression that cannot be understood.
+    /// A malformed type expression.
     #[error(
         "the type {0:?} is none; a type is string, number, bool, any, list(..), set(..), map(..), object({{..}}) or tuple([..])"
     )]
     UnknownType(String),
-    /// A literal that cannot be understood.
+    /// A malformed literal.
     #[error("the literal is no plain value: {0}")]
     BadLiteral(String),
-    /// A map of blocks by no label.
+    /// A block map without labels.
     #[error("a block_map needs at least one label")]
     NoLabels,
-    /// A map of blocks whose values could have different types.
+    /// A block map whose values could have different types.
     #[error("a block_map may not hold attributes of type any")]
     AnyInMap,
-    /// A default that would itself be a block.
+    /// A default whose primary value is a block.
     #[error("the default of a default may not be made of blocks")]
     BlockAsDefault,
-    /// More blocks are needed than allowed.
+    /// The lower limit of blocks is above the upper one.
     #[error("at least {least} blocks are needed and at most {most} allowed")]
     ImpossibleItems {
-        /// How many are needed.
+        /// The lower limit.
         least: u64,
-        /// How many are allowed.
+        /// The upper limit.
         most: u64,
     },
-    /// One name for two things.
+    /// One name for both an attribute and a block.
     #[error("{0:?} names both an attribute and a block")]
     Ambiguous(String),
-    /// It nests too deep.
+    /// The nesting limit is exceeded.
     #[error("it nests deeper than {SCHEMA_DEPTH_MAX} levels")]
     TooDeep,
-    /// It has too many nodes.
+    /// The limit of nodes is exceeded.
     #[error("it has more than {SCHEMA_NODES_MAX} nodes")]
     TooLarge,
 }
 
-/// The attributes and blocks that one body may have.
+/// The attributes and blocks of one body.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    /// Each attribute, with its type, and whether it is required.
+    /// Each attribute, with its type and whether it is required.
     pub(super) attributes: BTreeMap<&'a str, (&'a Type, bool)>,
     /// Each block.
     pub(super) blocks: BTreeSet<&'a str>,
 }
 
 impl Spec {
-    /// The names that this node and those of the same body look for.
+    /// The names that this node and its siblings in the same body use.
     pub(super) fn names(&self) -> Names<'_> {
         let mut names = Names::default();
         self.add_names(&mut names);
@@ -202,7 +202,7 @@ impl Spec {
         }
     }
 
-    /// Whether its value may hold what is not known before: an attribute of type any.
+    /// Whether its type is not known before: it contains an attribute of type `any`.
     pub(super) fn holds_any(&self) -> bool {
         match self {
             Self::Object(specs) => specs.values().any(Self::holds_any),

@@ -1,4 +1,4 @@
-//! A configuration as its author wrote it, from TOML or HCL, before any schema.
+//! A configuration as written in TOML or HCL, before it is decoded by a schema.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use super::expression;
 use super::path::Path;
 use super::value::{Number, Value};
 
-/// How deep a configuration may nest.
+/// The nesting limit of a configuration.
 pub const CONFIG_DEPTH_MAX: usize = 64;
-/// How many values a configuration may hold.
+/// The limit of values in a configuration.
 pub const CONFIG_VALUES_MAX: usize = 100_000;
-/// How many bytes of text a configuration may hold.
+/// The limit of text in a configuration, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 
-/// The name of the whole in paths.
+/// The name of the root in paths.
 const ROOT: &str = "config";
 
-/// A configuration as it was written: only literals and collections of literals.
+/// A configuration as written: only literals and collections of literals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub(super) body: BTreeMap<String, Raw>,
 }
 
-/// One value as it was written.
+/// One value as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Raw {
     Null,
@@ -37,27 +37,27 @@ pub(super) enum Raw {
 }
 
 impl Default for Config {
-    /// Nothing is configured: every default of the schema holds.
+    /// An empty configuration: all defaults of the schema apply.
     fn default() -> Self {
         Self { body: BTreeMap::new() }
     }
 }
 
 impl Config {
-    /// Takes a TOML table. A date becomes a string.
+    /// Converts a TOML table. A date becomes a string.
     ///
     /// # Errors
-    /// When it is too deep or too large, or holds a number that is none.
+    /// When it is too deep or too large, or contains a number that is not finite.
     pub fn from_toml(table: &toml::Table) -> Result<Self, ConfigErrors> {
         let mut reading = Reading::default();
         let body = reading.toml_table(table, &Path::root(ROOT), 0);
         reading.errors.unless_any(Self { body })
     }
 
-    /// Reads HCL's native syntax.
+    /// Parses HCL's native syntax.
     ///
     /// # Errors
-    /// When it is no HCL, too deep or too large, or holds what is no literal.
+    /// When it is malformed, too deep or too large, or contains an expression that is no literal.
     pub fn from_hcl(text: &str) -> Result<Self, ConfigErrors> {
         let root = Path::root(ROOT);
         if text.len() > CONFIG_BYTES_MAX {
@@ -70,7 +70,7 @@ impl Config {
     }
 }
 
-/// One reading: what was wrong, and how much there was.
+/// The state of one conversion: its errors and the amount read so far.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) errors: ConfigErrors,
@@ -80,7 +80,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Counts one more value in, with the length of its text. False means that it is left out.
+    /// Counts one more value with the length of its text. False means that it is skipped.
     pub(super) fn admit(&mut self, text: usize, depth: usize, path: &Path<'_>) -> bool {
         if self.is_full {
             return false;
@@ -146,7 +146,7 @@ impl Reading {
 }
 
 impl Raw {
-    /// What it is, for an error. Strings are not quoted.
+    /// Its description for an error. Strings are not quoted.
     pub(super) fn described(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -161,7 +161,7 @@ impl Raw {
         }
     }
 
-    /// The value as it is, without any schema.
+    /// The value without a schema.
     pub(super) fn plain(&self) -> Value {
         match self {
             Self::Null => Value::Null,

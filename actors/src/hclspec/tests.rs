@@ -1,7 +1,7 @@
-//! Schemas, configurations and what a plugin gets, as tables.
+//! Schemas, configurations and their encoded results, as tables.
 //!
-//! The bytes of the first table are those that hcldec of HCL 2 and the encoder of go-cty, as Nomad 1.6 uses them, make of the
-//! same schema and the same configuration as JSON; Nomad's `base.MsgPackDecode` read them into Go structs.
+//! The bytes of the first table are those that hcldec of HCL 2 and the encoder of go-cty, as Nomad 1.6 uses them, produce
+//! for the same schema and the same configuration as JSON; Nomad's `base.MsgPackDecode` decoded them into Go structs.
 
 use std::collections::HashMap;
 
@@ -70,7 +70,7 @@ fn array(values: Vec<wire::Spec>) -> wire::Spec {
     spec(Block::Array(wire::Array { values }))
 }
 
-/// A schema much like that of a container driver.
+/// A schema similar to that of a container driver.
 fn docker() -> wire::Spec {
     let gc = object([
         ("image", default(attr("image", "bool", false), literal("true"))),
@@ -106,7 +106,7 @@ fn from_toml(text: &str) -> Result<Config, ConfigErrors> {
     Config::from_toml(&toml::from_str(text).unwrap())
 }
 
-/// What the plugin gets of a configuration in TOML, or every mistake on a line of its own.
+/// The result for a configuration in TOML, or one mistake per line.
 fn decoded(spec: &wire::Spec, text: &str) -> String {
     told(from_toml(text).and_then(|config| schema(spec).decode(&config)))
 }
@@ -122,9 +122,9 @@ fn told(decoded: Result<Value, ConfigErrors>) -> String {
     }
 }
 
-// === What Go makes of it ===
+// === Results of Go ===
 
-/// Schema, configuration in TOML, and the bytes that Go makes of both.
+/// Schema, configuration in TOML, and the bytes that Go produces for both.
 fn agreed() -> Vec<(wire::Spec, &'static str, &'static str)> {
     let x = |spec| object([("x", spec)]);
     let full = "
@@ -224,7 +224,7 @@ fn a_plugin_gets_the_same_bytes_as_from_nomad_d113() {
 
 #[test]
 fn a_fraction_stays_a_number_that_go_can_read_d113() {
-    // go-cty makes the string "0.1" of it, which a Go plugin refuses to read into a float64.
+    // go-cty produces the string "0.1", which a Go plugin refuses to decode into a float64.
     assert_eq!(decoded(&one("number"), "x = 0.1"), "81a178cb3fb999999999999a");
     assert_eq!(decoded(&one("number"), "x = '0.1'"), "81a178cb3fb999999999999a");
 }

@@ -1,24 +1,24 @@
-//! What a plugin gets: a value, and its form on the wire.
+//! Decoded values, and their encoding on the wire.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use rmp::encode;
 
-/// The first number beyond those that fit into 64 bits with sign; exact as a float.
+/// The first number above the range of signed 64-bit integers; exact as a float.
 const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
 
-/// A number as HCL knows it: whole if it can be.
+/// A number as in HCL: an integer if possible.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// A number with a fraction, or one too large for [`Number::Integer`]; never infinite and always a number.
+    /// A fraction, or a number out of range for [`Number::Integer`]; always finite.
     Float(f64),
 }
 
 impl Number {
-    /// Takes a float, as a whole number if it is one. `None` for what is infinite or no number.
+    /// Converts a float, to an integer if possible. `None` if it is not finite.
     #[must_use]
     pub fn from_float(float: f64) -> Option<Self> {
         if !float.is_finite() {
@@ -29,13 +29,13 @@ impl Number {
         Some(if is_integer { Self::Integer(float as i64) } else { Self::Float(float) })
     }
 
-    /// Reads a number as HCL converts a string to one: decimal, with sign, fraction and exponent. `None` for all else.
+    /// Parses a number as HCL converts a string: decimal, with sign, fraction and exponent. `None` for anything else.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         if let Ok(integer) = text.parse() {
             return Some(Self::Integer(integer));
         }
-        // Digits alone that do not fit are not rounded. What Rust reads beyond decimals, infinity and what is no number, is none.
+        // Integers out of range are not rounded. Rust also parses infinity and NaN, which are refused.
         let is_whole = text.trim_start_matches(['+', '-']).chars().all(|c| c.is_ascii_digit());
         let float = text.parse().ok().filter(|_| !is_whole)?;
         Self::from_float(float)
@@ -52,26 +52,26 @@ impl fmt::Display for Number {
     }
 }
 
-/// A configuration that fits its schema, with every default in place.
+/// A configuration that matches its schema, with all defaults filled in.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
-    /// Nothing was given. Go plugins keep the zero value of such a field.
+    /// Null: no value was given. Go plugins keep the zero value of such a field.
     #[default]
     Null,
-    /// True or false.
+    /// A bool.
     Bool(bool),
     /// A number.
     Number(Number),
-    /// A text.
+    /// A string.
     String(String),
-    /// A list, a tuple, or a set in its order.
+    /// A list, a tuple, or a sorted set.
     List(Vec<Value>),
     /// A map, an object, or a block.
     Map(BTreeMap<String, Value>),
 }
 
 impl Value {
-    /// The value as msgpack, byte for byte as HCL's types are encoded by Nomad: absent is nil, numbers as short as can be,
+    /// Encodes the value as msgpack, byte for byte as Nomad encodes HCL values: null is nil, numbers in their shortest form,
     /// keys in order.
     #[must_use]
     pub fn to_msgpack(&self) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! From what a plugin tells to a schema that is well formed.
+//! Converts the schema of a plugin from its wire format, and validates it.
 
 use callboard_proto::hclspec as wire;
 use wire::spec::Block;
@@ -10,14 +10,14 @@ use super::schema::{
     ItemLimits, MalformedSchema, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, Schema, SchemaProblem, Spec,
 };
 
-/// How much of a plugin's text an error shows.
+/// How many characters of a plugin's text an error shows.
 const SHOWN_CHARACTERS_MAX: usize = 120;
 
 impl Schema {
-    /// Takes a plugin's schema (D113).
+    /// Converts a plugin's schema (D113).
     ///
     /// # Errors
-    /// When it is malformed, too deep or too large, with the place where.
+    /// When it is malformed, too deep or too large, with the path.
     pub fn from_wire(spec: &wire::Spec) -> Result<Self, MalformedSchema> {
         let mut reading = Reading { nodes: 0 };
         let root = reading.spec(spec, "", &Path::root("schema"), 0)?;
@@ -42,7 +42,7 @@ fn malformed<T>(path: &Path<'_>, problem: SchemaProblem) -> Read<T> {
 }
 
 impl Reading {
-    /// Reads one node. Within an object, the key stands for a name that is not given.
+    /// Converts one node. Within an object, its key is the default for a missing name.
     fn spec(&mut self, spec: &wire::Spec, key: &str, path: &Path<'_>, depth: usize) -> Read<Spec> {
         self.nodes += 1;
         if self.nodes > SCHEMA_NODES_MAX {
@@ -161,7 +161,7 @@ fn kind(text: &str, path: &Path<'_>) -> Read<Type> {
     parse_type(text).map_or_else(|| malformed(path, SchemaProblem::UnknownType(shown(text))), Ok)
 }
 
-/// Zero means that there is no limit.
+/// Zero means no limit.
 fn items(least: u64, most: u64, path: &Path<'_>) -> Read<ItemLimits> {
     match most {
         0 => Ok(ItemLimits { least, most: None }),
@@ -170,7 +170,7 @@ fn items(least: u64, most: u64, path: &Path<'_>) -> Read<ItemLimits> {
     }
 }
 
-/// A name that one body would have to read both as an attribute and as a block.
+/// A name that one body would use both for an attribute and for a block.
 fn ambiguous(spec: &Spec) -> Option<String> {
     let names = spec.names();
     names.blocks.iter().find(|name| names.attributes.contains_key(*name)).map(|name| (*name).to_owned())

@@ -1,4 +1,5 @@
-//! What the hosts of one machine share: directories below [`MACHINE`], and files there that are locked. A module, not an actor.
+//! The shared state of the hosts of one machine: directories below [`MACHINE`], and locked files there. A module, not an
+//! actor.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -9,22 +10,22 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// The directory of all hosts of a machine that are root. Every user may pass through it and none may list it: sockets of plugins
-/// that run as other users lie below.
+/// The directory shared by all root hosts of a machine. Every user may traverse it and none may list it: sockets of plugins
+/// that run as other users are below.
 pub const MACHINE: &str = "/run/callboard";
 
-/// Passed through by everybody, listed by its owner.
+/// Everybody may traverse it, only its owner may list it.
 const PASSABLE: u32 = 0o711;
 /// For its owner alone.
 const PRIVATE: u32 = 0o700;
-/// The pause between two tries to lock.
+/// The pause between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Makes a directory through which every user may pass, whatever the umask says; whether it was made. One that is there already is
-/// left as it is.
+/// Creates a directory that every user may traverse, independent of the umask; returns whether it was created. An existing
+/// one is unchanged.
 ///
 /// # Errors
-/// When it cannot be made, such as in a directory that is not there.
+/// When it cannot be created, for example without its parent.
 pub fn make_passable(directory: &Path) -> io::Result<bool> {
     match DirBuilder::new().mode(PASSABLE).create(directory) {
         Ok(()) => fs::set_permissions(directory, Permissions::from_mode(PASSABLE)).map(|()| true),
@@ -33,10 +34,10 @@ pub fn make_passable(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes a directory for this user alone, in one through which others may pass, which is made too if it is not there.
+/// Creates a private directory of this user, in a traversable one, which is created too if missing.
 ///
 /// # Errors
-/// When one of both cannot be made, or what is there is no directory that only this user may write to.
+/// When one of them cannot be created, or an existing one is no directory that only this user may write to.
 pub fn make_private(directory: &Path) -> io::Result<()> {
     if let Some(parent) = directory.parent() {
         make_passable(parent)?;
@@ -54,15 +55,15 @@ pub fn make_private(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that is locked for whoever opened it, until this is dropped or the process ends.
+/// A file that is locked until this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Locked(File);
 
 impl Locked {
-    /// Locks an open file; `None` if another one has it locked for as long as we have patience.
+    /// Locks an open file; `None` if another process keeps the lock for the whole timeout `patience`.
     ///
     /// # Errors
-    /// When the file system cannot lock.
+    /// When the file system does not support locks.
     pub fn within(file: File, patience: Duration) -> io::Result<Option<Self>> {
         let began = Instant::now();
         loop {
@@ -83,7 +84,8 @@ impl Locked {
 }
 
 impl Drop for Locked {
-    /// Releases the lock, and not only our descriptor of it: a process that is just being started has a copy of it.
+    /// Unlocks explicitly. Closing the file descriptor is not enough: a child process between fork and exec has a copy of
+    /// it.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
             tracing::warn!(%error, "a lock is released only when its file is closed");

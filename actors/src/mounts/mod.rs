@@ -1,4 +1,4 @@
-//! What is mounted where, by the kernel's own table. A module, not an actor.
+//! The mount table of the kernel. A module, not an actor.
 
 mod table;
 

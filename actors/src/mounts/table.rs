@@ -1,34 +1,34 @@
-//! The mount table as the kernel writes it (`/proc/PID/mountinfo`), read from text.
+//! Parses the mount table (`/proc/PID/mountinfo`).
 
 use std::path::{Path, PathBuf};
 
-/// One line of it.
+/// One line of the mount table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// The number of this mount.
+    /// The id of this mount.
     pub id: u64,
-    /// The number of the mount that it is mounted on.
+    /// The id of its parent mount.
     pub parent: u64,
-    /// Which part of its file system is mounted: `/` unless it is a bind of a directory or file.
+    /// The root of the mount in its file system: `/` unless it is a bind mount of a directory or file.
     pub part: PathBuf,
-    /// Where it is mounted.
+    /// The mount point.
     pub place: PathBuf,
-    /// Whether this mount is read-only, whatever its file system is.
+    /// Whether this mount is read-only, independent of its file system.
     pub is_read_only: bool,
     /// Its options, as written: `rw,nosuid,noexec`.
     pub options: String,
-    /// The kind of its file system: `ext4`, `tmpfs`.
+    /// The type of its file system: `ext4`, `tmpfs`.
     pub kind: String,
     /// The options of its file system, as written.
     pub file_system_options: String,
 }
 
-/// All of it, in the kernel's order: of two mounts on one place the later one is on top.
+/// The whole table, in the kernel's order: of two mounts on one mount point the later one is on top.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MountTable(Vec<Mount>);
 
 impl MountTable {
-    /// Reads a text. Lines of another form are left out.
+    /// Parses a text. Malformed lines are skipped.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self(text.lines().filter_map(line).collect())
@@ -40,13 +40,13 @@ impl MountTable {
         &self.0
     }
 
-    /// What is mounted on this place, the upper one if several are.
+    /// The topmost mount on this mount point.
     #[must_use]
     pub fn topmost_at(&self, place: &Path) -> Option<&Mount> {
         self.0.iter().rfind(|mount| mount.place == place)
     }
 
-    /// What is mounted on this place or below it, in the order in which it can be unmounted: the latest first.
+    /// The mounts on this path or below it, in the order in which they can be unmounted: the latest first.
     #[must_use]
     pub fn at_or_below(&self, place: &Path) -> Vec<&Mount> {
         self.0.iter().rev().filter(|mount| mount.place.starts_with(place)).collect()
@@ -66,8 +66,8 @@ fn line(text: &str) -> Option<Mount> {
     Some(Mount { id, parent, part, place, is_read_only, options, kind, file_system_options })
 }
 
-/// Undoes the octal escapes that the kernel writes for blanks, tabs, line breaks and backslashes. Other bytes stand as they are;
-/// a path that is no UTF-8 does not come this far.
+/// Decodes the octal escapes of the kernel for blanks, tabs, line breaks and backslashes. Other bytes are unchanged; a path
+/// that is not UTF-8 was skipped before.
 fn path(text: &str) -> PathBuf {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,15 +1,15 @@
-//! What a kept mark means for the directory that it is found in.
+//! Decides whether the mark in a directory may be used.
 
 use std::fmt;
 
 use super::kept::Place;
 
-/// What is now at the path at which a mark was written.
+/// What is at the path where a mark was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Former {
     /// No data directory with this mark.
     Gone,
-    /// The directory that is looked from, under another path: a link, or mounted twice.
+    /// The present directory, under another path: a symlink, or mounted twice.
     Same,
     /// Another directory with the same mark.
     Other,
@@ -18,22 +18,22 @@ pub(super) enum Former {
 /// Whether the mark may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was written here.
+    /// It was written at this place.
     Unchanged,
-    /// It may, and the present place is to be written.
+    /// It may be used, and the present place must be written.
     Changed(Change),
-    /// Two directories have it, and one of them is a copy.
+    /// Two directories have it: one of them is a copy.
     Copied,
 }
 
-/// Why the place is another one than that which was written.
+/// Why the present place differs from the written one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// The path is the same, and device or inode are not.
     Replaced,
     /// The directory is the same, and the path is not.
     Renamed,
-    /// Neither is the same, and nothing with this mark is left at the path before.
+    /// Neither is the same, and the former path has no directory with this mark any more.
     Restored,
 }
 
@@ -52,9 +52,9 @@ impl fmt::Display for Change {
     }
 }
 
-/// Decides for a mark that was written at `kept` and is found at `present`. `look` tells what is at the former path; it is asked
-/// only if that is another path. Device numbers are compared among directories that are there now only, since the machine may
-/// have been started again since they were written.
+/// Decides about a mark that was written at `kept` and is found at `present`. `look` inspects the former path; it is called
+/// only if that is another path. Device numbers are compared only among existing directories, since they may change with a
+/// reboot.
 pub(super) fn decide<E>(
     kept: &Place,
     present: &Place,
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(verdict(place("/b", 1, 3), Former::Gone), Verdict::Changed(Change::Restored));
         assert_eq!(verdict(place("/b", 3, 2), Former::Gone), Verdict::Changed(Change::Restored));
         assert_eq!(verdict(place("/b", 9, 9), Former::Same), Verdict::Changed(Change::Renamed));
-        // The clone of a disk has the inode of the original, and after a restart perhaps its device number too.
+        // The clone of a disk has the inode of the original, and after a reboot perhaps its device number too.
         assert_eq!(verdict(place("/b", 1, 2), Former::Other), Verdict::Copied);
         assert_eq!(decide(&kept, &place("/b", 1, 2), || Err("unclear")), Err("unclear"));
     }

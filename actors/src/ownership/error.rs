@@ -1,24 +1,24 @@
-//! Why a data directory has no mark that may be used.
+//! Why a data directory has no usable mark.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why it is not settled whose a data directory is. Nothing was started, and no process was looked at.
+/// Why the owner of a data directory is not settled. Nothing was started, and no process was inspected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnershipError {
-    /// The system refused one step.
+    /// An error of the system.
     #[error("cannot {what} {}: {source}; the identity of the host is kept there, so make it possible and start again", path.display())]
     System {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error.
         #[source]
         source: io::Error,
     },
-    /// The file does not say what it has to.
+    /// The file is malformed.
     #[error(
         "cannot use {}: {problem}; restore it from a backup. Or, if nothing of this host runs any more, remove it together with \
          callboard.redb beside it: the host then gets another identity, and knows none of its former tasks", path.display()
@@ -26,10 +26,10 @@ pub enum OwnershipError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// A later version of this program wrote the file.
+    /// The file was written by a newer version of this program.
     #[error(
         "cannot use {}: it has format {theirs}, and {ours} is the newest known here; run the version that wrote it, or a later \
          one", path.display()
@@ -39,10 +39,10 @@ pub enum OwnershipError {
         path: PathBuf,
         /// The version of its format.
         theirs: u32,
-        /// The newest version that is known.
+        /// The newest version that is supported.
         ours: u32,
     },
-    /// Two data directories have one mark: processes and directories of the one would be taken for those of the other.
+    /// Two data directories have the same mark: processes and directories of one would be taken for those of the other.
     #[error(
         "cannot use data directory {}: it and {} have the same identity {mark}, so one is a copy of the other. For {} to be a host \
          of its own, remove callboard.identity and callboard.redb from it: its database speaks of tasks of the other. For it to \
@@ -50,14 +50,14 @@ pub enum OwnershipError {
         data_dir.display(), other.display(), data_dir.display(), other.display()
     )]
     Copied {
-        /// The directory that was to be used.
+        /// The directory to be used.
         data_dir: PathBuf,
         /// The other one.
         other: PathBuf,
         /// The mark of both.
         mark: String,
     },
-    /// A host runs with this mark already, on another directory.
+    /// A running host uses this mark already, on another directory.
     #[error(
         "cannot use data directory {}: a host that runs has its identity {mark} already{}, so one data directory is a copy of the \
          other; see which process it is: fuser -v {}. For {} to be a host of its own, remove callboard.identity and callboard.redb \
@@ -68,35 +68,35 @@ pub enum OwnershipError {
         lock.display(), data_dir.display()
     )]
     Held {
-        /// The directory that was to be used.
+        /// The directory to be used.
         data_dir: PathBuf,
-        /// The one of the host that runs, if that could be found out.
+        /// The directory of the running host, if known.
         other: Option<PathBuf>,
         /// The mark of both.
         mark: String,
-        /// The file that the other host has locked.
+        /// The lock file of the other host.
         lock: PathBuf,
     },
-    /// Whether there is another directory with the same mark cannot be seen.
+    /// It is unknown whether there is another directory with the same mark.
     #[error(
         "cannot tell whether data directory {} is a copy of {}, from where its identity comes: {reason}. Make that place readable \
          for this user; or, if no data directory is there any more, write `path {here}` as third line of callboard.identity in {}",
         data_dir.display(), other.display(), data_dir.display()
     )]
     Unclear {
-        /// The directory that was to be used.
+        /// The directory to be used.
         data_dir: PathBuf,
         /// Where its mark was written.
         other: PathBuf,
-        /// Its own path, as it is written in the file.
+        /// Its own path, as written in the file.
         here: String,
-        /// Why nothing can be seen there.
+        /// Why the other path cannot be inspected.
         reason: String,
     },
 }
 
 impl OwnershipError {
-    /// Whether the same start may well succeed later.
+    /// Whether a retry of the start may succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! Reads and writes the file of a mark.
+//! Reads and writes the mark file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,12 +10,12 @@ use rustix::fs::OFlags;
 use super::error::OwnershipError;
 use super::kept::{Kept, Mistake, VERSION};
 
-/// The longest file that is read: the longest path fits, with every byte of it escaped.
+/// The size limit of the file: the longest path fits, with every byte escaped.
 const BYTES_MAX: u64 = 4 * 4_096 + 1_024;
-/// For its owner alone.
+/// Readable by its owner only.
 const MODE: u32 = 0o600;
 
-/// Reads it; nothing if there is none.
+/// Reads the file; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Kept>, OwnershipError> {
     let text = match text_of(path) {
         Ok(text) => text,
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Kept>, OwnershipError> {
 }
 
 fn text_of(path: &Path) -> io::Result<String> {
-    // A pipe in its place must not hold the start up.
+    // A FIFO in its place must not block the start.
     let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
@@ -47,14 +47,14 @@ fn text_of(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes it: whole and on disk, or as it was before.
+/// Writes the file atomically, and syncs it.
 pub(super) fn write(path: &Path, kept: &Kept) -> Result<(), OwnershipError> {
     written(path, kept).map_err(OwnershipError::system("write", path))
 }
 
 fn written(path: &Path, kept: &Kept) -> io::Result<()> {
     let draft = path.with_extension("identity.new");
-    // One that an earlier start was killed over may be anything, also a link.
+    // A leftover of a killed start may be any file, also a symlink.
     match std::fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}

@@ -1,8 +1,8 @@
-//! A mark is held while its host runs, so that no two hosts run with one: a locked file of its name, in a directory that all hosts
-//! of this user on this machine share.
+//! Locks the mark of a running host, so that no two hosts run with the same one: a locked file with its name, in a directory
+//! that all hosts of this user on this machine share.
 //!
-//! The file stays when its host ends, and says which data directory had the mark last, since processes of that host may live on.
-//! Both are gone when the machine is started anew, as the processes are.
+//! The file stays when its host ends, and names the data directory that had the mark last, since processes of that host may
+//! live on. It is on a file system that is cleared at reboot, as are the processes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};
@@ -18,22 +18,21 @@ use crate::machine::{Locked, MACHINE, make_private};
 
 /// The directory below that of the machine, or of the user.
 const MARKS: &str = "marks";
-/// How long a host that ends is waited for: it may have been killed, and the kernel closes its files one by one.
+/// The timeout for a host that is ending: after a kill the kernel closes its files one by one.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a file is opened anew that was removed between its opening and its lock.
+/// How often the open is retried when the file was removed between open and lock (race).
 const TRIES: usize = 16;
-/// How many files are looked at, to remove those of data directories that are gone.
+/// The limit of files that are checked for cleanup.
 const CLEARED_AT_ONCE: usize = 1_024;
 
-/// The mark of a host that runs. Whoever drops it lets another data directory have the mark.
+/// The locked mark of a running host. Dropping it lets another data directory have the mark.
 #[derive(Debug)]
 pub struct HeldMark {
     _lock: Locked,
 }
 
-/// Where marks are held, unless somebody says otherwise: `marks` in [`MACHINE`] for root; for all others, and where that cannot be
-/// written, `callboard/marks` in `$XDG_RUNTIME_DIR`. `None` where there is no such directory either: hosts do not see each other
-/// then.
+/// The default directory for marks: `marks` in [`MACHINE`] for root; for all others, and if that is not writable,
+/// `callboard/marks` in `$XDG_RUNTIME_DIR`. `None` if neither exists: hosts do not see each other then.
 #[must_use]
 pub fn default_marks_dir() -> Option<PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
@@ -50,11 +49,11 @@ pub fn default_marks_dir() -> Option<PathBuf> {
     all.into_iter().find(is_usable)
 }
 
-/// Holds the mark for a data directory that is about to be used at this place. `None` where the directory of marks cannot be used,
-/// which is told in the log.
+/// Locks the mark for a data directory that is about to be used. `None` if the directory of marks cannot be used, which is
+/// logged.
 ///
 /// # Errors
-/// When another data directory holds the mark, or had it last and still has it.
+/// When another data directory has locked the mark, or had it last and still has it.
 pub(super) fn hold(
     marks: &Path,
     data_dir: &Path,
@@ -103,7 +102,7 @@ fn refuse_beside(noted: &Kept, data_dir: &Path, kept: &Kept, path: &Path) -> Res
     }
 }
 
-/// Opens and locks a file; `None` if another one has it. It may be removed in between by whoever clears.
+/// Opens and locks a file; `None` if another process has locked it. A concurrent cleanup may remove it in between.
 fn locked(path: &Path, patience: Duration) -> io::Result<Option<Locked>> {
     for _ in 0..TRIES {
         let mut options = OpenOptions::new();
@@ -122,7 +121,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
 }
 
-/// Which data directory a file names. One that was only half written names none.
+/// The data directory that a file names. An incomplete file names none.
 fn noted(path: &Path) -> Option<Kept> {
     file::read(path).ok().flatten()
 }
@@ -133,7 +132,7 @@ fn note(mut file: &File, kept: &Kept) -> io::Result<()> {
     file.write_all(kept.text().as_bytes())
 }
 
-/// Removes the files of data directories that are gone, and that no host holds.
+/// Removes the files of deleted data directories, unless a host has locked them.
 fn clear(marks: &Path) {
     let names_nothing = |path: &Path| {
         let directory = noted(path).map(|noted| place::path(&noted.place.path));
@@ -146,9 +145,9 @@ fn clear(marks: &Path) {
         }
         let lock = OpenOptions::new().read(true).open(&path);
         let lock = lock.and_then(|file| Locked::within(file, Duration::ZERO)).ok().flatten();
-        // Another host may have had it meanwhile.
+        // Another host may have locked it meanwhile.
         if lock.is_some_and(|lock| is_at(lock.file(), &path) && names_nothing(&path)) {
-            // What stays is removed by the next start.
+            // A failure is retried by the next start.
             let _ = fs::remove_file(&path);
         }
     }

@@ -1,4 +1,4 @@
-//! What the file of a mark says.
+//! The content of the mark file.
 //!
 //! ```text
 //! callboard identity 1
@@ -8,14 +8,14 @@
 //! inode 131075
 //! ```
 //!
-//! The first line holds the version of the format. Bytes of the path that are no printable ASCII, and backslashes, are written as
-//! `\x` and two hexadecimal digits.
+//! The first line contains the version of the format. Bytes of the path that are not printable ASCII, and backslashes, are
+//! written as `\x` and two hexadecimal digits.
 
-/// What the first line says in front of the version.
+/// The beginning of the first line, before the version.
 const TITLE: &str = "callboard identity";
-/// The version that is written, and the newest that is read.
+/// The version that is written, and the newest that is supported.
 pub(super) const VERSION: u32 = 1;
-/// Digits of a mark: it becomes part of names of files.
+/// The number of digits of a mark: it becomes part of file names.
 const MARK_DIGITS: usize = 16;
 
 /// A mark, and where it was written.
@@ -28,18 +28,18 @@ pub(super) struct Kept {
 /// One directory of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its real path, as it is written in the file.
+    /// Its canonical path, as written in the file.
     pub(super) path: String,
     pub(super) device: u64,
     pub(super) inode: u64,
 }
 
-/// Why a text says nothing.
+/// Why a text is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mistake {
-    /// A later version wrote it.
+    /// It was written by a newer version.
     Newer(u32),
-    /// What is wrong.
+    /// The problem.
     Malformed(String),
 }
 
@@ -95,7 +95,7 @@ pub(super) fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that were written so; `None` if they cannot have been.
+/// Decodes an escaped path; `None` if it is malformed.
 pub(super) fn unescaped(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

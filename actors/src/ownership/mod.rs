@@ -1,5 +1,5 @@
-//! Whose a data directory is: the mark by which processes, directories, control groups and users of one host are told from those of
-//! all others. A module, not an actor.
+//! The owner of a data directory: the mark that distinguishes the processes, directories, cgroups and users of one host from
+//! those of all others. A module, not an actor.
 //!
 //! ```text
 //!   no file, no earlier run   ──► a random mark is written
@@ -10,12 +10,12 @@
 //!                                             another with this mark ──► one is a copy: refused, with what to do
 //! ```
 //!
-//! The path, the device and the inode of a directory are not a mark: a directory is moved, a backup restored, and a device has
-//! another number after a restart of the machine. So the mark is written down once and kept (TH053).
+//! The path, the device and the inode of a directory are no stable identity: a directory is moved, a backup restored, and a
+//! device has another number after a reboot. So the mark is written once and kept (TH053).
 //!
-//! An original that was itself moved is not where its copy looks. So a mark is also held on the machine while its host runs.
+//! If the original was itself moved, its copy does not find it. So a mark is also locked on the machine while its host runs.
 //!
-//! The database is opened before, since its lock keeps a second host away.
+//! The database is opened before, since its lock excludes a second host.
 
 mod deciding;
 mod error;
@@ -37,25 +37,26 @@ use kept::{Kept, Place};
 use crate::process::random_bytes;
 use crate::vocabulary::hex;
 
-/// The file in a data directory that holds its mark.
+/// The file in a data directory that contains its mark.
 pub const IDENTITY_FILE: &str = "callboard.identity";
 
-/// The mark of a data directory, 16 hexadecimal digits: the one that is kept in it, or one that is written down now. `is_new` says
-/// that no host has run on it before. Only the host that holds the directory may ask.
+/// The mark of a data directory, 16 hexadecimal digits: the stored one, or a new one that is written now. `is_new` says that
+/// no host has run on it before. Only the host that has locked the directory may call this.
 ///
 /// # Errors
-/// [`OwnershipError`] when the file cannot be read, understood or written, or when another directory on this machine has the
+/// [`OwnershipError`] when the file cannot be read, parsed or written, or when another directory on this machine has the
 /// same mark.
 pub fn settle(data_dir: &Path, is_new: bool) -> Result<Arc<str>, OwnershipError> {
     settled(data_dir, is_new, |_| Ok(())).map(|(mark, ())| mark)
 }
 
-/// As [`settle`], and holds the mark, so that no other host runs with it as long as what is given lives: a copy is noticed also when
-/// its original is not where it was any more. Hosts see each other that hold their marks in the same directory
-/// ([`default_marks_dir`]); nothing is held where that cannot be used. Waits up to 5 s for a host that is just ending, and blocks.
+/// As [`settle`], and locks the mark, so that no other host runs with it during the lifetime of the result: this also
+/// detects a copy whose original was moved. Hosts see each other if they use the same directory of marks
+/// ([`default_marks_dir`]); nothing is locked if that cannot be used. Waits up to 5 s for a host that is just ending, and
+/// blocks.
 ///
 /// # Errors
-/// As [`settle`], and when a host that runs has the mark, or another data directory that is still there had it last.
+/// As [`settle`], and when a running host has the mark, or another existing data directory had it last.
 pub fn settle_and_hold(
     data_dir: &Path,
     is_new: bool,
@@ -64,7 +65,7 @@ pub fn settle_and_hold(
     settled(data_dir, is_new, |kept| held::hold(marks, data_dir, kept, held::PATIENCE))
 }
 
-/// Finds the mark, and writes what is new about it once `hold` agrees to the mark and its present place.
+/// Determines the mark, and writes its changes once `hold` accepts the mark and its present place.
 fn settled<T>(
     data_dir: &Path,
     is_new: bool,
@@ -99,7 +100,7 @@ fn settled<T>(
     Ok((kept.mark.into(), held))
 }
 
-/// What is where the mark was written.
+/// What is at the path where the mark was written.
 fn look_at_former(data_dir: &Path, kept: &Kept, present: &Place) -> Result<Former, OwnershipError> {
     let other = place::path(&kept.place.path);
     look_at(&other, &kept.mark, present).map_err(|reason| {
@@ -108,7 +109,7 @@ fn look_at_former(data_dir: &Path, kept: &Kept, present: &Place) -> Result<Forme
     })
 }
 
-/// What is at a path, as seen from a directory with this mark at this place; or why that cannot be seen.
+/// What is at a path, as seen from a directory with this mark at this place; or why that is unknown.
 fn look_at(path: &Path, mark: &str, present: &Place) -> Result<Former, String> {
     if !place::is_there(path).map_err(|error| error.to_string())? {
         return Ok(Former::Gone);
@@ -126,7 +127,7 @@ fn random_mark(file: &Path) -> Result<String, OwnershipError> {
     Ok(hex(&random))
 }
 
-/// The mark as versions computed it that kept none.
+/// The mark as computed by versions that did not store it.
 fn former_mark(data_dir: &Path, present: &Place) -> Result<String, OwnershipError> {
     let path = data_dir.canonicalize().map_err(OwnershipError::system("look at", data_dir))?;
     let mut hasher = Sha256::new();

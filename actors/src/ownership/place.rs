@@ -1,4 +1,4 @@
-//! Where a directory is, as the file system says.
+//! The place of a directory in the file system.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 
 use super::kept::{Place, escaped, unescaped};
 
-/// The place of a directory that is there.
+/// The place of an existing directory.
 pub(super) fn of(directory: &Path) -> io::Result<Place> {
     let (path, found) = (directory.canonicalize()?, std::fs::metadata(directory)?);
     Ok(Place { path: escaped(path.as_os_str().as_bytes()), device: found.dev(), inode: found.ino() })
 }
 
-/// The path that a place has. What is written wrongly was refused when it was read.
+/// The path of a place. A malformed one was refused when it was parsed.
 pub(super) fn path(text: &str) -> PathBuf {
     OsString::from_vec(unescaped(text).unwrap_or_default()).into()
 }
 
-/// Whether a directory is there.
+/// Whether a directory exists.
 pub(super) fn is_there(directory: &Path) -> io::Result<bool> {
     match std::fs::metadata(directory) {
         Ok(found) => Ok(found.is_dir()),

@@ -1,4 +1,4 @@
-//! Real directories: moved, copied, restored and seen under two paths.
+//! Tests with real directories: moved, copied, restored and seen under two paths.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -31,7 +31,7 @@ fn a_new_directory_gets_a_mark_of_its_own_for_good_th053() {
     let file = fs::metadata(one.join(IDENTITY_FILE)).unwrap();
     assert_eq!(file.permissions().mode() & 0o7777, 0o600);
     assert_eq!((settle(&one, true).unwrap(), settle(&one, false).unwrap()), (mark.clone(), mark.clone()));
-    // Another directory at the same path, perhaps with the same inode, is another host.
+    // Another directory at the same path, perhaps with the same inode, belongs to another host.
     fs::remove_dir_all(&one).unwrap();
     fs::create_dir(&one).unwrap();
     assert_ne!(settle(&one, true).unwrap(), mark);
@@ -54,24 +54,24 @@ fn a_moved_or_restored_directory_keeps_its_mark_th053() {
     fs::rename(&one, &two).unwrap();
     assert_eq!(settle(&two, false).unwrap(), mark);
     assert!(text(&two).contains(&format!("path {}\n", two.canonicalize().unwrap().display())));
-    // Moved to another file system: every inode is another one.
+    // Moved to another file system: all inodes change.
     copy(&two, &one);
     fs::remove_dir_all(&two).unwrap();
     assert_eq!(settle(&one, false).unwrap(), mark);
-    // A backup at the same path.
+    // A backup restored at the same path.
     copy(&one, &two);
     fs::remove_dir_all(&one).unwrap();
     copy(&two, &one);
     fs::remove_dir_all(&two).unwrap();
     assert_eq!(settle(&one, false).unwrap(), mark);
-    // A device that has another number since the machine was started again.
+    // A device number that changed with a reboot.
     let here = text(&one);
     let device = here.lines().find(|line| line.starts_with("device ")).unwrap();
     let elsewhere = here.replace(device, "device 4711");
     fs::write(one.join(IDENTITY_FILE), &elsewhere).unwrap();
     assert_eq!(settle(&one, false).unwrap(), mark);
     assert_ne!(text(&one), elsewhere);
-    // Another host lives now where it was.
+    // Another host is at its former path.
     fs::rename(&one, &two).unwrap();
     fs::create_dir(&one).unwrap();
     assert_ne!(settle(&one, true).unwrap(), mark);
@@ -164,7 +164,7 @@ fn a_file_that_cannot_be_understood_is_refused_and_left_as_it_is() {
         "{refused}"
     );
     fs::remove_file(&file).unwrap();
-    // A start that was killed over writing it.
+    // A start that was killed while writing it.
     fs::write(&file, &good).unwrap();
     let moved = stage.path().join("moved");
     fs::rename(&one, &moved).unwrap();
@@ -179,7 +179,7 @@ fn what_cannot_be_seen_is_neither_a_copy_nor_moved_th053() {
     let two = stage.path().join("two");
     settle(&one, true).unwrap();
     fs::rename(&one, &two).unwrap();
-    // Something is there that has the name of an identity and says nothing.
+    // A directory with the name of the mark file.
     fs::create_dir(&one).unwrap();
     fs::write(one.join(IDENTITY_FILE), "what is this").unwrap();
     let refused = settle(&two, false).unwrap_err();
@@ -192,7 +192,7 @@ fn what_cannot_be_seen_is_neither_a_copy_nor_moved_th053() {
     settle(&two, false).unwrap();
 }
 
-/// As a host does that waits for nobody.
+/// Starts like a host, without waiting for others.
 fn start(directory: &Path, marks: &Path) -> Result<(Arc<str>, Option<HeldMark>), OwnershipError> {
     settled(directory, true, |kept| held::hold(marks, directory, kept, std::time::Duration::ZERO))
 }
@@ -217,7 +217,7 @@ fn a_copy_does_not_run_beside_its_original_that_was_moved_away_th053() {
     for word in [&*lock, &*there, "fuser -v", "remove callboard.identity and callboard.redb"] {
         assert!(told.contains(word), "{told}");
     }
-    // What that host started may live on when it ends.
+    // Processes of that host may survive its end.
     drop(held);
     let refused = start(&clone, &marks).unwrap_err();
     assert!(
@@ -227,7 +227,7 @@ fn a_copy_does_not_run_beside_its_original_that_was_moved_away_th053() {
     let (again, held) = start(&moved, &marks).unwrap();
     assert!(again == mark && held.is_some(), "the original goes on");
     drop(held);
-    // It gives its identity up.
+    // Its mark file is removed.
     fs::remove_file(moved.join(IDENTITY_FILE)).unwrap();
     assert_eq!(start(&clone, &marks).unwrap().0, mark);
     assert_ne!(start(&moved, &marks).unwrap().0, mark);
@@ -246,11 +246,11 @@ fn a_directory_that_is_moved_again_and_again_holds_its_mark_and_leaves_no_file_f
     copy(&two, &one);
     fs::remove_dir_all(&two).unwrap();
     assert_eq!(start(&one, &marks).unwrap().0, mark);
-    // A note that was only half written says nothing.
+    // An incomplete file is ignored.
     fs::write(marks.join(&*mark), "callboard ident").unwrap();
     let (again, held) = start(&one, &marks).unwrap();
     assert_eq!((again, files()), (mark, 1));
-    // A file goes with its directory, and never one that is held.
+    // The file of a deleted directory is removed, but never a locked one.
     fs::remove_dir_all(&one).unwrap();
     fs::create_dir(&two).unwrap();
     let other = start(&two, &marks).unwrap();

@@ -1,45 +1,45 @@
-//! What a task asks for.
+//! The resources that a task requests.
 
 use crate::topology::CpuList;
 
-/// What a task has of the processors that asks for nothing, in MHz (T090).
+/// The default CPU share of a task, in MHz (T090).
 pub const DEFAULT_CPU_MHZ: u64 = 100;
-/// The memory that a task has that asks for nothing, in MiB (T090).
+/// The default memory of a task, in MiB (T090).
 pub const DEFAULT_MEMORY_MIB: u64 = 300;
 
-/// What a task asks for of the machine.
+/// The resources that a task requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceAsk {
-    /// Of the processors.
+    /// The CPU.
     pub cpu: CpuAsk,
-    /// The memory that it is promised, in MiB.
+    /// The guaranteed memory, in MiB.
     pub memory_mib: u64,
-    /// The memory that it may use while there is enough.
+    /// The memory limit while there is enough.
     pub memory_max: MemoryMax,
 }
 
-/// What a task asks for of the processors.
+/// The CPU that a task requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CpuAsk {
-    /// A share, in MHz, on any core that no task has for itself.
+    /// A share, in MHz, on any core that is not reserved.
     Mhz(u64),
-    /// These cores. That no other task has them is for the host to see to.
+    /// These reserved cores. The host must ensure that no other task has them.
     Cores(CpuList),
 }
 
-/// The memory that a task may use while there is enough.
+/// The memory limit of a task while there is enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryMax {
-    /// No more than it is promised.
+    /// The guaranteed memory.
     Promised,
-    /// So much, in MiB.
+    /// This limit, in MiB.
     Mib(u64),
-    /// As much as there is.
+    /// No limit.
     Unlimited,
 }
 
 impl Default for ResourceAsk {
-    /// As a task has that says nothing: 100 MHz, 300 MiB.
+    /// The defaults: 100 MHz, 300 MiB.
     fn default() -> Self {
         Self {
             cpu: CpuAsk::Mhz(DEFAULT_CPU_MHZ),
@@ -50,7 +50,7 @@ impl Default for ResourceAsk {
 }
 
 impl MemoryMax {
-    /// As the wire has it: 0 for no more than promised, -1 for no limit (T090, T092).
+    /// The value on the wire: 0 for the guaranteed memory, -1 for no limit (T090, T092).
     #[must_use]
     pub fn mib(self) -> i64 {
         match self {

@@ -1,4 +1,4 @@
-//! Puts a task's configuration together.
+//! Builds a task's configuration.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::resources;
 use crate::driver::client::TaskConfig;
 use crate::driver::{DriverCapabilities, FsIsolation};
 
-/// Fills in what is left out of a task, and checks all of it (TH001 to TH003). What stands in the task already is kept.
+/// Fills in the missing fields of a task, and validates all of it (TH001 to TH003). Existing values are kept.
 #[derive(Debug, Clone)]
 pub struct TaskConfigBuilder<'n> {
     task: TaskConfig,
@@ -24,7 +24,7 @@ pub struct TaskConfigBuilder<'n> {
 }
 
 impl<'n> TaskConfigBuilder<'n> {
-    /// Of a task as far as the host has filled it, on this node, for a driver with these capabilities.
+    /// For a task as far as the host has filled it, on this node, for a driver with these capabilities.
     #[must_use]
     pub fn new(task: TaskConfig, node: &'n TaskNode, capabilities: &'n DriverCapabilities) -> Self {
         Self {
@@ -38,30 +38,29 @@ impl<'n> TaskConfigBuilder<'n> {
         }
     }
 
-    /// What the task asks for of the machine, for whatever the host has left empty of its resources. By default 100 MHz and
-    /// 300 MiB.
+    /// The resources that the task requests, for fields that the host has left empty. By default 100 MHz and 300 MiB.
     #[must_use]
     pub fn resources(mut self, ask: ResourceAsk) -> Self {
         self.ask = ask;
         self
     }
 
-    /// Variables of the host that the task has below all others, as [`inherited`](super::inherited) picks them; not in an
-    /// image. None by default.
+    /// Variables of the host with the lowest precedence in the task's environment, as [`inherited`](super::inherited)
+    /// selects them; not in an image. None by default.
     #[must_use]
     pub fn host_environment(mut self, variables: BTreeMap<String, String>) -> Self {
         self.host_environment = variables;
         self
     }
 
-    /// What the task is told as `NOMAD_META_` and a name (T081). None by default.
+    /// Metadata for the variables `NOMAD_META_` and a name (T081). None by default.
     #[must_use]
     pub fn meta(mut self, meta: BTreeMap<String, String>) -> Self {
         self.meta = meta;
         self
     }
 
-    /// Nobody collects the task's output: where the host gives no paths for it, it goes to `/dev/null`, if its driver takes
+    /// The task's output is not collected: if the host gives no paths for it, it goes to `/dev/null`, if its driver permits
     /// that (T061, T065).
     #[must_use]
     pub const fn without_output(mut self) -> Self {
@@ -72,8 +71,7 @@ impl<'n> TaskConfigBuilder<'n> {
     /// The task for its driver.
     ///
     /// # Errors
-    /// [`TaskConfigError`] says what contradicts what, or what there is not enough of, and what to do. The driver has not been
-    /// asked then.
+    /// [`TaskConfigError`] names the contradiction or the missing resource, and the remedy. The driver was not called.
     pub fn build(self) -> Result<TaskConfig, TaskConfigError> {
         let Self { mut task, node, capabilities, ask, host_environment, meta, collects_output } = self;
         check_names(&task)?;
@@ -92,7 +90,7 @@ impl<'n> TaskConfigBuilder<'n> {
     }
 }
 
-/// Drivers cut the id at its slashes, and take names of directories as those of the allocation and the task (T043, T070, T109).
+/// Drivers split the id at its slashes, and take directory names as those of the allocation and the task (T043, T070, T109).
 fn check_names(task: &TaskConfig) -> Result<(), TaskConfigError> {
     let (allocation, name) = (&task.allocation, &task.name);
     let own = task.id.as_str().strip_prefix(&format!("{allocation}/{name}/"));
@@ -111,7 +109,7 @@ fn check_names(task: &TaskConfig) -> Result<(), TaskConfigError> {
     Err(TaskConfigError::AllocationDirectory { path, allocation })
 }
 
-/// What it belongs to: itself, where the host says nothing else.
+/// Its origin: defaults to itself.
 fn fill_origin(task: &mut TaskConfig, node: &TaskNode) {
     let origin = &mut task.origin;
     let fill = |field: &mut String, value: &str| {

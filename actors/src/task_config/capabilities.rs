@@ -1,4 +1,4 @@
-//! What a driver's capabilities decide of a task (TH003).
+//! How a driver's capabilities affect a task (TH003).
 
 use std::path::Path;
 
@@ -6,21 +6,21 @@ use super::error::TaskConfigError;
 use crate::driver::client::TaskConfig;
 use crate::driver::{DriverCapabilities, FsIsolation, MountSupport, NetworkMode};
 
-/// The words for how mounts spread (T077).
+/// The values for mount propagation (T077).
 const PROPAGATIONS: [&str; 4] = ["", "private", "host-to-task", "bidirectional"];
 
-/// What becomes of a task's output.
+/// How a task's output is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogWay {
-    /// Somebody reads it from pipes.
+    /// It is collected through pipes.
     Collected,
-    /// The driver is given `/dev/null` twice (T061).
+    /// The driver gets `/dev/null` for both streams (T061).
     Discarded,
-    /// The driver takes no `/dev/null` (T065): it is given pipes, and what is read from them is thrown away.
+    /// The driver does not support `/dev/null` (T065): it gets pipes, and their content is dropped.
     ReadAndDiscarded,
 }
 
-/// What becomes of the output of a driver's tasks, if it `is_wanted` or not.
+/// How the output of a driver's tasks is handled, depending on whether it `is_wanted`.
 #[must_use]
 pub fn log_way(capabilities: &DriverCapabilities, is_wanted: bool) -> LogWay {
     match (is_wanted && !capabilities.disable_log_collection, capabilities.fs_isolation) {
@@ -30,7 +30,7 @@ pub fn log_way(capabilities: &DriverCapabilities, is_wanted: bool) -> LogWay {
     }
 }
 
-/// Gives the output a way where the host gave none.
+/// Sets the output paths if the host gave none.
 pub(super) fn fill_output(task: &mut TaskConfig, way: LogWay) -> Result<(), TaskConfigError> {
     for path in [&mut task.stdout_path, &mut task.stderr_path] {
         match way {
@@ -87,7 +87,7 @@ fn check_network(task: &TaskConfig, capabilities: &DriverCapabilities) -> Result
     if mode != NetworkMode::Host && !capabilities.network_modes.contains(&mode) {
         return Err(TaskConfigError::Network { mode, offered: capabilities.network_modes.clone() });
     }
-    // An empty path would be taken as the wish for a new network without anything in it (T078).
+    // An empty path would request a new network with nothing in it (T078).
     let is_made_by_driver = capabilities.must_create_network;
     if mode == NetworkMode::Group && network.path.is_empty() && !is_made_by_driver {
         return Err(TaskConfigError::NetworkPath);

@@ -7,10 +7,10 @@ use crate::allocdir::{Layout, TaskNames};
 use crate::driver::client::{Resources, TaskConfig};
 use crate::driver::{FsIsolation, NetworkMode};
 
-/// The variables of the host that tasks have unless the host says otherwise.
+/// The variables of the host that tasks inherit by default.
 pub const HOST_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
 
-/// What names of variables with secrets are made of.
+/// Parts of the names of variables with secrets.
 const SECRET_PARTS: [&str; 11] = [
     "TOKEN",
     "TOKENS",
@@ -24,11 +24,11 @@ const SECRET_PARTS: [&str; 11] = [
     "LICENSE",
     "APIKEY",
 ];
-/// How names of variables begin that are about the host's own plugins, processes and place, and would mislead a task.
+/// Prefixes of variables about the host's own plugins, processes and location, which would mislead a task.
 const OWN_PREFIXES: [&str; 3] = ["PLUGIN_", "CALLBOARD_", "NOMAD_"];
 
-/// Whether a variable of the host reaches no task, whatever list it stands on: tokens and other secrets, and what is about the
-/// host itself (TH031, TH061). A task that needs such a value is given it by name.
+/// Whether a variable of the host is never inherited by a task, even if it is listed: tokens and other secrets, and
+/// variables about the host itself (TH031, TH061). A task that needs such a value gets it explicitly.
 #[must_use]
 pub fn is_never_inherited(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
@@ -38,7 +38,7 @@ pub fn is_never_inherited(name: &str) -> bool {
         || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The variables of the host that tasks have: those on this list, without those that are never inherited (TH061).
+/// The inherited variables: those on this list, without those that are never inherited (TH061).
 #[must_use]
 pub fn inherited(
     list: &[String],
@@ -48,7 +48,7 @@ pub fn inherited(
     variables.into_iter().filter(|(name, _)| is_listed(name)).collect()
 }
 
-/// What an environment is made of, besides the task.
+/// The sources of an environment, besides the task.
 pub(super) struct Sources<'s> {
     pub(super) node: &'s TaskNode,
     pub(super) isolation: FsIsolation,
@@ -56,15 +56,15 @@ pub(super) struct Sources<'s> {
     pub(super) meta: &'s BTreeMap<String, String>,
 }
 
-/// The whole environment of a task: what comes from the host, then what tells the task of itself, then devices, then what was
-/// given by name. Later ones win (T083).
+/// The whole environment of a task: inherited variables, then variables about the task, then devices, then explicit ones.
+/// Later ones take precedence (T083).
 pub(super) fn fill(
     task: &TaskConfig,
     resources: &Resources,
     sources: &Sources<'_>,
 ) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::new();
-    // An image has its own.
+    // An image has its own environment.
     if sources.isolation != FsIsolation::Image {
         environment.extend(sources.host.clone());
     }
@@ -83,7 +83,7 @@ pub(super) fn fill(
 
 fn directories(task: &TaskConfig, sources: &Sources<'_>) -> [(String, String); 3] {
     let names = TaskNames { allocation: task.allocation.clone(), task: task.name.clone() };
-    // The allocation's directory lies in the root of all, under the allocation's id.
+    // The allocation's directory is in the common root, under the allocation's id.
     let root = task.allocation_dir.parent().unwrap_or(&task.allocation_dir);
     let seen = Layout::of(root, &sources.node.mounts_root, &names).seen(sources.isolation);
     [("NOMAD_ALLOC_DIR", seen.alloc), ("NOMAD_TASK_DIR", seen.local), ("NOMAD_SECRETS_DIR", seen.secrets)]
@@ -113,7 +113,7 @@ fn names(task: &TaskConfig, node: &TaskNode) -> Vec<(String, String)> {
     told.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// What it may use; what is zero or empty is not told.
+/// Its limits; zero or empty ones are omitted.
 fn limits(resources: &Resources) -> Vec<(String, String)> {
     let cores = resources.linux.as_ref().map_or("", |linux| &linux.cpuset_cpus);
     let numbers = [
@@ -129,7 +129,7 @@ fn limits(resources: &Resources) -> Vec<(String, String)> {
     told
 }
 
-/// Its ports (T081): as others reach it, and in a network of its own the one that it is to listen on.
+/// Its ports (T081): as others reach it, and in its own network the port to listen on.
 fn ports(task: &TaskConfig, resources: &Resources) -> Vec<(String, String)> {
     let is_apart = task.network.as_ref().is_some_and(|network| network.mode != NetworkMode::Host);
     let mut told = Vec::new();
@@ -153,7 +153,7 @@ fn ports(task: &TaskConfig, resources: &Resources) -> Vec<(String, String)> {
     told
 }
 
-/// A text as part of the name of a variable.
+/// A text as part of a variable name.
 fn variable(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
 }

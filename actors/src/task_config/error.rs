@@ -1,4 +1,4 @@
-//! Why a task is not for a driver.
+//! Why a task is refused for a driver.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use crate::driver::NetworkMode;
 use crate::topology::CpuList;
 use crate::vocabulary::{AllocationId, TaskName};
 
-/// Why a task is refused before its driver hears of it. None of these passes by itself: the task has to be changed, or the machine.
+/// Why a task is refused before its driver is called. None of these is transient: the task must be changed, or the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskConfigError {
-    /// The id has not the three parts that drivers cut it into (T070, T128).
+    /// The id does not have the three parts that drivers split it into (T070, T128).
     #[error(
         "the task id {id:?} is not \"{allocation}/{task}/\" and a part of its own for each run; give it that form"
     )]
@@ -21,7 +21,7 @@ pub enum TaskConfigError {
         /// The task.
         task: TaskName,
     },
-    /// The directory has another name than its allocation, by which drivers compute control groups (T041, T109).
+    /// The directory name differs from the allocation id, from which drivers compute cgroups (T041, T109).
     #[error(
         "the allocation directory {} is not an absolute path that ends in the allocation's id {allocation}; give it that name",
         path.display()
@@ -32,90 +32,90 @@ pub enum TaskConfigError {
         /// The allocation.
         allocation: AllocationId,
     },
-    /// It asks for more than the machine has.
+    /// It requests more than the machine has.
     #[error(
         "it asks for {asked} {unit} of {what}, and this machine has {available} {unit}{hint}; ask for less"
     )]
     TooMuch {
-        /// Of what: cpu, memory or memory_max.
+        /// The resource: cpu, memory or memory_max.
         what: &'static str,
-        /// In which unit.
+        /// The unit.
         unit: &'static str,
-        /// How much it asks for.
+        /// The requested amount.
         asked: u64,
-        /// How much there is.
+        /// The available amount.
         available: u64,
-        /// What else is to be known of that; may be empty.
+        /// An additional hint; may be empty.
         hint: &'static str,
     },
-    /// It asks for cores that tasks cannot have.
+    /// It requests cores that tasks cannot have.
     #[error("it asks for the cores {asked}, and tasks may use {usable} on this machine; name some of these")]
     Cores {
-        /// Which ones it asks for, as far as that can be read.
+        /// The requested cores, as far as they can be parsed.
         asked: String,
-        /// Which ones there are.
+        /// The available cores.
         usable: CpuList,
     },
-    /// It may use less memory than it is promised.
+    /// Its memory limit is below its guaranteed memory.
     #[error(
         "it is promised {memory} MiB of memory and may use {max} MiB; let `memory_max` be at least `memory`"
     )]
     MemoryMax {
-        /// What it is promised, in MiB.
+        /// The guaranteed memory, in MiB.
         memory: i64,
-        /// What it may use, in MiB.
+        /// The limit, in MiB.
         max: i64,
     },
-    /// A field of its resources holds what no driver takes.
+    /// A field of its resources has a value that no driver accepts.
     #[error("its resources have {value} as {field}; give {expected}")]
     Resource {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What stands there.
+        /// The value.
         value: String,
-        /// What may stand there.
+        /// The accepted values.
         expected: &'static str,
     },
-    /// Its driver mounts nothing.
+    /// Its driver does not support mounts.
     #[error("it has {0} mounts, and its driver mounts nothing; remove them, or take another driver")]
     Mounts(usize),
-    /// A mount or a device cannot be one.
+    /// A mount or a device is invalid.
     #[error("its {what} of {} cannot be: {problem}", path.display())]
     Path {
-        /// Which kind: mount or device.
+        /// The kind: mount or device.
         what: &'static str,
-        /// What of the host.
+        /// The path on the host.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// Its driver has no such network.
+    /// Its driver does not support this network mode.
     #[error("it wants a network of the kind {}, and its driver has only: {}; take one of these", word(*mode), words(offered))]
     Network {
-        /// Which one it wants.
+        /// The requested mode.
         mode: NetworkMode,
-        /// Which ones there are.
+        /// The supported modes.
         offered: Vec<NetworkMode>,
     },
-    /// A network that others made has a path.
+    /// A network that was created by others requires a path.
     #[error(
         "it wants the network of its group, and the path of that is not given; give the path of a network namespace"
     )]
     NetworkPath,
-    /// Its driver shows tasks their directories below a directory for mounts, and there is none (T048).
+    /// Its driver shows tasks their directories below a directory for mounts, which is not configured (T048).
     #[error(
         "its driver shows tasks their directories below an absolute directory for mounts, and the node has none; name one"
     )]
     MountsRoot,
-    /// Its driver runs tasks only as users.
+    /// Its driver requires a user.
     #[error("its driver runs tasks only as a user of their own, and it has none; name its `user`")]
     User,
-    /// Its driver needs pipes for its output.
+    /// Its driver requires pipes for its output.
     #[error("its output has no absolute paths to go to, and its driver needs them; give both")]
     Output,
 }
 
-/// The word for a network.
+/// The name of a network mode.
 pub(super) const fn word(mode: NetworkMode) -> &'static str {
     match mode {
         NetworkMode::Host => "host",

@@ -1,4 +1,4 @@
-//! Fills in what a host leaves out of a task, so that drivers of others can start it, and refuses what contradicts itself.
+//! Completes a task's configuration so that external drivers can start it, and refuses contradictions.
 //!
 //! ```text
 //!  TaskConfig, as far as the host ──┐
@@ -8,10 +8,10 @@
 //!  DriverCapabilities ──────────────┘   follows what the driver can do (TH003)
 //! ```
 //!
-//! Drivers fall over what is absent without a word in their protocol about it: either half of the resources (T090, T091), the
-//! three directories in the environment (T080), the task's name as the name of a directory (T043). This is optional: a host that
-//! fills a [`TaskConfig`](crate::driver::client::TaskConfig) itself may go on doing so. Everything here is a plain function; nothing
-//! is made on disk.
+//! Drivers fail on missing fields that their protocol does not declare as required: either half of the resources (T090,
+//! T091), the three directories in the environment (T080), the task's name as the name of a directory (T043). This is
+//! optional: a host may fill a [`TaskConfig`](crate::driver::client::TaskConfig) itself. Everything is a pure function;
+//! nothing is created on disk.
 //!
 //! ```
 //! use callboard_actors::driver::client::{TaskConfig, TaskId};

@@ -1,4 +1,4 @@
-//! Both halves of a task's resources, as drivers need them (T090 to T094).
+//! Completes both halves of a task's resources, as drivers need them (T090 to T094).
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use crate::cgroups::{CgroupMode, Cores, GroupName, Places};
 use crate::driver::client::{LinuxResources, Resources, TaskConfig};
 use crate::topology::{CpuList, Topology};
 
-/// Bytes of a MiB.
+/// The bytes of a MiB.
 const MIB: i64 = 1_024 * 1_024;
-/// Most memory that a task can ask for, in MiB, so that it has a number of bytes too.
+/// The limit of memory that a task can request, in MiB, so that its number of bytes does not overflow.
 const MEMORY_MIB_MAX: i64 = i64::MAX / MIB;
-/// What is added to a refusal where the speed of the machine is not known.
+/// The suffix of a refusal if the CPU speed of the machine is unknown.
 const GUESSED: &str = ", by a guess, as it does not tell its speed";
 
-/// Fills what the host has left empty of a task's resources, and checks all of it against the machine.
+/// Fills in missing fields of a task's resources, and checks them against the machine.
 pub(super) fn fill(
     task: &TaskConfig,
     ask: &ResourceAsk,
@@ -53,7 +53,7 @@ fn fill_cpu(
     }
     let mhz = positive("cpu_shares", resources.cpu_shares)?;
     let usable = topology.usable_mhz();
-    // Cores that a task has for itself count whole, also where a part of the machine is withheld.
+    // Reserved cores count fully, even if a part of the machine is withheld.
     if mhz > usable && cores.is_empty() {
         let hint = if topology.is_guessed() { GUESSED } else { "" };
         return Err(TaskConfigError::TooMuch {
@@ -78,7 +78,7 @@ fn fill_cpu(
     Err(TaskConfigError::Resource { field: "percent_ticks", value, expected })
 }
 
-/// The cores of such a list, each of which tasks may use.
+/// The cores of such a list, all of which tasks may use.
 fn cores(list: &str, topology: &Topology) -> Result<CpuList, TaskConfigError> {
     let usable = topology.enabled_cores();
     let read = CpuList::parse(list).ok().filter(|cores| cores.iter().all(|core| usable.contains(core)));
@@ -93,7 +93,7 @@ fn fill_memory(
 ) -> Result<(), TaskConfigError> {
     if resources.memory_mib == 0 {
         resources.memory_mib = i64::try_from(ask.memory_mib).unwrap_or(i64::MAX);
-        // What the host says of the most is said of its own promise.
+        // A limit of the host refers to its own guaranteed memory.
         if resources.memory_max_mib == 0 {
             resources.memory_max_mib = ask.memory_max.mib();
         }
@@ -120,7 +120,7 @@ fn fill_memory(
     positive("memory_limit_bytes", linux.memory_limit_bytes).map(|_| ())
 }
 
-/// The path of the task's group: a name that drivers count on, also where the host makes none (T105, TH051).
+/// The path of the task's cgroup: a name that drivers expect, even if the host creates none (T105, TH051).
 fn cpuset_cgroup(task: &TaskConfig, cpuset_cpus: &str, node: &TaskNode) -> Result<String, TaskConfigError> {
     let name = GroupName::new(&task.allocation, &task.name).map_err(|_| TaskConfigError::Resource {
         field: "cpuset_cgroup",

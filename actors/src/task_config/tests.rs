@@ -1,4 +1,4 @@
-//! What is filled in, what is kept, and what is refused.
+//! Tests: missing fields are filled in, existing ones are kept, contradictions are refused.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::vocabulary::{AllocationId, TaskName};
 const ALLOCATION: &str = "5e0c0ad9-6a4e-4f3a-9d27-7e0b1c6f1f10";
 const MIB: i64 = 1 << 20;
 
-/// Four cores of 2,000 MHz, of which the last one is not ours; 4,000 MiB.
+/// Four cores of 2,000 MHz, of which the last one is disabled; 4,000 MiB.
 fn node() -> TaskNode {
     let core = |id| Core {
         id,
@@ -171,7 +171,7 @@ fn a_host_that_fills_its_resources_is_not_overruled_th002() {
     };
     let built = build(TaskConfig { resources: Some(own.clone()), ..task() }).unwrap();
     assert_eq!(built.resources, Some(own));
-    // One half is enough: the other one follows from it.
+    // One half is enough: the other one is derived from it.
     let half = Resources { cpu_shares: 600, memory_mib: 100, ..Resources::default() };
     let (whole, linux) = resources(&build(TaskConfig { resources: Some(half), ..task() }).unwrap());
     assert_eq!((whole.cpu_shares, linux.cpu_shares, linux.percent_ticks), (600, 600, 0.1));

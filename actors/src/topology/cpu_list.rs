@@ -1,31 +1,31 @@
-//! Lists of processors in the kernel's form: `0-3,8,10`.
+//! CPU lists in the kernel's format: `0-3,8,10`.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Highest number of a processor that a list may hold: drivers have 16 bits for it.
+/// The highest CPU number in a list: drivers use 16 bits.
 pub const CPU_NUMBER_MAX: u32 = u16::MAX as u32;
 
-/// Longest text that is read as a list, in bytes.
+/// The length limit of a list, in bytes.
 const TEXT_BYTES_MAX: usize = 512 * 1_024;
 
-/// A set of processors, by their numbers.
+/// A set of CPUs, by their numbers.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct CpuList(BTreeSet<u32>);
 
-/// A text that is no list of processors.
+/// A malformed CPU list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{excerpt:?} is no list of processors; write numbers from 0 to {CPU_NUMBER_MAX} as in \"0-3,8\"")]
 pub struct MalformedCpuList {
-    /// The part that is none.
+    /// The malformed part.
     pub excerpt: String,
 }
 
 impl CpuList {
-    /// Reads a list. An empty text is an empty list, as the kernel writes it.
+    /// Parses a list. An empty text is an empty list, as the kernel writes it.
     ///
     /// # Errors
-    /// When a part of it is neither a number nor a range, runs backwards, or is beyond [`CPU_NUMBER_MAX`].
+    /// When a part of it is neither a number nor a range, a range is descending, or a number is above [`CPU_NUMBER_MAX`].
     pub fn parse(text: &str) -> Result<Self, MalformedCpuList> {
         let malformed = |part: &str| MalformedCpuList { excerpt: part.chars().take(32).collect() };
         if text.len() > TEXT_BYTES_MAX {
@@ -57,13 +57,13 @@ impl CpuList {
         self.0.is_empty()
     }
 
-    /// How many it holds.
+    /// The number of CPUs in it.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The numbers, rising.
+    /// The numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
@@ -74,7 +74,7 @@ impl CpuList {
     }
 }
 
-/// Digits only: a sign is no part of a number here.
+/// Digits only: a sign is refused.
 fn number(text: &str) -> Option<u32> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_number.then(|| text.parse::<u32>().ok())??;
@@ -88,7 +88,7 @@ impl FromIterator<u32> for CpuList {
 }
 
 impl fmt::Display for CpuList {
-    /// As the kernel writes it: ranges where numbers follow each other.
+    /// In the kernel's format, with ranges.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut numbers = self.0.iter().copied().peekable();
         let mut separator = "";

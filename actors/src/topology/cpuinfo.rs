@@ -1,10 +1,10 @@
-//! What `/proc/cpuinfo` says of speeds and of which processors there are.
+//! Parses CPUs and their speeds from `/proc/cpuinfo`.
 
 use std::collections::BTreeMap;
 
 use super::cpu_list::CPU_NUMBER_MAX;
 
-/// The processors that it names, each with its speed in MHz if that stands there.
+/// The CPUs in the text, each with its speed in MHz if given.
 pub(super) fn read(text: &str) -> BTreeMap<u32, Option<u64>> {
     let mut found = BTreeMap::new();
     let mut present = None;
@@ -18,7 +18,7 @@ pub(super) fn read(text: &str) -> BTreeMap<u32, Option<u64>> {
                     found.entry(number).or_insert(None);
                 }
             }
-            // x86 and others; POWER; s390. The machine's BogoMIPS are no speed.
+            // x86 and others; POWER; s390. BogoMIPS are no speed.
             "cpu MHz" | "clock" | "cpu MHz static" => {
                 if let (Some(number), Some(speed)) = (present, megahertz(value)) {
                     found.insert(number, Some(speed));
@@ -30,7 +30,7 @@ pub(super) fn read(text: &str) -> BTreeMap<u32, Option<u64>> {
     found
 }
 
-/// Such a speed, without its fraction.
+/// A speed, without its fraction.
 fn megahertz(text: &str) -> Option<u64> {
     let text = text.strip_suffix("MHz").unwrap_or(text).trim();
     let whole = text.split_once('.').map_or(text, |(whole, _)| whole);

@@ -1,4 +1,4 @@
-//! What is concluded from what a machine's files say.
+//! Derives the topology from the findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use super::cpu_list::CpuList;
 use super::findings::{CpuFinding, Findings};
 use super::value::{Core, CoreGrade, MHZ_MAX, Topology, TopologyParts};
 
-/// The speed of a core of which nothing is known, in MHz (TH011).
+/// The assumed speed of a core if it is unknown, in MHz (TH011).
 pub const GUESS_MHZ: u64 = 1_000;
 
 impl Findings {
-    /// Whether anything says which processors there are.
+    /// Whether the findings contain any CPU.
     pub(super) fn names_processors(&self) -> bool {
         let online = self.online.as_ref().is_some_and(|online| !online.is_empty());
         online || !self.cpus.is_empty() || !self.cpuinfo.is_empty()
     }
 
-    /// The processors that there are: as the kernel says, else those that have a directory, else those of `/proc/cpuinfo`,
-    /// else those that we may use, else one.
+    /// The CPUs: as the kernel lists them, else those with a directory, else those of `/proc/cpuinfo`, else those in our
+    /// affinity, else one.
     fn processors(&self) -> CpuList {
         let online = self.online.clone();
         let listed = [
@@ -58,7 +58,7 @@ pub(super) fn topology(findings: &Findings) -> Topology {
     Topology::try_from(parts).expect("it is made so that it is well formed")
 }
 
-/// The memory nodes whose ids fit 8 bits (T010), rising; 0 if there is none.
+/// The memory nodes whose ids fit 8 bits (T010), ascending; 0 if there is none.
 fn nodes(findings: &Findings) -> Vec<u8> {
     let online = findings.nodes_online.clone().unwrap_or_default();
     let listed = if online.is_empty() { findings.nodes.keys().copied().collect() } else { online };
@@ -66,8 +66,8 @@ fn nodes(findings: &Findings) -> Vec<u8> {
     if nodes.is_empty() { vec![0] } else { nodes }
 }
 
-/// The distances between these nodes, if each node tells one to each of them, and absent otherwise (T011). The kernel tells
-/// them of nodes that are online, in their order, whatever gaps their numbers have (T019).
+/// The distances between these nodes, if each node has one to each of them, otherwise empty (T011). The kernel lists them
+/// for online nodes, in their order, whatever gaps their numbers have (T019).
 fn distances(findings: &Findings, nodes: &[u8]) -> Vec<u8> {
     let row = |node: &u8| {
         let row = findings.nodes.get(&u32::from(*node))?.distances.as_ref()?;
@@ -78,7 +78,7 @@ fn distances(findings: &Findings, nodes: &[u8]) -> Vec<u8> {
     rows.map(|rows| rows.concat()).unwrap_or_default()
 }
 
-/// The node that has this core in its list (T012), else the first one.
+/// The node whose list contains this core (T012), else the first one.
 fn node_of(findings: &Findings, nodes: &[u8], core: u32) -> u8 {
     let has = |node: &&u8| {
         let cpus = findings.nodes.get(&u32::from(**node)).and_then(|node| node.cpus.as_ref());
@@ -87,7 +87,7 @@ fn node_of(findings: &Findings, nodes: &[u8], core: u32) -> u8 {
     nodes.iter().find(has).or(nodes.first()).copied().unwrap_or(0)
 }
 
-/// The sockets of cores, as the kernel numbers them; where such a number does not fit 8 bits, by their order.
+/// The sockets of cores, as the kernel numbers them; if a number does not fit 8 bits, by their order.
 fn sockets(findings: &Findings, processors: &CpuList) -> BTreeMap<u32, u8> {
     let package = |core: u32| Some((core, findings.cpus.get(&core)?.package?));
     let packages: BTreeMap<u32, u32> = processors.iter().filter_map(package).collect();
@@ -101,19 +101,19 @@ fn sockets(findings: &Findings, processors: &CpuList) -> BTreeMap<u32, u8> {
     packages.iter().map(|(core, package)| (*core, socket(*package))).collect()
 }
 
-/// What we may use of these processors; `None` where that says nothing, or would leave none (TH012).
+/// The CPUs that we may use; `None` if unknown, or if none would be left (TH012).
 fn allowed(findings: &Findings, processors: &CpuList) -> Option<CpuList> {
     let allowed = findings.allowed.as_ref()?;
     let usable: CpuList = processors.iter().filter(|cpu| allowed.contains(*cpu)).collect();
     (!usable.is_empty()).then_some(usable)
 }
 
-/// Which cores are sparing ones.
+/// Which cores are efficiency cores.
 enum Grades<'f> {
-    /// The kernel says which.
+    /// As the kernel reports.
     Told(&'f CpuList),
-    /// Those that have no sibling thread, on a machine where others have one (T013). Where no core has one they are all
-    /// alike, and none is a sparing one.
+    /// Those without a sibling thread, on a machine where others have one (T013). If no core has one, all are alike, and
+    /// none is an efficiency core.
     BySiblings(CpuList),
 }
 
@@ -142,7 +142,7 @@ impl<'f> Grades<'f> {
 /// The speeds of cores.
 struct Speeds<'f> {
     cpuinfo: &'f BTreeMap<u32, Option<u64>>,
-    /// The lowest of `/proc/cpuinfo`, for cores that it does not tell of.
+    /// The lowest speed in `/proc/cpuinfo`, for cores that it does not list.
     lowest: Option<u64>,
 }
 
@@ -153,7 +153,7 @@ impl<'f> Speeds<'f> {
         Self { cpuinfo, lowest }
     }
 
-    /// Base, highest and guessed speed of a core, in MHz; one of them is above 0 (TH011).
+    /// Base, maximal and assumed speed of a core, in MHz; one of them is above 0 (TH011).
     fn of_core(&self, cpu: Option<&CpuFinding>, number: u32) -> (u64, u64, u64) {
         let speed = |mhz: Option<u64>| mhz.filter(|mhz| is_speed(*mhz));
         let nominal = cpu.and_then(|cpu| speed(cpu.nominal_mhz));

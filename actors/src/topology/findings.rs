@@ -1,29 +1,29 @@
-//! What the files of a machine say of its processors, each of which may be silent.
+//! The facts about CPUs in the files of a machine, each of which may be missing.
 
 use std::collections::BTreeMap;
 
 use super::cpu_list::CpuList;
 
-/// What was found below a root.
+/// The facts found below a root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Findings {
-    /// The processors that are online (`/sys/devices/system/cpu/online`).
+    /// The online CPUs (`/sys/devices/system/cpu/online`).
     pub(super) online: Option<CpuList>,
-    /// The processors of which there is a directory, with what it says.
+    /// The CPUs with a directory, with its content.
     pub(super) cpus: BTreeMap<u32, CpuFinding>,
-    /// The memory nodes that are online (`/sys/devices/system/node/online`).
+    /// The online memory nodes (`/sys/devices/system/node/online`).
     pub(super) nodes_online: Option<CpuList>,
-    /// The memory nodes of which there is a directory, with what it says.
+    /// The memory nodes with a directory, with its content.
     pub(super) nodes: BTreeMap<u32, NodeFinding>,
-    /// The processors that the kernel counts as sparing ones of a machine with two kinds (`/sys/devices/cpu_atom/cpus`).
+    /// The efficiency cores of a hybrid machine, as the kernel lists them (`/sys/devices/cpu_atom/cpus`).
     pub(super) sparing: Option<CpuList>,
-    /// The processors of `/proc/cpuinfo`, each with its speed in MHz if that stands there.
+    /// The CPUs of `/proc/cpuinfo`, each with its speed in MHz if given.
     pub(super) cpuinfo: BTreeMap<u32, Option<u64>>,
-    /// The processors that this process may use (`Cpus_allowed_list` of `/proc/self/status`): affinity and cpuset together.
+    /// The CPUs that this process may use (`Cpus_allowed_list` of `/proc/self/status`): affinity and cpuset together.
     pub(super) allowed: Option<CpuList>,
 }
 
-/// What the directory of a processor says.
+/// The content of a CPU's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct CpuFinding {
     /// `topology/physical_package_id`.
@@ -40,11 +40,11 @@ pub(super) struct CpuFinding {
     pub(super) max_khz: Option<u64>,
 }
 
-/// What the directory of a memory node says.
+/// The content of a memory node's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct NodeFinding {
     /// `cpulist`.
     pub(super) cpus: Option<CpuList>,
-    /// `distance`: to each node that is online, in their order.
+    /// `distance`: to each online node, in their order.
     pub(super) distances: Option<Vec<u32>>,
 }

@@ -1,4 +1,4 @@
-//! Looks at a machine's files below a root. What cannot be read is silent; nothing here fails.
+//! Reads a machine's files below a root. Unreadable files are treated as missing; nothing fails.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,27 +11,27 @@ use super::findings::{CpuFinding, Findings, NodeFinding};
 use super::value::Topology;
 use super::{cpuinfo, decide};
 
-/// Most that is read of a file of one value, in bytes.
+/// The size limit of a file with one value, in bytes.
 const VALUE_BYTES_MAX: u64 = 512 * 1_024;
-/// Most that is read of `/proc/cpuinfo`, in bytes: some 2 KiB for each processor.
+/// The size limit of `/proc/cpuinfo`, in bytes: some 2 KiB per CPU.
 const CPUINFO_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 impl Topology {
-    /// Reads the topology of the machine whose `/sys` and `/proc` lie below this directory. It can always be told: where
-    /// files are missing, it is what can be concluded from the others (T017), and in the end one core of one node.
+    /// Reads the topology of the machine whose `/sys` and `/proc` are below this directory. It never fails: missing facts
+    /// are derived from others (T017), as a last fallback one core of one node.
     #[must_use]
     pub fn read(root: &Path) -> Self {
         decide::topology(&findings(root))
     }
 
-    /// The topology of the machine that this runs on, as this process found it when it was asked for the first time.
+    /// The topology of the present machine, cached at the first call of this process.
     #[must_use]
     pub fn of_this_machine() -> Arc<Self> {
         static FOUND: OnceLock<Arc<Topology>> = OnceLock::new();
         Arc::clone(FOUND.get_or_init(|| {
             let mut findings = findings(Path::new("/"));
             if !findings.names_processors() {
-                // Neither /sys nor /proc is there. The system call still knows how many there are.
+                // Neither /sys nor /proc exists. The system call still returns the number of CPUs.
                 let count = std::thread::available_parallelism().map_or(1, usize::from);
                 let last = u32::try_from(count - 1).unwrap_or(CPU_NUMBER_MAX).min(CPU_NUMBER_MAX);
                 findings.online = Some((0..=last).collect());
@@ -104,7 +104,7 @@ fn number(path: &Path) -> Option<u64> {
     text(path, VALUE_BYTES_MAX)?.trim().parse().ok()
 }
 
-/// A regular file as text. Anything else, such as a pipe that nobody writes to, says nothing.
+/// A regular file as text. Anything else, such as a FIFO without a writer, counts as missing.
 fn text(path: &Path, bytes_max: u64) -> Option<String> {
     if !fs::metadata(path).ok()?.is_file() {
         return None;

@@ -1,10 +1,10 @@
-//! How much memory the machine has.
+//! The memory size of the machine.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The memory of the machine whose `/proc` lies below this directory, in MiB; `None` if it does not tell.
+/// The memory of the machine whose `/proc` is below this directory, in MiB; `None` if unknown.
 #[must_use]
 pub fn machine_memory_mib(root: &Path) -> Option<u64> {
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The processors of this machine, as drivers are told of them.
+//! The CPU topology of this machine, as drivers receive it.
 //!
 //! ```text
 //!  files below a root ── look ──► Findings ── decide ──► Topology ── driver ──► SetConfig (T010 to T022)
@@ -6,11 +6,11 @@
 //!    /proc/cpuinfo, /proc/self/status   or that it is silent    driver divides by is zero
 //! ```
 //!
-//! - A [`Topology`] that exists is well formed (TH010): at least one node and one core, unique ids that fit the 8 and 16 bits
-//!   which the other side has for them, distances square or absent, each core with a speed.
-//! - No core has speed zero (TH011): base speed, else highest speed, else what `/proc/cpuinfo` says, else a guess of
-//!   [`GUESS_MHZ`], which [`Topology::is_guessed`] tells.
-//! - Cores that this process may not use are disabled (TH012). Nothing is executed to find anything out.
+//! - A [`Topology`] value is well formed (TH010): at least one node and one core, unique ids that fit the 8 and 16 bits of
+//!   the driver side, distances square or empty, each core with a speed.
+//! - No core has speed zero (TH011): base speed, else maximal speed, else that of `/proc/cpuinfo`, else the assumption
+//!   [`GUESS_MHZ`], which [`Topology::is_guessed`] reports.
+//! - Cores that this process may not use are disabled (TH012). No program is executed for detection.
 //!
 //! [`Topology::read`] takes the root, so any machine can be a fixture.
 

@@ -1,4 +1,4 @@
-//! Odd machines, and trees that no machine has: whatever stands in the files, what is concluded is well formed.
+//! Tests with unusual machines and invalid files: the derived topology is always well formed.
 
 mod machine;
 
@@ -55,7 +55,7 @@ fn cores_outside_our_own_affinity_or_cpuset_are_disabled_th012_t018() {
     assert_eq!(topology.cores().len(), 8);
     assert_eq!(topology.enabled_cores().to_string(), "2-3");
     assert_eq!((topology.total_mhz(), topology.usable_mhz()), (8 * 2_400, 2 * 2_400));
-    // A list that has nothing to do with this machine is no reason to use nothing.
+    // An affinity list that does not match this machine must not disable all cores.
     machine.write(STATUS, "Cpus_allowed_list:\t64-65\n");
     assert_eq!(machine.topology().enabled_cores().to_string(), "0-7");
 }
@@ -160,7 +160,7 @@ fn this_machine_has_a_topology_with_the_cores_that_we_may_use() {
     assert!(topology.usable_mhz() >= usable as u64);
 }
 
-/// What may stand in a file that is broken, or is not.
+/// Possible contents of a file, valid or not.
 fn contents() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
@@ -184,7 +184,7 @@ fn contents() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A path that is looked at.
+/// The path of a file that is read.
 fn paths() -> impl Strategy<Value = String> {
     let number = prop_oneof![Just(0_u32), Just(2), Just(5), Just(300), Just(65_535), Just(70_000)];
     let cpu = prop_oneof![
@@ -212,7 +212,7 @@ fn paths() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What stands at a path: a text, a directory, or a link to nowhere or in a circle.
+/// A file at a path: a text, a directory, or a symlink that dangles or forms a cycle.
 #[derive(Debug, Clone)]
 enum Thing {
     Text(String),

@@ -1,41 +1,41 @@
-//! A topology: well formed once it exists.
+//! A CPU topology, well formed by construction.
 
 use std::collections::BTreeSet;
 
 use super::cpu_list::CpuList;
 
-/// What kind of core it is. The numbers are those of the wire (T013).
+/// The grade of a core. The numbers are those of the wire (T013).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CoreGrade {
-    /// A fast one, or one of a machine whose cores are all alike. 0 on the wire.
+    /// A performance core, or a core of a machine whose cores are all alike. 0 on the wire.
     Performance,
-    /// A sparing one of a machine with two kinds. 1 on the wire.
+    /// An efficiency core of a hybrid machine. 1 on the wire.
     Efficiency,
 }
 
-/// One core: what the kernel calls a logical processor.
+/// One core: in the kernel's terms a logical CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Core {
     /// Its number.
     pub id: u16,
-    /// The memory node that it belongs to; one of the topology's.
+    /// Its memory node; one of the topology's.
     pub node: u8,
-    /// The socket that it sits on.
+    /// Its socket.
     pub socket: u8,
-    /// What kind of core it is.
+    /// Its grade.
     pub grade: CoreGrade,
     /// Whether no task may use it.
     pub is_disabled: bool,
-    /// Its speed without boost, in MHz; 0 if it is not known.
+    /// Its base speed, in MHz; 0 if unknown.
     pub base_mhz: u64,
-    /// Its highest speed, in MHz; 0 if it is not known.
+    /// Its maximal speed, in MHz; 0 if unknown.
     pub max_mhz: u64,
-    /// Its speed by estimate, in MHz; 0 if one of the others is known.
+    /// Its assumed speed, in MHz; 0 if one of the others is known.
     pub guess_mhz: u64,
 }
 
 impl Core {
-    /// The speed that it counts with, in MHz: base, else highest, else guessed (T014).
+    /// Its effective speed, in MHz: base, else maximal, else assumed (T014).
     #[must_use]
     pub const fn mhz(&self) -> u64 {
         match (self.base_mhz, self.max_mhz) {
@@ -46,90 +46,90 @@ impl Core {
     }
 }
 
-/// The parts of a topology, before they are checked.
+/// The parts of a topology, before validation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TopologyParts {
     /// The ids of the memory nodes.
     pub nodes: Vec<u8>,
-    /// How far they are from each other, row by row; empty if that is not known.
+    /// The distances between nodes, row by row; empty if unknown.
     pub distances: Vec<u8>,
     /// The cores.
     pub cores: Vec<Core>,
-    /// The compute of the whole machine in MHz, in the place of the sum of its cores; 0 for that sum (T015).
+    /// The compute of the whole machine in MHz, as override of the sum of its cores; 0 for that sum (T015).
     pub total_mhz: u64,
     /// How much of it is withheld from tasks, in MHz (T015).
     pub withheld_mhz: u64,
 }
 
-/// The processors of a machine.
+/// The CPU topology of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology(TopologyParts);
 
-/// Why parts are no topology that a driver can be given (TH010, TH011). Each says what is wrong and which number it is.
+/// Why a topology is invalid for a driver (TH010, TH011). Each message names the problem and the number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedTopology {
     /// There is no node.
     #[error("the topology has no node; give it at least one")]
     NoNode,
-    /// A node is there twice.
+    /// A node id is repeated.
     #[error("the topology has node {0} twice; give each node an id of its own")]
     NodeTwice(u8),
-    /// The distances are neither absent nor square: the driver would panic over them (T011).
+    /// The distances are neither empty nor square: the driver would panic (T011).
     #[error(
         "the topology has {nodes} nodes and {distances} distances; give it {nodes} times {nodes}, or none"
     )]
     Distances {
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
-        /// How many distances.
+        /// The number of distances.
         distances: usize,
     },
-    /// There is no core that may be used: drivers divide by their number (T021).
+    /// There is no usable core: drivers divide by their number (T021).
     #[error("the topology has no core that may be used; give it at least one that is not disabled")]
     NoCore,
-    /// A core is there twice.
+    /// A core id is repeated.
     #[error("the topology has core {0} twice; give each core an id of its own")]
     CoreTwice(u16),
-    /// A core is on a node that is not there.
+    /// A core is on a missing node.
     #[error(
         "core {core} is on node {node}, which the topology has not; add the node, or put the core elsewhere"
     )]
     UnknownNode {
-        /// Which core.
+        /// The core.
         core: u16,
-        /// Which node.
+        /// The node.
         node: u8,
     },
     /// A core has no speed (TH011).
     #[error("core {0} has no speed; give it a base, a highest or a guessed speed above 0 MHz")]
     NoSpeed(u16),
-    /// A core has a speed that no core has: sums of such would not fit.
+    /// A core has an impossible speed: sums would overflow.
     #[error("core {core} has a speed of {mhz} MHz; give it at most {MHZ_MAX}")]
     TooFast {
-        /// Which core.
+        /// The core.
         core: u16,
         /// Its speed.
         mhz: u64,
     },
-    /// The total leaves less than 1 MHz for each core: drivers divide by that (T021).
+    /// The total is less than 1 MHz per core: drivers divide by that (T021).
     #[error("a total of {total} MHz for {cores} cores is less than 1 MHz for each; give more")]
     TotalTooSmall {
         /// The total.
         total: u64,
-        /// How many cores there are.
+        /// The number of cores.
         cores: usize,
     },
     /// Nothing is left for tasks.
     #[error("{withheld} MHz are withheld of {usable} MHz that may be used; withhold less")]
     NothingLeft {
-        /// What is withheld.
+        /// The withheld compute.
         withheld: u64,
-        /// What may be used before that.
+        /// The usable compute before that.
         usable: u64,
     },
 }
 
-/// Highest speed of a core, and the highest total for each core, in MHz.
+/// The limit of a core's speed, and of the total per core, in MHz.
 pub(super) const MHZ_MAX: u64 = 1_000_000;
 
 impl TryFrom<TopologyParts> for Topology {
@@ -197,25 +197,25 @@ impl Topology {
         &self.0.nodes
     }
 
-    /// How far they are from each other, row by row: as many as nodes times nodes, or none.
+    /// The distances between nodes, row by row: as many as nodes times nodes, or none.
     #[must_use]
     pub fn distances(&self) -> &[u8] {
         &self.0.distances
     }
 
-    /// The cores; at least one, and at least one that may be used.
+    /// The cores; at least one, and at least one that is usable.
     #[must_use]
     pub fn cores(&self) -> &[Core] {
         &self.0.cores
     }
 
-    /// The total that was set in the place of the sum of all cores, in MHz; 0 for that sum.
+    /// The override of the sum of all cores, in MHz; 0 for that sum.
     #[must_use]
     pub fn total_override_mhz(&self) -> u64 {
         self.0.total_mhz
     }
 
-    /// What is withheld from tasks, in MHz.
+    /// The compute withheld from tasks, in MHz.
     #[must_use]
     pub fn withheld_mhz(&self) -> u64 {
         self.0.withheld_mhz
@@ -230,7 +230,7 @@ impl Topology {
         }
     }
 
-    /// What tasks may use of it, in MHz (T016): above 0.
+    /// The compute usable by tasks, in MHz (T016): above 0.
     #[must_use]
     pub fn usable_mhz(&self) -> u64 {
         self.enabled_mhz() - self.0.withheld_mhz
@@ -256,20 +256,20 @@ impl Topology {
         self.0.cores.iter().find(|core| u32::from(core.id) == id).map(Core::mhz)
     }
 
-    /// The memory node that a core belongs to.
+    /// The memory node of a core.
     #[must_use]
     pub fn core_node(&self, id: u32) -> Option<u8> {
         self.0.cores.iter().find(|core| u32::from(core.id) == id).map(|core| core.node)
     }
 
-    /// Whether the speed of a core that may be used is a guess, so that shares in MHz say little of this machine (TH011).
+    /// Whether the speed of a usable core is assumed, so that shares in MHz mean little on this machine (TH011).
     #[must_use]
     pub fn is_guessed(&self) -> bool {
         let is_guessed = |core: &Core| !core.is_disabled && (core.base_mhz, core.max_mhz) == (0, 0);
         self.0.total_mhz == 0 && self.0.cores.iter().any(is_guessed)
     }
 
-    /// Its parts, to change something of it.
+    /// Its parts, for modification.
     #[must_use]
     pub fn parts(&self) -> TopologyParts {
         self.0.clone()

@@ -1,40 +1,40 @@
-//! Names of users and groups, as the files of this machine give them. Directory services are not asked.
+//! Looks up users and groups in the files of this machine. Directory services are not queried.
 
 use std::path::Path;
 use std::{fs, io};
 
 use super::dynamic::DynamicUser;
 
-/// A user: the numbers that its processes have.
+/// The ids of a user's processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// The number of the user.
+    /// The user id.
     pub uid: u32,
-    /// The number of its own group.
+    /// The id of its primary group.
     pub gid: u32,
     /// Its home directory.
     pub home: String,
 }
 
-/// Why a name means nobody.
+/// Why a lookup failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    /// There is none of this name.
+    /// There is no such name.
     #[error("{file} knows no {name:?}; name one that it lists, or give a number")]
     Unknown {
         /// The name.
         name: String,
-        /// Where it was looked for.
+        /// The file that was searched.
         file: &'static str,
     },
-    /// The names cannot be read.
+    /// The file cannot be read.
     #[error("cannot look up {name:?} in {file}: {source}")]
     Unreadable {
         /// The name.
         name: String,
-        /// Where it was looked for.
+        /// The file.
         file: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -42,7 +42,7 @@ pub enum AccountError {
 const USERS: &str = "/etc/passwd";
 const GROUPS: &str = "/etc/group";
 
-/// Finds a user by name or number. The names of dynamic users (`nomad-80000`) stand in no file and are understood here (T048).
+/// Looks up a user by name or id. Names of dynamic users (`nomad-80000`) are in no file and are recognised as well (T048).
 ///
 /// # Errors
 /// [`AccountError`] when there is none.
@@ -54,7 +54,7 @@ pub fn user(name: &str) -> Result<Account, AccountError> {
     }
 }
 
-/// The numbers of all groups that a user is in: its own first, then those that list it by name.
+/// The ids of all groups of a user: its primary group first, then those that list it by name.
 ///
 /// # Errors
 /// [`AccountError`] when there is no such user, or the groups cannot be read.
@@ -65,10 +65,10 @@ pub fn groups(name: &str) -> Result<Vec<u32>, AccountError> {
     Ok(all)
 }
 
-/// Finds the number of a group by name or number.
+/// Looks up the id of a group by name or id.
 ///
 /// # Errors
-/// [`AccountError`] when there is none of this name.
+/// [`AccountError`] when there is no such group.
 pub fn group(name: &str) -> Result<u32, AccountError> {
     match name.parse() {
         Ok(number) => Ok(number),

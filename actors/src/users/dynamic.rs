@@ -1,4 +1,4 @@
-//! Users without an entry anywhere, for drivers that demand one of their own for each task (T116, TH070).
+//! Dynamic users without an entry in any file, for drivers that require a separate user per task (T116, TH070).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,31 +6,31 @@ use std::ops::RangeInclusive;
 
 use super::accounts::Account;
 
-/// The numbers that are given out, unless somebody says otherwise.
+/// The default pool of ids.
 pub const POOL: RangeInclusive<u32> = 80_000..=89_999;
-/// What the names begin with.
+/// The prefix of their names.
 const PREFIX: &str = "nomad-";
 /// A dynamic user has no home.
 const HOME: &str = "/nonexistent";
 
-/// A user that is only a number: its own group has the same one.
+/// A user that is only an id: its group has the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DynamicUser(u32);
 
 impl DynamicUser {
-    /// The user of this number.
+    /// The user with this id.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// Its number, which is that of its group too.
+    /// Its id, which is that of its group too.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// Understands a name such as `nomad-80000`.
+    /// Parses a name such as `nomad-80000`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let digits = name.strip_prefix(PREFIX)?;
@@ -38,7 +38,7 @@ impl DynamicUser {
         is_plain.then(|| digits.parse().ok().map(Self))?
     }
 
-    /// What its processes have.
+    /// The ids of its processes.
     #[must_use]
     pub fn account(self) -> Account {
         Account { uid: self.0, gid: self.0, home: HOME.to_owned() }
@@ -51,7 +51,7 @@ impl fmt::Display for DynamicUser {
     }
 }
 
-/// Chooses a user that is not in use, by a random number. `None` when all are in use.
+/// Chooses an unused id, by a random number. `None` when all are in use.
 #[must_use]
 pub fn choose(
     pool: &RangeInclusive<u32>,

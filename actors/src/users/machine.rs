@@ -1,9 +1,9 @@
-//! Which dynamic users the hosts of this machine have, so that no two of them give out the same one (T116, TH070).
+//! The dynamic users of all hosts of this machine, so that no two of them assign the same one (T116, TH070).
 //!
-//! A user is given out before any process runs as it, so looking at processes is not enough. All hosts that are root keep one
-//! directory, in which each user in use is a link that names the book of the host that has it: its own directory of
-//! reservations. What a host gave out is in its own book as long as it is in use, over restarts of the host. So a link counts as long
-//! as that book has the user; one whose book is gone, or has the user no more, says nothing.
+//! A user is assigned before any process runs as it, so checking processes is not enough. All root hosts share one
+//! directory, in which each user in use is a symlink to the book of its host: that host's own directory of reservations. A
+//! host's own book has a user for as long as it is in use, across restarts of the host. So a symlink is valid as long as
+//! that book has the user; if the book is gone, or does not have the user any more, the symlink is stale.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -16,22 +16,23 @@ use std::time::{Duration, Instant};
 use super::dynamic::DynamicUser;
 use crate::machine::{Locked, make_private};
 
-/// Where the hosts of a machine keep which users they have, unless a host says otherwise.
+/// The default directory in which hosts of a machine record their users.
 pub const MACHINE_USERS: &str = "/run/callboard/users";
-/// The file that is locked while one of them reads and writes there.
+/// The file that is locked during reads and writes.
 const LOCK: &str = "lock";
-/// How long the lock is waited for: it is held for as long as it takes to look at a directory.
+/// The timeout for the lock: it is held only while a directory is read.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// Whether a task of this process uses the directory. The others wait for it here, and only one of them for other processes.
+/// Whether a task of this process uses the directory. The others wait for this flag, so that only one of them waits for
+/// other processes.
 static IS_IN_USE: Mutex<bool> = Mutex::new(false);
 static LET_GO: Condvar = Condvar::new();
 
-/// The right of one of this process to use the directory, until this is dropped.
+/// The right of one task of this process to use the directory, until this is dropped.
 #[derive(Debug)]
 struct Turn;
 
 impl Turn {
-    /// Waits for it; `None` if others of this process take longer than we have patience.
+    /// Waits for it; `None` if it times out.
     fn within(patience: Duration) -> Option<Self> {
         let is_in_use = IS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = LET_GO.wait_timeout_while(is_in_use, patience, |is_in_use| *is_in_use);
@@ -51,7 +52,7 @@ impl Drop for Turn {
     }
 }
 
-/// The directory, locked: nobody else reads or writes there. Released when dropped, the lock first.
+/// The locked directory. Dropping it releases it, the lock first.
 #[derive(Debug)]
 pub(super) struct MachineBook {
     directory: PathBuf,
@@ -62,10 +63,10 @@ pub(super) struct MachineBook {
 }
 
 impl MachineBook {
-    /// Opens and locks it for the host with this book, which has to be there.
+    /// Opens and locks it for the host with this book, which must exist.
     ///
     /// # Errors
-    /// When the directory cannot be made or is open to others, or somebody else uses it for too long.
+    /// When the directory cannot be created or is accessible to others, or the lock times out.
     pub(super) fn open(directory: &Path, own: &Path) -> io::Result<Self> {
         Self::open_within(directory, own, LOCK_PATIENCE)
     }
@@ -92,7 +93,7 @@ impl MachineBook {
         Ok(Self { directory: directory.to_owned(), own, _lock: lock, _turn: turn })
     }
 
-    /// The users that other hosts have.
+    /// The users of other hosts.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -104,7 +105,7 @@ impl MachineBook {
             .collect())
     }
 
-    /// The users that this host is noted to have.
+    /// The recorded users of this host.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -113,7 +114,7 @@ impl MachineBook {
         Ok(entries.filter(|(_, book)| self.is_own(book)).map(|(user, _)| user).collect())
     }
 
-    /// Notes that this host has a user, which no other has.
+    /// Records a user of this host, which no other host has.
     ///
     /// # Errors
     /// When that cannot be written.
@@ -126,7 +127,7 @@ impl MachineBook {
         symlink(&self.own, &link)
     }
 
-    /// Forgets that this host has a user. What another one has stays.
+    /// Removes the record of a user of this host. One of another host stays.
     ///
     /// # Errors
     /// When that cannot be written.
@@ -139,13 +140,13 @@ impl MachineBook {
         self.directory.join(user.number().to_string())
     }
 
-    /// Which users are noted, and which book has each.
+    /// The recorded users, and the book of each.
     fn entries(&self) -> io::Result<Vec<(DynamicUser, PathBuf)>> {
         let mut all = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            // What is no link was made by nobody of us, and names no book.
+            // A file that is no symlink is not ours, and names no book.
             if let (Some(number), Ok(book)) = (number, fs::read_link(entry.path())) {
                 all.push((DynamicUser::new(number), book));
             }
@@ -160,7 +161,7 @@ impl MachineBook {
     }
 }
 
-/// Whether a book has a user. One that cannot be looked at may have it.
+/// Whether a book has a user. True if it cannot be read.
 fn has(book: &Path, user: DynamicUser) -> bool {
     match fs::symlink_metadata(book.join(user.number().to_string())) {
         Ok(_) => true,
@@ -175,7 +176,7 @@ fn remove(link: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the directory, for this user alone, and opens the file that is locked.
+/// Creates the private directory, and opens the lock file.
 fn opened(directory: &Path) -> io::Result<File> {
     make_private(directory)?;
     let mut options = OpenOptions::new();
@@ -201,7 +202,7 @@ mod tests {
         drop(first);
         let lock = Locked::within(opened(&machine).unwrap(), LOCK_PATIENCE).unwrap();
         let mut told = refused();
-        // Another test of this process may have its turn.
+        // Another test of this process may hold it.
         let began = Instant::now();
         while !told.contains("another process") && began.elapsed() < LOCK_PATIENCE {
             told = refused();

@@ -1,7 +1,7 @@
-//! Users of tasks: looked up in the files of this machine, or taken from a pool of numbers. A module, not an actor.
+//! Users of tasks: looked up in the files of this machine, or assigned from a pool of ids. A module, not an actor.
 //!
-//! Which dynamic users are in use is kept on disk: a number that lived in memory only would be given twice after a restart (T116,
-//! TH070). Where several hosts run on a machine, they share one directory beside that, so that none gives out what another has.
+//! The dynamic users in use are stored on disk: an id that was only in memory would be assigned twice after a restart (T116,
+//! TH070). Several hosts on a machine also share one directory, so that none assigns an id of another.
 
 pub mod accounts;
 

@@ -1,4 +1,4 @@
-//! Which dynamic users are in use, kept on disk: a number is given back only when no process has it any more (T116, TH070).
+//! The dynamic users in use, stored on disk: an id is released only when no process uses it any more (T116, TH070).
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -10,39 +10,39 @@ use std::path::PathBuf;
 use super::dynamic::{DynamicUser, POOL, choose};
 use super::machine::MachineBook;
 
-/// The dynamic users of one host. Each one in use is a link in a directory: its name is the number, and what it names, who has it.
-/// Making a link succeeds for one only, and is on disk when it is told.
+/// The dynamic users of one host. Each one in use is a symlink in a directory: its name is the id, its target the holder.
+/// Creating a symlink is atomic, and it is on disk before the id is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservations {
     directory: PathBuf,
     pool: RangeInclusive<u32>,
-    /// Where all hosts of this machine keep which users they have.
+    /// The directory in which all hosts of this machine record their users.
     machine: Option<PathBuf>,
 }
 
 impl Reservations {
-    /// Those that are kept in this directory, which is made when the first user is taken; numbers come from [`POOL`].
+    /// Reservations in this directory, which is created with the first user; ids come from [`POOL`].
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), pool: POOL, machine: None }
     }
 
-    /// Takes numbers from another pool.
+    /// Uses another pool of ids.
     #[must_use]
     pub fn with_pool(self, pool: RangeInclusive<u32>) -> Self {
         Self { pool, ..self }
     }
 
-    /// Shares the numbers with the other hosts of this machine, which keep theirs in this directory too
+    /// Shares the ids with the other hosts of this machine that use this directory
     /// ([`MACHINE_USERS`](super::MACHINE_USERS)).
     #[must_use]
     pub fn shared_in(self, machine: impl Into<PathBuf>) -> Self {
         Self { machine: Some(machine.into()), ..self }
     }
 
-    /// Tells the other hosts of this machine which users this one has from before, and takes back what a run that was killed told
-    /// them too much. Gives the users that another host has got meanwhile, since the machine was started anew; who had them here
-    /// gets others with the next [`take`](Self::take).
+    /// Records the users from before the restart for the other hosts of this machine, and removes stale records of a killed
+    /// run. Returns the users that another host has taken meanwhile, since a reboot; their holders get new ones with the
+    /// next [`take`](Self::take).
     ///
     /// # Errors
     /// When one of the directories cannot be read or written.
@@ -62,8 +62,8 @@ impl Reservations {
         Ok(taken.intersection(&others).copied().collect())
     }
 
-    /// Gives `holder` a user: the one that it has, or one that nobody has and no process on this machine runs as, whoever started
-    /// that. `random` decides where the search begins.
+    /// Assigns a user to `holder`: its present one, or one that is free and that no process on this machine runs as.
+    /// `random` decides where the search begins.
     ///
     /// # Errors
     /// When all are in use, or the directory cannot be read or written.
@@ -86,11 +86,12 @@ impl Reservations {
         in_use.extend(of_others);
         loop {
             let Some(user) = choose(&self.pool, &in_use, random) else { return Err(self.exhausted()) };
-            // A number that only the other hosts are told of costs nothing; one that only we know of could be given twice.
+            // An id that is only recorded for the other hosts is harmless; one that is only in our own book could be
+            // assigned twice.
             machine.iter().try_for_each(|machine| machine.note(user))?;
             match symlink(holder, self.link(user)) {
                 Ok(()) => {
-                    // The others see it now; that it is on disk is waited for without them.
+                    // The others see it now; the sync does not need the lock.
                     drop(machine);
                     self.sync()?;
                     return Ok(user);
@@ -112,10 +113,10 @@ impl Reservations {
         io::Error::other(format!("all users from {first} to {last} are in use{others}"))
     }
 
-    /// Gives back what `holder` has. Whoever has none is well.
+    /// Releases the user of `holder`. Idempotent.
     ///
     /// # Errors
-    /// When a process still runs as that user, and the number stays taken; or the directory cannot be written.
+    /// When a process still runs as that user, and the id stays taken; or the directory cannot be written.
     pub fn give_back(&self, holder: &str) -> io::Result<()> {
         if !self.directory.exists() {
             return Ok(());
@@ -124,7 +125,7 @@ impl Reservations {
         if held.is_empty() {
             return Ok(());
         }
-        // Before the lock: processes of a user come from processes that it has already.
+        // Before the lock: new processes of a user come from its existing ones.
         let running = running_users();
         if let Some((user, _)) = held.iter().find(|(user, _)| running.contains(&user.number())) {
             return Err(io::Error::other(format!("processes still run as {user}")));
@@ -146,7 +147,7 @@ impl Reservations {
         self.directory.join(user.number().to_string())
     }
 
-    /// Who has which user.
+    /// The users in use and their holders.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -155,7 +156,7 @@ impl Reservations {
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            // A number whose link cannot be read is in use all the same.
+            // An id whose symlink cannot be read is still in use.
             let holder = fs::read_link(entry.path()).map(|to| to.to_string_lossy().into_owned());
             all.extend(number.map(|number| (DynamicUser::new(number), holder.unwrap_or_default())));
         }
@@ -188,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// With three numbers, which are those of no other test: processes of users are seen by all.
+    /// A pool of three ids, unique to this test: all tests see the processes of all users.
     fn reservations(first: u32) -> (tempfile::TempDir, Reservations) {
         let directory = tempfile::tempdir().unwrap();
         let reservations = Reservations::new(directory.path().join("users")).with_pool(first..=first + 2);
@@ -225,7 +226,7 @@ mod tests {
         fs::remove_file(reservations.directory.join("4000000010")).unwrap();
         let other = reservations.take("db", 0).unwrap();
         assert_ne!(other, user, "a process of somebody else keeps the number out of use");
-        // Who asks that holds nobody up who uses the directory of the machine, and waits for nobody.
+        // That query blocks no user of the shared directory, and waits for none.
         let machine = directory.path().join("machine");
         let shared = reservations.clone().shared_in(&machine);
         shared.claim().unwrap();
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(reservations.take("db", 0).unwrap(), user);
     }
 
-    /// Two hosts of one machine with three numbers between them.
+    /// Two hosts of one machine with a shared pool of three ids.
     struct TwoHosts {
         directory: tempfile::TempDir,
         one: Reservations,
@@ -261,7 +262,7 @@ mod tests {
             Self { one, two, directory }
         }
 
-        /// What is gone with a restart of the machine.
+        /// Removes everything that a reboot removes.
         fn restart(&self) {
             fs::remove_dir_all(self.directory.path().join("machine")).unwrap();
         }
@@ -282,7 +283,7 @@ mod tests {
             refused.contains("4100000000 to 4100000002") && refused.contains("machine/users"),
             "{refused}"
         );
-        // What one gives back, the other may take.
+        // An id that one releases, the other may take.
         two.give_back("job").unwrap();
         assert_eq!(one.take("more", 0).unwrap(), last);
         assert!(two.take("job", 0).is_err());
@@ -296,7 +297,7 @@ mod tests {
         assert!(two.take("web", 0).is_err(), "also while that host does not run");
         fs::remove_dir_all(hosts.directory.path().join("one")).unwrap();
         assert!(users.contains(&two.take("web", 0).unwrap()));
-        // The link of a user that its host has given back without telling.
+        // A stale symlink: its host released the user without an update.
         let other = two.take("job", 0).unwrap();
         fs::remove_file(two.link(other)).unwrap();
         one.take("a", 0).unwrap();
@@ -314,14 +315,14 @@ mod tests {
         assert_eq!(one.claim().unwrap(), []);
         assert_ne!(two.take("web", 0).unwrap(), web);
         two.give_back("web").unwrap();
-        // The other host is there first.
+        // The other host claims first.
         hosts.restart();
         assert_eq!(two.take("web", 0).unwrap(), web);
         assert_eq!(one.claim().unwrap(), [web]);
         let other = one.take("web", 0).unwrap();
         assert_ne!(other, web, "it has another one from now on");
         assert_eq!((one.claim().unwrap(), one.taken().unwrap()), (vec![], vec![(other, "web".to_owned())]));
-        // A run that was killed between the two links.
+        // A run that was killed between the two symlinks.
         let machine = hosts.directory.path().join("machine/users");
         symlink(one.directory.canonicalize().unwrap(), machine.join("4100000002")).unwrap();
         one.claim().unwrap();

@@ -1,4 +1,4 @@
-//! How deep and how large a configuration and a schema may be.
+//! The depth and size limits of configurations and schemas.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_configuration_is_bounded_in_depth_and_size() {
     assert_eq!(Config::from_toml(&table).unwrap_err().errors()[0].problem, ConfigProblem::TooLarge);
 }
 
-/// What a configuration of this depth is: tables within tables.
+/// A configuration of this depth: nested tables.
 fn nested_tables(count: usize) -> toml::Table {
     (0..count).fold(toml::Table::new(), |inner, _| {
         [("a".to_owned(), toml::Value::Table(inner))].into_iter().collect()
@@ -34,7 +34,7 @@ fn a_configuration_may_be_just_so_deep_however_it_is_written() {
     let labels = |count: usize| format!("a{} {{}}", " \"l\"".repeat(count));
     let from_toml = |text: String| fits(Config::from_toml(&text.parse().unwrap()));
     let from_hcl = |text: String| fits(Config::from_hcl(&text));
-    // The innermost list has nothing in it that would be deeper.
+    // The innermost list is empty, so it adds no depth.
     assert_eq!(from_toml(lists(deep + 1)), Ok(()));
     assert_eq!(from_toml(lists(deep + 2)), Err(ConfigProblem::TooDeep));
     assert_eq!(fits(Config::from_toml(&nested_tables(deep + 1))), Ok(()));
@@ -50,7 +50,7 @@ fn a_configuration_may_be_just_so_deep_however_it_is_written() {
     let within = |count: usize| format!("a{} {{ b = 1 }}", " \"l\"".repeat(count));
     assert_eq!(from_hcl(within(deep - 1)), Ok(()));
     assert!(from_hcl(within(deep)).is_err());
-    // Labels and what lies within their block are one depth.
+    // Labels and the content of their block are one depth each.
     let labelled = |value: &str| format!("a{} {{ b = {value} }}", " \"l\"".repeat(deep - 3));
     for (just, deeper) in [("[[[]]]", "[[[[]]]]"), ("{ a = { a = 1 } }", "{ a = { a = { a = 1 } } }")] {
         assert_eq!(from_hcl(labelled(just)), Ok(()));
@@ -71,7 +71,7 @@ fn a_configuration_may_be_just_so_large() {
     assert_eq!(hcl(CONFIG_BYTES_MAX), Ok(()));
     assert_eq!(hcl(CONFIG_BYTES_MAX + 1), Err(ConfigProblem::TooLarge));
     assert_eq!(hcl(CONFIG_BYTES_MAX + 2), Err(ConfigProblem::TooLarge));
-    // What is too large is told once, and nothing after it.
+    // An excess is reported once, and nothing after it.
     let twice = format!("a = \"{0}\"\nb = \"{0}\"", "x".repeat(CONFIG_BYTES_MAX / 2));
     assert_eq!(Config::from_hcl(&twice).unwrap_err().errors().len(), 1);
 }

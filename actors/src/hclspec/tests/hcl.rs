@@ -1,4 +1,4 @@
-//! What HCL makes of it: the same as TOML, where both can say it.
+//! HCL syntax: the same results as TOML, where both can express it.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn hcl_literals_are_taken_as_they_are() {
     ] {
         assert_eq!(decoded_hcl(&one("any"), hcl), decoded(&one("any"), toml), "{hcl}");
     }
-    // A block where a map or a list of maps is wanted, as Nomad's job files are written.
+    // A block in place of a map or a list of maps, as in Nomad's job files.
     let labels = "x {\n a = 1\n}\nx {\n b = 2\n}";
     assert_eq!(decoded_hcl(&one("list(map(string))"), labels), "81a1789281a161a13181a162a132");
     assert_eq!(decoded_hcl(&one("map(string)"), "x {\n a = 1\n}"), "81a17881a161a131");

@@ -1,4 +1,4 @@
-//! Mistakes in a configuration, and how they are told.
+//! Mistakes in a configuration, and their messages.
 
 use super::*;
 
@@ -129,7 +129,7 @@ fn each_kind_of_block_says_what_was_found_and_what_was_expected() {
             "config.x: expected a block with the label \"key\", found a table",
         ),
         (block_map("x", &["key"], nothing()), "x = {a = [{}, {}]}", "config.x.a: it is given more than once"),
-        // As many as there may be.
+        // Exactly the limit.
         (block_list("x", 2, 2, nothing()), "x = [{}, {}]", "928080"),
     ] {
         assert_eq!(decoded(&spec, text), expected, "{text}");

@@ -15,7 +15,7 @@ fn numbers_are_whole_where_they_can_be() {
         (".5", Some(Number::Float(0.5))),
         ("-0.5", Some(Number::Float(-0.5))),
         ("1e30", Some(Number::Float(1e30))),
-        // Digits alone that do not fit are not rounded in silence.
+        // Integers out of range are not silently rounded.
         ("9223372036854775808", None),
         ("-9223372036854775809", None),
         ("1e400", None),

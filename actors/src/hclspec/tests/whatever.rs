@@ -1,4 +1,4 @@
-//! Whatever comes: nothing makes it panic.
+//! Property tests: arbitrary input never panics.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Machines as trees of files, for tests.
+//! Machines as directory trees, for tests.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use super::super::value::Topology;
 
-/// A machine to be.
+/// A simulated machine.
 pub(super) struct Machine(tempfile::TempDir);
 
 impl Machine {
-    /// One without any file.
+    /// A machine without files.
     pub(super) fn empty() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// One with these files, each a path below its root and what stands in it.
+    /// A machine with these files: path below its root, and content.
     pub(super) fn with(files: &[(&str, &str)]) -> Self {
         let machine = Self::empty();
         files.iter().for_each(|(path, text)| machine.write(path, text));
@@ -32,7 +32,7 @@ impl Machine {
         fs::write(path, text).unwrap();
     }
 
-    /// The same in a broken tree, where something else may stand in the way; that stays then.
+    /// Like `write` in a broken tree, where another file may block the path; that stays then.
     pub(super) fn write_if_possible(&self, path: &str, text: &str) {
         let path = self.root().join(path);
         if fs::create_dir_all(path.parent().unwrap()).is_ok() {
@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// A file of one processor.
+    /// A file of one CPU.
     pub(super) fn cpu(&self, number: u32, path: &str, text: &str) -> &Self {
         self.write(&format!("sys/devices/system/cpu/cpu{number}/{path}"), text);
         self
