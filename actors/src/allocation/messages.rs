@@ -161,7 +161,7 @@ pub enum PrepareError {
 pub struct AllocationStopped {
     /// Whether it was registered and has been deregistered.
     pub deregistered: bool,
-    /// What could not be cleaned up: files left in the socket directory, calls that did not end in time.
+    /// The remaining cleanup: files left in the socket directory, calls that did not end in time.
     pub remarks: Vec<String>,
 }
 

@@ -2,12 +2,12 @@
 //! cleans up when it stops (A1 to A4).
 //!
 //! ```text
-//!                    task started         socket seen          ready             registry says yes
+//!                    task started         socket seen          ready             registry confirms
 //!  (A1) prepared ───────────────► awaiting-socket ──► probing ──────► registering ─────────────────► registered (A3)
 //!        ▲  ▲                         │       ▲          │                                              │
 //!        │  │                         │       └──────────┤ socket gone                                  │ rounds:
 //!        │  │ task exited,            ▼                  ▼                                              │ health of the
-//!        │  │ prepared again   awaiting-restart ◄── time is up: one event, one request (A2)             │ instance, or
+//!        │  │ prepared again   awaiting-restart ◄── timeout: one event, one request (A2)                │ instance, or
 //!        │  │                         │             access denied: one event, no request (SEC-03)       │ own probe
 //!        │  └─────────────────────────┴─────────────────────────────────────────────────────────────────┘
 //!        │

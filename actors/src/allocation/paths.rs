@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::messages::{AllocationSpec, Isolation, Mount, PrepareError, Propagation, TaskContext};
 use crate::vocabulary::{AllocationId, PluginName, Role, SOCKET_PATH_BYTES_MAX, SocketPath};
 
-/// The variable that tells a CSI plugin where to listen (C171).
+/// The environment variable with the listen address of a CSI plugin (C171).
 pub const ENDPOINT_VARIABLE: &str = "CSI_ENDPOINT";
 /// The default name of the socket file (C171).
 const SOCKET_FILE: &str = "csi.sock";

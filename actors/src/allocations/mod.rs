@@ -5,10 +5,10 @@
 //!                                              │   │    ▲                                   allocation a2
 //!  subscribers ◄── changed, gone, events ──────┘   │    └── news, endings ────────────────  allocation ...
 //!                                                  │
-//!        an allocation here:  known ──► its supervisor runs ──► stopping ──► gone
+//!        an allocation:       known ──► its supervisor runs ──► stopping ──► gone
 //!                                         │          ▲
 //!                                   crash ▼          │ pause, budget
-//!                                         └──────────┘──► given up, until it is spoken to again
+//!                                         └──────────┘──► given up, until its next message
 //! ```
 //!
 //! However often a workload is prepared or restarted, its supervisor is the same actor. After a crash another one replaces

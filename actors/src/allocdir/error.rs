@@ -61,7 +61,7 @@ pub enum AllocDirError {
     Mounted {
         /// The mount point.
         path: PathBuf,
-        /// What is mounted.
+        /// The mounted file system.
         found: String,
     },
     /// The chroot list would expose directories of the host's own state to tasks.

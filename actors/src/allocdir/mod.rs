@@ -4,15 +4,15 @@
 //! directory and the task's name, and compute the rest (T041 to T048):
 //!
 //! ```text
-//!  ROOT                    0711  ours     passable by every user, listed by none
+//!  ROOT                    0711  ours     traversable by every user, listed by none
 //!  └─ ALLOCID              0755  ours     ALLOC
 //!     ├─ alloc             0777  nobody   shared by the tasks of an allocation
 //!     │  └─ logs tmp data  0777  nobody
-//!     └─ NAME              0777  nobody   TASK; `alloc` and the read-only binds of a chroot lie in it where the driver wants them
+//!     └─ NAME              0777  nobody   TASK; `alloc` and the read-only bind mounts of a chroot, if the driver uses them
 //!        ├─ local          0777  the task's user, else nobody
 //!        ├─ tmp            1777  the task's user, else nobody
-//!        └─ secrets private      the task's user: 0710; else nobody: 0777; in memory where the host may
-//!  MOUNTS/ALLOCID-NAME           the same task as a driver with isolation by `unveil` shows it (T048)
+//!        └─ secrets private      the task's user: 0710; else nobody: 0777; in memory if permitted
+//!  MOUNTS/ALLOCID-NAME           the same task as shown by a driver with `unveil` isolation (T048)
 //! ```
 //!
 //! A host that is not root owns everything, and secrets have 0700 in place of 0777.

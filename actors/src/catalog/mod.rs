@@ -5,18 +5,18 @@
 //! ended.
 //!
 //! ```text
-//!             temporary instances          the directory        each permitted file is asked,
-//!             of a former life are gone    is read              a few at once
+//!             temporary instances          the directory        each permitted file is probed,
+//!             of an earlier life are gone  is read              a few at once
 //!   Sweeping ──────────────────► Reading ─────────────► Probing ──────────────► Resting
-//!      │                            │ ▲                    │   all have told       │
+//!      │                            │ ▲                    │   all answered        │
 //!      │                            │ └────────────────────┼───────────────────────┘
 //!      │                            │      ScanPlugins     │
 //!      └──────────── stop ──────────┴──────────────────────┴───► Stopping ──► (ended)
 //!                                                                temporary instances are ended
 //!
-//!   one file:  launch ──► PluginInfo, ConfigSchema ──► polite end ──► end      whatever happens, it ends
+//!   one file:  launch ──► PluginInfo, ConfigSchema ──► shutdown ──► end        it ends in every case
 //!
-//!   what was told ──► blocked? ──► version, interface, schema ──► the highest of its name ──► configuration ──► found
+//!   answers ───────► blocked? ──► version, interface, schema ──► the highest of its name ──► configuration ──► found
 //!                        │               │                             │                          │
 //!                     blocked         refused                      shadowed                    refused
 //! ```

@@ -4,11 +4,11 @@
 //! be used on a blocking thread. All paths are below a given root, usually `/sys/fs/cgroup`.
 //!
 //! ```text
-//!  v2   ROOT/nomad.slice/share.slice/ALLOCID.NAME.scope        tasks without cores of their own
-//!       ROOT/nomad.slice/reserve.slice/ALLOCID.NAME.scope      tasks with cores of their own
+//!  v2   ROOT/nomad.slice/share.slice/ALLOCID.NAME.scope        tasks without reserved cores
+//!       ROOT/nomad.slice/reserve.slice/ALLOCID.NAME.scope      tasks with reserved cores
 //!  v1   ROOT/{freezer,memory,cpu}/nomad/ALLOCID.NAME
-//!       ROOT/cpuset/nomad/share                                tasks without cores of their own, all in one
-//!       ROOT/cpuset/nomad/reserve/ALLOCID.NAME                 tasks with cores of their own
+//!       ROOT/cpuset/nomad/share                                tasks without reserved cores, all in one
+//!       ROOT/cpuset/nomad/reserve/ALLOCID.NAME                 tasks with reserved cores
 //! ```
 //!
 //! The names are fixed: external drivers compute them from the allocation's id and the task's name, and kill, count and

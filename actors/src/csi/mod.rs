@@ -4,9 +4,9 @@
 //! connection itself is plain data, so that pure machines can express calls and outcomes.
 //!
 //! ```text
-//!  SocketPath --at--> SocketFile          absent | no socket | denied: known before anything is dialled (REG-10, SEC-03)
+//!  SocketPath --at--> SocketFile          absent | no socket | denied: known before the dial (REG-10, SEC-03)
 //!      |
-//!     dial -----------> Connection        refused | busy | slow: each its own cause
+//!     dial -----------> Connection        refused | busy | slow: a cause each
 //!                           |
 //!            call(Rpc, deadline)
 //!                           |

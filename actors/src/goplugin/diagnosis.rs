@@ -62,7 +62,7 @@ pub enum Finding {
     /// The path is no executable file.
     #[error("it is {what} and no file; check the path")]
     NoFile {
-        /// What is at the path.
+        /// The file type at the path.
         what: &'static str,
     },
     /// We have no execute permission.

@@ -80,7 +80,7 @@ pub enum HandshakeError {
         network: &'static str,
         /// The address.
         address: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// The plugin names a socket in the directory of another plugin of this host.

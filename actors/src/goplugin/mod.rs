@@ -12,7 +12,7 @@
 //!                                     |           |
 //!                              HandshakeScan   LineReader --> PluginLine (D70 to D77)
 //!                                     |
-//!                   Handshake  or  HandshakeError: one for each refusal  (D20 to D28, D33, PRC-06)
+//!                   Handshake  or  HandshakeError: one per refusal       (D20 to D28, D33, PRC-06)
 //!                                     |
 //!                              Connection::dial                          (D40 to D43)
 //!                                     |

@@ -37,7 +37,7 @@ pub enum Output {
 pub struct Printed {
     /// The output stream.
     pub output: Output,
-    /// What it printed.
+    /// The bytes.
     pub data: Vec<u8>,
 }
 

@@ -69,7 +69,7 @@ pub enum TermsError {
     SocketDir {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
     /// The group is no valid environment value (D9).

@@ -27,7 +27,7 @@ pub enum ConfigProblem {
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What the parser expected.
+        /// The message of the parser.
         message: String,
     },
     /// An expression that only an HCL evaluator could evaluate.
@@ -47,7 +47,7 @@ pub enum ConfigProblem {
     /// A required attribute or block is missing.
     #[error("{expected} is required here and missing")]
     Missing {
-        /// What was expected: an attribute with its type, or a block.
+        /// The missing item: an attribute with its type, or a block.
         expected: String,
     },
     /// The schema has no such name.

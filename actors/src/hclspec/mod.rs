@@ -8,7 +8,7 @@
 //!              (bounded, checked)     ▼
 //!  TOML, HCL ──► Config ──────────► decode ──► Value ──► msgpack, as Go plugins read it
 //!              (literals only)        │
-//!                                     └──► every mistake at once, each with its path: `config.volumes[2].name`
+//!                                     └──► all mistakes at once, each with its path: `config.volumes[2].name`
 //! ```
 //!
 //! Invariants:

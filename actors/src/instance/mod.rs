@@ -1,7 +1,7 @@
 //! The instance: connects to the active registration of one plugin, reads its fingerprint, and watches its health.
 //!
 //! ```text
-//!              dial, read identity, offers, readiness, capabilities, node
+//!              dial, read identity, plugin capabilities, readiness, capabilities, node
 //!            +--------------------------------------------------------------+
 //!            v                                                              |
 //!  start ► asked ──── everything read over this one connection ─────► resting: Healthy ── round ──┐
@@ -9,7 +9,7 @@
 //!            │ ├───── not ready: Starting, nothing else is called ──► resting ── backoff ──┐      │
 //!            │ └───── failed: Unhealthy, with the reason ───────────► resting ── backoff ──┤      │
 //!            └─────────────────────────────────────────────────────────────────────────────┴──────┘
-//!  Retire or stop, whatever it is at ► retiring: the call in flight ends or is given up ► Gone
+//!  Retire or stop, in any phase ► retiring: the call in flight ends or is cancelled ► Gone
 //! ```
 //!
 //! Invariants:

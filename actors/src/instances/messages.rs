@@ -171,7 +171,7 @@ pub enum InstanceState {
     Retiring,
     /// It crashed and is restarted after a pause.
     Pausing,
-    /// It crashed too often, and is not restarted until its plugin is registered anew or checked.
+    /// It crashed too often, and is not restarted until its plugin is registered again or checked.
     GivenUp,
 }
 

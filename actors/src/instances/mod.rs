@@ -7,11 +7,11 @@
 //!                 active                      other generation, or none
 //!   (nothing) ──────────────► Serving ───────────────────────────────────► Retiring
 //!       ▲                      │   ▲                                        │    │
-//!       │                ended │   │ pause over                             │    │ kept at it too long:
-//!       │         unexpectedly │   │                        it ended        │    │ ended by force
+//!       │              crashed │   │ pause over                             │    │ timeout:
+//!       │                      │   │                        it ended        │    │ killed
 //!       │                      ▼   │                     ┌──────────────────┘ ◄──┘
 //!       │                    Pausing ── too often ──► GivenUp
-//!       │                        └── active no more ──┐  │  └── active anew, or checked ──► Serving
+//!       │                        └── not active ──────┐  │  └── active again, or checked ──► Serving
 //!       │                                             ▼  ▼
 //!       └────────────────── no successor ◄────────── (its post) ── successor ──► Serving
 //! ```

@@ -53,7 +53,7 @@ pub type RegistryItem = FeedItem<RegistryNews, RegistryView>;
 pub enum InstancesCall {
     /// Wait for the next items of the registry; `afresh` begins with a snapshot.
     Follow {
-        /// Whether to subscribe anew.
+        /// Whether to subscribe again.
         afresh: bool,
     },
     /// Wait until instances have ended.
@@ -191,7 +191,7 @@ pub struct Instances {
     pub(super) options: InstancesOptions,
     /// The active registrations.
     pub(super) wanted: BTreeMap<PluginKey, Active>,
-    /// What is there.
+    /// The plugins with an instance.
     pub(super) posts: BTreeMap<PluginKey, Post>,
     pub(super) settling: Settling,
     pub(super) is_stopping: bool,

@@ -1,4 +1,4 @@
-//! How instances follow each other: start, retirement, restart, and the end of all.
+//! The succession of instances: start, retirement, restart, and the end of all.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::shell::{CallKey, CallLost, Effects, Ending};
 use crate::vocabulary::{Attempt, BackoffState, Health, Moment, PluginKey, RestartHistory};
 
 impl Instances {
-    /// Compares what there is of a plugin with whom the registry routes to, and takes the next step from the one to the other.
+    /// Reconciles a plugin's instance with the registration that the registry routes to: takes the next step towards it.
     pub(super) fn reconcile(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
         let wanted = self.wanted.get(plugin).map(|active| active.generation);
         match (self.posts.get(plugin).map(|post| (post.child, post.report.generation)), wanted) {
@@ -20,19 +20,19 @@ impl Instances {
             (Some((Child::Serving { life, .. }, _)), Some(_) | None) => {
                 self.retire(moment, plugin, life, effects);
             }
-            // The timer starts it again, or nothing does.
+            // A timer restarts it, or it was given up.
             (Some((Child::Pausing | Child::GivenUp, generation)), Some(wanted)) if generation == wanted => {}
             (Some((Child::Pausing | Child::GivenUp, _)), Some(_) | None) => {
                 effects.cancel_timer(InstancesTimer::Restart(plugin.clone()));
                 self.succeed(moment, plugin, effects);
             }
-            // Its end decides what comes next, from what is wanted by then.
+            // Its end decides about the next step, by the registration that is active then.
             (Some((Child::Retiring { .. }, _)), Some(_) | None) | (None, None) => {}
         }
         self.settle(plugin, effects);
     }
 
-    /// Starts the instance of the registration that the registry routes to, with nothing charged against it.
+    /// Starts the instance of the active registration, with a full restart budget.
     fn start(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
         let known = self.posts.remove(plugin).and_then(|post| post.known);
         let Some(active) = self.wanted.get(plugin) else { return };
@@ -71,8 +71,8 @@ impl Instances {
 
     // === Reports ===
 
-    /// Takes in what an instance reports. One that retires has had its last word said for it, and what an earlier life says
-    /// late changes nothing (REG-08).
+    /// Handles a report of an instance. Reports of a retiring instance, and late ones of an earlier life, are ignored
+    /// (REG-08).
     pub(super) fn reported(&mut self, life: Attempt, report: &InstanceReport, effects: &mut Effects<Self>) {
         let plugin = &report.plugin;
         let Some(post) = self.posts.get_mut(plugin) else { return };
@@ -89,7 +89,7 @@ impl Instances {
 
     // === The end of one instance ===
 
-    /// Tells an instance to retire. From here on it is shown as gone and handed out no more, whatever it is still at.
+    /// Asks an instance to retire. From here on it is shown as gone and is not dispensed any more.
     fn retire(&mut self, moment: Moment, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
         let Some(post) = self.posts.get_mut(plugin) else { return };
         post.child = Child::Retiring { life };
@@ -129,7 +129,7 @@ impl Instances {
             Some(Child::Serving { life: current, .. }) if current == *life => {
                 self.fell(moment, plugin, &How(ending).to_string(), effects);
             }
-            // An earlier life, which has been succeeded or swept away (REG-08).
+            // The ending of an earlier life, which has a successor or was swept (REG-08).
             Some(Child::Retiring { .. } | Child::Serving { .. } | Child::Pausing | Child::GivenUp) | None => {
             }
         }
@@ -147,7 +147,7 @@ impl Instances {
         self.ended(moment, &ChildEnded { plugin: plugin.clone(), life, ending }, effects);
     }
 
-    /// Brings what comes after an instance that is no more: its successor, or nothing.
+    /// Starts the successor of an instance that has ended, if there is one.
     fn succeed(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
         if self.wanted.contains_key(plugin) && !self.is_stopping {
             self.start(moment, plugin, effects);
@@ -161,7 +161,7 @@ impl Instances {
         self.end_if_empty(effects);
     }
 
-    /// An instance ended although nobody told it to.
+    /// An instance ended by itself.
     fn fell(&mut self, moment: Moment, plugin: &PluginKey, how: &str, effects: &mut Effects<Self>) {
         let Some(post) = self.posts.get_mut(plugin) else { return };
         let next = if post.restarts.charge(&self.options.restart_budget, moment.now) {
@@ -190,13 +190,13 @@ impl Instances {
         }
     }
 
-    /// Gives an instance that was given up another chance.
+    /// Restarts an instance that was given up.
     pub(super) fn revive(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
         self.start(moment, plugin, effects);
         self.settle(plugin, effects);
     }
 
-    // === The end of all ===
+    // === Shutdown ===
 
     pub(super) fn stop(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         self.is_stopping = true;
@@ -230,7 +230,7 @@ impl Instances {
 }
 
 impl Post {
-    /// Takes a report. False means that it says nothing new (SCL-05).
+    /// Stores a report. False means that it contains nothing new (SCL-05).
     fn accept(&mut self, report: &InstanceReport) -> bool {
         let since = if self.report.health.as_str() == report.health.as_str() {
             self.report.since
@@ -248,12 +248,12 @@ impl Post {
         true
     }
 
-    /// Says the last word for an instance. False means that it has been said.
+    /// Sets the health to gone. False means that it was set before.
     fn say_goodbye(&mut self, moment: Moment) -> bool {
         self.set_health(moment, Health::Gone)
     }
 
-    /// Notes a health that no instance reported. False means that it was noted before (SCL-05).
+    /// Sets a health that no instance reported. False means that it was set before (SCL-05).
     fn set_health(&mut self, moment: Moment, health: Health) -> bool {
         if self.report.health == health {
             return false;

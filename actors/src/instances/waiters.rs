@@ -1,11 +1,11 @@
-//! Questions that wait for something, by what they wait for.
+//! Waiting callers, by the object that they wait for.
 
 use std::collections::BTreeMap;
 
 use crate::shell::AskId;
 use crate::vocabulary::Timestamp;
 
-/// Who waits for what, and since when.
+/// The waiting callers by object, each with the begin of its wait.
 #[derive(Debug, Clone)]
 pub(super) struct Waiters<K: Ord> {
     by_key: BTreeMap<K, BTreeMap<AskId, Timestamp>>,
@@ -25,7 +25,7 @@ impl<K: Ord + Clone> Waiters<K> {
         }
     }
 
-    /// Takes one out, with the time since when it waits.
+    /// Removes a caller, and returns the begin of its wait.
     pub(super) fn remove(&mut self, key: &K, id: AskId) -> Option<Timestamp> {
         let waiting = self.by_key.get_mut(key)?;
         let since = waiting.remove(&id)?;
@@ -36,14 +36,13 @@ impl<K: Ord + Clone> Waiters<K> {
         Some(since)
     }
 
-    /// Takes out all who wait for one thing, in the order in which they asked.
+    /// Removes all callers that wait for one object, in the order in which they asked.
     pub(super) fn take(&mut self, key: &K) -> Vec<AskId> {
         let waiting: Vec<AskId> = self.by_key.remove(key).unwrap_or_default().into_keys().collect();
         self.count -= waiting.len();
         waiting
     }
 
-    /// Takes out everyone.
     pub(super) fn take_all(&mut self) -> Vec<(K, Vec<AskId>)> {
         self.count = 0;
         let all = std::mem::take(&mut self.by_key);
@@ -54,7 +53,6 @@ impl<K: Ord + Clone> Waiters<K> {
         self.by_key.contains_key(key)
     }
 
-    /// What is waited for.
     pub(super) fn keys(&self) -> Vec<K> {
         self.by_key.keys().cloned().collect()
     }

@@ -8,11 +8,11 @@
 //!  memory         it was located as the task's before, in the same boot, with the same start time; or it is in a session or process
 //!                 group that was, in which such a process still is; or in a container's group that was
 //!  environment    NOMAD_ALLOC_ID and NOMAD_TASK_NAME are those of the task
-//!  control group  it is in a group that the host named, or in one whose name is made of both (T103)
-//!  session        it belongs to a session that was begun by a process which is proven
+//!  cgroup         it is in a cgroup that the host named, or in one named after both (T103)
+//!  session        it belongs to a session that a proven process has begun
 //!  parent         its parent is proven
-//!  executor       the driver's helper: it carries the mark of this host's driver, holds a socket below the directory that it
-//!                 was given for sockets, and the handle of the task names that socket, or all its children are proven
+//!  executor       the driver's helper: it has the owner id of this host's driver, holds a socket in its assigned
+//!                 socket directory, and the handle of the task names that socket, or all its children are proven
 //! ```
 //!
 //! Proven processes are killed, behind an open file descriptor and with their start time compared, so that PID reuse harms

@@ -6,8 +6,8 @@
 //!                      ▲          ▲                    ▲          ▲                     rotated, the oldest removed
 //!        held open by: host   log writer             host   log writer
 //!
-//!  host (`Logs`) ── control.sock: open, close, welcome ──► log writer (`write_logs`), one for each directory of ours
-//!                ◄── what is written, what fails, what was dropped ──┘
+//!  host (`Logs`) ── control.sock: open, close, welcome ──► log writer (`write_logs`), one per directory
+//!                ◄── reports: opened, fault, dropped bytes ──────────┘
 //! ```
 //!
 //! Invariants:

@@ -24,7 +24,7 @@ pub(super) struct PipeId {
 /// The pipes of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenLogs {
-    /// What is collected.
+    /// The logs to collect.
     pub(super) spec: LogSpec,
     /// The pipes for standard output and standard error, as they were created.
     pub(super) pipes: [PipeId; 2],

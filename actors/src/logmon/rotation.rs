@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0                              file_bytes_max less one line           file_bytes_max
-//!  ├──────────── far: anything fits ────────────┼──── near: whole lines only ────┤ next file
+//!  ├──────────── far: no inspection ────────────┼──── near: whole lines only ────┤ next file
 //! ```
 
 /// Lines up to this length are never split between two files (T066), or up to a quarter of a file if that is less.

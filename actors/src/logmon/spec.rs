@@ -1,4 +1,4 @@
-//! What is collected, and how much of it is kept.
+//! The specification of collected logs, and their retention.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::kept::Place;
 
-/// What is at the path where a mark was written.
+/// The content of the path where a mark was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Former {
     /// No data directory with this mark.

@@ -7,7 +7,7 @@
 //!   a file, written here      ──► its mark
 //!   a file, written elsewhere ──► look there: nothing with this mark  ──► moved: its mark, and the new place is written
 //!                                             this very directory    ──► another path to it: the same
-//!                                             another with this mark ──► one is a copy: refused, with what to do
+//!                                             another with this mark ──► one is a copy: refused, with the remedy
 //! ```
 //!
 //! The path, the device and the inode of a directory are no stable identity: a directory is moved, a backup restored, and a
@@ -100,7 +100,7 @@ fn settled<T>(
     Ok((kept.mark.into(), held))
 }
 
-/// What is at the path where the mark was written.
+/// Inspects the path where the mark was written.
 fn look_at_former(data_dir: &Path, kept: &Kept, present: &Place) -> Result<Former, OwnershipError> {
     let other = place::path(&kept.place.path);
     look_at(&other, &kept.mark, present).map_err(|reason| {
@@ -109,7 +109,7 @@ fn look_at_former(data_dir: &Path, kept: &Kept, present: &Place) -> Result<Forme
     })
 }
 
-/// What is at a path, as seen from a directory with this mark at this place; or why that is unknown.
+/// Inspects a path, as seen from a directory with this mark at this place; or returns why that is impossible.
 fn look_at(path: &Path, mark: &str, present: &Place) -> Result<Former, String> {
     if !place::is_there(path).map_err(|error| error.to_string())? {
         return Ok(Former::Gone);

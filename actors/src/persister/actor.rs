@@ -45,7 +45,7 @@ enum Told {
     Left(Arc<Handoff<Task>>),
 }
 
-/// What the actor is at.
+/// The state of the actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     /// Nothing is queued.

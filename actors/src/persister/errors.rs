@@ -224,7 +224,7 @@ pub enum OpenError {
     Damaged {
         /// The database file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// Another I/O error.

@@ -112,7 +112,7 @@ impl StorageBackend for Overlay {
     }
 }
 
-/// The part of a byte range that lies in one page.
+/// The part of a byte range in one page.
 struct Piece {
     page: u64,
     from: usize,

@@ -121,6 +121,6 @@ pub struct Damaged {
     pub table: Table,
     /// Its key, which may be the damaged part. Empty for records that cannot be read.
     pub key: Vec<u8>,
-    /// What is wrong with it.
+    /// The decode error.
     pub reason: super::DecodeError,
 }

@@ -7,11 +7,11 @@
 //! ```text
 //!   Write, Write, Write ...            one commit at a time
 //!          |                      .---------------------------.
-//!          v         what waits   |                           |  on disk
+//!          v         all queued   |                           |  on disk
 //!   inbox: the queue -----------> |  blocking thread --> redb |---------> Settled to each owner
 //!                      ^          |                           |
 //!                      |          '---------------------------'
-//!                      '- load, close: behind the writes before them         failed ---> Settled(error)
+//!                      '- load, close: after all earlier writes              failed ---> Settled(error)
 //! ```
 //!
 //! Guarantees:
@@ -29,9 +29,9 @@
 //! Limits: 4,096 writes or 8 MiB per commit, 1,000,000 writes or 256 MiB queued, 1 MiB per record, 64 MiB of the file cached
 //! in memory. Between commits the thread spins for 150 microseconds, because waking it takes a good part of a commit.
 //!
-//! Not guaranteed: while a file is open, redb tells a torn commit from a whole one by page checksums. If a byte of a page is
-//! damaged *and* the host was killed, the two cannot be told apart: the file is refused as a whole, or, if the page belongs
-//! to the last commit, rolled back to the commit before it.
+//! Not guaranteed: while a file is open, redb distinguishes a torn commit from a whole one by page checksums. If a byte of
+//! a page is damaged *and* the host was killed, the two look the same: the file is refused as a whole, or, if the page
+//! belongs to the last commit, rolled back to the commit before it.
 
 mod actor;
 mod cause;

@@ -1,10 +1,10 @@
 //! Opens a data directory: inspects it first, and changes nothing that it may not.
 //!
 //! ```text
-//!   directory -> lock -> look (create) -> open (repair) -> note the new run
+//!   directory -> lock -> look (create) -> open (repair) -> begin a new run
 //!      |          |       |        |
 //!      |          |       |        '- no space, not writable
-//!      |          |       '- newer, damaged: the file is not touched
+//!      |          |       '- newer, damaged: the file is not changed
 //!      |          '- another host
 //!      '- not a directory, not writable, too long
 //! ```

@@ -267,7 +267,7 @@ impl<L, J> Queue<L, J> {
         self.unused = operations;
     }
 
-    /// The recipient of this progress; `None` if the ledger was opened anew meanwhile.
+    /// The recipient of this progress; `None` if the ledger was opened again meanwhile.
     pub fn listener(&self, progress: &Progress) -> Option<&L> {
         let ledger = &self.ledgers[progress.ledger.place];
         ledger.listener.as_ref().filter(|_| ledger.opening == progress.ledger.opening)

@@ -14,7 +14,7 @@ struct State<Q> {
     is_closed: bool,
 }
 
-/// What the producer must do after a push.
+/// The action that the producer must take after a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// Wake the consumer.

@@ -5,7 +5,7 @@
 //!   Open ----------------> Failed ------------> Closed
 //!    ^                       |
 //!    '-----------------------'
-//!      the next use opens again
+//!      the next use reopens
 //! ```
 //!
 //! redb refuses everything after an I/O error, so the database is dropped then and reopened at its next use (P3). If a sync

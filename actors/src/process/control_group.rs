@@ -138,7 +138,7 @@ fn make(directory: &Path) -> io::Result<()> {
 /// The directory of the control group, in the unified hierarchy (version 2), that a process is in.
 ///
 /// # Errors
-/// When that hierarchy is not mounted, or the process cannot be looked at.
+/// When that hierarchy is not mounted, or the process cannot be inspected.
 pub fn unified_group_of(pid: u32) -> io::Result<PathBuf> {
     group_below(&hierarchy()?, pid)
 }

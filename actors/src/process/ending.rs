@@ -61,7 +61,7 @@ pub const fn signal_name(number: i32) -> Option<&'static str> {
     }
 }
 
-/// What caused the end of a process.
+/// The cause of a process's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
     /// The process itself, or an unknown sender of a signal.
@@ -83,7 +83,7 @@ pub struct ProcessEnding {
     pub pid: Option<u32>,
     /// Its exit status.
     pub exit: Exit,
-    /// What caused its end.
+    /// The cause of its end.
     pub by: EndedBy,
     /// How long it ran.
     pub uptime: Duration,

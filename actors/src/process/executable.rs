@@ -62,7 +62,7 @@ impl Opened {
         Some(self.executable.place()).filter(|place| *place != self.path)
     }
 
-    /// Whether the file is still the verified one; called after the start. Nobody else can change a copy.
+    /// Whether the file is still the verified one; called after the start. Other users cannot change a copy.
     pub(super) fn check_unchanged(&self) -> Result<(), ExecutableError> {
         if self.executable.sha256.is_some() || self.executable.root.is_none() {
             return Ok(());

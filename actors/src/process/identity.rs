@@ -74,7 +74,7 @@ impl Seen {
     }
 }
 
-/// What was found for a recorded process.
+/// The processes found for a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findings {
     /// The owner of our processes.

@@ -113,7 +113,7 @@ pub enum LaunchError {
     Executable {
         /// The process.
         name: ProcessName,
-        /// What is wrong with the file.
+        /// The problem of the file.
         source: ExecutableError,
     },
     /// It must be bound to its host, and the host has no program that binds (PRC-04).
@@ -168,7 +168,7 @@ pub enum LaunchError {
     Handshake {
         /// The process.
         name: ProcessName,
-        /// What is wrong with the handshake.
+        /// The problem of the handshake.
         source: HandshakeError,
         /// How it was ended, with its last lines.
         ending: Box<ProcessEnding>,
@@ -180,7 +180,7 @@ pub enum LaunchError {
     Terms {
         /// The process.
         name: ProcessName,
-        /// What is wrong with them.
+        /// The problem of the terms.
         source: TermsError,
     },
     /// Its actor failed; the process was ended.

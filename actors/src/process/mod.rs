@@ -3,7 +3,7 @@
 //! ```text
 //!  intent on disk                                     record on disk
 //!       │                                                  │
-//!    Intended ── spawn ──► Spawned ── handshake ──► Ready  │   Recalled ── look ──► proven ──► Ready
+//!    Intended ── spawn ──► Spawned ── handshake ──► Ready  │   Recalled ── find ──► proven ──► Ready
 //!       │                     │ none, or a bad one    │    └──────┘  │
 //!       │ nothing started     ▼                       │              │ bound, unfinished, or ended
 //!       │                 Stopping ◄── asked to ──────┤              ▼

@@ -4,8 +4,8 @@
 //!  process ── append ──► stdout.log ── tail ──► handshake, last words
 //!          ── append ──► stderr.log ── tail ──► lines ── queue ──► herald's thread ──► tracing
 //!                           ▲                     │
-//!                      what was read is given   positions, kept in the record
-//!                      back to the disk
+//!                      space that was read is   positions, kept in the record
+//!                      freed (hole)
 //! ```
 //!
 //! A tail that fails is restarted after the last line that it read, and the log says so; the process is not affected.

@@ -3,13 +3,13 @@
 //! ```text
 //!  start ──► every record: its actor looks for the process ──► adopted: ready again
 //!    │                                                     ├─► ours, but not to be adopted: ended
-//!    │                                                     └─► not proven: nobody is touched, the record is retired
-//!    └─────► no record, but our mark: ended                       │
+//!    │                                                     └─► not proven: no process is touched, the record is retired
+//!    └─────► no record, but our owner: ended                      │
 //!                                                                 ▼
 //!  LaunchProcess ──► intent on disk ──► actor ──► spawned ──► ready ──► answered
 //!                                                   │           │
-//!                              each on disk before it is told ──┘
-//!  ended, reaped, its group empty ──► record gone ──► told to everyone who waited
+//!                                each on disk before its news ──┘
+//!  ended, reaped, its group empty ──► record removed ──► waiting callers answered
 //! ```
 //!
 //! Invariants:

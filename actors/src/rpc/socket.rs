@@ -13,7 +13,7 @@ use crate::vocabulary::SocketPath;
 pub struct SocketFile {
     device: u64,
     inode: u64,
-    /// Some file systems reuse inode numbers at once; the change time tells such files apart.
+    /// Some file systems reuse inode numbers at once; the change time distinguishes such files.
     changed: (i64, i64),
 }
 

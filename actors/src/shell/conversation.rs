@@ -24,7 +24,7 @@ pub trait Message<M: Machine>: Debug + Send + 'static {
 /// #[derive(Debug)]
 /// pub struct Add(pub u64);
 /// conversation! {
-///     /// What is said to the adder.
+///     /// The messages of the adder.
 ///     pub enum AdderAsk -> AdderAnswer for Adder {
 ///         Add => u64,
 ///     }

@@ -27,7 +27,7 @@ pub enum FeedItem<N, V> {
     Change {
         /// Its position in the order of all changes; the first is 1.
         number: u64,
-        /// What changed.
+        /// The change.
         news: N,
     },
     /// The queue was full, and this many changes were dropped. A snapshot follows, unless the publisher has ended.

@@ -12,7 +12,7 @@ pub struct JournalLine<'a> {
     pub actor: &'a str,
     /// The number of its last published change.
     pub published: u64,
-    /// What happened to it.
+    /// The event.
     pub entry: JournalEntry<'a>,
 }
 

@@ -6,8 +6,8 @@
 //! ```text
 //!              limit           mailbox           step             outbox
 //!  ask ──► count, or Busy ──► in order ──► machine decides ──► │ reply        │ ──► asker
-//!                                 ▲             │              │ publish      │ ──► every feed
-//!  calls, timers ─────────────────┘             └─ timers      │ call         │ ──► beside the mailbox
+//!                                 ▲             │              │ publish      │ ──► every subscriber
+//!  calls, timers ─────────────────┘             └─ timers      │ call         │ ──► concurrent future
 //!                                                              │ ── gate ──   │ ◄── persister: on disk
 //!                                                              │ reply ...    │
 //! ```

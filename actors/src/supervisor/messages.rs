@@ -85,7 +85,7 @@ pub struct DescribeTree;
 pub struct TreeNode {
     /// Its name among its siblings.
     pub name: String,
-    /// What it is: supervisor, registry, instance and so on.
+    /// Its kind: supervisor, registry, instance and so on.
     pub kind: String,
     /// Its state in a few words: "starting", "running", "not answering", "waiting to be restarted", "stopping", "ended".
     pub state: String,
@@ -183,7 +183,7 @@ pub enum StopOutcome {
     NotStarted,
     /// It did not end even after a kill, or it is unknown whether it did.
     Stuck {
-        /// What is known.
+        /// The known facts.
         reason: String,
     },
 }

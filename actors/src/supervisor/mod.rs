@@ -8,10 +8,10 @@
 //!                                                 ▼                                         │
 //!   taking stock ──► opening ── all run ──► open ───────────────────────────────────────────┘
 //!        │              │                    │
-//!        │              │ one cannot be      │ the budget is spent, or one cannot be ended
+//!        │              │ one cannot be      │ budget exhausted, or one cannot be ended
 //!        │              │ started            │
 //!        ▼              ▼                    ▼
-//!      closing: last child first ──────────────► asked for: the report, then the end
+//!      closing: last child first ──────────────► on request: the report, then the end
 //!                                                otherwise: ends as failed, and the parent decides
 //!
 //!   a child:  waiting ──► starting ──► running ──► stopping ──► waiting

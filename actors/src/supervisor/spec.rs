@@ -45,7 +45,7 @@ pub enum Strategy {
 pub struct ChildSpec {
     /// Its name among its siblings.
     pub name: String,
-    /// What it is, for the tree: registry, supervisor and so on.
+    /// Its kind, for the tree: registry, supervisor and so on.
     pub kind: String,
     /// Whether it is restarted.
     pub restart: Restart,

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  TaskConfig, as far as the host ──┐
-//!    fills it                        │ TaskConfigBuilder ──► TaskConfig that every driver takes (TH001)
-//!  ResourceAsk: MHz, cores, memory ─┤   fills what is empty, overrules nothing,
-//!  TaskNode: machine and node ──────┤   refuses contradictions and what there is not (TH002)
+//!    fills it                        │ TaskConfigBuilder ──► TaskConfig that every driver accepts (TH001)
+//!  ResourceAsk: MHz, cores, memory ─┤   fills in missing fields, overrides none,
+//!  TaskNode: machine and node ──────┤   refuses contradictions and missing resources (TH002)
 //!  DriverCapabilities ──────────────┘   follows what the driver can do (TH003)
 //! ```
 //!
@@ -29,7 +29,7 @@
 //!     stderr_path: format!("/var/lib/agent/alloc/{allocation}/alloc/logs/.web.stderr.fifo").into(),
 //!     ..TaskConfig::new(id, allocation, name, vec![0x80])
 //! };
-//! // As `DriverClient::capabilities` tells them.
+//! // As returned by `DriverClient::capabilities`.
 //! let capabilities = DriverCapabilities {
 //!     send_signals: true,
 //!     exec: true,

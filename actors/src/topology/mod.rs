@@ -1,9 +1,9 @@
 //! The CPU topology of this machine, as drivers receive it.
 //!
 //! ```text
-//!  files below a root ── look ──► Findings ── decide ──► Topology ── driver ──► SetConfig (T010 to T022)
-//!    /sys/devices/system/{cpu,node}   what each file says,    well formed: nothing that a
-//!    /proc/cpuinfo, /proc/self/status   or that it is silent    driver divides by is zero
+//!  files below a root ── read ──► Findings ── decide ──► Topology ── driver ──► SetConfig (T010 to T022)
+//!    /sys/devices/system/{cpu,node}   the content of each,    well formed: nothing that a
+//!    /proc/cpuinfo, /proc/self/status   or that it is missing   driver divides by is zero
 //! ```
 //!
 //! - A [`Topology`] value is well formed (TH010): at least one node and one core, unique ids that fit the 8 and 16 bits of
