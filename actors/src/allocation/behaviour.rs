@@ -201,7 +201,6 @@ impl Allocation {
         answer_all(preparing.askers, &context, effects);
     }
 
-    /// Refuses the callers that wait for directories.
     pub(super) fn refuse_preparing(&mut self, effects: &mut Effects<Self>) {
         let Some(preparing) = self.preparing.take() else { return };
         let stopping = PrepareError::Stopping { allocation: self.config.spec.allocation.clone() };
@@ -217,7 +216,6 @@ impl Allocation {
         self.want(Wish::Out, effects);
     }
 
-    /// Changes the phase, and cancels the timers of the former one.
     pub(super) fn enter(&mut self, phase: Phase, event: impl Into<String>, effects: &mut Effects<Self>) {
         match self.phase {
             Phase::Waiting(_) => {

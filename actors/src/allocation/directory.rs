@@ -22,7 +22,6 @@ use crate::vocabulary::{AllocationId, SocketPath};
 
 /// The connect timeout for a process that may listen on the socket.
 const KNOCK_DEADLINE: Duration = Duration::from_secs(1);
-/// How many remaining files a remark lists.
 const LEFTOVERS_NAMED: usize = 5;
 
 /// The files of an allocation. Operations run in the order of their calls: a removal waits for a creation that is still
@@ -68,7 +67,6 @@ impl Files {
     }
 }
 
-/// A failed operation and its path.
 #[derive(Debug)]
 struct Trouble {
     path: PathBuf,
@@ -114,7 +112,6 @@ async fn remove(plan: Plan) -> Vec<String> {
     }
 }
 
-/// Whether a caller still waits for the file work.
 #[derive(Clone, Default)]
 struct Asker {
     has_left: Arc<AtomicBool>,
@@ -245,7 +242,6 @@ fn check_mode(found: &Stat, access: Access, path: &Path) -> Result<(), Trouble> 
     Err(Trouble::new(path, format!("its mode {mode:04o} lets others in; set it to {right}")))
 }
 
-/// Removes a socket without a listener.
 fn unlink_dead(place: &Place, file: &str, asker: &Asker) -> Result<(), Trouble> {
     let path = place.path().join(file);
     let directory = make(place)?;

@@ -24,7 +24,7 @@ pub enum Isolation {
 pub struct AllocationSpec {
     /// The allocation.
     pub allocation: AllocationId,
-    /// The task whose process is the plugin.
+    /// The task that runs the plugin process.
     pub task: TaskName,
     /// The name of the plugin.
     pub plugin: PluginName,

@@ -81,7 +81,7 @@ pub fn healths(
 ) -> Vec<Health> {
     let active = described.iter().filter(|described| is_active(described, allocation));
     let is_reported = |plugin: &PluginKey| reports.iter().any(|report| report.plugin == *plugin);
-    // Active plugins whose instance has not reported yet are starting.
+    // Active plugins without a report of their instance are starting.
     let beginning = active.filter(|described| !is_reported(&described.plugin)).count();
     let healths = reports.iter().map(|report| report.health.clone());
     healths.chain(std::iter::repeat_n(Health::Starting, beginning)).collect()

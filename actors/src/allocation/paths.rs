@@ -20,7 +20,6 @@ const SOCKET_FILE: &str = "csi.sock";
 const DATA_DIR_HASH_BYTES: usize = 8;
 /// How many bytes of an allocation's hash are in the name of its runtime directory.
 const ALLOCATION_HASH_BYTES: usize = 16;
-/// The prefix of the hash of the data directory.
 const RUNTIME_PREFIX: &str = "callboard-";
 /// The reserved length below a runtime directory: `/callboard-<16 digits>/<32 digits>/csi.sock`.
 const RUNTIME_TAIL_BYTES: usize = 1

@@ -28,7 +28,6 @@ fn every_story_of_an_allocation_goes_as_it_is_told() {
 
 const START: Duration = Duration::from_secs(1_000);
 
-/// A supervisor, its environment and a clock.
 struct Stage {
     machine: Option<Allocation>,
     now: Timestamp,

@@ -145,7 +145,6 @@ impl Allocation {
         self.sign_in.trouble = Some(error);
     }
 
-    /// Continues what waited for the registry.
     fn wish_granted(&mut self, effects: &mut Effects<Self>) {
         if !self.sign_in.is_settled() {
             return;

@@ -157,7 +157,6 @@ pub struct Allocation {
     pub(super) config: AllocationConfig,
     /// The number of the last call.
     pub(super) attempts: Attempt,
-    /// The number of the task's start.
     pub(super) start: Generation,
     pub(super) phase: Phase,
     pub(super) since: Timestamp,
@@ -171,7 +170,6 @@ pub struct Allocation {
     pub(super) news: Vec<AllocationNews>,
 }
 
-/// The phase of the allocation.
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
     Prepared,
@@ -197,7 +195,6 @@ impl Phase {
     }
 }
 
-/// Callers that wait for directories.
 #[derive(Debug, Clone)]
 pub(super) struct Preparing {
     pub(super) attempt: Attempt,
@@ -246,7 +243,6 @@ pub(super) struct Stopping {
     pub(super) is_last: bool,
 }
 
-/// The stage of stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Deregistering,
@@ -271,18 +267,15 @@ pub(super) struct SignIn {
     pub(super) trouble: Option<String>,
 }
 
-/// The desired state in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
     /// Unchanged: the task has not been started in this run of the host.
     LeaveAlone,
     /// Registered with this identity.
     In(Identity),
-    /// Not registered.
     Out,
 }
 
-/// The actual state in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
     Unknown,
@@ -290,7 +283,6 @@ pub(super) enum Standing {
     Out,
 }
 
-/// An event of this step.
 pub(super) struct Event {
     pub(super) kind: TaskEventKind,
     pub(super) message: String,

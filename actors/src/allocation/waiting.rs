@@ -119,7 +119,6 @@ impl Allocation {
         }
     }
 
-    /// Pauses, then checks again.
     fn rest(&mut self, moment: Moment, effects: &mut Effects<Self>) {
         let policy = self.config.options.look_pauses;
         if let Phase::Waiting(waiting) = &mut self.phase {

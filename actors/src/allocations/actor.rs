@@ -29,7 +29,6 @@ const CALLS_MAX: usize = 1 << 20;
 /// The limit of messages in flight to one supervisor. Only its owner sends to it, and bounds the number.
 const SUPERVISOR_IN_FLIGHT_MAX: usize = 4_096;
 
-/// How many endings one step receives at most.
 const ENDINGS_AT_ONCE: usize = 1_024;
 
 /// Starts the owner of the allocations at a vacant address. Each supervisor gets the same settings. Pass the same memory
@@ -67,7 +66,6 @@ pub fn default_runtime_dir() -> PathBuf {
     if is_made || is_ours() { system } else { std::env::temp_dir() }
 }
 
-/// The actor of one supervisor.
 struct Held {
     life: Attempt,
     address: Address<Allocation>,
@@ -108,7 +106,6 @@ impl Endings {
         queue.drain(..some).collect()
     }
 
-    /// Waits for endings.
     async fn next(&self) -> Vec<SupervisorEnded> {
         loop {
             let ended = self.take();

@@ -163,7 +163,6 @@ impl Allocations {
         self.entries.get(allocation).is_some_and(|entry| entry.record.life == life)
     }
 
-    /// Publishes the news of a supervisor.
     fn reported(&mut self, reported: &AllocationReported, effects: &mut Effects<Self>) {
         let AllocationReported { allocation, life, news } = reported;
         let Some(entry) = self.entries.get_mut(allocation) else { return };

@@ -156,7 +156,6 @@ impl Allocations {
         }
     }
 
-    /// Restarts a crashed supervisor after a pause, within its budget.
     fn crashed(
         &mut self,
         allocation: &AllocationId,
@@ -180,7 +179,6 @@ impl Allocations {
         self.answer_in_its_place(allocation, &reason, moment, effects);
     }
 
-    /// Answers the pending orders of a supervisor that was given up.
     fn answer_in_its_place(
         &mut self,
         allocation: &AllocationId,
@@ -317,7 +315,6 @@ impl Allocations {
     }
 }
 
-/// Answers the pending orders of an allocation that is gone.
 fn answer_goodbye(allocation: &AllocationId, entry: Entry, effects: &mut Effects<Allocations>) {
     let report = match entry.leaving {
         Leaving::Refused(id, order, error) => {

@@ -50,7 +50,6 @@ impl Allocations {
         Ok(())
     }
 
-    /// Adds a new allocation and starts its supervisor.
     fn admit(
         &mut self,
         spec: &AllocationSpec,
@@ -81,7 +80,6 @@ impl Allocations {
 
     // === Orders ===
 
-    /// Forwards an order to the supervisor of its allocation.
     pub(super) fn pass_on(
         &mut self,
         allocation: &AllocationId,
@@ -242,7 +240,6 @@ impl Allocations {
     }
 }
 
-/// The state of the task after an order.
 const fn after(task: Task, order: &Order) -> Task {
     match (task, order) {
         (Task::Leaving, _) | (_, Order::Stop) => Task::Leaving,

@@ -24,7 +24,6 @@ fn every_story_of_the_owner_goes_as_it_is_told() {
 
 const START: Duration = Duration::from_secs(1_000);
 
-/// An owner, its memory, and a clock.
 struct Stage {
     machine: Allocations,
     image: AllocationsImage,
@@ -194,7 +193,6 @@ impl Stage {
     }
 }
 
-/// A copy of the message.
 fn again(ask: &AllocationsAsk) -> AllocationsAsk {
     match ask {
         AllocationsAsk::PrepareAllocation(ask) => AllocationsAsk::PrepareAllocation(ask.clone()),

@@ -124,7 +124,6 @@ pub enum Order {
 }
 
 impl Order {
-    /// Whether it is a preparation.
     pub(super) const fn prepares(&self) -> bool {
         matches!(self, Self::Prepare | Self::Adopt)
     }
@@ -238,14 +237,12 @@ pub struct Allocations {
     pub(super) ending: Option<StopMode>,
 }
 
-/// One allocation.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) record: Record,
     pub(super) status: AllocationStatus,
     pub(super) supervisor: Supervisor,
     pub(super) leaving: Leaving,
-    /// Unanswered orders, in their order.
     pub(super) orders: VecDeque<(AskId, Order)>,
     pub(super) restarts: RestartHistory,
     pub(super) pauses: BackoffState,
@@ -258,16 +255,13 @@ pub(super) enum Supervisor {
     Running,
     /// It crashed and is restarted after a pause.
     Pausing,
-    /// It crashed too often.
     GivenUp(String),
-    /// It has ended in order.
     Ended,
 }
 
 /// Whether an allocation is being removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Leaving {
-    /// It is not.
     No,
     /// It is being stopped; the report is set when its supervisor has given it.
     Stopping(Option<AllocationStopped>),

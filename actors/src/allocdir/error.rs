@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many remaining files an error names.
 pub(super) const NAMED_MAX: usize = 16;
 
 /// A file that a removal could not remove.

@@ -12,7 +12,6 @@ use rustix::mount::{
 use super::error::AllocDirError;
 use super::tree::{Dir, Owner};
 
-/// The size of such a directory.
 const SIZE: &str = "1m";
 /// The magic number of this file system.
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;

@@ -50,7 +50,6 @@ impl AllocDirs {
     }
 }
 
-/// Removes one entry of a directory, recursively.
 fn remove_tree(parent: &Dir, name: &str) -> Result<(), AllocDirError> {
     let path = parent.path.join(name);
     let Some(known) = parent.look(name)? else { return Ok(()) };
@@ -72,12 +71,10 @@ fn remove_tree(parent: &Dir, name: &str) -> Result<(), AllocDirError> {
     rustix::fs::unlinkat(parent.fd(), name, AtFlags::REMOVEDIR).map_err(refused)
 }
 
-/// A removal in progress.
 struct Removal<'a> {
     top: BorrowedFd<'a>,
     /// Device and mount id of everything that may be removed.
     place: ((u32, u32), u64),
-    /// The number of directories that were moved up.
     moved: u64,
     left: Vec<Left>,
     more: usize,

@@ -93,7 +93,6 @@ impl AllocDirs {
         Ok(all)
     }
 
-    /// Opens one of the two roots, which must be ours.
     pub(super) fn opened(&self, root: &Path) -> Result<Dir, AllocDirError> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(ROOT_MODE).create(root);
         made.map_err(AllocDirError::refused("make the directory", root))?;

@@ -24,11 +24,10 @@ pub(super) struct Wanted<'a> {
     pub(super) mode: u32,
     /// `None` leaves it to the creator.
     pub(super) owner: Option<Owner>,
-    /// The accepted previous owners.
     pub(super) accepted: &'a Accepted,
 }
 
-/// The owners whose existing directories are accepted.
+/// The accepted owners of existing directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) users: BTreeSet<u32>,
@@ -50,7 +49,6 @@ pub(super) struct Known {
     pub(super) owner: Owner,
     pub(super) device: (u32, u32),
     pub(super) inode: u64,
-    /// The id of its mount.
     pub(super) mount: u64,
 }
 
@@ -164,7 +162,6 @@ impl Dir {
     }
 }
 
-/// The name of a file type.
 pub(super) const fn kind_word(kind: FileType) -> &'static str {
     match kind {
         FileType::Symlink => "a link",

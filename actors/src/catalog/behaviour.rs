@@ -219,7 +219,6 @@ impl Catalog {
     }
 }
 
-/// The result of a probe.
 fn probed(outcome: &Result<CatalogOutcome, CallLost>) -> Result<Box<Told>, Refusal> {
     match outcome {
         Ok(CatalogOutcome::Probed(told)) => told.clone(),

@@ -112,7 +112,6 @@ fn encoded(schema: Option<&Schema>, source: Option<&ConfigSource>) -> Result<Vec
     }
 }
 
-/// The answer for one plugin.
 pub(super) fn resolve(
     listing: &Listing,
     plugin: &PluginKey,
@@ -121,7 +120,7 @@ pub(super) fn resolve(
     if let Some(found) = listing.found.get(plugin) {
         return Ok(Box::new(found.clone()));
     }
-    // A plugin whose name is unknown is assumed to have the name of its file.
+    // A plugin with an unknown name is assumed to have the name of its file.
     let is_it = |told: &Option<PluginKey>, source: &PluginSource| match told {
         Some(told) => told == plugin,
         None => source.name() == plugin.name.as_str(),

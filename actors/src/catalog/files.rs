@@ -9,14 +9,11 @@ use super::scanning::{NotAdmitted, admit_name, candidate, order};
 use super::state::{Catalog, CatalogCall, Draft, Phase, Told};
 use crate::shell::{AskId, Effects};
 
-/// The state of a file.
 #[derive(Debug, Clone)]
 pub(super) enum FileKnown {
     /// It is this plugin, and usable.
     Usable(Box<ResolvedPlugin>),
-    /// It is not usable.
     Refused(Refusal),
-    /// It is blocked.
     Blocked(BlockedBy),
 }
 

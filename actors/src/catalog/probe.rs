@@ -13,13 +13,11 @@ use super::launcher::Launcher;
 use super::refusal::Refusal;
 use super::state::{ProbeOrder, Told};
 
-/// The result of a probe.
 pub(super) type Probed = Result<Box<Told>, Refusal>;
 
 /// The cancellation handles of all running probes.
 type Running = Rc<RefCell<BTreeMap<u64, Rc<Cancel>>>>;
 
-/// All running probes.
 pub(super) struct Probes {
     launcher: Rc<dyn Launcher>,
     running: Running,
@@ -36,7 +34,6 @@ impl Cancel {
     }
 }
 
-/// Cancels a probe when its caller is gone.
 struct CancelOnDrop(Rc<Cancel>);
 
 impl Drop for CancelOnDrop {

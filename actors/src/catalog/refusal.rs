@@ -228,7 +228,6 @@ pub enum ScanError {
     },
 }
 
-/// Versions as a list in a sentence.
 fn listed(versions: &[String]) -> String {
     if versions.is_empty() { "none".to_owned() } else { versions.join(", ") }
 }

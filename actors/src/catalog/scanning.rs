@@ -201,7 +201,6 @@ fn refuse_absent(names: &[&str], options: &CatalogOptions, draft: &mut Draft) {
     }
 }
 
-/// The plugins that the host program provides.
 fn internal_draft(options: &CatalogOptions) -> Draft {
     let mut draft = Draft::default();
     for internal in &options.internal {

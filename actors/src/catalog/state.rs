@@ -93,33 +93,24 @@ pub struct Told {
     pub schema: Option<wire::Spec>,
 }
 
-/// The phase of the catalog.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// Temporary instances of an earlier life are being ended.
     Sweeping,
-    /// The directory is being read.
     Reading,
-    /// Plugins are being probed.
     Probing(Box<Scan>),
-    /// The last scan is complete.
     Resting,
-    /// Temporary instances are being ended, before it stops.
     Stopping,
 }
 
-/// A scan in progress.
 #[derive(Debug)]
 pub(super) struct Scan {
     /// The files that are still to be probed.
     pub(super) queue: VecDeque<String>,
-    /// The running probes, with their file names.
     pub(super) running: BTreeMap<Attempt, String>,
-    /// The results so far.
     pub(super) draft: Draft,
 }
 
-/// The results of a scan so far.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) candidates: Vec<Candidate>,
@@ -143,7 +134,6 @@ pub(super) struct Candidate {
 pub(super) enum CandidateSchema {
     /// As the plugin sent it.
     Told(Box<wire::Spec>),
-    /// As the host program provided it.
     Given(Schema),
     /// It takes no configuration.
     Nothing,
@@ -154,20 +144,16 @@ pub(super) enum CandidateSchema {
 pub struct Catalog {
     pub(super) options: Arc<CatalogOptions>,
     pub(super) phase: Phase,
-    /// The number of the latest call.
     pub(super) attempt: Attempt,
     /// The number of the call that the phase waits for, if there is only one.
     pub(super) awaited: Attempt,
     pub(super) listing: Listing,
-    /// Callers that wait for the end of this scan.
     pub(super) scanning: Vec<AskId>,
     /// Callers that wait for the end of the next one.
     pub(super) scanning_next: Vec<AskId>,
     /// Callers that wait for a plugin until the first scan has ended.
     pub(super) resolving: Vec<(AskId, PluginKey)>,
-    /// Callers that wait for a file.
     pub(super) resolving_files: Vec<(AskId, ResolveFile)>,
-    /// The state of files that were probed.
     pub(super) files: BTreeMap<String, FileKnown>,
     /// Files that are probed independent of a scan.
     pub(super) looks: BTreeMap<Attempt, String>,

@@ -10,7 +10,6 @@ use super::error::CgroupError;
 /// The mode of a new cgroup (T103).
 const MODE: u32 = 0o755;
 
-/// Writes to an existing file.
 pub(super) fn write(file: &Path, text: &str) -> Result<(), CgroupError> {
     // Opened without create: outside of cgroupfs a plain file would be created.
     let written =

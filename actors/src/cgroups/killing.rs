@@ -17,7 +17,6 @@ const DEPTH_MAX: usize = 32;
 /// The pause between two checks of a cgroup that is not empty yet, at first and at most.
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(200);
-/// How many processes an error names.
 const NAMED_MAX: usize = 16;
 
 /// The processes in these cgroups and their descendants. Missing cgroups have none.

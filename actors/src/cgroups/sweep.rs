@@ -27,8 +27,8 @@ impl TaskCgroups {
         names.iter().map(|name| GroupName::of_text(name)).collect()
     }
 
-    /// Kills and removes the cgroups of dead runs: those whose whole name, `ALLOCID.NAME`, is `ours` and that are not in
-    /// `keep`. Cgroups of another host are not touched. Returns those that were removed, and the failures with their reason.
+    /// Kills and removes the cgroups of dead runs: those that are not in `keep` and for which `ours` accepts the whole name,
+    /// `ALLOCID.NAME`. Cgroups of another host are not touched. Returns those that were removed, and the failures with their reason.
     pub fn sweep(
         &self,
         ours: impl Fn(&str) -> bool,

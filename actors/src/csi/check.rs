@@ -15,7 +15,6 @@ pub(super) const NODE_ID_BYTES_MAX: usize = 256;
 const PROVIDER_BYTES_MAX: usize = 63;
 /// The length limit of each part of a topology key, and of a topology value (C055).
 const TOPOLOGY_BYTES_MAX: usize = 63;
-/// How many bytes of a malformed text a fault shows.
 const EXCERPT_BYTES_MAX: usize = 64;
 
 const fn fault(rule: &'static str, field: &'static str, problem: Problem) -> Fault {
@@ -55,7 +54,6 @@ pub(super) fn map(
     Ok(entries.into_iter().collect())
 }
 
-/// Checks that a number is not negative.
 pub(super) fn natural(rule: &'static str, field: &'static str, value: i64) -> Result<u64, Fault> {
     u64::try_from(value).map_err(|_| fault(rule, field, Problem::Negative { value }))
 }

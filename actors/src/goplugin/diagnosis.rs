@@ -17,7 +17,6 @@ const TOLD: [(&str, Reading); 6] = [
     ("Misconfigured ServeConfig", |_| Finding::PluginWithoutCookie),
 ];
 
-/// Parses a line into a finding.
 type Reading = fn(String) -> Finding;
 
 /// Facts about the path of an executable.

@@ -11,7 +11,6 @@ use rustix::process::{getegid, geteuid};
 use super::diagnosis::{Diagnosis, ExecutableFacts};
 use super::program::{HEAD_BYTES_MAX, HostMachine, Program};
 
-/// The architecture of this machine.
 const HOST: HostMachine =
     HostMachine { name: std::env::consts::ARCH, is_little_endian: cfg!(target_endian = "little") };
 

@@ -14,7 +14,6 @@ const CORE_VERSION: i64 = 1;
 /// Up to this length the sixth field is not treated as a certificate: old plugins put other data there (D27).
 const NO_CERTIFICATE_BYTES_MAX: usize = 50;
 
-/// How many characters of a certificate an error shows.
 const EXCERPT_CHARACTERS_MAX: usize = 32;
 
 /// Parses one line, and accepts or refuses it.

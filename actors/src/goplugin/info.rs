@@ -13,7 +13,6 @@ pub const API_VERSIONS_MAX: usize = 32;
 /// The length limit of a version, in bytes: a plugin's own or one of its API.
 pub const VERSION_BYTES_MAX: usize = 128;
 
-/// The rule that an invalid answer breaks.
 const RULE: &str = "D102";
 
 /// The identity of a plugin: checked and within limits.

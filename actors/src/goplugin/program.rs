@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The head of a program of any width and byte order, whose second program header names the loader.
+    /// The head of a program of any width and byte order; its second program header names the loader.
     fn elf_of(is_64_bit: bool, is_little_endian: bool, loader: &[u8]) -> Vec<u8> {
         let mut head = b"\x7fELF".to_vec();
         head.extend([if is_64_bit { 2 } else { 1 }, if is_little_endian { 1 } else { 2 }]);

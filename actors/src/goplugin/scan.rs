@@ -70,7 +70,7 @@ impl HandshakeScan {
         HandshakeError::Ended { stray: self.stray }
     }
 
-    /// The error of a plugin whose handshake timed out (D11, D33).
+    /// The error of a plugin after a handshake timeout (D11, D33).
     #[must_use]
     pub fn timed_out(self, waited: Duration) -> HandshakeError {
         HandshakeError::TimedOut { waited, stray: self.stray }

@@ -45,7 +45,6 @@ pub(crate) fn tell(plugin: &dyn Display, line: &PluginLine) {
     }
 }
 
-/// The fields with names of ours, and all others.
 #[derive(Debug, Default)]
 struct Told<'a> {
     module: Option<&'a str>,

@@ -84,7 +84,7 @@ fn keyed(entries: &BTreeMap<String, Raw>, kind: &Type, path: &Path<'_>, errors: 
     }
 }
 
-/// A map whose values are converted to one type, or unified if the type is `any`.
+/// A map with values converted to one type, or unified if the type is `any`.
 pub(super) fn map(
     entries: &BTreeMap<String, Raw>,
     element: &Type,

@@ -198,7 +198,6 @@ fn labelled(
     Value::Map(values.collect())
 }
 
-/// The block after its last label.
 fn labelled_block<'a>(
     mut found: impl Iterator<Item = &'a Raw>,
     nested: &Spec,

@@ -93,7 +93,7 @@ pub enum ConfigProblem {
         /// The actual value.
         found: String,
     },
-    /// A list of `any` whose values cannot be unified.
+    /// The values in a list of `any` cannot be unified.
     #[error("expected values of one type, found {first} beside {other}")]
     NoCommonType {
         /// The first value.
@@ -143,7 +143,6 @@ impl ConfigErrors {
         errors
     }
 
-    /// The result, unless there are mistakes.
     pub(super) fn unless_any<T>(self, result: T) -> Result<T, Self> {
         if self.errors.is_empty() { Ok(result) } else { Err(self) }
     }

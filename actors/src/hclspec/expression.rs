@@ -12,12 +12,9 @@ use super::path::Path;
 use super::source::{CONFIG_BYTES_MAX, Raw, Reading};
 use super::value::{Number, Value};
 
-/// The nesting limit of a type expression.
 const TYPE_DEPTH_MAX: usize = 16;
-/// How many characters of a parser's message are kept.
 const MESSAGE_CHARACTERS_MAX: usize = 200;
 
-/// Parses a body: attributes and blocks.
 pub(super) fn parse_body(text: &str) -> Result<hcl::Body, ConfigProblem> {
     hcl::parse(text).map_err(|error| unreadable(&error))
 }
@@ -33,7 +30,6 @@ pub(super) fn parse_literal(text: &str) -> Result<Value, String> {
     reading.errors.unless_any(raw).map(|raw| raw.plain()).map_err(|errors: ConfigErrors| errors.to_string())
 }
 
-/// Parses the type expression of a schema.
 pub(super) fn parse_type(text: &str) -> Option<Type> {
     if text.len() > CONFIG_BYTES_MAX {
         return None;
@@ -82,7 +78,6 @@ fn unwrapped(mut expression: &Expression) -> &Expression {
     expression
 }
 
-/// A literal key.
 fn plain_key(key: &ObjectKey) -> Option<String> {
     match key {
         ObjectKey::Identifier(name) => Some(name.to_string()),
@@ -231,7 +226,6 @@ impl Reading {
     }
 }
 
-/// The number after one minus sign.
 fn negated(operation: &Operation) -> Option<&hcl::Number> {
     let Operation::Unary(unary) = operation else { return None };
     match (unary.operator, unwrapped(&unary.expr)) {

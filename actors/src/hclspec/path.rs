@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// How many characters of one key are shown.
 const KEY_CHARACTERS_MAX: usize = 64;
 
 /// A path from the root. It is a linked list on the stack of a recursive walk; errors keep its text.
@@ -61,7 +60,6 @@ pub fn path_below(path: &str, key: &str) -> String {
     format!("{path}[{shown:?}{more}]")
 }
 
-/// Whether a key can be written without quotes.
 fn is_plain(key: &str) -> bool {
     let mut characters = key.chars();
     characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')

@@ -138,10 +138,10 @@ pub enum SchemaProblem {
     /// A block map without labels.
     #[error("a block_map needs at least one label")]
     NoLabels,
-    /// A block map whose values could have different types.
+    /// A block map with values of possibly different types.
     #[error("a block_map may not hold attributes of type any")]
     AnyInMap,
-    /// A default whose primary value is a block.
+    /// A default with a block as primary value.
     #[error("the default of a default may not be made of blocks")]
     BlockAsDefault,
     /// The lower limit of blocks is above the upper one.
@@ -163,12 +163,10 @@ pub enum SchemaProblem {
     TooLarge,
 }
 
-/// The attributes and blocks of one body.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
     /// Each attribute, with its type and whether it is required.
     pub(super) attributes: BTreeMap<&'a str, (&'a Type, bool)>,
-    /// Each block.
     pub(super) blocks: BTreeSet<&'a str>,
 }
 

@@ -14,7 +14,6 @@ pub const CONFIG_VALUES_MAX: usize = 100_000;
 /// The limit of text in a configuration, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 
-/// The name of the root in paths.
 const ROOT: &str = "config";
 
 /// A configuration as written: only literals and collections of literals.
@@ -23,7 +22,6 @@ pub struct Config {
     pub(super) body: BTreeMap<String, Raw>,
 }
 
-/// One value as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Raw {
     Null,

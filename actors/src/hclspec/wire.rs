@@ -10,7 +10,6 @@ use super::schema::{
     ItemLimits, MalformedSchema, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, Schema, SchemaProblem, Spec,
 };
 
-/// How many characters of a plugin's text an error shows.
 const SHOWN_CHARACTERS_MAX: usize = 120;
 
 impl Schema {

@@ -195,7 +195,6 @@ impl Instance {
         }
     }
 
-    /// The plugin or the connection returned an error.
     fn refused(
         &mut self,
         moment: Moment,

@@ -34,7 +34,7 @@ pub struct InstanceReport {
 pub struct LookNow;
 
 /// Ends the instance gracefully: no new call starts, the call in flight ends or is cancelled, the connection is closed.
-/// Answered with the last report, whose health is `Gone`.
+/// Answered with the last report, with health `Gone`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retire;
 

@@ -16,7 +16,6 @@ enum Answered<T> {
     Declined,
 }
 
-/// The plugin capabilities.
 #[derive(Debug, Clone)]
 struct Offers {
     capabilities: Vec<PluginCapability>,
@@ -29,7 +28,6 @@ impl Offers {
     }
 }
 
-/// The answers of one process over one connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reading {
     identity: Option<Identity>,
@@ -40,21 +38,16 @@ pub(super) struct Reading {
     node_info: Option<Answered<NodeInfo>>,
 }
 
-/// The next step of a reading.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Make this call.
     Ask(Rpc),
-    /// Everything was read.
     Complete(Arc<CsiFingerprint>, Vec<String>),
 }
 
-/// Why an answer is rejected.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// It is not ready (C039).
     NotReady,
-    /// The answer is invalid.
     Broken(String),
 }
 
@@ -116,7 +109,6 @@ impl Reading {
         }
     }
 
-    /// Stores an answer.
     pub(super) fn take(
         &mut self,
         answer: Answer,

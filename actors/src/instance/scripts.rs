@@ -98,7 +98,6 @@ fn read_config(args: &mut ArgumentConsumer<'_>) -> Result<InstanceConfig, Fault>
     })
 }
 
-/// A fingerprint of an earlier generation without any capabilities.
 fn fingerprint(name: &str, version: &str) -> CsiFingerprint {
     CsiFingerprint {
         identity: identity(name, version),

@@ -118,20 +118,15 @@ pub enum InstanceTimer {
     Retire,
 }
 
-/// The phase of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// A call to the plugin is pending.
     Asked(InstanceCall),
-    /// It waits for the next check.
     Resting,
     /// No more calls are made; the last one is pending.
     Retiring,
-    /// It has ended.
     Gone,
 }
 
-/// The state of the connection.
 #[derive(Debug, Clone)]
 pub(super) enum Link {
     /// There is none, or it was lost.

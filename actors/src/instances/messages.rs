@@ -231,7 +231,7 @@ pub enum InstancesNews {
 pub struct InstancesView {
     /// The report of each instance, ordered by plugin.
     pub reports: Vec<InstanceReport>,
-    /// The plugins of [`InstancesNews::Expected`] whose state is not known yet.
+    /// The plugins of [`InstancesNews::Expected`] that are not settled yet.
     pub expected: Vec<PluginKey>,
     /// Whether [`InstancesNews::Settled`] was published.
     pub settled: bool,

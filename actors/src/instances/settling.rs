@@ -53,7 +53,6 @@ impl Instances {
         }
     }
 
-    /// Returns the plugin if it was expected.
     pub(super) fn entry_left(&mut self, entry: &Entry) -> Option<PluginKey> {
         let Settling::Awaiting(awaited) = &mut self.settling else { return None };
         awaited.get_mut(&entry.registration.plugin)?.remove(&entry.registration.allocation);

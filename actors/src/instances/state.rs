@@ -129,7 +129,6 @@ pub enum InstancesTimer {
     AwaitRetired(AllocationId, AskId),
 }
 
-/// The state of a plugin's instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Child {
     /// It runs, for this generation.
@@ -152,7 +151,6 @@ impl Child {
         }
     }
 
-    /// The life of the actor, if there is one.
     pub(super) const fn life(self) -> Option<Attempt> {
         match self {
             Self::Serving { life, .. } | Self::Retiring { life } => Some(life),
@@ -161,10 +159,8 @@ impl Child {
     }
 }
 
-/// A plugin with an instance.
 #[derive(Debug, Clone)]
 pub(super) struct Post {
-    /// The instance.
     pub(super) child: Child,
     /// The last report of the present child, not of a pending successor.
     pub(super) report: InstanceReport,
@@ -179,9 +175,8 @@ pub(super) struct Post {
 pub(super) enum Settling {
     /// The registry has not sent its snapshot yet.
     Unknown,
-    /// The plugins whose state is not known yet, each with the allocations that may still serve it.
+    /// The plugins that are not settled yet, each with the allocations that may still serve it.
     Awaiting(BTreeMap<PluginKey, BTreeSet<AllocationId>>),
-    /// The state of all is known.
     Settled,
 }
 
@@ -191,7 +186,6 @@ pub struct Instances {
     pub(super) options: InstancesOptions,
     /// The active registrations.
     pub(super) wanted: BTreeMap<PluginKey, Active>,
-    /// The plugins with an instance.
     pub(super) posts: BTreeMap<PluginKey, Post>,
     pub(super) settling: Settling,
     pub(super) is_stopping: bool,

@@ -147,7 +147,6 @@ impl Instances {
         self.ended(moment, &ChildEnded { plugin: plugin.clone(), life, ending }, effects);
     }
 
-    /// Starts the successor of an instance that has ended, if there is one.
     fn succeed(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
         if self.wanted.contains_key(plugin) && !self.is_stopping {
             self.start(moment, plugin, effects);
@@ -161,7 +160,6 @@ impl Instances {
         self.end_if_empty(effects);
     }
 
-    /// An instance ended by itself.
     fn fell(&mut self, moment: Moment, plugin: &PluginKey, how: &str, effects: &mut Effects<Self>) {
         let Some(post) = self.posts.get_mut(plugin) else { return };
         let next = if post.restarts.charge(&self.options.restart_budget, moment.now) {
@@ -190,7 +188,6 @@ impl Instances {
         }
     }
 
-    /// Restarts an instance that was given up.
     pub(super) fn revive(&mut self, moment: Moment, plugin: &PluginKey, effects: &mut Effects<Self>) {
         self.start(moment, plugin, effects);
         self.settle(plugin, effects);
@@ -280,7 +277,6 @@ fn starting(active: &Active, moment: Moment) -> InstanceReport {
     }
 }
 
-/// How an instance ended, as part of a sentence.
 struct How<'a>(&'a Ending);
 
 impl fmt::Display for How<'_> {

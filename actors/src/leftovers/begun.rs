@@ -41,14 +41,10 @@ impl BootClock {
     }
 }
 
-/// The boot clock at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BootTime<'b> {
-    /// The boot id.
     pub(super) boot: &'b str,
-    /// The time since the boot.
     pub(super) elapsed: Duration,
-    /// Ticks in a second.
     pub(super) ticks_per_second: u64,
 }
 

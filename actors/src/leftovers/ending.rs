@@ -24,7 +24,6 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// How often processes without an environment, or with a hidden one, are checked again, in case they are in the middle of an
 /// `exec`.
 const UNKNOWN_LOOKS: u32 = 10;
-/// How many remaining processes an error names.
 const NAMED_MAX: usize = 8;
 
 /// The parameters of a search.
@@ -126,7 +125,6 @@ impl From<io::Error> for Unsettled {
     }
 }
 
-/// The result of one search.
 #[derive(Debug)]
 struct Findings {
     proven: Proven,
@@ -239,7 +237,6 @@ impl Search {
         Ok(Findings { proven, unknown, suspects, traces })
     }
 
-    /// The beginning of the run, in ticks since the present boot; `None` if unknown.
     fn begun_ticks(&self, boot: &str) -> Option<u64> {
         let ticks_per_second = rustix::param::clock_ticks_per_second();
         self.begun.as_ref()?.ticks(&BootTime { boot, elapsed: since_boot(), ticks_per_second })
@@ -285,7 +282,6 @@ impl Search {
     }
 }
 
-/// Kills the very process that was seen.
 fn kill(table: &ProcessTable, processes: &Processes, pid: u32) -> Result<(), Errno> {
     let Some(seen) = processes.get(&pid) else { return Ok(()) };
     let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
@@ -336,7 +332,6 @@ mod tests {
     use crate::leftovers::BootClock;
     use crate::vocabulary::Timestamp;
 
-    /// A unique task mark.
     fn mark() -> TaskMark {
         let random = crate::process::random_bytes::<16>().expect("the system gives them");
         TaskMark { allocation: crate::vocabulary::hex(&random), task: "web".to_owned() }

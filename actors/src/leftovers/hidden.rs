@@ -9,9 +9,9 @@
 //! - *Time.* It was started before the run was begun, or the run was begun in another boot. Both times are counted since the
 //!   boot, on a clock that cannot be set. If the beginning of the run is unknown, time excludes nothing.
 //! - *User.* This host cannot become another user (it has no `CAP_SETUID`), and the process has none of the host's users. A
-//!   set-user-id program whose parent is gone is not found; a daemon that runs tasks as another user for such a host must be
-//!   trusted. A host that may become any user may have started it as any user: which user a driver really takes, or maps it
-//!   to, is unknown here.
+//!   set-user-id program without a living parent is not found; a daemon that runs tasks as another user for such a host must
+//!   be trusted. A host that may become any user may have started it as any user: which user a driver really takes, or maps
+//!   it to, is unknown here.
 //! - *Memory.* It was located as part of another run of this host.
 //! - *Cgroup.* A part of its path is named after another task; or it is in the unit of a service, or in a login session, in
 //!   which neither this host nor one of its drivers is, and the path does not mention the task. Drivers put tasks into
@@ -28,7 +28,6 @@ use std::collections::BTreeSet;
 use super::judging::{Case, Proven};
 use super::seen::{Environment, Process};
 
-/// Facts beside the processes themselves.
 #[derive(Debug)]
 pub(super) struct Suspicion<'s> {
     /// The run has no process that was started earlier, in ticks since the boot.

@@ -7,12 +7,9 @@ use super::seen::{Environment, Holder, Process, Processes};
 use super::text::names_path;
 use super::traces::Traces;
 
-/// The facts for judging processes.
 #[derive(Debug)]
 pub(super) struct Case<'c> {
-    /// The task.
     pub(super) mark: &'c TaskMark,
-    /// All living processes.
     pub(super) processes: &'c Processes,
     /// The members of the cgroups that the host made for the task.
     pub(super) members: &'c BTreeSet<u32>,
@@ -42,14 +39,13 @@ pub struct Named {
     pub driver: u32,
 }
 
-/// A helper of a driver.
 #[derive(Debug)]
 pub(super) struct Helpers<'c> {
     /// The sockets held by processes that may be helpers.
     pub(super) holders: &'c [Holder],
     /// The driver's state of the task; empty if unknown.
     pub(super) state: &'c [u8],
-    /// The owner id of the host whose driver has such helpers.
+    /// The owner id of the host of the driver with such helpers.
     pub(super) owner: &'c str,
 }
 
@@ -95,7 +91,6 @@ impl Case<'_> {
         }
     }
 
-    /// Adds the executors among these, and their descendants.
     pub(super) fn add_executors(&self, helpers: &Helpers<'_>, proven: &mut Proven) {
         for holder in helpers.holders {
             let Some(process) = self.processes.get(&holder.pid) else { continue };
@@ -121,7 +116,6 @@ impl Case<'_> {
         self.candidates().filter(is_unknown).map(|process| process.pid).collect()
     }
 
-    /// All processes that are not spared.
     pub(super) fn candidates(&self) -> impl Iterator<Item = &Process> {
         self.processes.values().filter(|process| !self.spared.contains(&process.pid))
     }

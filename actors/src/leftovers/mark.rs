@@ -84,7 +84,6 @@ fn is_of_everybody(part: &str) -> bool {
     COMMON.contains(&part) || NUMBERED.iter().any(is_numbered)
 }
 
-/// The name of a unit without its suffix.
 fn unit_name(part: &str) -> &str {
     let kinds = [".service", ".scope", ".slice"];
     kinds.iter().find_map(|kind| part.strip_suffix(kind)).unwrap_or(part)

@@ -1,4 +1,4 @@
-//! Leftover processes of a task whose driver cannot be queried, or whose answer proves nothing (TH040, TH041). A module, no
+//! Leftover processes of a task if its driver cannot be queried, or its answer proves nothing (TH040, TH041). A module, no
 //! actor.
 //!
 //! A driver that could not recover a task, or that refused to start one, may have left its processes behind, and a second

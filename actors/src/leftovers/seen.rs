@@ -4,20 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::mark::TaskMark;
 
-/// One living process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Process {
-    /// Its PID.
     pub(super) pid: u32,
-    /// The PID of its parent.
     pub(super) parent: u32,
-    /// Its session.
     pub(super) session: u32,
-    /// Its process group.
     pub(super) group: u32,
     /// Its start time, in ticks since the boot.
     pub(super) started_ticks: u64,
-    /// Its environment.
     pub(super) environment: Environment,
     /// The paths of its cgroups, within their hierarchies.
     pub(super) groups: Vec<String>,
@@ -33,13 +27,12 @@ pub(super) enum Environment {
         /// The users that the process is, or may become: real, effective and saved. Empty if unknown.
         users: BTreeSet<u32>,
     },
-    /// It was read.
     Read {
         /// The task that it names.
         task: Option<TaskMark>,
         /// The socket directory that was assigned to a plugin, or to a helper that it started.
         sockets: Option<String>,
-        /// The owner id of the host whose plugin passed this environment on.
+        /// The owner id of the host of the plugin that passed this environment on.
         owner: Option<String>,
     },
 }
@@ -59,8 +52,6 @@ pub(super) type Processes = BTreeMap<u32, Process>;
 /// The open sockets of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Holder {
-    /// Its PID.
     pub(super) pid: u32,
-    /// The paths of its sockets.
     pub(super) sockets: Vec<String>,
 }

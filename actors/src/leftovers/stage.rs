@@ -7,7 +7,6 @@ use super::mark::TaskMark;
 use super::seen::{Environment, Holder, Process, Processes};
 use super::traces::Traces;
 
-/// The mark of a task of the allocation `a`.
 pub(super) fn mark(task: &str) -> TaskMark {
     TaskMark { allocation: "a".to_owned(), task: task.to_owned() }
 }

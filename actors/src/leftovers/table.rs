@@ -131,13 +131,11 @@ impl ProcessTable {
         Ok(pids.iter().filter_map(holder).collect())
     }
 
-    /// The paths of all sockets that have one.
     pub(super) fn socket_paths(&self) -> io::Result<Vec<String>> {
         let text = fs::read_to_string(self.root.join("net/unix"))?;
         Ok(text::sockets(&text).into_iter().map(|(_, path)| path).collect())
     }
 
-    /// The boot id of this machine; `None` if unknown.
     pub(super) fn boot(&self) -> Option<String> {
         let id = fs::read_to_string(self.root.join("sys/kernel/random/boot_id")).ok()?;
         Some(id.trim().to_owned())
@@ -195,7 +193,6 @@ mod tests {
     use super::super::mark::TaskMark;
     use super::*;
 
-    /// A table of this process and one more.
     fn table(pid: u32, state: char, flags: u32, environment: &[u8]) -> (tempfile::TempDir, ProcessTable) {
         let root = tempfile::tempdir().expect("a directory");
         let add = |pid: u32, state: char, flags: u32, environment: &[u8]| {

@@ -5,7 +5,6 @@ use super::seen::Environment;
 use crate::goplugin::SOCKET_DIR_VARIABLE;
 use crate::process::OWNER_VARIABLE;
 
-/// Parses an environment.
 pub(super) fn environment(bytes: &[u8]) -> Environment {
     let value = |name: &str| {
         let entries = bytes.split(|byte| *byte == 0);

@@ -18,7 +18,7 @@ pub struct Traces {
     pub boot: String,
     /// The processes, by PID.
     pub processes: BTreeMap<u32, Trace>,
-    /// Cgroups, as paths within their hierarchies, that contained only the run, and whose names are random, so that no other
+    /// Cgroups, as paths within their hierarchies, that contained only the run, and have random names, so that no other
     /// process is ever put there.
     pub groups: BTreeSet<String>,
 }

@@ -10,13 +10,10 @@ use std::time::{Duration, Instant};
 
 use super::sink::{Pumped, Scratch, Sink};
 
-/// The threads need little stack.
 const STACK_BYTES: usize = 128 * 1_024;
 
-/// The turn of one stream.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// The stream.
     pub(super) stream: u64,
     pub(super) sink: Box<Sink>,
     /// The number of lost bytes that the log must report.
@@ -25,7 +22,6 @@ pub(super) struct Turn {
     pub(super) is_stopped: Arc<AtomicBool>,
 }
 
-/// The result of a turn.
 #[derive(Debug)]
 pub(super) struct Turned {
     pub(super) stream: u64,
@@ -33,7 +29,6 @@ pub(super) struct Turned {
     pub(super) pumped: Pumped,
 }
 
-/// The thread of one file system.
 #[derive(Debug)]
 pub(super) struct Disk {
     turns: Sender<Turn>,
@@ -62,7 +57,6 @@ impl Disk {
         Duration::from_millis(self.progress_ms.load(Ordering::Relaxed))
     }
 
-    /// Queues a turn of a stream.
     pub(super) fn take(&self, turn: Turn) {
         self.turns.send(turn).expect("the thread ends when this end is dropped, and not before");
     }

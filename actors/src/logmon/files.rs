@@ -43,7 +43,6 @@ fn number(name: &str, prefix: &str) -> Option<u64> {
     digits.parse().ok().filter(|number| is_plain && *number <= NUMBER_MAX)
 }
 
-/// The file that is being written.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) file: File,

@@ -22,7 +22,6 @@ const PIPE_BYTES_MAX: usize = 1 << 20;
 const LARGE_TASKS: usize = 32;
 const MIDDLE_TASKS: usize = 256;
 
-/// The pipes of one task.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) logs: OpenLogs,
@@ -82,7 +81,6 @@ impl Held {
         Ok(Self { logs: logs.clone(), pipes, _stages: [stage(stdout)?, stage(stderr)?] })
     }
 
-    /// Drops the content of full pipes, and returns its size.
     pub(super) fn drain_full(&self) -> io::Result<u64> {
         let mut drained = 0;
         for pipe in self.pipes.iter().filter(|pipe| pipes::is_full(pipe)) {
@@ -91,7 +89,6 @@ impl Held {
         Ok(drained)
     }
 
-    /// The number of bytes buffered in the pipes.
     pub(super) fn waiting(&self) -> u64 {
         self.pipes.iter().map(|pipe| pipes::waiting(pipe).unwrap_or_default()).sum()
     }

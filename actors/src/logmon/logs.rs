@@ -21,7 +21,6 @@ use super::program::LogProgram;
 use super::record;
 use super::spec::{LogPaths, LogSpec, MalformedLogSpec};
 
-/// The queue capacity for requests.
 const COMMANDS_MAX: usize = 1_024;
 /// The timeout for the log writer to begin to read the pipes of a task, its own start included.
 const OPEN_PATIENCE: Duration = Duration::from_secs(15);
@@ -221,7 +220,6 @@ impl Logs {
     }
 }
 
-/// Runs blocking disk work on a blocking thread.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     spawn_blocking(work).await.map_err(io::Error::other)
 }

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 /// How long a disk may fail or hang before a full pipe is drained, so that its task continues (TH022).
 pub(super) const DISK_PATIENCE: Duration = Duration::from_secs(5);
-/// The pause before a failed disk is retried.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a stream is not written, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hindrance {
-    /// Nothing.
     None,
     /// Its turn is with a disk, which may hang.
     Waiting {
@@ -19,9 +17,7 @@ pub(super) enum Hindrance {
         /// When the disk last finished any work, for any stream.
         progress: Duration,
     },
-    /// The disk has failed.
     Refused {
-        /// When the failure began.
         since: Duration,
     },
 }

@@ -15,12 +15,9 @@ use rustix::process::geteuid;
 
 use super::protocol::PipeId;
 
-/// The mode of every pipe.
 const PIPE_MODE: Mode = Mode::from_raw_mode(0o600);
-/// The chunk size for draining.
 const DRAIN_BYTES: usize = 1 << 20;
 
-/// Why a pipe cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PipeError {
     /// A directory in the path is a symlink, a file, or missing.
@@ -159,7 +156,6 @@ pub(super) fn grow(pipe: impl AsFd, bytes: usize) {
     let _ = fcntl_setpipe_size(pipe, bytes);
 }
 
-/// The number of bytes buffered in a pipe.
 pub(super) fn waiting(pipe: impl AsFd) -> io::Result<u64> {
     Ok(ioctl_fionread(pipe)?)
 }

@@ -13,7 +13,6 @@ use std::thread;
 const SUBCOMMAND: &str = "log-writer";
 /// The file for its own standard error, such as a panic.
 const ERRORS_FILE: &str = "log-writer.err";
-/// When that file is longer, it is truncated.
 const ERRORS_BYTES_MAX: u64 = 64 * 1_024;
 
 /// The log writer program and its arguments. It is run with `--directory` and a path after its arguments, and must call

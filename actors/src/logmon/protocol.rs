@@ -9,28 +9,22 @@ use super::spec::{LogSpec, LogStream};
 
 /// The version of all other messages.
 pub(super) const VERSION: u32 = 1;
-/// The length limit of a line, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1_024;
 
 /// The identity of a pipe, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PipeId {
-    /// Its device.
     pub(super) device: u64,
-    /// Its inode number.
     pub(super) inode: u64,
 }
 
-/// The pipes of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenLogs {
-    /// The logs to collect.
     pub(super) spec: LogSpec,
     /// The pipes for standard output and standard error, as they were created.
     pub(super) pipes: [PipeId; 2],
 }
 
-/// A request of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
@@ -52,17 +46,12 @@ pub(super) enum Request {
     Retire,
 }
 
-/// A message of the log writer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Said {
-    /// Its identity.
     Welcome {
-        /// Its version.
         version: u32,
-        /// Its PID.
         pid: u32,
-        /// The tasks that it collects already.
         open: Vec<String>,
     },
     /// These pipes are read from now on.
@@ -79,21 +68,16 @@ pub(super) enum Said {
     },
     /// These pipes are closed.
     Closed {
-        /// The key of the task.
         key: String,
         /// How many bytes were left in them, by stream.
         left: [u64; 2],
     },
-    /// The state of a stream has changed.
     Fares(Fares),
 }
 
-/// The state of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fares {
-    /// The key of the task.
     pub(super) key: String,
-    /// The stream.
     pub(super) stream: LogStream,
     /// Why it cannot be written at present; `None` if it can.
     pub(super) fault: Option<String>,
@@ -101,7 +85,6 @@ pub(super) struct Fares {
     pub(super) dropped: u64,
 }
 
-/// Encodes one message as a line.
 pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line =
         serde_json::to_vec(message).expect("paths were checked to be UTF-8, and nothing else can fail");

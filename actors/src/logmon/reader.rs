@@ -38,11 +38,9 @@ pub enum LogPlace {
     },
 }
 
-/// An open file of a log.
 #[derive(Debug)]
 struct Opened {
     file: File,
-    /// Its number, if files are numbered.
     number: u64,
     /// Device and inode of its directory if files are numbered, otherwise its own.
     id: (u64, u64),
@@ -164,7 +162,6 @@ impl LogReader {
         Ok(!self.next.is_empty())
     }
 
-    /// A truncated file is read from its beginning.
     fn restart_if_cut(&mut self) -> io::Result<()> {
         if let Some(Opened { file, .. }) = &mut self.opened {
             let position = file.stream_position()?;

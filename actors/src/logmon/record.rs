@@ -12,20 +12,15 @@ use super::protocol::OpenLogs;
 use super::reader::LogPlace;
 use super::spec::{Collection, LogStream};
 
-/// The version of these files.
 const VERSION: u32 = 1;
-/// Their suffix.
 const ENDING: &str = ".json";
 /// The size limit of such a file, in bytes.
 const RECORD_BYTES_MAX: u64 = 64 * 1_024;
 
-/// The record of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     version: u32,
-    /// Whether its pipes are held and read.
     pub(super) is_open: bool,
-    /// Its logs.
     pub(super) logs: OpenLogs,
 }
 

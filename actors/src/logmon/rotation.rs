@@ -14,12 +14,10 @@ const fn line_bytes_max(file_bytes_max: u64) -> u64 {
     if quarter < LINE_BYTES_MAX { quarter } else { LINE_BYTES_MAX }
 }
 
-/// The next step for the buffered bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Write this many bytes, at least one.
     Write(u64),
-    /// Rotate: begin the next file.
     Turn,
 }
 
@@ -53,7 +51,6 @@ mod tests {
 
     use super::*;
 
-    /// Writes pieces as they come, and returns the files.
     fn files(pieces: &[Vec<u8>], file_bytes_max: u64) -> Vec<Vec<u8>> {
         let mut files = vec![Vec::new()];
         for piece in pieces {
@@ -82,7 +79,6 @@ mod tests {
         files
     }
 
-    /// Lines of these lengths, cut into pieces of these lengths.
     fn pieces(lines: &[usize], cuts: &[usize]) -> Vec<Vec<u8>> {
         let mut all: Vec<u8> =
             lines.iter().flat_map(|length| [vec![b'x'; *length], vec![b'\n']].concat()).collect();

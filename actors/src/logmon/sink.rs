@@ -23,7 +23,6 @@ use super::spec::Retention;
 const TURN_BYTES: u64 = 1 << 20;
 /// The chunk size for moving, and the size of stages.
 pub(super) const STAGE_BYTES: usize = 256 * 1_024;
-/// The chunk size for inspecting and copying.
 const PIECE_BYTES: usize = 64 * 1_024;
 
 /// Buffers of a disk thread to inspect bytes without consuming them: shared by all its streams.
@@ -54,7 +53,6 @@ impl Scratch {
     }
 }
 
-/// The result of a turn.
 #[derive(Debug)]
 pub(super) struct Pumped {
     /// Whether the pipe has more content, or the write error.
@@ -91,7 +89,6 @@ impl Sink {
         Self { pipe, stage, directory, prefix, retention, numbers, written, position, fault }
     }
 
-    /// The number of bytes in the stage.
     pub(super) fn staged(&self) -> u64 {
         pipes::waiting(&self.stage).unwrap_or_default()
     }
@@ -185,7 +182,6 @@ impl Sink {
         Ok(&written.file)
     }
 
-    /// Whether the last line of the file is complete.
     fn is_line_finished(&self) -> io::Result<bool> {
         let Some(last) = self.position.checked_sub(1) else { return Ok(true) };
         let mut byte = [0];

@@ -148,7 +148,6 @@ impl LogSpec {
         format!("{}.{stream}.", self.name)
     }
 
-    /// The name of a stream's stage, in the directory of the log writer.
     #[must_use]
     pub(super) fn stage_name(&self, stream: LogStream) -> String {
         format!("{}.{stream}.stage", self.key)

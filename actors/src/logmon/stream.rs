@@ -12,7 +12,6 @@ use super::protocol::Fares;
 use super::sink::{Pumped, Sink};
 use super::spec::LogStream;
 
-/// Where the sink of a stream is.
 #[derive(Debug)]
 enum Home {
     /// There is none: everything is dropped.
@@ -31,7 +30,6 @@ struct Refusal {
     reason: String,
 }
 
-/// One stream.
 #[derive(Debug)]
 pub(super) struct Stream {
     number: u64,
@@ -44,7 +42,6 @@ pub(super) struct Stream {
     /// How much of that the log does not report yet.
     missing: u64,
     told: Fares,
-    /// Whether the pipe is written to its end and then closed.
     is_closing: bool,
     /// How many bytes are left in it, once that is done.
     closed: Option<u64>,
@@ -82,7 +79,6 @@ impl Stream {
         false
     }
 
-    /// Queues the stream's turn, unless it is queued.
     pub(super) fn begin_turn(&mut self, now: Duration, disk: &Disk) {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let away = Home::Away { handed: now, is_stopped: Arc::clone(&is_stopped) };
@@ -121,12 +117,11 @@ impl Stream {
         }
     }
 
-    /// Whether it needs ticks.
     pub(super) const fn is_hindered(&self) -> bool {
         self.refusal.is_some() || matches!(self.home, Home::Away { .. })
     }
 
-    /// Retries what is due, and drains a pipe whose disk has failed or hung for too long (TH022).
+    /// Retries what is due, and drains a pipe if its disk has failed or hung for too long (TH022).
     pub(super) fn tick(&mut self, now: Duration, disk: &Disk, nowhere: impl AsFd) {
         let hindrance = match (&self.refusal, &self.home) {
             (Some(refusal), _) => Hindrance::Refused { since: refusal.since },
@@ -148,7 +143,6 @@ impl Stream {
         }
     }
 
-    /// Writes the content of the pipe, and then closes it.
     pub(super) fn close(&mut self, now: Duration, disk: &Disk, nowhere: impl AsFd) {
         self.is_closing = true;
         if matches!(self.home, Home::Nowhere) {

@@ -21,11 +21,9 @@ use self::serve::Writer;
 
 /// The lock file: one log writer per directory.
 pub(super) const LOCK_FILE: &str = "lock";
-/// The socket file.
 pub(super) const SOCKET_FILE: &str = "control.sock";
 /// The timeout for the lock: a log writer that is ending releases it soon.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-/// The polling interval meanwhile.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Why a log writer cannot run.
@@ -114,7 +112,6 @@ fn listen(directory: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Opens a directory, to access its entries.
 pub(super) fn hold(directory: &Path) -> io::Result<OwnedFd> {
     Ok(open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
@@ -124,7 +121,6 @@ pub(super) fn short(held: &OwnedFd, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", held.as_raw_fd()))
 }
 
-/// Whether an open file was unlinked.
 fn is_removed(file: &File) -> bool {
     file.metadata().is_ok_and(|seen| seen.nlink() == 0)
 }

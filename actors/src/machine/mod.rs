@@ -18,7 +18,6 @@ pub const MACHINE: &str = "/run/callboard";
 const PASSABLE: u32 = 0o711;
 /// For its owner alone.
 const PRIVATE: u32 = 0o700;
-/// The pause between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Creates a directory that every user may traverse, independent of the umask; returns whether it was created. An existing

@@ -15,10 +15,8 @@ pub(super) enum Former {
     Other,
 }
 
-/// Whether the mark may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was written at this place.
     Unchanged,
     /// It may be used, and the present place must be written.
     Changed(Change),

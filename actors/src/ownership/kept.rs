@@ -18,14 +18,12 @@ pub(super) const VERSION: u32 = 1;
 /// The number of digits of a mark: it becomes part of file names.
 const MARK_DIGITS: usize = 16;
 
-/// A mark, and where it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) mark: String,
     pub(super) place: Place,
 }
 
-/// One directory of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     /// Its canonical path, as written in the file.
@@ -34,12 +32,10 @@ pub(super) struct Place {
     pub(super) inode: u64,
 }
 
-/// Why a text is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mistake {
     /// It was written by a newer version.
     Newer(u32),
-    /// The problem.
     Malformed(String),
 }
 

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use super::kept::{Place, escaped, unescaped};
 
-/// The place of an existing directory.
 pub(super) fn of(directory: &Path) -> io::Result<Place> {
     let (path, found) = (directory.canonicalize()?, std::fs::metadata(directory)?);
     Ok(Place { path: escaped(path.as_os_str().as_bytes()), device: found.dev(), inode: found.ino() })
@@ -19,7 +18,6 @@ pub(super) fn path(text: &str) -> PathBuf {
     OsString::from_vec(unescaped(text).unwrap_or_default()).into()
 }
 
-/// Whether a directory exists.
 pub(super) fn is_there(directory: &Path) -> io::Result<bool> {
     match std::fs::metadata(directory) {
         Ok(found) => Ok(found.is_dir()),

@@ -27,7 +27,6 @@ const ROUNDS_MAX: usize = 8;
 #[rtype(result = "()")]
 pub(super) struct Called;
 
-/// The actor that owns the database.
 pub(super) struct Committer {
     inbox: Arc<Inbox>,
     pacing: Pacing,
@@ -45,14 +44,11 @@ enum Told {
     Left(Arc<Handoff<Task>>),
 }
 
-/// The state of the actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// Nothing is queued.
     Idle,
     /// Something is queued, and more may arrive before the commit starts.
     Gathering,
-    /// The thread has a task.
     Underway,
 }
 
@@ -80,7 +76,6 @@ impl Committer {
         }
     }
 
-    /// Starts the next commit or job.
     fn begin(&mut self, context: &mut Context<Self>) {
         let share = self.pacing.share(self.inbox.writes(), self.since.elapsed());
         self.work = loop {
@@ -114,7 +109,6 @@ impl Committer {
         }
     }
 
-    /// Notifies each ledger of the outcome of its writes.
     fn settle(&mut self, progress: &[Progress], writes: usize, outcome: &Result<(), WriteError>) {
         let (listeners, dropped) = self.inbox.settle(progress, writes, outcome.is_err());
         if let Err(error) = outcome {

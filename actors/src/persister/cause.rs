@@ -9,14 +9,10 @@ use std::sync::Arc;
 use super::errors::{LoadError, OpenError, WriteError};
 use super::messages::Table;
 
-/// Why a database operation failed.
 #[derive(Debug)]
 pub(super) enum Cause {
-    /// It was closed.
     Closed,
-    /// An I/O error of the system.
     Io(io::Error),
-    /// The bytes are inconsistent.
     Damaged(String),
 }
 

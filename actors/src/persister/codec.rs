@@ -21,7 +21,6 @@ const DECODE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The initial capacity of the buffer, enough for most records, so that encoding does not reallocate.
 const USUAL_BYTES: usize = 256;
 
-/// The size of the schema number in an encoded record.
 const SCHEMA_BYTES: usize = 2;
 
 const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<DECODE_BYTES_MAX>> =
@@ -120,7 +119,6 @@ pub fn decode_payload<T: DeserializeOwned>(payload: &[u8]) -> Result<T, DecodeEr
     }
 }
 
-/// The schema of an encoded record.
 pub(super) fn schema_of(bytes: &[u8]) -> Result<u16, DecodeError> {
     split(bytes).map(|(schema, _)| schema)
 }

@@ -30,7 +30,6 @@ pub(super) fn commit(database: &Database, operations: &Operations) -> Result<(),
     Ok(())
 }
 
-/// Stores one encoded record with its seal.
 pub(super) fn put(
     open: &mut OpenTable<'_>,
     table: Table,

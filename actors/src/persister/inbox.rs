@@ -20,12 +20,10 @@ use super::worker::Job;
 type Waiting = Queue<Recipient<Settled>, Job>;
 
 pub(super) struct Inbox {
-    /// The database file.
     path: Arc<Path>,
     queue: SharedQueue<Waiting>,
     /// Writes in the inbox that are not settled.
     depth: AtomicUsize,
-    /// Commits so far, successful or not.
     commits: AtomicU64,
 }
 
@@ -35,12 +33,10 @@ impl Inbox {
         Self { path, queue, depth: AtomicUsize::new(0), commits: AtomicU64::new(0) }
     }
 
-    /// The number of writes that are not settled.
     pub(super) fn depth(&self) -> usize {
         self.depth.load(Ordering::Relaxed)
     }
 
-    /// The number of commits.
     pub(super) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
@@ -80,12 +76,10 @@ impl Inbox {
         self.queue.with(|queue| queue.open_ledger(open.owner, open.settled));
     }
 
-    /// Whether the actor has ended for good.
     pub(super) fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// The number of queued writes.
     pub(super) fn writes(&self) -> usize {
         self.queue.with(|queue| queue.writes())
     }
@@ -122,7 +116,6 @@ impl Inbox {
         })
     }
 
-    /// Takes back the buffer of a batch for reuse.
     pub(super) fn take_back(&self, operations: Operations) {
         self.queue.with(|queue| queue.take_back(operations));
     }

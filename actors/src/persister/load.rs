@@ -10,7 +10,6 @@ use super::messages::{Damaged, Loaded};
 use super::quarantine;
 use super::record::{self, Read, Record};
 
-/// The result of reading a table.
 pub(super) enum Scan<R> {
     /// Its records, and the indices of those that were migrated.
     Read { loaded: Loaded<R>, migrated: Vec<usize> },
@@ -18,7 +17,6 @@ pub(super) enum Scan<R> {
     Newer { theirs: u16, ours: u16 },
 }
 
-/// Reads and decodes every record of a table.
 pub(super) fn scan<R: Record>(database: &Database) -> Result<Scan<R>, redb::Error> {
     let mut loaded = Loaded { rows: Vec::new(), damaged: Vec::new() };
     let mut migrated = Vec::new();

@@ -24,7 +24,6 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// This process, since now.
     pub(super) fn this() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self { pid: Some(std::process::id()), since: Some(since) }
@@ -62,7 +61,6 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A lock that is released on drop.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -78,7 +76,6 @@ impl Drop for Lock {
     }
 }
 
-/// The result of an attempt to lock.
 #[derive(Debug)]
 pub(super) enum Locking {
     Held(Lock),

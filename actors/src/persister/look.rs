@@ -121,12 +121,10 @@ struct Piece {
 }
 
 impl Piece {
-    /// Its range within the page.
     fn inside(&self) -> std::ops::Range<usize> {
         self.from..self.from + self.len
     }
 
-    /// Its range within the whole range.
     fn outside(&self) -> std::ops::Range<usize> {
         self.at..self.at + self.len
     }

@@ -159,7 +159,6 @@ impl MemoryDisk {
     }
 }
 
-/// An operation on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Deed {
     Read,

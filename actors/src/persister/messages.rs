@@ -51,7 +51,6 @@ impl Operation {
         Self::Delete { table: R::TABLE, key: key.into() }
     }
 
-    /// The size of this change in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Put { key, record, .. } => key.len() + record.len(),

@@ -14,14 +14,12 @@ const TABLE: TableDefinition<'static, &'static str, &'static [u8]> = TableDefini
 const COPIES: [&str; 2] = ["first", "second"];
 const BYTES: usize = 28;
 
-/// The metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Meta {
     pub(super) run: u64,
     pub(super) holder: Holder,
 }
 
-/// The result of reading the metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Meta(Meta),
@@ -29,7 +27,6 @@ pub(super) enum Found {
     Damaged,
 }
 
-/// Reads the metadata from an opened table.
 fn read_from(table: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<Found, redb::StorageError> {
     let mut found = Found::Damaged;
     for copy in COPIES {

@@ -28,15 +28,12 @@ use super::source::{MakeBackend, Source};
 use super::store::{Store, open_database, open_noting_repair};
 use crate::vocabulary::RunNumber;
 
-/// The database file in a data directory.
 const DATABASE_FILE: &str = "callboard.redb";
 
-/// The lock file in a data directory.
 const LOCK_FILE: &str = "callboard.lock";
-/// The timeout for a lock whose holder is gone: a child process between fork and exec of a killed host keeps a copy of the
+/// The timeout for the lock of a dead holder: a child process between fork and exec of a killed host keeps a copy of the
 /// lock until it execs.
 const COPY_PATIENCE: Duration = Duration::from_secs(2);
-/// The pause between two attempts.
 const COPY_PAUSE: Duration = Duration::from_millis(2);
 
 /// Where to open the database.
@@ -142,7 +139,6 @@ fn look(source: &Source, holder: Holder) -> Result<Ending, OpenError> {
     }
 }
 
-/// The kind of a database file.
 enum Kind {
     Ours(Found),
     /// It was created, and a crash preceded its first commit.

@@ -14,14 +14,11 @@ const CROWD: usize = 64;
 /// The shortest commit decays by this fraction with each commit: a disk may become slower.
 const FORGETTING: u32 = 64;
 
-/// Measurements of the commits so far.
 #[derive(Debug, Default)]
 pub(super) struct Pacing {
     /// The shortest commit, which is about the time of a sync; `None` before the first.
     shortest: Option<Duration>,
-    /// The duration of the last commit.
     last: Duration,
-    /// The number of writes in the last commit.
     settled: usize,
 }
 

@@ -86,9 +86,7 @@ struct Ledger<L> {
     listener: Option<L>,
     /// Writes of this epoch and earlier ones are dropped.
     failed: Option<u64>,
-    /// The epoch and the sequence of the last accepted write.
     taken: Option<(u64, u64)>,
-    /// The epoch and the sequence of the last settled write.
     settled: Option<(u64, u64)>,
 }
 
@@ -97,7 +95,6 @@ struct Ledger<L> {
 pub struct Queue<L, J> {
     ledgers: Vec<Ledger<L>>,
     waiting: VecDeque<Waiting<J>>,
-    /// The operations of all queued writes.
     operations: Operations,
     /// The buffer of a finished batch, for reuse.
     unused: Operations,
@@ -166,7 +163,6 @@ impl<L, J> Queue<L, J> {
         self.waiting.push_back(Waiting::Job(job));
     }
 
-    /// The number of queued writes.
     pub(super) const fn writes(&self) -> usize {
         self.writes
     }
@@ -182,13 +178,11 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    /// The next commit, if the head of the queue is a write.
     pub(super) fn next_batch(&mut self) -> Option<Batch> {
         let first = self.take_write()?;
         Some(self.take_batch(first, BATCH_WRITES_MAX))
     }
 
-    /// Records the progress of a successful commit.
     pub(super) fn settle(&mut self, progress: &[Progress]) {
         for Progress { ledger: LedgerId { place, opening }, epoch, through } in progress {
             let ledger = &mut self.ledgers[*place];
@@ -198,7 +192,7 @@ impl<L, J> Queue<L, J> {
         }
     }
 
-    /// The persister ends: returns the ledgers whose writes fail, and the jobs that are dropped.
+    /// The persister ends: returns the ledgers with failed writes, and the jobs that are dropped.
     pub(super) fn close(&mut self) -> (Vec<Progress>, Vec<J>) {
         let mut failed = Vec::new();
         for (place, ledger) in self.ledgers.iter_mut().enumerate() {
@@ -261,7 +255,6 @@ impl<L, J> Queue<L, J> {
         before - self.waiting.len()
     }
 
-    /// Takes back the buffer of a finished batch, for reuse.
     pub(super) fn take_back(&mut self, mut operations: Operations) {
         operations.clear();
         self.unused = operations;

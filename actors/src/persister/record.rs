@@ -13,7 +13,6 @@ use serde::de::DeserializeOwned;
 use super::codec::{self, DecodeError};
 use super::messages::Table;
 
-/// The size of the seal before the record on disk.
 pub(super) const SEAL_BYTES: usize = 4;
 
 /// A row type: the records of one table of the database.
@@ -56,9 +55,7 @@ pub(super) fn seal(table: Table, key: &[u8], record: &[u8]) -> [u8; SEAL_BYTES] 
 /// A decoded record, and whether it was migrated.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read<R> {
-    /// It has the present schema.
     Present(R),
-    /// It had an older schema and was migrated.
     Migrated(R),
 }
 

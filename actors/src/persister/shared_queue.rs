@@ -10,7 +10,6 @@ pub(crate) struct SharedQueue<Q>(Mutex<State<Q>>);
 struct State<Q> {
     queue: Q,
     is_attended: bool,
-    /// Whether the consumer has ended for good.
     is_closed: bool,
 }
 

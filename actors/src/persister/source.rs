@@ -18,7 +18,6 @@ use super::store::open_database;
 /// Creates a storage backend for each opening of the database: at the start, and again after every I/O error.
 pub type MakeBackend = Arc<dyn Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync>;
 
-/// The storage of one database.
 pub(super) struct Source {
     path: PathBuf,
     kind: Kind,
@@ -35,7 +34,6 @@ impl Source {
         Self { path, kind: make.map_or(Kind::File, Kind::Made), sync_failed: Arc::default() }
     }
 
-    /// The path of the database file, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -55,7 +53,6 @@ impl Source {
         }
     }
 
-    /// Opens the storage for writing.
     pub(super) fn for_writing(&self) -> io::Result<Watched> {
         let inner = match &self.kind {
             Kind::File => file_backend(OpenOptions::new().read(true).write(true).open(&self.path)?)?,

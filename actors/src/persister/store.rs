@@ -29,7 +29,6 @@ use super::operations::Operations;
 use super::record::Record;
 use super::source::Source;
 
-/// The size of redb's cache.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
 /// The open database of a host, and the lock of its directory.

@@ -28,13 +28,11 @@ const LINGER: Duration = Duration::from_micros(150);
 /// A database operation other than a write.
 pub(super) type Job = Box<dyn FnOnce(&mut Store) + Send>;
 
-/// A task of the thread.
 pub(super) enum Task {
     Commit(Batch),
     Run(Job),
 }
 
-/// The result of a task.
 #[derive(Debug)]
 pub(super) enum Done {
     /// The batch is returned to the thread that allocated its buffer, which is cheaper than freeing it on another thread.
@@ -60,7 +58,6 @@ pub(super) fn start(
     actix_rt::task::spawn_blocking(move || worker.work(&store));
 }
 
-/// The state of the thread.
 struct Worker {
     tasks: Receiving<Task>,
     inbox: Arc<Inbox>,

@@ -34,7 +34,7 @@ pub struct Surroundings {
     pub owner: Arc<str>,
     /// The parent directory of the output directories, one per process.
     pub directory: PathBuf,
-    /// The parent directory for sockets whose path would be too long there.
+    /// The parent directory for sockets if their path would be too long there.
     pub short_directory: PathBuf,
     /// Binds processes to this host; without it none can be bound (PRC-04).
     pub binder: Option<Binder>,
@@ -132,7 +132,6 @@ impl Handler {
     }
 }
 
-/// The context of one running call.
 struct Scene {
     record: Rc<ProcessRecord>,
     surroundings: Rc<Surroundings>,
@@ -158,7 +157,7 @@ impl Scene {
         self.surroundings.directory.join(self.record.name.as_str())
     }
 
-    /// Removes all files of a process whose output is not kept.
+    /// Removes all files of a process without kept output.
     async fn end_directory(&self) {
         if self.record.output_kept_bytes == 0 {
             let places = [self.sockets()];
@@ -177,7 +176,7 @@ impl Scene {
         self.surroundings.places().of(&self.record.name)
     }
 
-    /// Creates the directory of its sockets, for a plugin whose handshake terms name none.
+    /// Creates the directory of its sockets, for a plugin if its handshake terms name none.
     fn begin_sockets(&self, spec: &ProcessSpec) -> std::io::Result<Option<PathBuf>> {
         if spec.handshake.as_ref().is_none_or(|terms| terms.socket_dir.is_some()) {
             return Ok(None);
@@ -382,7 +381,6 @@ impl Scene {
         ProcessOutcome::LetGo(output.positions())
     }
 
-    /// Reads the output to its end.
     async fn last_words(&self) -> LastWords {
         let output = self.held.borrow_mut().output.take();
         let mut diagnosis = std::mem::take(&mut self.held.borrow_mut().diagnosis);

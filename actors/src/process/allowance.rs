@@ -33,7 +33,6 @@ pub(super) fn next_data(file: &File, position: u64) -> u64 {
     seek(file, SeekFrom::Data(position)).map_or(position, |found| found.max(position))
 }
 
-/// Skipped bytes that are not reported yet.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     bytes: u64,
@@ -60,7 +59,6 @@ impl Losses {
     }
 }
 
-/// The rate limit of bytes read.
 #[derive(Debug)]
 pub(super) struct Pace {
     bytes: f64,
@@ -82,7 +80,6 @@ impl Pace {
     }
 }
 
-/// The rate limit of logged lines.
 #[derive(Debug)]
 pub(super) struct Allowance {
     lines: vocabulary::Allowance,
@@ -98,7 +95,7 @@ impl Allowance {
         self.lines.take(Timestamp::from_epoch(self.began.elapsed()))
     }
 
-    /// Counts lines that were dropped for another reason, or whose report was lost.
+    /// Counts lines that were dropped for another reason, or that were not reported.
     pub(super) const fn drop_some(&mut self, count: u64) {
         self.lines.leave_out(count);
     }
@@ -115,7 +112,6 @@ impl Allowance {
     }
 }
 
-/// A log line that reports output which was never read.
 pub(super) fn loss_of(bytes: u64) -> PluginLine {
     PluginLine {
         message: format!(
@@ -126,7 +122,6 @@ pub(super) fn loss_of(bytes: u64) -> PluginLine {
     }
 }
 
-/// A log line that reports dropped lines.
 pub(super) fn notice_of(dropped: u64) -> PluginLine {
     PluginLine {
         level: LineLevel::Warn,

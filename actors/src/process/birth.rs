@@ -20,7 +20,6 @@ use super::owned::Owned;
 use super::spec::{Lifetime, ProcessSpec};
 use crate::goplugin::{HandshakeTerms, SOCKET_DIR_VARIABLE};
 
-/// The parameters of a spawn.
 #[derive(Debug)]
 pub(super) struct Birth<'a> {
     pub(super) name: &'a ProcessName,
@@ -28,7 +27,6 @@ pub(super) struct Birth<'a> {
     pub(super) owner: &'a str,
     pub(super) spec: &'a ProcessSpec,
     pub(super) binder: Option<&'a Binder>,
-    /// The control group for the process.
     pub(super) group: Option<&'a ControlGroup>,
     /// The directory for its sockets, if the terms of its handshake name none.
     pub(super) sockets: Option<&'a Path>,

@@ -22,7 +22,7 @@ const SUBCOMMAND: &str = "bound";
 const BUSY_ATTEMPTS: u32 = 50;
 const BUSY_PAUSE: Duration = Duration::from_millis(2);
 
-/// The program whose subcommand `bound` binds a process.
+/// The program with the subcommand `bound`, which binds a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binder {
     program: PathBuf,

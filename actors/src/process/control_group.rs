@@ -26,7 +26,6 @@ pub struct ControlGroups {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
-    /// The mount point of the hierarchy.
     hierarchy: PathBuf,
     /// The directory of this owner; exists while a cgroup is in it.
     directory: PathBuf,
@@ -121,7 +120,6 @@ impl Place {
         made.map(|()| path)
     }
 
-    /// Removes the directory if nothing is in it.
     fn leave(&self) {
         // A group in it keeps it there.
         let _ = fs::remove_dir(&self.directory);
@@ -154,7 +152,6 @@ fn group_below(hierarchy: &Path, pid: u32) -> io::Result<PathBuf> {
     Ok(hierarchy.join(own))
 }
 
-/// Parses the mount point of the unified hierarchy from the text of `/proc/self/mountinfo`.
 fn mount_point(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -170,7 +167,6 @@ fn groups_in(group: &Path) -> Vec<PathBuf> {
     groups.map(|entry| entry.path()).collect()
 }
 
-/// All cgroups with this name in the hierarchy.
 fn named(hierarchy: &Path, name: &std::ffi::OsStr) -> Vec<PathBuf> {
     let (mut found, mut looked_at) = (Vec::new(), 0);
     let mut open = vec![(hierarchy.to_owned(), 0)];
@@ -209,12 +205,10 @@ impl ControlGroup {
         self.write("cgroup.procs", &pid.to_string())
     }
 
-    /// Kills all processes in it.
     pub(super) fn kill(&self) -> io::Result<()> {
         self.write("cgroup.kill", "1")
     }
 
-    /// The PIDs in it.
     pub(super) fn members(&self) -> io::Result<Vec<u32>> {
         let text = fs::read_to_string(self.path.join("cgroup.procs"))?;
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())

@@ -5,7 +5,6 @@
 //! the intermediate stage sets the flag in the child, where no other thread can open anything. Otherwise the host's file
 //! descriptors are flagged before each launch; one that another thread opens at that very moment can leak (race).
 
-/// The first descriptor that is not a standard one.
 const FIRST: i32 = 3;
 
 /// Sets close-on-exec on every file descriptor of this process except the standard ones. They stay open in this process.

@@ -1,7 +1,7 @@
 //! Reads the environments of processes, which identify their owner.
 //!
 //! During an `exec` a process has no environment for a moment, and reading it returns nothing, as if it was empty. So it is
-//! unknown whether the process is ours, and it is read again. A process whose environment really is empty is recognised by
+//! unknown whether the process is ours, and it is read again. A process with a really empty environment is recognised by
 //! [`ProcessStatus::environment_bytes`], and not read again.
 
 use std::fs::File;
@@ -16,7 +16,6 @@ use super::system::ProcessStatus;
 /// The limit of bytes read from an environment. The system permits more, and our variables would be at the end; a process
 /// without our variables is not ours.
 const BYTES_MAX: u64 = 4 * 1_024 * 1_024;
-/// The initial capacity of the buffer.
 const USUAL_BYTES: usize = 16 * 1_024;
 /// How often a process in the middle of an `exec` is read again.
 const LOOKS_AGAIN_MAX: u32 = 16;
@@ -74,7 +73,6 @@ impl Environment {
         entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
-    /// The value as text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.value(name)?).ok()
     }
@@ -105,7 +103,6 @@ pub fn read_environment(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The result of one check of a process.
 #[derive(Debug)]
 pub(super) struct Look<T> {
     pub(super) shown: T,

@@ -23,15 +23,12 @@ use crate::vocabulary::text::is_harmless;
 
 /// The directory of the copies of pinned programs, below the directory of a process.
 const COPIES: &str = "program";
-/// The chunk size for reading.
 const CHUNK_BYTES: usize = 256 * 1_024;
 
-/// A verified program.
 #[derive(Debug)]
 pub(super) struct Opened {
     file: File,
     executable: Executable,
-    /// The path under which it is run.
     path: PathBuf,
 }
 
@@ -47,7 +44,7 @@ pub(super) fn open_program(executable: &Executable, directory: &Path) -> Result<
     Ok(Opened { file, executable: executable.clone(), path })
 }
 
-/// Removes the copies of a process whose data is not kept.
+/// Removes the copies of a process without kept data.
 pub(super) fn remove_copies(directory: &Path) -> io::Result<()> {
     remove_copies_but(&directory.join(COPIES), None)
 }
@@ -209,7 +206,6 @@ fn write_copy(file: &mut File, fresh: &Path) -> io::Result<[u8; 32]> {
     Ok(found)
 }
 
-/// Removes every copy except those in this directory.
 fn remove_copies_but(copies: &Path, kept: Option<&Path>) -> io::Result<()> {
     let entries = match fs::read_dir(copies) {
         Ok(entries) => entries,

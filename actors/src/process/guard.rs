@@ -24,7 +24,6 @@ const SUBCOMMAND: [&str; 2] = ["keeper", "--guard"];
 /// The limit of the output of one stream on disk, and how much is kept when it is exceeded: more than a host keeps.
 const ROOM_BYTES_MAX: u64 = 32 * 1_024 * 1_024;
 const LEFT_BYTES: u64 = 8 * 1_024 * 1_024;
-/// The alignment of holes.
 const BLOCK_BYTES: u64 = 4_096;
 /// The pause between two checks of the files, and the number of them between two searches for processes.
 const PAUSE: Duration = Duration::from_millis(200);

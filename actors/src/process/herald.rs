@@ -23,7 +23,6 @@ const STACK_BYTES: usize = 512 * 1_024;
 pub(crate) struct Progress {
     /// The offset in the file up to which lines are logged.
     told: AtomicU64,
-    /// The number of queued lines.
     waiting: AtomicUsize,
     settled: Notify,
     advanced: Arc<Notify>,
@@ -63,7 +62,6 @@ impl Progress {
     }
 }
 
-/// One line, and the offset of its end in the file.
 #[derive(Debug)]
 pub(crate) struct Spoken {
     pub(crate) plugin: ProcessName,

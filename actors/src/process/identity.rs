@@ -83,7 +83,7 @@ pub struct Findings {
     pub boot_id: String,
     /// The process that has the recorded PID now.
     pub at_pid: Option<Seen>,
-    /// Whether that is a child of this very host process, whose owner was lost.
+    /// Whether that is a child of this very host process that has lost its owner.
     pub is_child: bool,
     /// All processes with the recorded tag.
     pub tagged: Vec<Seen>,

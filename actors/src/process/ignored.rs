@@ -66,7 +66,6 @@ const fn bit(number: i32) -> u64 {
     1 << (number - 1)
 }
 
-/// Parses the mask of ignored signals from the text of `/proc/<pid>/status`.
 fn mask(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     u64::from_str_radix(line.trim(), 16).ok()

@@ -36,7 +36,6 @@ const ANY_GROUP: &str = "any";
 const LOOKS_MAX: usize = 250;
 /// The limit of retries that find only processes with an unknown environment, since they are in the middle of an `exec`.
 const VAIN_LOOKS_MAX: usize = 25;
-/// The pause between two searches.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The host's end of its keeper.
@@ -156,7 +155,6 @@ fn end_left(tag: &str) -> io::Result<()> {
     Err(io::Error::other("some processes of the host's groups cannot be ended"))
 }
 
-/// The result of one search.
 struct Left {
     /// All processes that are marked with the tag and still in the group that the mark names, if it names one.
     ours: Vec<Pid>,
@@ -193,7 +191,6 @@ fn is_ours(pid: Pid, tag: &str) -> Option<bool> {
     Some(is_marked && (environment.has(MARK, &format!("{tag}:{ANY_GROUP}")) || is_in_its_group()))
 }
 
-/// The mark of a process in this group.
 pub(super) fn mark(tag: &str, group: u32) -> String {
     format!("{tag}:{group}")
 }

@@ -201,7 +201,6 @@ mod tests {
         Listener::Socket { pid: Some(pid), user, file_owner: user }
     }
 
-    /// A process with this tag that has completed its `exec`.
     fn process(tag: ProcessTag) -> Child {
         let child = Command::new("/bin/sleep").arg("1000").env(TAG_VARIABLE, tag.to_string()).spawn();
         let child = child.expect("a process");

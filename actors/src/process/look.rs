@@ -88,7 +88,6 @@ pub(super) fn search(is_one: impl Fn(&Seen) -> bool) -> io::Result<Vec<Seen>> {
     Ok(seen.into_iter().filter(is_one).collect())
 }
 
-/// All living processes of a process group.
 pub(super) fn members_of(group: u32) -> io::Result<Vec<Seen>> {
     let is_member = |seen: &Seen| seen.group == group && !seen.is_zombie;
     let member = |pid| look(pid).filter(|look| is_member(&look.shown));
@@ -97,7 +96,7 @@ pub(super) fn members_of(group: u32) -> io::Result<Vec<Seen>> {
 }
 
 /// Group leaders with our owner variable, without any of these tags, that write below this directory: the leftovers of
-/// launches whose records are lost (RES-08).
+/// launches with lost records (RES-08).
 pub(super) fn unrecorded(owner: &str, known: &[ProcessTag], output: &Path) -> io::Result<Vec<Seen>> {
     search(|seen| {
         let is_ours = seen.owner.as_deref() == Some(owner);
@@ -141,7 +140,6 @@ pub(super) fn signal(seen: &Seen, signal: Signal) -> bool {
     is_it && pidfd_send_signal(&process, signal).is_ok()
 }
 
-/// A PID for system calls.
 pub(super) fn number(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-/// The kernel's list of Unix sockets.
 const LIST: &str = "/proc/net/unix";
 /// The number of fields before the path in a line.
 const FIELDS_BEFORE_PATH: usize = 7;

@@ -63,7 +63,7 @@ pub(super) fn begin(directory: &Path) -> io::Result<(File, File)> {
     Ok((open(STDOUT)?, open(STDERR)?))
 }
 
-/// Removes the files of a process whose output is not kept, and its directory. Other files stay, and then the directory too.
+/// Removes the files of a process without kept output, and its directory. Other files stay, and then the directory too.
 pub(super) fn end(directory: &Path) {
     let remove = |name: &str| match fs::remove_file(directory.join(name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -77,22 +77,18 @@ pub(super) fn end(directory: &Path) {
     }
 }
 
-/// The parameters of a reader.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     pub(super) name: &'a ProcessName,
     pub(super) directory: &'a Path,
     pub(super) positions: Positions,
-    /// The number of bytes that are kept after they were read.
     pub(super) kept: u64,
     pub(super) watcher: &'a Rc<Watcher>,
     pub(super) herald: &'a Herald,
 }
 
-/// The pending handshake.
 pub(super) type Shaking = oneshot::Receiver<Result<Handshake, HandshakeError>>;
 
-/// The readers of one process's output.
 #[derive(Debug)]
 pub(super) struct Output {
     output: Stream,

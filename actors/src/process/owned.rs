@@ -290,7 +290,6 @@ async fn marked_members(group: u32, tag: ProcessTag) -> Vec<Seen> {
     members.into_iter().filter(|seen| seen.tag == Some(tag)).collect()
 }
 
-/// All living processes with a tag.
 async fn tagged(tag: ProcessTag) -> Vec<Seen> {
     let tagged = look::beside(move || look::search(|seen| seen.tag == Some(tag))).await;
     tagged.unwrap_or_else(|error| {

@@ -24,12 +24,11 @@ const DIRECTORY: &str = "sockets";
 /// A file beside the directories of processes: the short directory that was used first, so that every later run uses it too.
 const SHORT_CHOICE: &str = "short-directory";
 
-/// The base directories for sockets on this host.
 #[derive(Debug, Clone)]
 pub(super) struct Places<'a> {
     /// The parent of the directories of processes.
     pub(super) processes: &'a Path,
-    /// The parent directory for sockets whose path would be too long there.
+    /// The parent directory for sockets if their path would be too long there.
     pub(super) short: &'a Path,
     /// The owner id of the data directory.
     pub(super) owner: &'a str,
@@ -56,7 +55,6 @@ impl Places<'_> {
         self.short.join(format!("callboard-{}", self.owner))
     }
 
-    /// All existing socket directories.
     fn all(&self) -> Vec<PathBuf> {
         let direct = children(self.processes).into_iter().map(|directory| directory.join(DIRECTORY));
         direct.filter(|directory| directory.is_dir()).chain(children(&self.short_own())).collect()
@@ -183,7 +181,6 @@ mod tests {
         Places { processes, short: Path::new("/run"), owner: "0011" }
     }
 
-    /// A directory for processes that contains one for this process.
     fn above() -> (tempfile::TempDir, PathBuf) {
         let above = tempfile::tempdir().expect("a directory");
         let processes = above.path().to_owned();

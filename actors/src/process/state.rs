@@ -181,7 +181,6 @@ pub enum ProcessTimer {
     Clear,
 }
 
-/// The phase of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It is being started. If it was asked to stop meanwhile, with this grace.

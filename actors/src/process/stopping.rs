@@ -10,7 +10,7 @@ use crate::shell::{Effects, StopMode};
 use crate::vocabulary::Moment;
 
 impl Process {
-    /// Whether there is a process whose end and output are awaited.
+    /// Whether there is a process to wait for: its end and its output.
     pub(super) const fn is_attached(&self) -> bool {
         match self.phase {
             Phase::Spawned | Phase::Ready | Phase::Stopping { .. } => true,

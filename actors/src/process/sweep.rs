@@ -38,21 +38,20 @@ impl Surroundings {
         Ok(Self { owner, directory, short_directory, binder, control_groups, watcher, herald })
     }
 
-    /// Sets the short directory for sockets whose path would be too long in the data directory; the default is the system's
-    /// directory for temporary files. A short directory that an earlier run used, and that still exists, takes precedence
+    /// Sets the short directory for sockets if their path would be too long in the data directory; the default is the
+    /// system's directory for temporary files. A short directory that an earlier run used, and that still exists, takes precedence
     /// (TH030).
     #[must_use]
     pub fn with_short_directory(self, short_directory: PathBuf) -> Self {
         Self { short_directory: sockets::settled_short(&self.directory, short_directory), ..self }
     }
 
-    /// The base directories for sockets of its processes.
     pub(super) fn places(&self) -> Places<'_> {
         Places { processes: &self.directory, short: &self.short_directory, owner: &self.owner }
     }
 }
 
-/// Ends processes that have our owner variable and none of these tags: the leaders of launches whose records are lost, with
+/// Ends processes that have our owner variable and none of these tags: the leaders of launches with lost records, with
 /// their groups. Processes that left their group, such as the executor of a task, are never included, whether their driver
 /// has a record or not (TH032). Removes empty cgroups of this owner, and socket directories that belong to none of these
 /// names and are unused (TH030). Returns the PIDs of the ended processes.

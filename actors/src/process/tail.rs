@@ -30,11 +30,9 @@ use crate::goplugin::{
     Handshake, HandshakeError, HandshakeScan, LineReader, PIECE_BYTES_MAX, is_meant_as_handshake,
 };
 
-/// The chunk size for reading.
 const CHUNK_BYTES: usize = 64 * 1_024;
 /// How many read bytes must accumulate before they are freed on disk.
 const SURPLUS_BYTES: u64 = 1_024 * 1_024;
-/// The alignment of holes.
 const BLOCK_BYTES: u64 = 4_096;
 /// How many bytes from before a restart are read again, for the last words.
 const PRELUDE_BYTES: u64 = 16 * 1_024;
@@ -52,10 +50,8 @@ pub(super) enum Use {
 pub(super) struct Known {
     /// The offset after the last whole line that was read.
     pub(super) read: u64,
-    /// How far the lines that were read have been logged.
     pub(super) progress: Arc<Progress>,
     pub(super) words: Words,
-    /// The dropped output.
     pub(super) dropped: Dropped,
     /// Whether the writers have ended, so that the end of the file is final.
     pub(super) is_closing: bool,
@@ -63,7 +59,6 @@ pub(super) struct Known {
     pub(super) advanced: Arc<Notify>,
 }
 
-/// The reader of one stream.
 pub(super) struct Tail {
     pub(super) path: PathBuf,
     pub(super) file: Arc<File>,
@@ -75,12 +70,11 @@ pub(super) struct Tail {
     punched: u64,
     /// The beginning of an incomplete line.
     partial: Vec<u8>,
-    /// The offset after the last byte that was read.
     position: u64,
     allowance: Allowance,
     pace: Pace,
     losses: Losses,
-    /// Whether the next bytes are the rest of a line whose beginning was skipped.
+    /// Whether the next bytes are the rest of a line after a skipped beginning.
     is_mid_line: bool,
     buffer: Option<Vec<u8>>,
     has_begun: bool,
@@ -251,7 +245,7 @@ impl Tail {
         }
     }
 
-    /// Skips the rest of a line whose beginning was skipped.
+    /// Skips the rest of a line after a skipped beginning.
     fn pass_over<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
         self.is_mid_line = end.is_none();

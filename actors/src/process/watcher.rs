@@ -18,7 +18,6 @@ use super::readiness::watch;
 
 /// The polling interval if the kernel has no free inotify watch.
 const FALLBACK_PAUSE: Duration = Duration::from_millis(200);
-/// The size of the event buffer in bytes.
 const BUFFER_BYTES: usize = 4_096;
 
 /// Watches files for all readers on this arbiter, with one inotify instance: the system limits them per user.
@@ -49,7 +48,6 @@ impl Watcher {
         Rc::new(Self { held: held.ok() })
     }
 
-    /// Watches a file from now on.
     pub(super) fn watch(self: &Rc<Self>, path: &Path) -> Watch {
         let grown = Rc::new(Notify::new());
         let number = self.held.as_ref().and_then(|held| {
@@ -79,7 +77,6 @@ fn begin() -> io::Result<Held> {
     Ok(Held { descriptor, watched, task: task.abort_handle() })
 }
 
-/// Wakes the readers of all changed files, until there is no more event.
 fn wake(descriptor: &OwnedFd, watched: &Watched) -> io::Result<()> {
     let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
     let mut reader = inotify::Reader::new(descriptor, &mut buffer);
@@ -101,7 +98,6 @@ impl Drop for Watcher {
     }
 }
 
-/// A watched file.
 #[derive(Debug)]
 pub(super) struct Watch {
     watcher: Rc<Watcher>,
@@ -120,7 +116,6 @@ impl Watch {
         }
     }
 
-    /// Wakes the reader.
     pub(super) fn wake(&self) {
         self.grown.notify_one();
     }

@@ -4,14 +4,10 @@ use std::collections::VecDeque;
 
 use crate::vocabulary::text::escaped_but_tabs;
 
-/// The number of lines kept of each stream.
 const LINES_MAX: usize = 64;
-/// The number of bytes kept of one line.
 pub(super) const LINE_BYTES_MAX: usize = 2_048;
-/// The number of bytes kept of a panic trace.
 const TRACE_BYTES_MAX: usize = 32 * 1_024;
 
-/// The end of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     lines: VecDeque<String>,
@@ -50,7 +46,6 @@ impl Words {
     }
 }
 
-/// Whether a line begins a panic trace of Go or Rust.
 fn begins_trace(text: &str) -> bool {
     let is_go = text.starts_with("panic: ") || text.starts_with("fatal error: ");
     is_go || (text.starts_with("thread '") && text.contains(" panicked at "))

@@ -95,7 +95,6 @@ fn log_ending(ending: &ProcessEnding) {
     }
 }
 
-/// The severity of an ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Alarm {
     None,

@@ -18,7 +18,6 @@ use crate::vocabulary::{Attempt, Generation, Moment};
 const SHORT: Duration = Duration::from_secs(10);
 /// The deadline of one search through all processes of the machine, and of ending those that were found.
 const SWEEP_DEADLINE: Duration = Duration::from_secs(60);
-/// The pause before a failed search is retried.
 const SWEEP_PAUSE: Duration = Duration::from_secs(2);
 /// How many processes that could not be ended are named.
 const LEFT_TOLD_MAX: usize = 16;
@@ -292,7 +291,6 @@ impl Processes {
         }
     }
 
-    /// Writes the positions of the outputs.
     fn save(&mut self, effects: &mut Effects<Self>) {
         self.is_saving = false;
         let behind = self.entries.values_mut().filter_map(|entry| {
@@ -319,7 +317,6 @@ impl Processes {
         self.end_if_empty(effects);
     }
 
-    /// The stop bound of the present processes.
     fn stop_patience(&self) -> Duration {
         let graces = self.entries.values().map(|entry| entry.record.stop_grace);
         graces.max().unwrap_or(Duration::ZERO).saturating_add(self.options.stop_margin)

@@ -158,7 +158,7 @@ impl Entry {
         }
     }
 
-    /// Answers all callers when the host detaches from a process, or from one whose state is unknown.
+    /// Answers all callers when the host detaches from a process, or from one in an unknown state.
     fn leave(&mut self, effects: &mut Effects<Processes>) {
         let (name, tag) = (self.record.name.clone(), Some(self.record.tag));
         let reason = "the host is stopping and lets go of it".to_owned();

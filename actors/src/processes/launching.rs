@@ -26,7 +26,6 @@ impl Entry {
         }
     }
 
-    /// Its report while it is ready.
     pub(super) fn launched(&self) -> Option<Launched> {
         if self.phase != ProcessPhase::Ready {
             return None;
@@ -122,7 +121,7 @@ pub(super) fn refuse(id: AskId, error: LaunchError, effects: &mut Effects<Proces
     effects.reply(id, ProcessesAnswer::LaunchProcess(Err(error)));
 }
 
-/// The error for a caller whose process ended before it was ready.
+/// The error for a caller if its process ended before it was ready.
 pub(super) fn failed(ending: &ProcessEnding, why: &Why, diagnosis: &[String]) -> LaunchError {
     let (name, diagnosis) = (ending.name.clone(), diagnosis.to_vec());
     let ending = Box::new(ending.clone());

@@ -13,7 +13,6 @@ use crate::vocabulary::Timestamp;
 /// Processes, by name.
 pub const PROCESS_TABLE: Table = Table("processes");
 
-/// A row of [`PROCESS_TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessRow(pub(super) ProcessRecord);
 

@@ -128,26 +128,19 @@ pub enum ProcessesTimer {
     Patience,
 }
 
-/// A caller that waits for one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
-    /// The caller of a launch.
     Launch(AskId),
-    /// The caller of a recall.
     Recall(AskId),
-    /// The caller of a stop.
     Stop(AskId),
-    /// A caller that waits for its end.
     End(AskId),
 }
 
-/// One process.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) record: ProcessRecord,
     /// `None` for one that was found.
     pub(super) spec: Option<Arc<ProcessSpec>>,
-    /// The current life of its actor.
     pub(super) life: Attempt,
     pub(super) phase: ProcessPhase,
     pub(super) since: Timestamp,
@@ -185,7 +178,6 @@ impl Entry {
         self.record.identity.as_ref().map(|identity| identity.pid)
     }
 
-    /// Name and PID as text.
     pub(super) fn name_and_pid(&self) -> String {
         match self.pid() {
             Some(pid) => format!("{} (pid {pid})", self.record.name),
@@ -223,7 +215,6 @@ pub(super) struct Remembered {
 /// Whether processes without a record have been ended. Nothing is launched before: the sweep would take it for one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sweeping {
-    /// The search is running.
     UnderWay,
     /// They are gone; records may still be unsettled.
     Swept,

@@ -45,7 +45,6 @@ impl IdentityCheck for SocketCheck {
     }
 }
 
-/// The effect handler of the registry.
 struct Handler<I>(I);
 
 impl<I: IdentityCheck> EffectHandler<Registry> for Handler<I> {

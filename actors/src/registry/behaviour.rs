@@ -11,7 +11,6 @@ use super::state::{CheckIdentity, CheckOutcome, Image, Plugin, Registry, Registr
 use crate::shell::{AskId, Effects, Input, Machine, StopMode};
 use crate::vocabulary::{Moment, PluginKey, Registration, Timestamp};
 
-/// The limit of options per registration.
 const OPTIONS_MAX: usize = 64;
 /// The limit of their total size, in bytes.
 const OPTIONS_BYTES_MAX: usize = 4_096;

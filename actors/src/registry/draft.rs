@@ -36,12 +36,11 @@ impl Draft {
         }
     }
 
-    /// Adds callers whose wait has ended, with their answer.
+    /// Adds callers that need not wait any more, with their answer.
     pub(super) fn awaken(&mut self, waiters: Vec<AskId>, active: &Active) {
         self.awakened.extend(waiters.into_iter().map(|waiter| (waiter, active.clone())));
     }
 
-    /// Adds the deletion of this registration's row.
     pub(super) fn delete(&mut self, stored: &Stored) {
         self.change.delete.push(stored.number);
     }

@@ -28,7 +28,6 @@ pub(super) struct Restored {
     queue: VecDeque<RegistrationNumber>,
     running: usize,
     round: Attempt,
-    /// The rest of the grace period.
     grace: Duration,
 }
 
@@ -89,7 +88,6 @@ impl Registry {
         }
     }
 
-    /// Handles the outcome of a check.
     pub(super) fn checked(
         &mut self,
         moment: Moment,

@@ -22,7 +22,6 @@ fn every_story_of_the_registry_goes_as_it_is_told() {
     play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/registry/scripts"), 12, Stage::new);
 }
 
-/// A registry, a disk and a clock.
 struct Stage {
     registry: Registry,
     rows: BTreeMap<RegistrationNumber, Stored>,

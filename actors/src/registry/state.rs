@@ -158,10 +158,8 @@ impl Counter {
 /// as random as there.
 pub(super) type Plugins = HashMap<PluginKey, Plugin, RandomState>;
 
-/// One plugin with its registrations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plugin {
-    /// All registrations.
     pub(super) members: Members,
     /// The active one: its number, and its contents for the news of its removal.
     pub(super) active: Option<(RegistrationNumber, Active)>,
@@ -173,7 +171,6 @@ impl Plugin {
         self.members.newest_first().map(|stored| stored.registration.allocation.clone())
     }
 
-    /// The newest confirmed registration.
     pub(super) fn newest_confirmed(&self, run: RunNumber) -> Option<RegistrationNumber> {
         self.members.newest_first().find(|stored| stored.confirmed_in == run).map(|stored| stored.number)
     }

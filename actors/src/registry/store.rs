@@ -102,7 +102,6 @@ async fn is_lost(counter: &Loaded<CounterRow>, ledger: &Ledger) -> Result<bool, 
 /// that far.
 const RUN_SHIFT: u32 = 40;
 
-/// The first number above all that are in use.
 fn beyond(stored: &[Stored]) -> u64 {
     let numbers = stored.iter().flat_map(|stored| {
         let generation = stored.activation.map_or(0, |activation| activation.generation.get());

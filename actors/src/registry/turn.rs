@@ -48,7 +48,6 @@ impl Registry {
 }
 
 impl Turn<'_> {
-    /// Adds a new registration.
     pub(super) fn admit(&mut self, key: &PluginKey, plugin: &mut Plugin, registration: Registration) {
         let stored = Stored {
             number: RegistrationNumber::new(self.draft.number(self.counter)),

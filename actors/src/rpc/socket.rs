@@ -85,7 +85,6 @@ fn not_found(path: &SocketPath, error: &io::Error) -> Cause {
     }
 }
 
-/// Classifies a connect error.
 pub(super) fn not_connected(path: &SocketPath, error: &io::Error) -> Cause {
     match error.kind() {
         io::ErrorKind::NotFound => Cause::Absent,

@@ -68,7 +68,6 @@ fn words(chain: &Chain<'_>) -> String {
     words.join(": ")
 }
 
-/// The messages of an error and of all its sources.
 pub(super) fn told(error: &(dyn Error + 'static)) -> String {
     quoted(&words(&chain(error)))
 }

@@ -132,7 +132,6 @@ pub struct Vitals {
 struct Slot<M: Machine> {
     mailbox: Arc<Mailbox>,
     holder: Mutex<Holder<M>>,
-    /// The queues of the subscribers.
     subscribers: Mutex<Vec<Weak<dyn Backlog>>>,
 }
 

@@ -62,7 +62,6 @@ pub(crate) enum Delivery {
 }
 
 struct Queue<N, V> {
-    /// The name of the subscriber.
     name: String,
     items: VecDeque<FeedItem<N, V>>,
     capacity: usize,
@@ -74,7 +73,6 @@ struct Queue<N, V> {
     resync_asked: bool,
     ended: bool,
     abandoned: bool,
-    /// The waker of the reader, if it waits.
     reader: Option<Waker>,
 }
 
@@ -177,7 +175,7 @@ impl<N, V> fmt::Debug for FeedSender<N, V> {
     }
 }
 
-/// Creates both ends of a feed whose queue holds at most `capacity` items.
+/// Creates both ends of a feed with a queue of at most `capacity` items.
 pub(crate) fn feed<N, V>(
     name: String,
     capacity: usize,

@@ -1,4 +1,4 @@
-//! How one machine subscribes to another: as a call whose outcome is the next feed items.
+//! How one machine subscribes to another: as a call that returns the next feed items.
 
 use std::rc::Rc;
 

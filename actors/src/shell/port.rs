@@ -30,7 +30,6 @@ use crate::vocabulary::{Moment, Timestamp};
 /// How many bytes of a call's outcome a dead letter shows at most.
 const OUTCOME_BYTES_MAX: usize = 512;
 
-/// The subscribers, by number.
 type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
 
 /// The environment of a kernel in an actor.
@@ -41,7 +40,6 @@ pub(super) struct Environment<M: Machine, D, S> {
     pub(super) store: S,
     pub(super) ending: EndingCell,
     pub(super) random: fastrand::Rng,
-    /// The running calls.
     pub(super) calls: HashMap<u64, AbortHandle>,
     /// The subscribers by number, in the order in which they came.
     pub(super) readers: Readers<M>,

@@ -10,7 +10,6 @@ use crate::persister::Settled;
 /// The number of epochs reserved for each actor: one per rebuild.
 const EPOCHS_EACH: u64 = 1 << 32;
 
-/// The number of actors started in this process.
 static ACTORS: AtomicU64 = AtomicU64::new(0);
 
 /// The first epoch of an actor that starts now.

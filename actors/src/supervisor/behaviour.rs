@@ -288,7 +288,6 @@ impl Supervisor {
         }
     }
 
-    /// A child ended by itself.
     fn ended(&mut self, moment: Moment, child: usize, ending: &Ending, effects: &mut Effects<Self>) {
         effects.publish(SupervisorNews::ChildEnded { name: self.name_of(child), ending: ending.clone() });
         self.children[child].phase = ChildPhase::Ended;

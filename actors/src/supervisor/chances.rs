@@ -15,12 +15,10 @@ use crate::vocabulary::{Backoff, Generation, Moment, RestartBudget, Timestamp};
 /// The limit of events after a shutdown: every child needs a few.
 const EVENTS_UNTIL_THE_END_MAX: usize = 100;
 
-/// The environment of the machine: the living children, pending calls and timers.
 struct World {
     machine: Supervisor,
     specs: Vec<ChildSpec>,
     now: Duration,
-    /// The living children, with their generation.
     alive: BTreeMap<usize, Generation>,
     /// For each child that is being started, the key of its call.
     starting: BTreeMap<usize, CallKey>,

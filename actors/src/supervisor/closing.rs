@@ -131,7 +131,6 @@ impl Supervisor {
         }
     }
 
-    /// Records the outcome for a child that needed no action.
     fn note(&mut self, child: usize, outcome: StopOutcome) {
         let ending = ChildEnding { name: self.name_of(child), ending: outcome, took: Duration::ZERO };
         if let Phase::Closing(closing) = &mut self.phase {

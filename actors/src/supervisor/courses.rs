@@ -42,7 +42,7 @@ impl Supervisor {
         let asked: Vec<usize> = self.awaiting_restart.iter().map(|(child, _)| *child).collect();
         let mut members: BTreeSet<usize> =
             missing.iter().flat_map(|child| self.sharing_the_fate_of(*child)).collect();
-        // A child whose operation was cut off is stopped, whether or not it is started again.
+        // A child with a cut-off operation is stopped, whether or not it is started again.
         let is_cut_off = |child: &usize| matches!(self.children[*child].phase, ChildPhase::Unseen);
         members.extend((0..self.children.len()).filter(is_cut_off));
         self.begin_course(moment, CourseReason::Opening, members, Duration::ZERO, effects);
@@ -91,7 +91,6 @@ impl Supervisor {
         self.advance(moment, effects);
     }
 
-    /// Whether a course is about to stop this child.
     pub(super) fn is_going_down(&self, child: usize) -> bool {
         self.courses.iter().any(|course| {
             matches!(course.step, CourseStep::Stopping { .. }) && course.members.contains(&child)
@@ -145,7 +144,6 @@ impl Supervisor {
         true
     }
 
-    /// Why a course stops a child.
     pub(super) fn why_it_goes_down(&self, child: usize) -> &'static str {
         let course = self.courses.iter().find(|course| course.members.contains(&child));
         match course.map(|course| course.reason) {
@@ -210,7 +208,6 @@ impl Supervisor {
         }
     }
 
-    /// Stops a child, or cancels its start.
     pub(super) fn stop(&mut self, child: usize, mode: StopMode, moment: Moment, effects: &mut Effects<Self>) {
         let life: Generation = self.children[child].life;
         let key = self.next_key(life);

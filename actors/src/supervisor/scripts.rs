@@ -17,7 +17,6 @@ use super::state::{Call, Outcome, Standing, Supervisor, Timer, ending_in_words};
 use crate::shell::{AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, StopMode};
 use crate::vocabulary::{Backoff, Moment, RestartBudget, Timestamp};
 
-/// The kind of a call, to find its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Stock,
@@ -360,7 +359,6 @@ impl goldenscript::Runner for Stage {
     }
 }
 
-/// Parses a number among a command's arguments.
 fn number<N: std::str::FromStr<Err: Error + 'static>>(
     text: Option<&str>,
     otherwise: N,

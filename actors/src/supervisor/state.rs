@@ -14,7 +14,7 @@ pub(super) const WAITERS_MAX: usize = 1_024;
 /// How the supervisor stops children for its own reasons: what they leave running serves their next life.
 pub(super) const OWN_ACCORD: StopMode = StopMode::Detach;
 
-/// Why a child is down whose restart was requested.
+/// Why a child is down during its requested restart.
 pub(super) const STOPPED_FOR_A_RESTART: &str = "it was stopped for a restart";
 /// Why a child is down that shares the fate of another one.
 pub(super) const A_SIBLING_FELL: &str = "a sibling fell";
@@ -35,7 +35,6 @@ pub struct Supervisor {
     pub(super) describing: Option<Describing>,
 }
 
-/// The phase of the supervisor.
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
     /// It has just been built and asks which children live: they survive its crash.
@@ -48,7 +47,6 @@ pub(super) enum Phase {
     Closing(Closing),
 }
 
-/// A shutdown in progress.
 #[derive(Debug, Clone)]
 pub(super) struct Closing {
     pub(super) cause: ClosingCause,
@@ -58,7 +56,6 @@ pub(super) struct Closing {
     pub(super) askers: Vec<AskId>,
 }
 
-/// Why everything is stopped.
 #[derive(Debug, Clone)]
 pub(super) enum ClosingCause {
     Asked,
@@ -66,7 +63,6 @@ pub(super) enum ClosingCause {
     Escalated { reason: String },
 }
 
-/// One child.
 #[derive(Debug, Clone)]
 pub(super) struct Child {
     pub(super) phase: ChildPhase,
@@ -115,12 +111,11 @@ pub struct CourseNumber(pub(super) u64);
 pub(super) struct Course {
     pub(super) number: CourseNumber,
     pub(super) reason: CourseReason,
-    /// The members whose restart is not complete.
+    /// The members that are not restarted yet.
     pub(super) members: BTreeSet<usize>,
     pub(super) step: CourseStep,
 }
 
-/// The reason of a course.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CourseReason {
     /// The first start of the children in this life of the supervisor.
@@ -131,7 +126,6 @@ pub(super) enum CourseReason {
     Asked,
 }
 
-/// The step of a course.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CourseStep {
     /// Members are stopped one by one, the last one first. Then follows the pause.

@@ -30,7 +30,6 @@ pub fn log_way(capabilities: &DriverCapabilities, is_wanted: bool) -> LogWay {
     }
 }
 
-/// Sets the output paths if the host gave none.
 pub(super) fn fill_output(task: &mut TaskConfig, way: LogWay) -> Result<(), TaskConfigError> {
     for path in [&mut task.stdout_path, &mut task.stderr_path] {
         match way {

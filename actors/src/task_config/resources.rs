@@ -9,7 +9,6 @@ use crate::cgroups::{CgroupMode, Cores, GroupName, Places};
 use crate::driver::client::{LinuxResources, Resources, TaskConfig};
 use crate::topology::{CpuList, Topology};
 
-/// The bytes of a MiB.
 const MIB: i64 = 1_024 * 1_024;
 /// The limit of memory that a task can request, in MiB, so that its number of bytes does not overflow.
 const MEMORY_MIB_MAX: i64 = i64::MAX / MIB;

@@ -30,7 +30,6 @@ pub(super) fn read(text: &str) -> BTreeMap<u32, Option<u64>> {
     found
 }
 
-/// A speed, without its fraction.
 fn megahertz(text: &str) -> Option<u64> {
     let text = text.strip_suffix("MHz").unwrap_or(text).trim();
     let whole = text.split_once('.').map_or(text, |(whole, _)| whole);

@@ -10,7 +10,6 @@ use super::value::{Core, CoreGrade, MHZ_MAX, Topology, TopologyParts};
 pub const GUESS_MHZ: u64 = 1_000;
 
 impl Findings {
-    /// Whether the findings contain any CPU.
     pub(super) fn names_processors(&self) -> bool {
         let online = self.online.as_ref().is_some_and(|online| !online.is_empty());
         online || !self.cpus.is_empty() || !self.cpuinfo.is_empty()
@@ -108,9 +107,7 @@ fn allowed(findings: &Findings, processors: &CpuList) -> Option<CpuList> {
     (!usable.is_empty()).then_some(usable)
 }
 
-/// Which cores are efficiency cores.
 enum Grades<'f> {
-    /// As the kernel reports.
     Told(&'f CpuList),
     /// Those without a sibling thread, on a machine where others have one (T013). If no core has one, all are alike, and
     /// none is an efficiency core.
@@ -139,7 +136,6 @@ impl<'f> Grades<'f> {
     }
 }
 
-/// The speeds of cores.
 struct Speeds<'f> {
     cpuinfo: &'f BTreeMap<u32, Option<u64>>,
     /// The lowest speed in `/proc/cpuinfo`, for cores that it does not list.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::cpu_list::CpuList;
 
-/// The facts found below a root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Findings {
     /// The online CPUs (`/sys/devices/system/cpu/online`).
@@ -23,7 +22,6 @@ pub(super) struct Findings {
     pub(super) allowed: Option<CpuList>,
 }
 
-/// The content of a CPU's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct CpuFinding {
     /// `topology/physical_package_id`.
@@ -40,10 +38,8 @@ pub(super) struct CpuFinding {
     pub(super) max_khz: Option<u64>,
 }
 
-/// The content of a memory node's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct NodeFinding {
-    /// `cpulist`.
     pub(super) cpus: Option<CpuList>,
     /// `distance`: to each online node, in their order.
     pub(super) distances: Option<Vec<u32>>,

@@ -184,7 +184,6 @@ fn contents() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The path of a file that is read.
 fn paths() -> impl Strategy<Value = String> {
     let number = prop_oneof![Just(0_u32), Just(2), Just(5), Just(300), Just(65_535), Just(70_000)];
     let cpu = prop_oneof![

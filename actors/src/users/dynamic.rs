@@ -8,9 +8,7 @@ use super::accounts::Account;
 
 /// The default pool of ids.
 pub const POOL: RangeInclusive<u32> = 80_000..=89_999;
-/// The prefix of their names.
 const PREFIX: &str = "nomad-";
-/// A dynamic user has no home.
 const HOME: &str = "/nonexistent";
 
 /// A user that is only an id: its group has the same one.

@@ -56,7 +56,6 @@ impl Drop for Turn {
 #[derive(Debug)]
 pub(super) struct MachineBook {
     directory: PathBuf,
-    /// The book of this host.
     own: PathBuf,
     _lock: Locked,
     _turn: Turn,

@@ -14,7 +14,6 @@ fn a_configuration_is_bounded_in_depth_and_size() {
     assert_eq!(Config::from_toml(&table).unwrap_err().errors()[0].problem, ConfigProblem::TooLarge);
 }
 
-/// A configuration of this depth: nested tables.
 fn nested_tables(count: usize) -> toml::Table {
     (0..count).fold(toml::Table::new(), |inner, _| {
         [("a".to_owned(), toml::Value::Table(inner))].into_iter().collect()

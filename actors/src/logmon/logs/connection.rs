@@ -18,14 +18,11 @@ use super::view::LogsView;
 
 /// The timeout for a started log writer to listen.
 const START_PATIENCE: Duration = Duration::from_secs(5);
-/// The polling interval meanwhile.
 const START_PAUSE: Duration = Duration::from_millis(5);
 /// The timeout for its welcome, and for one of another version to end.
 const WORD_PATIENCE: Duration = Duration::from_secs(5);
-/// The pauses between two attempts.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
-/// The chunk size for reading.
 const PIECE_BYTES: usize = 16 * 1_024;
 
 /// A connection to a log writer of our version.
@@ -33,9 +30,7 @@ const PIECE_BYTES: usize = 16 * 1_024;
 pub(super) struct Connection {
     stream: UnixStream,
     received: Vec<u8>,
-    /// Its PID.
     pub(super) pid: u32,
-    /// The tasks that it collects already.
     pub(super) open: Vec<String>,
 }
 
@@ -102,7 +97,6 @@ impl Connection {
         }
     }
 
-    /// Sends a request.
     pub(super) async fn say(&mut self, request: &Request) -> io::Result<()> {
         timeout(WORD_PATIENCE, self.stream.write_all(&protocol::line(request))).await?
     }

@@ -24,7 +24,6 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// The minimal interval between two warnings about a stream: a disk may fail and recover many times a second.
 const WARNING_PAUSE: Duration = Duration::from_secs(30);
 
-/// A request to the keeper.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Hold these pipes, and have them read. Answered when they are.
@@ -35,7 +34,6 @@ pub(super) enum Command {
     Stop { reply: oneshot::Sender<()> },
 }
 
-/// The pipes of one task.
 #[derive(Debug)]
 struct Entry {
     held: Held,
@@ -51,13 +49,11 @@ struct Closing {
 
 type Establishing = Pin<Box<dyn Future<Output = Connection> + Send>>;
 
-/// Whether the log writer is connected.
 enum Link {
     Up(Connection),
     Down { since: Instant, establishing: Establishing },
 }
 
-/// The next event.
 enum Heard {
     Command(Option<Command>),
     Established(Connection),
@@ -65,7 +61,6 @@ enum Heard {
     Time,
 }
 
-/// The keeper.
 pub(super) struct Keeper {
     directory: Arc<Path>,
     options: LogsOptions,
@@ -235,7 +230,6 @@ impl Keeper {
         }
     }
 
-    /// Closes the pipes of a task.
     fn close(&mut self, key: &str, lost: u64) {
         // It may have been opened again meanwhile.
         if self.entries.get(key).is_none_or(|entry| entry.closing.is_none()) {
@@ -313,7 +307,7 @@ impl Keeper {
         self.warned.insert(name, now).is_none()
     }
 
-    /// Handles what is due: pipes whose close limit is over without a log writer, and full pipes without a reader.
+    /// Handles what is due: pipes past their close limit without a log writer, and full pipes without a reader.
     fn look(&mut self, link: &Link) {
         let now = Instant::now();
         let Link::Down { since, .. } = link else { return };

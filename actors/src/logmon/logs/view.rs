@@ -48,7 +48,6 @@ pub struct StreamReport {
     /// How many bytes were dropped since the pipes were opened, as far as this run of the host and this log writer know
     /// (TH022).
     pub dropped: u64,
-    /// How many of them earlier log writers have dropped.
     pub(super) dropped_before: u64,
 }
 
@@ -104,7 +103,6 @@ impl LogsView {
         }
     }
 
-    /// The log writer reads the pipes of a task.
     pub(super) fn opened(&mut self, key: &str, collection: Collection) {
         let state = match collection {
             Collection::Keep(_) => LogState::Collected,

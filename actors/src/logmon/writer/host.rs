@@ -10,7 +10,6 @@ use crate::logmon::protocol::{self, MESSAGE_BYTES_MAX, Request, Said};
 
 /// The size limit of queued messages for a host that does not read.
 const WAITING_BYTES_MAX: usize = 4 << 20;
-/// The chunk size for reading.
 const PIECE_BYTES: usize = 16 * 1_024;
 
 #[derive(Debug)]
@@ -35,7 +34,6 @@ impl HostEnd {
         &self.stream
     }
 
-    /// Whether messages are queued.
     pub(super) const fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -70,7 +68,6 @@ impl HostEnd {
         Ok(())
     }
 
-    /// Sends queued messages without blocking.
     pub(super) fn send(&mut self) -> io::Result<()> {
         while !self.waiting.is_empty() {
             match self.stream.write(&self.waiting) {

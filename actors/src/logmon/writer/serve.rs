@@ -30,9 +30,7 @@ const LISTENER: u64 = 0;
 const TURNED: u64 = 1;
 const REMOVED: u64 = 2;
 const FIRST: u64 = 16;
-/// The limit of connected hosts.
 const HOSTS_MAX: usize = 8;
-/// The limit of events per round.
 const EVENTS_MAX: usize = 256;
 /// The interval of checks for delayed streams and for tasks that are being closed.
 const TICK: Duration = Duration::from_millis(100);
@@ -41,7 +39,6 @@ const IDLE_PATIENCE: Duration = Duration::from_secs(5);
 /// The limit of threads for file systems; further ones share these.
 const DISKS_MAX: usize = 16;
 
-/// One task.
 #[derive(Debug)]
 struct Task {
     open: OpenLogs,
@@ -50,7 +47,6 @@ struct Task {
     closing: Option<(u64, Duration)>,
 }
 
-/// The state of the log writer.
 #[derive(Debug)]
 pub(super) struct Writer {
     began: Instant,
@@ -104,7 +100,6 @@ impl Writer {
         })
     }
 
-    /// Runs until it must end.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
         while !self.is_over() {
@@ -307,7 +302,6 @@ impl Writer {
         Ok(())
     }
 
-    /// The thread for this file system.
     fn disk(&mut self, device: u64) -> io::Result<usize> {
         if let Some(place) = self.disks.iter().position(|(known, _)| *known == device) {
             return Ok(place);

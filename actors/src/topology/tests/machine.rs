@@ -6,11 +6,9 @@ use std::path::Path;
 
 use super::super::value::Topology;
 
-/// A simulated machine.
 pub(super) struct Machine(tempfile::TempDir);
 
 impl Machine {
-    /// A machine without files.
     pub(super) fn empty() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -47,7 +45,6 @@ impl Machine {
         }
     }
 
-    /// A file of one CPU.
     pub(super) fn cpu(&self, number: u32, path: &str, text: &str) -> &Self {
         self.write(&format!("sys/devices/system/cpu/cpu{number}/{path}"), text);
         self
