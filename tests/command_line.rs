@@ -265,7 +265,7 @@ fn what_json_shows_has_the_keys_that_are_promised() {
     let keys =
         |value: &Value| -> BTreeSet<String> { value.as_object().expect("a map").keys().cloned().collect() };
     let set = |text: &str| -> BTreeSet<String> { text.split_whitespace().map(str::to_owned).collect() };
-    assert_eq!(keys(&status), set("host plugins allocations drivers tasks"));
+    assert_eq!(keys(&status), set("host plugins allocations drivers tasks gone"));
     assert_eq!(
         keys(&status["host"]),
         set("version pid data_dir run started_at_unix_ms cores cpu_mhz cpu_speed_guessed control_groups")

@@ -17,8 +17,9 @@ use super::convert::{self, refused, task_refused, unanswered};
 use super::driven;
 use super::server::{ShutdownOrder, Sources};
 use super::{tree, watch};
-use crate::agent::{StartTask, StopTask, TaskError};
-use crate::tasks;
+use crate::agent::{Agent, StartTask, StopTask, TaskError};
+use crate::host::Host;
+use crate::tasks::{self, Tasks};
 use crate::timeline;
 
 /// Answers for a host.
@@ -43,9 +44,9 @@ pub(super) fn check_peer(request: Request<()>) -> Result<Request<()>, Status> {
 }
 
 /// What an actor shows to its subscribers, as of now.
-async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, Status> {
-    let ended = || unanswered(&AskError::NotRunning { actor: address.name().to_owned() });
-    let mut subscription = address.subscribe("status", 2).map_err(|error| unanswered(&error))?;
+async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, AskError> {
+    let ended = || AskError::NotRunning { actor: address.name().to_owned() };
+    let mut subscription = address.subscribe("status", 2)?;
     match subscription.next().await {
         Some(FeedItem::Snapshot { view, .. }) => Ok(view),
         // A subscription begins with a snapshot, unless its publisher ended.
@@ -53,28 +54,44 @@ async fn view<M: Machine>(address: &Address<M>) -> Result<M::View, Status> {
     }
 }
 
-/// Asks every actor what it shows.
-pub(super) async fn gather(sources: &Sources) -> Result<wire::GetStatusResponse, Status> {
-    let Sources { host, agent, tasks, logs, usage, .. } = sources;
+/// The same, or nothing of an actor that is gone, which is noted.
+async fn shown<M: Machine<View: Default>>(address: &Address<M>, gone: &mut Vec<wire::GoneActor>) -> M::View {
+    view(address).await.unwrap_or_else(|error| {
+        gone.push(wire::GoneActor { name: address.name().to_owned(), reason: error.to_string() });
+        M::View::default()
+    })
+}
+
+/// Asks every actor what it shows, and notes which are gone.
+async fn views(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> (Views, Vec<wire::GoneActor>) {
+    let mut gone = vec![];
     let views = Views {
-        registry: view(host.registry()).await?,
-        instances: view(host.instances()).await?,
-        inventory: view(host.inventory()).await?,
-        allocations: view(host.allocations()).await?,
-        tasks: view(agent).await?,
-        drivers: view(host.drivers()).await?,
-        processes: view(host.processes()).await?,
-        driven: view(tasks).await?,
-        logs: logs.borrow().clone(),
-        usage: usage.borrow().clone(),
+        registry: shown(host.registry(), &mut gone).await,
+        instances: shown(host.instances(), &mut gone).await,
+        inventory: shown(host.inventory(), &mut gone).await,
+        allocations: shown(host.allocations(), &mut gone).await,
+        tasks: shown(agent, &mut gone).await,
+        drivers: shown(host.drivers(), &mut gone).await,
+        processes: shown(host.processes(), &mut gone).await,
+        driven: shown(tasks, &mut gone).await,
+        ..Views::default()
     };
-    Ok(wire::GetStatusResponse {
+    (views, gone)
+}
+
+/// The status of the whole program. Actors that are gone are named, and the others are shown.
+pub(super) async fn gather(sources: &Sources) -> wire::GetStatusResponse {
+    let Sources { host, agent, tasks, logs, usage, .. } = sources;
+    let (views, gone) = views(host, agent, tasks).await;
+    let views = Views { logs: logs.borrow().clone(), usage: usage.borrow().clone(), ..views };
+    wire::GetStatusResponse {
         host: Some(host_status(sources)),
         plugins: compose::plugins(&views),
         allocations: compose::allocations(&views),
         drivers: driven::drivers(&views),
         tasks: driven::tasks(&views),
-    })
+        gone,
+    }
 }
 
 fn host_status(sources: &Sources) -> wire::HostStatus {
@@ -106,7 +123,7 @@ impl wire::admin_server::Admin for Service {
         &self,
         _request: Request<wire::GetStatusRequest>,
     ) -> Result<Response<wire::GetStatusResponse>, Status> {
-        gather(&self.sources).await.map(Response::new)
+        Ok(Response::new(gather(&self.sources).await))
     }
 
     async fn get_tree(
@@ -181,5 +198,28 @@ impl wire::admin_server::Admin for Service {
         let Sources { host, agent, tasks, .. } = &*self.sources;
         let lines = timeline::follow(host.clone(), agent, tasks, request.into_inner().gates);
         Ok(Response::new(Box::pin(ReceiverStream::new(lines).map(Ok))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_actors::inventory::AwaitFirst;
+
+    use super::*;
+
+    #[test]
+    fn an_actor_that_is_gone_is_shown_as_gone_and_the_rest_is_shown() {
+        actix_rt::System::new().block_on(async {
+            let data_dir = tempfile::tempdir().expect("a temporary directory");
+            let host = Host::builder(data_dir.path()).start().await.expect("it starts");
+            let (agent, tasks) = (Address::vacant("agent", 1), Address::vacant("tasks", 1));
+            host.inventory().ask(AwaitFirst).await.expect("it runs");
+            let (views, gone) = views(&host, &agent, &tasks).await;
+            let names: Vec<_> = gone.iter().map(|gone| gone.name.as_str()).collect();
+            assert_eq!(names, ["agent", "tasks"]);
+            assert!(gone[0].reason.contains("agent is not running"), "{gone:?}");
+            assert!(views.inventory.first.is_some(), "the inventory of the host is shown");
+            host.stop().await;
+        });
     }
 }

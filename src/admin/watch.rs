@@ -129,7 +129,11 @@ impl Watching {
 
     /// Looks at everything and notes what differs from what was shown.
     async fn look(&mut self) -> Result<(), Status> {
-        let status = gather(&self.sources).await?;
+        let status = gather(&self.sources).await;
+        if let Some(gone) = status.gone.first() {
+            // What it knows has not changed only because it cannot be asked.
+            return Err(Status::unavailable(gone.reason.clone()));
+        }
         match self.shown.replace(status.clone()) {
             None => self.ready.push_back(News::Snapshot(status)),
             Some(before) => self.ready.extend(differences(&before, &status)),

@@ -20,7 +20,12 @@ pub(super) fn status(status: &wire::GetStatusResponse) -> Value {
         "allocations": status.allocations.iter().map(allocation).collect::<Vec<_>>(),
         "drivers": status.drivers.iter().map(driver).collect::<Vec<_>>(),
         "tasks": status.tasks.iter().map(task).collect::<Vec<_>>(),
+        "gone": status.gone.iter().map(gone).collect::<Vec<_>>(),
     })
+}
+
+fn gone(actor: &wire::GoneActor) -> Value {
+    json!({ "name": actor.name, "reason": actor.reason })
 }
 
 fn host(host: &wire::HostStatus) -> Value {

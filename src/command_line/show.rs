@@ -16,6 +16,10 @@ pub(super) fn status(status: &wire::GetStatusResponse, palette: Palette) -> Stri
     if groups.starts_with("none") && !status.tasks.is_empty() {
         text.push_str(&format!("control groups of tasks: {groups}\n"));
     }
+    for gone in &status.gone {
+        let name = palette.paint(Tone::Bad, &format!("{} is gone", harmless(&gone.name)));
+        text.push_str(&format!("{name}, and what it knows is not shown: {}\n", harmless(&gone.reason)));
+    }
     text.push('\n');
     if status.plugins.is_empty() {
         text.push_str("no plugins\n");
@@ -254,6 +258,19 @@ fn time_of_day(unix_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_actor_that_is_gone_is_named_above_what_the_others_know() {
+        let gone = wire::GoneActor { name: "agent".to_owned(), reason: "agent is not running".to_owned() };
+        let plugin = wire::PluginStatus { name: "zfs".to_owned(), ..Default::default() };
+        let shown = wire::GetStatusResponse { gone: vec![gone], plugins: vec![plugin], ..Default::default() };
+        let text = status(&shown, Palette::plain());
+        assert!(
+            text.contains("agent is gone, and what it knows is not shown: agent is not running"),
+            "{text}"
+        );
+        assert!(text.contains("zfs"), "{text}");
+    }
 
     fn node(name: &str, state: &str, children: Vec<wire::TreeNode>) -> wire::TreeNode {
         wire::TreeNode {
