@@ -92,8 +92,7 @@ pub struct Mount {
 pub struct TaskContext {
     /// Environment variables to set; without those that the user has set.
     pub environment: BTreeMap<String, String>,
-    /// Bind mounts. Without isolation both paths of each mount are equal, and it only says what the task must be able to
-    /// access.
+    /// Bind mounts. Without isolation both paths of each mount are equal, and only say what the task must access.
     pub mounts: Vec<Mount>,
     /// The path of its socket on the host.
     pub socket: SocketPath,
@@ -258,8 +257,7 @@ pub enum TaskEventKind {
     StoppedWithRemarks,
 }
 
-/// Requests the directories and the context of the task before its start. A former task has ended: its registration is
-/// removed.
+/// Requests the directories and the context of the task before its start. Removes the registration of a former task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MakeReady {
     /// How to handle a process that listens on the socket already.

@@ -15,8 +15,7 @@ pub type RegisterOutcome = Result<Result<Registered, RegisterError>, AskError>;
 /// The outcome of an [`AwaitRetired`].
 pub type RetiredOutcome = Result<Result<(), AwaitRetiredError>, AskError>;
 
-/// The neighbours of an allocation's supervisor. Every message is sent before its future is returned, so the order of calls
-/// is the order of messages.
+/// The neighbours of an allocation's supervisor. Messages are sent in the order of calls, before the futures are returned.
 pub trait Neighbours: 'static {
     /// Registers the plugins of an allocation.
     fn register(&self, message: Register) -> LocalBoxFuture<'static, RegisterOutcome>;
@@ -24,7 +23,7 @@ pub trait Neighbours: 'static {
     /// Deregisters them.
     fn deregister(&self, message: Deregister) -> LocalBoxFuture<'static, Result<Deregistered, AskError>>;
 
-    /// The health of each plugin of an allocation whose instance talks to it, or is about to; empty if another allocation is
+    /// The health of each plugin of an allocation whose instance talks to it, or is about to; empty if another one is
     /// active.
     fn health_of(
         &self,

@@ -184,8 +184,7 @@ pub struct Plan {
     pub socket_place: Place,
     /// The directory of its plugin's volumes; created with it and never removed.
     pub volume_place: Place,
-    /// The name of the socket file, if it is in the socket directory. A socket that the user placed elsewhere is found, but
-    /// never removed.
+    /// The name of the socket file, if it is in the socket directory. A socket of the user elsewhere is never removed.
     pub socket_file: Option<String>,
     /// The context for the task.
     pub context: TaskContext,

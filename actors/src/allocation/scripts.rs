@@ -115,7 +115,6 @@ impl Stage {
         self.step(Input::Asked { id, asked_at: self.now, ask }, told);
     }
 
-    /// Answers the oldest pending call of a kind.
     fn answer(&mut self, kind: &str, value: &str, told: &mut String) {
         let at = self.calls.iter().position(|(_, call, _)| word(call) == kind);
         let (key, call, deadline) = self.calls.remove(at.expect("such a call is under way")).unwrap();

@@ -144,8 +144,7 @@ impl Allocation {
                 self.remark(format!("calls in flight to the plugin did not end within {deadline:?}"));
                 self.remove_directory(effects);
             }
-            // The removal has its own deadline, an owed deregistration has none; in other phases there is no stop to time
-            // out.
+            // The removal has its own deadline, an owed deregistration has none; other phases have no stop to time out.
             Some(Stage::Removing { .. } | Stage::Owing) | None => {}
         }
     }

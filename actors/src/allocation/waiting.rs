@@ -173,7 +173,7 @@ impl Allocation {
         }
     }
 
-    /// Not ready yet, which is normal: records the cause and retries soon. Only a lasting permission error is final at once
+    /// Not ready yet (normal): records the cause and retries soon. Only a lasting permission error is final at once
     /// (SEC-03).
     fn setback(&mut self, setback: &Setback, moment: Moment, effects: &mut Effects<Self>) {
         let options = self.config.options;

@@ -79,7 +79,7 @@ pub struct AllocationDescription {
     pub status: AllocationStatus,
     /// How often its supervisor crashed or was killed.
     pub crashes: u64,
-    /// Why its supervisor was given up after too many crashes, if it was. The next message for the allocation starts another
+    /// Why its supervisor was given up after too many crashes, if so. The next message for the allocation starts another
     /// one.
     pub given_up: Option<String>,
     /// The counters of its supervisor; `None` while there is none.
@@ -121,8 +121,7 @@ pub enum AllocationsNews {
     Gone(AllocationId),
     /// An event of a task.
     Task(TaskEvent),
-    /// The host is asked to restart a task, once per start (A2, HLT-02). Whether and when depends on the host's restart
-    /// policy.
+    /// The host is asked to restart a task, once per start (A2, HLT-02). The host's restart policy decides.
     RestartRequested {
         /// The allocation.
         allocation: AllocationId,

@@ -148,8 +148,7 @@ impl Allocations {
         effects: &mut Effects<Self>,
     ) {
         let Some(entry) = self.entries.get(allocation) else { return };
-        // If the task runs while its preparation is repeated, it was started after that: the listener may be the task, and
-        // is welcome.
+        // If the task runs while its preparation is repeated, it was started after that: the listener may be the task.
         let is_started = order == Order::Prepare && entry.record.task == Task::Running;
         let order = if is_started { Order::Adopt } else { order };
         let life = entry.record.life;
@@ -249,7 +248,6 @@ const fn after(task: Task, order: &Order) -> Task {
     }
 }
 
-/// The first field in which two specs of one allocation differ.
 fn difference(known: &AllocationSpec, given: &AllocationSpec) -> Option<&'static str> {
     let fields = [
         ("task", known.task != given.task),

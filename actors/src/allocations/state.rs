@@ -42,14 +42,12 @@ impl AllocationsOptions {
         }
     }
 
-    /// The deadline of one order, after which the supervisor counts as stuck: longer than all its own limits, which expire
-    /// first.
+    /// The deadline of one order; then the supervisor is stuck. Longer than all its own limits, which expire first.
     pub(super) fn order_deadline(&self) -> Duration {
         self.shutdown_deadline() + Duration::from_secs(5)
     }
 
-    /// The stop bound of all supervisors together; they stop concurrently. The timeout for stopping their owner should be a
-    /// little longer.
+    /// The stop bound of all supervisors together; they stop concurrently. Stop their owner with a longer timeout.
     #[must_use]
     pub fn shutdown_deadline(&self) -> Duration {
         self.each.stop_deadline + 2 * self.each.directory_deadline

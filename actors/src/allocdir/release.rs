@@ -21,8 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const STACKED_MAX: usize = 1_024;
 
 impl AllocDirs {
-    /// Unmounts the mounts of a task, at the end of its last run. They are mounted again before the next start. Mounts of
-    /// others stay.
+    /// Unmounts the mounts of a task at the end of its last run; the next start mounts them again. Mounts of others stay.
     ///
     /// # Errors
     /// [`AllocDirError::Left`] when a mount is busy; retry later.

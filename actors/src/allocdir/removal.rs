@@ -1,5 +1,4 @@
-//! Removes the directories of a task: by file descriptors, never across a mount point, never through a symlink (T050,
-//! TH060).
+//! Removes the directories of a task: by file descriptor, never across a mount point or symlink (T050, TH060).
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsStr};
@@ -23,8 +22,8 @@ const BATCH: usize = 1_024;
 const REFUSED_MAX: usize = 4_096;
 
 impl AllocDirs {
-    /// Removes the directory of a task and its mounts, and with its last task the whole allocation. Idempotent. The task
-    /// must not run.
+    /// Removes the directory of a task and its mounts, and with its last task the whole allocation. Idempotent. It must not
+    /// run.
     ///
     /// # Errors
     /// [`AllocDirError::Left`] with what is left and why. If there is still a mount below, nothing is removed.

@@ -108,7 +108,6 @@ impl AllocDirs {
         Ok(dir)
     }
 
-    /// The owner of directories that everybody may write to.
     pub(super) fn everybody(&self) -> Option<Owner> {
         self.everybody.map(|(uid, gid)| Owner { uid, gid })
     }

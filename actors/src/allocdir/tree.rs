@@ -1,5 +1,4 @@
-//! Directories held open by file descriptor, so that no path is resolved twice: the only way in which this module descends a
-//! tree.
+//! Directories held open by file descriptor, so that no path is resolved twice: the only way to descend a tree here.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -1,5 +1,4 @@
-//! The state of single files, for callers that name a file: they wait for that one, and not for the others that are being
-//! probed.
+//! The state of single files, for callers that name a file: they do not wait for other probes.
 
 use super::choosing::usable;
 use super::messages::{BlockedBy, CatalogAnswer, PluginSource, ResolveFile, ResolvedPlugin};

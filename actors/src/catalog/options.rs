@@ -91,8 +91,7 @@ pub struct PluginEntry {
     pub lifetime: Lifetime,
     /// The handshake timeout; `None` for the limit of the catalog.
     pub start_timeout: Option<Duration>,
-    /// The grace to end; `None` for the limit of the catalog when it is probed, and for the default of a process when it
-    /// serves.
+    /// The grace to end; `None` for the catalog's limit in probes, and the default of a process when it serves.
     pub stop_grace: Option<Duration>,
 }
 

@@ -186,7 +186,6 @@ pub(super) fn admit_name(name: &str, options: &CatalogOptions) -> Result<(), Not
     }
 }
 
-/// A plain, unambiguous name.
 fn is_plain(name: &str) -> bool {
     name.len() <= FILE_NAME_BYTES_MAX && ProcessName::new(name).is_ok()
 }

@@ -33,7 +33,6 @@ fn members_of(group: &Path) -> Vec<u32> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Kills everything in these cgroups once.
 pub(super) fn kill(mode: &CgroupMode, groups: &[PathBuf]) -> Result<(), CgroupError> {
     let there: Vec<&PathBuf> = groups.iter().filter(|group| group.is_dir()).collect();
     match mode {
@@ -53,8 +52,7 @@ fn kill_v2(group: &Path) -> Result<(), CgroupError> {
     Ok(())
 }
 
-/// Freezes the processes in the freezer hierarchy, so that none forks meanwhile; kills; and thaws, since a frozen process
-/// cannot die.
+/// Freezes the processes, so that none forks meanwhile; kills; and thaws, since a frozen process cannot die.
 fn kill_v1(groups: &[&PathBuf]) -> Result<(), CgroupError> {
     let freezers: Vec<PathBuf> =
         groups.iter().map(|group| group.join("freezer.state")).filter(|file| file.exists()).collect();

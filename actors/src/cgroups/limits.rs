@@ -1,5 +1,4 @@
-//! The resource limits of a task, as values for the kernel's files. Most drivers write the limits themselves (T106); this is
-//! for those that do not.
+//! The resource limits of a task, as values for the kernel's files. For drivers that do not write them themselves (T106).
 
 use super::mode::CgroupMode;
 
@@ -11,8 +10,7 @@ const PERIOD_US: u64 = 100_000;
 pub struct Limits {
     /// The memory protected under pressure, in bytes (T092: `memory`, where `memory_max` is given too).
     pub memory_low: Option<u64>,
-    /// The memory limit, in bytes; above it the kernel kills the task. Zero is not written: it would kill the task at once
-    /// (T092).
+    /// The memory limit, in bytes; above it the kernel kills the task. Zero is not written: it would kill at once (T092).
     pub memory_max: Option<u64>,
     /// The CPU weight, in shares: 2 to 262,144, 1,024 is the default. Values out of range are clamped (T094).
     pub cpu_shares: Option<u64>,

@@ -44,8 +44,7 @@ fn switch_on(group: &Path) -> Result<(), CgroupError> {
     Ok(())
 }
 
-/// Creates the parents of version 1. A `cpuset` cgroup accepts no process before it has CPUs and memory nodes, so those of
-/// the root are copied down.
+/// Creates the parents of version 1. A `cpuset` cgroup needs CPUs and memory nodes, which are copied from the root.
 pub(super) fn prepare_v1(root: &Path) -> Result<(), CgroupError> {
     for controller in V1_CONTROLLERS {
         make(&root.join(controller).join(V1_PARENT))?;

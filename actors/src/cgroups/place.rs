@@ -72,8 +72,7 @@ impl GroupName {
 /// The cgroup directories of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    /// The task's own cgroups, beginning with the one that lists its processes: the scope in version 2, the freezer's in
-    /// version 1.
+    /// The task's own cgroups, first the one that lists its processes: the scope in version 2, the freezer's in version 1.
     pub own: Vec<PathBuf>,
     /// The `cpuset_cgroup` of the task's resources (T105). In version 1 the shared cgroup for a task without reserved cores.
     pub cpuset_cgroup: PathBuf,

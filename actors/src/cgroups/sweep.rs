@@ -28,7 +28,7 @@ impl TaskCgroups {
     }
 
     /// Kills and removes the cgroups of dead runs: those that are not in `keep` and for which `ours` accepts the whole name,
-    /// `ALLOCID.NAME`. Cgroups of another host are not touched. Returns those that were removed, and the failures with their reason.
+    /// `ALLOCID.NAME`. Cgroups of another host are not touched. Returns those that were removed, and the failures.
     pub fn sweep(
         &self,
         ours: impl Fn(&str) -> bool,

@@ -9,8 +9,7 @@ use crate::rpc::Fault;
 /// The size limit of a manifest or a topology (C005).
 const MAP_BYTES: usize = check::MAP_BYTES_MAX;
 
-/// The first byte selects the answer type, the rest is the answer. An accepted answer is within all limits of the
-/// specification.
+/// The first byte selects the answer type, the rest is the answer. An accepted answer is within all limits.
 ///
 /// # Panics
 /// When it is not.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::program::{HostMachine, Program};
 use crate::vocabulary::text::quoted;
 
-/// Messages of loaders about a missing library or version, and of go-plugin about a wrong start (D36). Our own reference
-/// plugins use other words.
+/// Messages of loaders about a missing library or version, and of go-plugin about a wrong start (D36). Our own plugins use
+/// others.
 const TOLD: [(&str, Reading); 6] = [
     ("error while loading shared libraries", |line| Finding::LibraryMissing { line }),
     ("Error loading shared library", |line| Finding::LibraryMissing { line }),

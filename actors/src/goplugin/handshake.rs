@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A handshake that was parsed and accepted. It contains everything that a later run needs to connect to the same process
-/// again.
+/// A handshake that was parsed and accepted. A later run can connect to the same process with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Handshake {
     /// The application protocol version, one of those that were offered (D22, D23).

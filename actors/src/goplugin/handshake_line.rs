@@ -18,8 +18,7 @@ const EXCERPT_CHARACTERS_MAX: usize = 32;
 
 /// Parses one line, and accepts or refuses it.
 ///
-/// White space around the line is ignored. Fields after the seventh are reserved for later versions of the protocol and
-/// ignored.
+/// White space around the line is ignored. Fields after the seventh are reserved and ignored.
 ///
 /// # Errors
 /// One variant per refusal, the first that applies in the order of the fields.

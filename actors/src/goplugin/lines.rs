@@ -48,8 +48,7 @@ impl Default for LineSplitter {
 }
 
 impl LineSplitter {
-    /// Creates a splitter. Pieces have at most `piece_bytes_max` bytes; at least four, so that every character fits into
-    /// one.
+    /// Creates a splitter. Pieces have at most `piece_bytes_max` bytes; at least four, so that any character fits.
     #[must_use]
     pub fn new(piece_bytes_max: usize) -> Self {
         Self { piece_bytes_max: piece_bytes_max.max(4), held: Vec::new(), is_within_line: false }

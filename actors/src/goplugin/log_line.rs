@@ -100,8 +100,7 @@ impl PluginLine {
     }
 }
 
-/// Parses the standard error of a plugin incrementally. It never fails: text that it cannot parse is returned as plain
-/// (D76).
+/// Parses the standard error of a plugin incrementally. It never fails: unknown text is returned as plain (D76).
 #[derive(Debug, Clone, Default)]
 pub struct LineReader {
     splitter: LineSplitter,
@@ -179,8 +178,7 @@ fn json_object(text: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(text).ok()
 }
 
-/// Parses an object in hclog's format. `None`: it is another program's JSON, or a marker is not text, which has crashed
-/// other hosts (D76).
+/// Parses an object in hclog's format. `None`: other JSON, or a marker is not text, which has crashed other hosts (D76).
 fn read_json(mut object: Map<String, Value>) -> Option<PluginLine> {
     let level = LineLevel::read(&text_of(object.remove("@level")?)?)?;
     let message = match object.remove("@message") {
@@ -226,8 +224,8 @@ fn shown_value(value: Value) -> Value {
     }
 }
 
-/// Whether a text has the format `2006-01-02T15:04:05.000000Z` or an offset such as `+07:00` (D72). The fraction may have
-/// any number of digits.
+/// Whether a text has the format `2006-01-02T15:04:05.000000Z` or an offset such as `+07:00` (D72). The fraction has any
+/// length.
 fn is_timestamp(text: &str) -> bool {
     const SECONDS: &str = "dddd-dd-ddTdd:dd:dd";
     let Some((seconds, rest)) = text.split_at_checked(SECONDS.len()) else { return false };

@@ -30,8 +30,7 @@ pub enum Program {
     Elf {
         /// The architecture it was compiled for.
         machine: Machine,
-        /// The loader that starts it and finds its libraries; `None`: it needs none, or its name is beyond the bytes that
-        /// were read.
+        /// The loader that starts it and finds its libraries; `None`: it needs none, or its name is beyond the bytes read.
         loader: Option<String>,
     },
     /// A script, with its interpreter.

@@ -53,8 +53,7 @@ pub struct Stdio {
 
 type Opening = Pin<Box<dyn Future<Output = Result<Response<Streaming<wire::StdioData>>, Status>> + Send>>;
 
-/// A Go server sends nothing, not even headers, until the plugin prints for the first time, so opening may take as long as
-/// the plugin lives.
+/// A Go server sends nothing, not even headers, until the plugin prints for the first time, so opening may never return.
 enum Phase {
     Opening(Opening),
     Open(Box<Streaming<wire::StdioData>>),

@@ -92,7 +92,6 @@ fn plain_key(key: &ObjectKey) -> Option<String> {
     }
 }
 
-/// The text of a template without interpolation.
 fn template_text(template: &TemplateExpr) -> Option<String> {
     let template = Template::from_expr(template).ok()?;
     let pieces = template.elements().iter().map(|element| match element {

@@ -23,8 +23,7 @@ pub struct InstanceReport {
     pub since: Timestamp,
     /// Its last fingerprint; kept while it is unhealthy.
     pub fingerprint: Option<Arc<CsiFingerprint>>,
-    /// Anomalies that do not prevent it from serving, such as capabilities that differ between instances of one version
-    /// (C032).
+    /// Anomalies that do not prevent it from serving, such as other capabilities under the same version (C032).
     pub remarks: Vec<String>,
 }
 

@@ -164,8 +164,7 @@ impl Instances {
             (InstancesCall::Start { life, config }, Err(lost)) => {
                 self.not_started(moment, &config.plugin, *life, lost, effects);
             }
-            // Their effect is reported as an ending. A timer kills an instance that does not retire, repeatedly if
-            // necessary.
+            // Their effect is reported as an ending. A timer kills an instance that does not retire, repeatedly.
             (InstancesCall::Start { .. }, Ok(_))
             | (InstancesCall::Sweep | InstancesCall::Retire { .. } | InstancesCall::Kill { .. }, _) => {}
         }

@@ -144,8 +144,7 @@ impl Instances {
         }
     }
 
-    /// A check has ended, successfully or not. The instance reported its result before it answered, so the state is up to
-    /// date.
+    /// A check has ended, successfully or not. The instance reported before it answered, so the state is up to date.
     pub(super) fn looked(&mut self, plugin: &PluginKey, life: Attempt, effects: &mut Effects<Self>) {
         // Callers of an instance that has ended were answered at its end (REG-08).
         if self.posts.get(plugin).and_then(|post| post.child.life()) == Some(life) {

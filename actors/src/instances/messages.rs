@@ -213,8 +213,7 @@ conversation! {
 /// The news of the supervisor of instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstancesNews {
-    /// These plugins were registered when the host started. [`InstancesNews::Settled`] follows once the state of each is
-    /// known.
+    /// These plugins were registered when the host started. [`InstancesNews::Settled`] follows once all states are known.
     Expected(Vec<PluginKey>),
     /// An instance was started, or its health or fingerprint changed. With health `Gone` nothing is routed to it any more,
     /// while calls in flight still end; a successor or [`InstancesNews::Left`] follows.

@@ -137,8 +137,7 @@ fn read_snapshot(args: &mut ArgumentConsumer<'_>) -> Result<RegistryItem, Fault>
     Ok(FeedItem::Snapshot { number: 0, view })
 }
 
-/// One batch: `zfs=b@4` becomes active, `zfs=none` has no active registration any more; `came=zfs/b` and `left=zfs/a` are
-/// registrations.
+/// One batch: `zfs=b@4` becomes active, `zfs=none` is not active any more; `came=zfs/b` and `left=zfs/a` are registrations.
 fn read_news(args: &mut ArgumentConsumer<'_>) -> Result<Vec<RegistryItem>, Fault> {
     let mut items = vec![];
     while let Some((key, value)) = args.next_key() {

@@ -184,15 +184,13 @@ pub(super) enum Settling {
 #[derive(Debug, Clone)]
 pub struct Instances {
     pub(super) options: InstancesOptions,
-    /// The active registrations.
     pub(super) wanted: BTreeMap<PluginKey, Active>,
     pub(super) posts: BTreeMap<PluginKey, Post>,
     pub(super) settling: Settling,
     pub(super) is_stopping: bool,
-    /// The number of the latest life of any instance. It starts at random, so that it differs from the lives of an earlier
-    /// life of this machine.
+    /// The number of the latest life of any instance. Starts at random, to differ from those before a rebuild of this
+    /// machine.
     pub(super) life: Attempt,
-    /// The current attempt to follow the registry.
     pub(super) following: Attempt,
     pub(super) dispensing: Waiters<PluginKey>,
     pub(super) checking: Waiters<PluginKey>,

@@ -71,8 +71,7 @@ impl Instances {
 
     // === Reports ===
 
-    /// Handles a report of an instance. Reports of a retiring instance, and late ones of an earlier life, are ignored
-    /// (REG-08).
+    /// Handles a report of an instance. Those of a retiring instance or an earlier life are ignored (REG-08).
     pub(super) fn reported(&mut self, life: Attempt, report: &InstanceReport, effects: &mut Effects<Self>) {
         let plugin = &report.plugin;
         let Some(post) = self.posts.get_mut(plugin) else { return };

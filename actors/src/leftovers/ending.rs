@@ -21,8 +21,7 @@ use crate::process::since_boot;
 
 /// The pause before killed or unknown processes are checked again.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// How often processes without an environment, or with a hidden one, are checked again, in case they are in the middle of an
-/// `exec`.
+/// How often processes without an environment, or with a hidden one, are checked again, in case they are in an `exec`.
 const UNKNOWN_LOOKS: u32 = 10;
 const NAMED_MAX: usize = 8;
 
@@ -42,8 +41,8 @@ pub struct Search {
     pub drivers: BTreeSet<u32>,
     /// Where the processes of the run were last located: evidence, also for processes that do not name the task any more.
     pub known: Traces,
-    /// The processes of other runs, as located since the present boot: PID and start time in ticks since the boot. They are
-    /// never this run's.
+    /// The processes of other runs, as located since the present boot: PID and start time in ticks since the boot. Never
+    /// this run's.
     pub others: BTreeSet<(u32, u64)>,
     /// The process that a driver reports as the task's.
     pub named: Option<Named>,

@@ -63,7 +63,6 @@ impl Case<'_> {
                 && !process.groups.iter().any(|path| self.mark.is_mentioned_in(path)))
     }
 
-    /// Whether it descends from a process that is not of the run.
     fn descends_from_something_else(&self, process: &Process, suspicion: &Suspicion<'_>) -> bool {
         let until_spared = self.ancestors(process).take_while(|pid| !self.spared.contains(pid));
         let mut ancestors = until_spared.filter_map(|pid| self.processes.get(&pid));

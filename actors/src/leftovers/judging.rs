@@ -29,8 +29,7 @@ pub(super) struct Case<'c> {
     pub(super) begun_ticks: Option<u64>,
 }
 
-/// A driver's report about a process. It is trusted only for a process that the driver itself created, since the run was
-/// begun.
+/// A driver's report about a process. Trusted only for a process that the driver created since the run was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     /// The process.
@@ -74,7 +73,6 @@ impl Case<'_> {
         proven
     }
 
-    /// The proof that a process is the task's, by its own properties.
     fn proof(&self, process: &Process) -> Option<&'static str> {
         if process.task() == Some(self.mark) {
             Some(BY_ENVIRONMENT)

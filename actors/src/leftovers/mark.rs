@@ -9,8 +9,8 @@ pub const TASK_VARIABLE: &str = "NOMAD_TASK_NAME";
 /// The length of an allocation id that is unique on a machine (TH053).
 const ALLOCATION_LETTERS: usize = 36;
 
-/// The task that a process names in its environment. Allocation ids are unique on a machine (TH053), so this identifies one
-/// task of one host.
+/// The task that a process names in its environment. Allocation ids are unique on a machine (TH053), so this is one task of
+/// one host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskMark {
     /// The id of the allocation.
@@ -20,8 +20,7 @@ pub struct TaskMark {
 }
 
 impl TaskMark {
-    /// The mark for a task id of three parts: `ALLOCATION/NAME/RUN` (T070). `None` for an id of another form, which cannot
-    /// be searched for.
+    /// The mark for a task id of three parts: `ALLOCATION/NAME/RUN` (T070). `None` for another form: it cannot be searched.
     #[must_use]
     pub fn of_task_id(id: &str) -> Option<Self> {
         let mut parts = id.split('/');

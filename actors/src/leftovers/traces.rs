@@ -1,5 +1,4 @@
-//! Recorded locations of a run's processes: evidence for a later search, when they do not name the task any more and their
-//! parents are gone.
+//! Recorded locations of a run's processes: evidence for a later search, when environments and parents are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +17,8 @@ pub struct Traces {
     pub boot: String,
     /// The processes, by PID.
     pub processes: BTreeMap<u32, Trace>,
-    /// Cgroups, as paths within their hierarchies, that contained only the run, and have random names, so that no other
-    /// process is ever put there.
+    /// Cgroups, as paths within their hierarchies, that contained only the run, and have random names, so they are not
+    /// reused.
     pub groups: BTreeSet<String>,
 }
 
@@ -50,8 +49,8 @@ impl Traces {
 }
 
 impl Case<'_> {
-    /// The record of the proven processes. A helper that is only proven by its children is excluded: it may have those of
-    /// other tasks later.
+    /// The record of the proven processes. Without helpers proven only by children: they may have those of other tasks
+    /// later.
     pub(super) fn traces(&self, proven: &Proven) -> Traces {
         let own = proven.iter().filter(|(_, proof)| **proof != BY_CHILDREN);
         let proven: Proven = own.map(|(pid, proof)| (*pid, *proof)).collect();
@@ -113,8 +112,8 @@ fn is_within(process: &Process, group: &str) -> bool {
     process.groups.iter().any(is_below)
 }
 
-/// The prefix of a path up to a random name, such as the id of a container: 32 or more hexadecimal digits. A cgroup with any
-/// other name may be reused.
+/// The prefix of a path up to a random name, such as a container id: 32 or more hexadecimal digits. Other cgroups may be
+/// reused.
 fn of_one_run(path: &str) -> Option<&str> {
     const RANDOM_DIGITS: usize = 32;
     let is_random = |part: &str| {

@@ -122,8 +122,7 @@ fn nowhere() -> io::Result<File> {
     OpenOptions::new().write(true).open("/dev/null")
 }
 
-/// Opens something, and raises the limit of file descriptors if necessary: a host with few tasks keeps its limit, since its
-/// children inherit it.
+/// Opens something, and raises the limit of file descriptors only if necessary, since children inherit it.
 fn with_descriptors<T>(open: impl Fn() -> Result<T, PipeError>) -> Result<T, PipeError> {
     let is_short = |error: &PipeError| match error {
         PipeError::Directory { source, .. } | PipeError::System { source, .. } => {

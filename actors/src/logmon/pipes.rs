@@ -1,4 +1,4 @@
-//! Pipes in directories where tasks may write: created, verified and opened relative to open directories, without following
+//! Pipes in directories where tasks may write: created and verified relative to open directories, without following
 //! symlinks.
 
 use std::io;

@@ -17,8 +17,7 @@ const PIECE_BYTES: u64 = 64 * 1_024;
 /// The location of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPlace {
-    /// Files that are numbered from 0 and never renamed. Symlinks below the root are not followed, since tasks may create
-    /// them.
+    /// Files that are numbered from 0 and never renamed. Symlinks below the root are not followed, tasks may create them.
     Numbered {
         /// A trusted path.
         root: PathBuf,
@@ -46,8 +45,7 @@ struct Opened {
     id: (u64, u64),
 }
 
-/// Reads one log. Each byte is returned once, in any race with rotation; files that were removed before they could be read
-/// are counted.
+/// Reads one log. Each byte is returned once, in any race with rotation; files that were removed unread are counted.
 #[derive(Debug)]
 pub struct LogReader {
     place: LogPlace,

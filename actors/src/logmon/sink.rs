@@ -226,8 +226,7 @@ impl Sink {
         Ok(moved)
     }
 
-    /// Does the same on file systems without `splice`: writes first and consumes afterwards, so that a full disk loses
-    /// nothing.
+    /// Does the same on file systems without `splice`: writes before it consumes, so a full disk loses nothing.
     fn copy(&mut self, scratch: &mut Scratch, count: u64) -> io::Result<u64> {
         let next = scratch.look(&self.stage, count)?;
         let written = self.file()?.write(next)?;

@@ -116,7 +116,6 @@ pub(super) fn hold(directory: &Path) -> io::Result<OwnedFd> {
     Ok(open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// A short path of an entry in an open directory.
 pub(super) fn short(held: &OwnedFd, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", held.as_raw_fd()))
 }

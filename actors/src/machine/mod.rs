@@ -1,5 +1,4 @@
-//! The shared state of the hosts of one machine: directories below [`MACHINE`], and locked files there. A module, not an
-//! actor.
+//! The shared state of the hosts of one machine: directories and locked files below [`MACHINE`]. A module, not an actor.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -20,8 +19,7 @@ const PASSABLE: u32 = 0o711;
 const PRIVATE: u32 = 0o700;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Creates a directory that every user may traverse, independent of the umask; returns whether it was created. An existing
-/// one is unchanged.
+/// Creates a directory that every user may traverse, independent of the umask; false if it exists.
 ///
 /// # Errors
 /// When it cannot be created, for example without its parent.
@@ -83,8 +81,7 @@ impl Locked {
 }
 
 impl Drop for Locked {
-    /// Unlocks explicitly. Closing the file descriptor is not enough: a child process between fork and exec has a copy of
-    /// it.
+    /// Unlocks explicitly. Closing the file descriptor is not enough: a child process before its exec has a copy.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
             tracing::warn!(%error, "a lock is released only when its file is closed");

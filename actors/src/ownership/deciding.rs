@@ -51,8 +51,8 @@ impl fmt::Display for Change {
 }
 
 /// Decides about a mark that was written at `kept` and is found at `present`. `look` inspects the former path; it is called
-/// only if that is another path. Device numbers are compared only among existing directories, since they may change with a
-/// reboot.
+/// only if that is another path. Device numbers are compared only among existing directories, since a reboot may change
+/// them.
 pub(super) fn decide<E>(
     kept: &Place,
     present: &Place,

@@ -49,8 +49,7 @@ pub fn default_marks_dir() -> Option<PathBuf> {
     all.into_iter().find(is_usable)
 }
 
-/// Locks the mark for a data directory that is about to be used. `None` if the directory of marks cannot be used, which is
-/// logged.
+/// Locks the mark for a data directory before its use. `None` if the directory of marks cannot be used, which is logged.
 ///
 /// # Errors
 /// When another data directory has locked the mark, or had it last and still has it.

@@ -6,10 +6,8 @@ use super::messages::Table;
 use super::operations::{Change, Operations};
 use super::record;
 
-/// A table of the database, opened within a transaction.
 pub(super) type OpenTable<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
-/// The redb definition of a table.
 pub(super) const fn definition(table: Table) -> TableDefinition<'static, &'static [u8], &'static [u8]> {
     TableDefinition::new(table.0)
 }

@@ -1,7 +1,6 @@
 //! Locks a data directory against a second host (P5).
 //!
-//! The lock is a kernel lock on an open file description, so it ends with its host in any case. The file's text only names
-//! the holder.
+//! The lock is a kernel lock on an open file description, so it ends with its host. The file's text only names the holder.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

@@ -22,8 +22,7 @@ pub(super) struct Overlay {
 #[derive(Debug)]
 struct Written {
     len: u64,
-    /// Up to where the bytes of the backend below are valid: a file that was truncated and then extended is zero behind the
-    /// cut.
+    /// Up to where the bytes of the backend below are valid: a file truncated and then extended is zero behind the cut.
     below_len: u64,
     pages: BTreeMap<u64, Box<[u8]>>,
 }

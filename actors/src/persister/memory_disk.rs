@@ -1,7 +1,7 @@
 //! An in-memory disk with fault injection, for scripts and tests of storage.
 //!
-//! It holds two images of the file: what a program sees, and what survives a power cut. A sync copies the first into the
-//! second, page by page.
+//! It holds two images of the file: what a program sees, and what survives a power cut. A sync copies the first to the
+//! second.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -97,8 +97,7 @@ impl MemoryDisk {
         !places(&self.images().seen, bytes).is_empty()
     }
 
-    /// Flips a bit in every occurrence of these bytes. False means that there is none. A program that has the file open may
-    /// have read them before.
+    /// Flips a bit in every occurrence of these bytes. False means that there is none. An open program may have read them.
     pub fn damage(&self, bytes: &[u8]) -> bool {
         let mut images = self.images();
         let Images { seen, durable, .. } = &mut *images;

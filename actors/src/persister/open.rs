@@ -31,8 +31,7 @@ use crate::vocabulary::RunNumber;
 const DATABASE_FILE: &str = "callboard.redb";
 
 const LOCK_FILE: &str = "callboard.lock";
-/// The timeout for the lock of a dead holder: a child process between fork and exec of a killed host keeps a copy of the
-/// lock until it execs.
+/// The timeout for the lock of a dead holder: a child process of a killed host keeps a copy until it execs.
 const COPY_PATIENCE: Duration = Duration::from_secs(2);
 const COPY_PAUSE: Duration = Duration::from_millis(2);
 

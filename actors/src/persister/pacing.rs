@@ -29,8 +29,7 @@ impl Pacing {
         (self.last, self.settled) = (took, writes);
     }
 
-    /// Whether this many writes are committed at once, although the writers of the last commit, which were just answered,
-    /// may write again.
+    /// Whether this many writes are committed at once, although the writers of the last commit may write again.
     pub(super) const fn is_enough(&self, waiting: usize) -> bool {
         is_crowd(waiting, self.settled)
     }
@@ -44,8 +43,7 @@ impl Pacing {
     }
 }
 
-/// Whether the queued writes are enough to start without waiting for the writers of the last commit, which had `settled`
-/// writes.
+/// Whether the queued writes are enough to start without the writers of the last commit, which had `settled` writes.
 pub(super) const fn is_crowd(waiting: usize, settled: usize) -> bool {
     waiting >= CROWD && waiting >= settled / 2
 }

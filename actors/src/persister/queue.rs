@@ -225,7 +225,7 @@ impl<L, J> Queue<L, J> {
         Some(Progress { ledger, epoch: write.epoch, through: write.sequence })
     }
 
-    /// Drops the queued writes that depend on a failed commit: the later writes of the same ledgers, up to the failed epoch.
+    /// Drops the queued writes that depend on a failed commit: later ones of the same ledgers, up to the failed epoch.
     /// Returns their number.
     pub fn fail(&mut self, progress: &[Progress]) -> usize {
         for failed in progress {

@@ -17,9 +17,8 @@ pub(super) const SEAL_BYTES: usize = 4;
 
 /// A row type: the records of one table of the database.
 ///
-/// Rows are not domain types (a domain type may change freely, a row may not): each owner has separate row types and
-/// converts at its boundary. Never add, remove or reorder fields without a new schema number, since the encoding is not
-/// self-describing.
+/// Rows are not domain types (a domain type may change freely, a row may not): each owner converts at its boundary. Never
+/// add, remove or reorder fields without a new schema number, since the encoding is not self-describing.
 pub trait Record: Serialize + DeserializeOwned {
     /// The table that holds these records, and no others.
     const TABLE: Table;

@@ -15,8 +15,7 @@ const LINES: Rate = Rate { burst: 2_000, per_minute: 30_000 };
 /// The rate limit of bytes read per stream: a burst, and bytes per second.
 const BYTES_BURST: f64 = 32.0 * 1_024.0 * 1_024.0;
 const BYTES_PER_SECOND: f64 = 16.0 * 1_024.0 * 1_024.0;
-/// The limit of unread bytes per stream, and how many of them are kept when it is exceeded: the last ones are the most
-/// useful.
+/// The limit of unread bytes per stream, and how many of them are kept when it is exceeded: the last are the most useful.
 const BACKLOG_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 const BACKLOG_BYTES_LEFT: u64 = 1_024 * 1_024;
 /// The minimal interval between two reports of skipped output, and how long a report waits for another line.

@@ -14,8 +14,7 @@ use super::name::ProcessTag;
 const DEPTH_MAX: usize = 16;
 /// The limit of cgroups that the search visits.
 const LOOKED_AT_MAX: usize = 100_000;
-/// How often the creation of a cgroup is retried when its parent directory was removed in a race with the last cgroup of
-/// another process.
+/// How often the creation of a cgroup is retried after a race with the removal of its parent directory.
 const TRIES: usize = 8;
 
 /// Creates the cgroups of this host, if permitted.
@@ -121,7 +120,7 @@ impl Place {
     }
 
     fn leave(&self) {
-        // A group in it keeps it there.
+        // It stays while a cgroup is in it.
         let _ = fs::remove_dir(&self.directory);
     }
 }

@@ -96,7 +96,7 @@ pub struct ProcessEnding {
 }
 
 impl ProcessEnding {
-    /// The last line that may explain its end, standard error before standard output. Lines logged below warning level are
+    /// The last line that may explain its end, standard error before standard output. Log lines below warning level are
     /// skipped.
     #[must_use]
     pub fn last_words(&self) -> Option<String> {

@@ -162,8 +162,7 @@ fn is_program(file: &File) -> io::Result<bool> {
     Ok(head[..length].starts_with(b"#!") || head[..length] == *b"\x7fELF")
 }
 
-/// Copies a program into a directory of ours while it is hashed, unless the same copy exists. Returns the path; removes
-/// copies of other programs.
+/// Copies a program into a directory of ours while it is hashed, unless it exists; removes copies of other programs.
 fn copied(
     executable: &Executable,
     file: &mut File,

@@ -6,8 +6,7 @@ use super::name::ProcessTag;
 
 /// The environment variable with the tag of a process. Its descendants inherit it.
 pub const TAG_VARIABLE: &str = "CALLBOARD_PROCESS_TAG";
-/// The environment variable with the owner of a process: the same for every run of a host on one data directory, and unique
-/// to it.
+/// The environment variable with the owner of a process: the same for every run on one data directory, and unique to it.
 pub const OWNER_VARIABLE: &str = "CALLBOARD_PROCESS_OWNER";
 
 /// The environment variable with the PID of the launched process, set by the intermediate stage. Its descendants inherit the
@@ -40,8 +39,7 @@ pub struct Identity {
     pub started_ticks: u64,
     /// The boot id of the machine at its start.
     pub boot_id: String,
-    /// The program that it ran at its handshake. `None` for a process without one: it may be a wrapper that has exec'd
-    /// another program since.
+    /// The program that it ran at its handshake. `None` for a process without one: it may be a wrapper before its exec.
     pub executable: Option<FileId>,
 }
 
@@ -153,8 +151,8 @@ pub fn ours(tag: ProcessTag, identity: Option<&Identity>, findings: &Findings) -
     let fits_in_part = |seen: &Seen| seen.pid == identity.pid || seen.started_ticks == identity.started_ticks;
     // For the case that the whole identity belongs to another process: a task has its own output files.
     let looks_launched = |seen: &Seen| findings.writers.contains(&seen.pid);
-    // We create process groups and no sessions, so a session leader is an executor or a task, even if it was started in the
-    // same tick (TH032).
+    // We create process groups and no sessions, so a session leader is an executor or a task, even if started in the same
+    // tick (TH032).
     let is_launched = |seen: &Seen| seen.pid == seen.group && seen.session != seen.pid;
     let leads = |seen: &&Seen| is_launched(seen) && (fits_in_part(seen) || looks_launched(seen));
     let leader = findings.tagged.iter().find(leads);

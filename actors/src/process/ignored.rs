@@ -1,5 +1,5 @@
-//! Signals that were ignored when the program began, as `nohup` does with SIGHUP, and shells with SIGINT and SIGQUIT for
-//! background jobs.
+//! Signals that were ignored when the program began, as by `nohup` (SIGHUP), and by shells for background jobs (SIGINT,
+//! SIGQUIT).
 //!
 //! Ignored signals stay ignored across `exec`, and a shell cannot set a trap for them. So a task below such a host would
 //! never receive its `kill_signal`. A caught signal has its default action again after `exec`; so these signals are caught
@@ -9,8 +9,7 @@ use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Signals that cannot be caught, that report a fault of the program itself, or that are restored for children anyway
-/// (SIGPIPE).
+/// Signals that cannot be caught, that report a fault of the program itself, or are restored for children anyway (SIGPIPE).
 const LEFT: [i32; 7] = [4, 8, 9, 11, 13, 17, 19];
 /// The signals that a process may ignore, except real-time signals.
 const KINDS: std::ops::Range<i32> = 1..32;
@@ -32,8 +31,7 @@ impl IgnoredSignals {
         self.0 & bit(kind.as_raw_value()) != 0
     }
 
-    /// Catches them for the lifetime of this process with an empty handler, so that they have their default action in child
-    /// programs.
+    /// Catches them for the lifetime of this process with an empty handler, so that children have their default action.
     ///
     /// # Errors
     /// When the system refuses to catch one.

@@ -66,8 +66,7 @@ impl Keeper {
 
     fn started(outputs: &Path) -> io::Result<Self> {
         let tag = random_tag()?;
-        // Started through the intermediate stage, which closes the host's file descriptors: the keeper survives the host and
-        // must not keep any of them.
+        // Through the intermediate stage: the keeper survives the host and must keep none of its file descriptors.
         let mut child = Binder::this_program()
             .command_of_its_own(Path::new("/proc/self/exe"), Some(Path::new("callboard")))
             .arg(SUBCOMMAND)

@@ -158,8 +158,7 @@ fn listening_sockets(address: SocketAddr) -> io::Result<Vec<String>> {
     Ok(sockets)
 }
 
-/// Parses a line of these lists: slot, local address, remote address, state, queues, timers, retransmits, user, timeout,
-/// inode.
+/// A line of these lists: slot, local address, remote address, state, queues, timers, retransmits, user, timeout, inode.
 fn socket_on(line: &str, port: u16) -> Option<String> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let local = fields.get(1)?.rsplit(':').next()?;

@@ -23,8 +23,7 @@ pub(super) fn executable_of(pid: u32) -> Option<FileId> {
     Some(FileId { device: metadata.dev(), inode: metadata.ino() })
 }
 
-/// Inspects a process. `None` if there is none with this PID. One in the middle of an `exec` is returned without tag and
-/// owner.
+/// Inspects a process. `None` if there is none with this PID. One in the middle of an `exec` has no tag and owner.
 pub(super) fn look_at(pid: u32) -> Option<Seen> {
     look(pid).map(|look| look.shown)
 }

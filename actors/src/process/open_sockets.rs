@@ -20,8 +20,7 @@ const FIELDS_BEFORE_PATH: usize = 7;
 
 /// The sockets among these that no process has open.
 ///
-/// Connects are tried before the list is read: a socket that is bound and does not listen yet refuses them, and is in the
-/// list.
+/// Connects are tried before the list is read: a socket that is bound and not yet listening refuses them, and is listed.
 ///
 /// # Errors
 /// When the list cannot be read; no socket is known to be closed then.

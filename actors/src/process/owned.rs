@@ -39,8 +39,7 @@ pub(super) struct Owned {
     group: Option<ControlGroup>,
     /// Whether it is our child, so that the kernel keeps its exit status until we reap it.
     is_child: bool,
-    /// Whether dropping this kills it. That holds for an unfinished launch (PRC-02); once its record says that it is ready,
-    /// the record finds it again.
+    /// Whether dropping this kills it. That holds for an unfinished launch (PRC-02); a ready one is found by its record.
     is_ended_on_loss: bool,
     /// Whether it has ended and, if it was a child, was reaped: its PID may be reused from then on.
     is_over: bool,
@@ -59,8 +58,7 @@ impl Owned {
         Ok(Self { pid, tag, reach, descriptor, group: None, is_child, is_ended_on_loss, is_over })
     }
 
-    /// Opens the process that has this PID now, to verify it afterwards. It must not be signalled before it is proven to be
-    /// ours.
+    /// Opens the process that has this PID now, to verify it afterwards. It must not be signalled before it is proven ours.
     pub(super) fn candidate(pid: u32, tag: ProcessTag, reach: Reach) -> Option<Self> {
         let pid = look::number(pid)?;
         let descriptor = Rc::new(watch(pidfd_open(pid, PidfdFlags::empty()).ok()?).ok()?);
@@ -81,8 +79,7 @@ impl Owned {
         self.group = group;
     }
 
-    /// Its identity. The program is included only if it is `settled`: the started program may be a wrapper that execs
-    /// another one.
+    /// Its identity. The program is included only if it is `settled`: the started program may be a wrapper.
     pub(super) fn identify(&self, settled: bool) -> io::Result<Identity> {
         let identity = look::identify(self.pid())?;
         Ok(Identity { executable: identity.executable.filter(|_| settled), ..identity })
@@ -107,8 +104,7 @@ impl Owned {
         }
     }
 
-    /// Sends a signal to its process group: for a child at once, for an adopted process to the members in the returned
-    /// future.
+    /// Sends a signal to its process group: for a child at once, for an adopted one to its members in the future.
     pub(super) fn signal(&self, signal: Signal) -> impl Future<Output = ()> + use<> {
         let (pid, tag, is_known_to_kernel) = (self.pid(), self.tag, self.signal_itself(signal));
         async move {
@@ -119,8 +115,7 @@ impl Owned {
         }
     }
 
-    /// Sends a signal to it, and to its process group if the kernel guarantees that it is ours. Returns whether the group
-    /// was included.
+    /// Sends a signal to it, and to its process group if that is surely ours. Returns whether the group was included.
     fn signal_itself(&self, signal: Signal) -> bool {
         if self.is_child && !self.is_over {
             // The process group is ours as long as its leader is not reaped.
@@ -148,8 +143,8 @@ impl Owned {
         }
     }
 
-    /// Ends the leftovers of a process that has ended, reaps it, and repeats until nothing is left. Returns the number of
-    /// processes that do not end.
+    /// Ends the leftovers of a process that has ended, reaps it, and repeats until nothing is left. Returns how many do not
+    /// end.
     pub(super) async fn clear(&mut self) -> usize {
         // The rounds find the members of its group.
         self.signal_itself(Signal::KILL);
@@ -260,8 +255,7 @@ pub(super) async fn end_left(
     left.len()
 }
 
-/// Removes a cgroup without living processes. The kernel may need a moment to release it; otherwise the next run of the host
-/// removes it.
+/// Removes a cgroup without living processes. The kernel may need a moment to release it; otherwise the next run removes it.
 async fn removed(group: &ControlGroup) {
     for _ in 0..ROUNDS_MAX {
         if group.remove() {
@@ -272,7 +266,6 @@ async fn removed(group: &ControlGroup) {
     tracing::debug!(path = %group.path().display(), "a control group stays");
 }
 
-/// Reaps a process that has ended, if it is a lost child of this very host.
 fn reap_if_child(seen: &Seen) {
     let is_it = look::look_at(seen.pid).is_some_and(|now| now.started_ticks == seen.started_ticks);
     if let Some(pid) = look::number(seen.pid).filter(|_| is_it) {

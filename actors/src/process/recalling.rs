@@ -1,5 +1,4 @@
-//! The decisions about a process of an earlier run of the host: adopt it, end it, or leave a foreign one alone (PRC-01,
-//! PRC-09, RES-07).
+//! Decides about a process of an earlier host run: adopt it, end it, or leave a foreign one alone (PRC-01, PRC-09, RES-07).
 
 use std::time::Duration;
 
@@ -57,8 +56,7 @@ impl Process {
         let Phase::Recalled { end } = self.phase else { return };
         let (is_running, identity) = match (adopted, self.record.identity.clone()) {
             (Ok(is_running), Some(identity)) => (*is_running, identity),
-            // It ended between check and adoption (race), or the system gave no file descriptor: the owner of this actor
-            // searches again.
+            // It ended between check and adoption (race), or the system gave no file descriptor: the owner searches again.
             (Ok(_), None) | (Err(_), _) => {
                 let reason = adopted.as_ref().err().cloned().unwrap_or_default();
                 effects.fail(format!("cannot adopt process {}: {reason}", self.record.name));

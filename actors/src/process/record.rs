@@ -20,8 +20,7 @@ pub struct Positions {
     pub errors: u64,
 }
 
-/// The record of one process. It is written ahead: the intent before the spawn (PRC-09), the identity before any caller gets
-/// it.
+/// The record of one process. Written ahead: the intent before the spawn (PRC-09), the identity before any caller gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessRecord {
     /// Its name.

@@ -19,7 +19,6 @@ use super::open_sockets::closed_among;
 use crate::goplugin::{Handshake, HandshakeError, HandshakeTerms, SOCKET_DIR_VARIABLE};
 use crate::vocabulary::hex;
 
-/// The name of the directory, below the directory of a process.
 const DIRECTORY: &str = "sockets";
 /// A file beside the directories of processes: the short directory that was used first, so that every later run uses it too.
 const SHORT_CHOICE: &str = "short-directory";
@@ -35,8 +34,7 @@ pub(super) struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The socket directory of this process: in its own directory or, if that path would be too long for a socket, below the
-    /// short one.
+    /// The socket directory of this process: in its own directory or, if that path is too long, below the short one.
     pub(super) fn of(&self, name: &ProcessName) -> PathBuf {
         let direct = self.processes.join(name.as_str()).join(DIRECTORY);
         if HandshakeTerms::nomad(Some(direct.clone())).check().is_ok() {

@@ -40,8 +40,7 @@ pub enum Reach {
     /// Its process group. Processes that left the group on purpose, such as the task of a driver in its own session,
     /// continue: they must outlive the plugin that started them.
     Group,
-    /// All its descendants: its cgroup if the host may create one, otherwise its process group and all processes with its
-    /// tag.
+    /// All its descendants: its cgroup if permitted, otherwise its process group and all processes with its tag.
     Everything,
 }
 
@@ -114,8 +113,8 @@ pub struct ProcessSpec {
     pub start_timeout: Duration,
     /// The grace between SIGTERM and SIGKILL when its launch fails or the host stops.
     pub stop_grace: Duration,
-    /// How many bytes of each output stream are kept on disk after they were read. With zero, all its files are removed when
-    /// it has ended.
+    /// How many bytes of each output stream are kept on disk after they were read. With zero, its files are removed at its
+    /// end.
     pub output_kept_bytes: u64,
 }
 

@@ -77,7 +77,6 @@ impl ProcessStatus {
 
     /// Parses such a line. The program name is in parentheses and may contain any byte, parentheses too.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
-        /// The flag of a kernel thread (`PF_KTHREAD`).
         const KERNEL_THREAD: u64 = 0x0020_0000;
         let (begin, end) =
             (text.iter().position(|byte| *byte == b'(')?, text.iter().rposition(|byte| *byte == b')')?);

@@ -3,9 +3,9 @@
 //! The process appends to the open file independent of any reader (PRC-07): it is never blocked, and does not notice hosts
 //! that end or start. Space that was read is freed by punching a hole at the front of the file, except for the last part, so
 //! that no line is lost in a race of read and cut. The file's length keeps growing; its disk usage does not. On file systems
-//! without holes, a file that has been read to its end is truncated instead; a line that is written at that very moment is
-//! lost. A process that writes faster than it is read loses the excess over the backlog limit: that is skipped, freed too,
-//! and counted.
+//! without holes, a file that has been read to its end is truncated instead; a line written at that moment is lost. A
+//! process that writes faster than it is read loses the excess over the backlog limit: that is skipped, freed too, and
+//! counted.
 
 use std::cell::RefCell;
 use std::fs::File;

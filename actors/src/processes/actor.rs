@@ -19,8 +19,8 @@ const ORDERS_MAX: usize = 1 << 20;
 
 /// Starts the owner of the processes at a vacant address. The process actors get the same settings.
 ///
-/// It must run on the thread that lives as long as the host: the kernel ends bound processes with the thread that started
-/// them (PRC-04).
+/// Run it on the thread that lives as long as the host: the kernel ends bound processes with the thread that started them
+/// (PRC-04).
 pub fn start(
     address: &Address<Processes>,
     options: ProcessesOptions,

@@ -175,8 +175,7 @@ impl Processes {
         }
     }
 
-    /// Lets a caller wait for the end of a process. False if it was answered: the process has ended, is unknown, or too many
-    /// callers wait.
+    /// Lets a caller wait for the end of a process. False if it was answered: it has ended, is unknown, or too many wait.
     fn wait_for_end(
         &mut self,
         name: &ProcessName,

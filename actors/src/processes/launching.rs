@@ -14,8 +14,7 @@ use crate::shell::{AskId, Effects};
 use crate::vocabulary::Moment;
 
 impl Entry {
-    /// Whether a launch must wait for it: it is a leftover of an earlier run that is being searched for, or it is being
-    /// ended (PRC-03).
+    /// Whether a launch must wait for it: a leftover that is being searched for, or one that is being ended (PRC-03).
     fn is_unsettled(&self) -> bool {
         match self.phase {
             ProcessPhase::Recalled => true,

@@ -138,8 +138,7 @@ pub enum ProcessesNews {
     Changed(ProcessReport),
     /// A process has ended: reaped, and nothing of it is left.
     Ended(ProcessEnding),
-    /// A record of an earlier run was removed without touching any process: the recorded process is not ours (PRC-01,
-    /// RES-07).
+    /// A record of an earlier run was removed; no process was touched: the recorded one is not ours (PRC-01, RES-07).
     Retired {
         /// The name.
         name: ProcessName,

@@ -58,7 +58,7 @@ pub enum ProcessesChange {
 /// The calls of the owner of the processes.
 #[derive(Debug, Clone)]
 pub enum ProcessesCall {
-    /// Drop every process actor: this life of the machine knows none of them. The processes continue, except for unfinished
+    /// Drop every process actor: this life of the machine knows none of them. Processes continue, except unfinished
     /// launches.
     Release,
     /// End processes that have our owner variable and no record.
@@ -233,8 +233,7 @@ pub struct Processes {
     pub(super) early: VecDeque<(AskId, ProcessName, Arc<ProcessSpec>)>,
     pub(super) is_saving: bool,
     pub(super) stopping: Option<StopMode>,
-    /// The number of the latest life of any actor. It starts at random, so that it differs from the lives of an earlier life
-    /// of this machine.
+    /// The number of the latest life of any actor. Starts at random, to differ from those before a rebuild of this machine.
     pub(super) life: Attempt,
     /// The number of tags made.
     pub(super) launches: u64,

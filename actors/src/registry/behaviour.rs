@@ -234,7 +234,6 @@ fn registration(message: &Register, key: &PluginKey) -> Registration {
     }
 }
 
-/// The first plugin that is named twice.
 fn twice(plugins: &[PluginKey]) -> Option<&PluginKey> {
     if plugins.len() < 2 {
         return None;

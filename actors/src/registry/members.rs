@@ -88,7 +88,6 @@ impl Members {
         }
     }
 
-    /// All of them, newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &Stored> + '_ {
         let (few, many) = match self {
             Self::Few(members) => (members.as_slice(), None),

@@ -23,8 +23,7 @@ pub struct Register {
     pub provider: Option<Arc<str>>,
     /// The version that the plugin reports, if known.
     pub version: Option<Arc<str>>,
-    /// Data of the host, stored with the registration. At most 64 entries and 4 KiB in total. Stored in the clear: do not
-    /// put secrets into it (P6).
+    /// Data of the host. At most 64 entries and 4 KiB in total. Stored in the clear: no secrets (P6).
     pub options: Arc<BTreeMap<String, String>>,
 }
 
@@ -35,8 +34,7 @@ pub enum Registered {
     New,
     /// It existed with other contents.
     Updated,
-    /// It existed with these contents. Nothing was published, unless it was a restored registration that is confirmed now
-    /// (R8).
+    /// It existed with these contents. Nothing was published, unless that confirmed a restored registration (R8).
     Unchanged,
 }
 
@@ -212,8 +210,7 @@ pub enum Departure {
     NotConfirmed,
 }
 
-/// The news for subscribers. Each message to the registry publishes its news in this order: registrations first, then
-/// changes of the active one.
+/// The news for subscribers. Each message publishes first the registrations, then changes of the active one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistryNews {
     /// A registration was created.

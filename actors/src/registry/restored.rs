@@ -1,5 +1,4 @@
-//! Restored registrations that are not confirmed yet (R8): identity checks confirm them, or they are dropped after the grace
-//! period.
+//! Restored registrations that are not confirmed yet (R8): checks confirm them, or they are dropped after the grace period.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,7 +12,6 @@ use crate::vocabulary::{Attempt, Moment, Registration, RegistrationNumber};
 
 /// The pause before the second round of checks; it doubles with each further round.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause between rounds.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The minimal rest of the grace period after each rebuild of the registry. Without it, a full disk at the end of the grace
 /// period would cause rebuilds in a loop.

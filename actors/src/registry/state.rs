@@ -154,8 +154,7 @@ impl Counter {
     }
 }
 
-/// All plugins. They are looked up with every message, and std's hashing of their names would dominate the cost; the seed is
-/// as random as there.
+/// All plugins. Looked up with every message: std's hashing would dominate the cost; the seed is as random as there.
 pub(super) type Plugins = HashMap<PluginKey, Plugin, RandomState>;
 
 #[derive(Debug, Clone, Default)]

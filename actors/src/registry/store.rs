@@ -98,8 +98,7 @@ async fn is_lost(counter: &Loaded<CounterRow>, ledger: &Ledger) -> Result<bool, 
     Ok(quarantine.iter().any(|(_, row)| row.table == CounterRow::TABLE.0))
 }
 
-/// If the counter's record is lost, numbers continue from the run number shifted by this: no earlier run can have counted
-/// that far.
+/// If the counter's record is lost, numbers continue from the run number shifted by this: no earlier run counted that far.
 const RUN_SHIFT: u32 = 40;
 
 fn beyond(stored: &[Stored]) -> u64 {
@@ -110,8 +109,7 @@ fn beyond(stored: &[Stored]) -> u64 {
     numbers.max().map_or(0, |highest| highest + 1)
 }
 
-/// Stores registrations in memory. Clones share the content, so a test can end a registry and start the next on the same
-/// store.
+/// Stores registrations in memory. Clones share the content, so a test can start the next registry on the same store.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     kept: Rc<RefCell<Kept>>,

@@ -35,8 +35,7 @@ pub(crate) async fn connect_to_socket(endpoint: &SocketPath) -> Result<Channel, 
     over(stream.await.map_err(|error| not_connected(endpoint, &error))?).await
 }
 
-/// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. The file must be a socket and
-/// no symlink.
+/// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. It must be a socket, no symlink.
 pub(crate) async fn connect_to_proven_socket(
     endpoint: &SocketPath,
     prove: impl FnOnce(&Listener) -> Result<(), String>,
@@ -61,8 +60,7 @@ pub(crate) async fn connect_to_proven_port(
     over(stream).await
 }
 
-/// Connects to a port of a plugin. Small messages are sent at once (no Nagle), and keepalive detects a peer that vanished
-/// (D42).
+/// Connects to a port of a plugin. Small messages are sent at once (no Nagle), and keepalive detects a vanished peer (D42).
 pub(crate) async fn connect_to_port(address: SocketAddr) -> Result<Channel, Cause> {
     over(stream_to_port(address).await?).await
 }

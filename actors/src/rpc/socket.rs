@@ -7,8 +7,8 @@ use std::path::Path;
 use super::cause::{Cause, Denial};
 use crate::vocabulary::SocketPath;
 
-/// The identity of a socket file. Another value at the same path means that a new socket was created: pauses for the old one
-/// do not apply (REG-10).
+/// The identity of a socket file. Another value at the same path is a new socket: pauses for the old one do not apply
+/// (REG-10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SocketFile {
     device: u64,
@@ -63,7 +63,6 @@ pub(super) fn owner_of(path: &SocketPath) -> Result<u32, Cause> {
     what.map_or(Ok(found.uid()), |what| Err(Cause::NotASocket { what }))
 }
 
-/// The type of a file that is no socket.
 fn what(file: &std::fs::FileType) -> Option<&'static str> {
     if file.is_socket() {
         None

@@ -163,8 +163,7 @@ impl<M: Machine> fmt::Debug for Address<M> {
 }
 
 impl<M: Machine> Address<M> {
-    /// An address without an actor, so that it can be passed on before its actor starts. At most `limit` messages may be in
-    /// flight.
+    /// An address without an actor, to be passed on before its actor starts. At most `limit` messages may be in flight.
     #[must_use]
     pub fn vacant(name: impl Into<String>, limit: usize) -> Self {
         let mailbox = Mailbox::new(name.into(), limit);

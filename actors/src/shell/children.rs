@@ -17,8 +17,7 @@ pub(crate) struct Child<A> {
     pub(crate) running: Running,
 }
 
-/// All children by their life, and the endings `E` that their owner has not received yet. No child outlives this, however
-/// its owner ends (S4).
+/// All children by their life, and the endings `E` that their owner has not received. No child outlives this (S4).
 pub(crate) struct Children<A, E> {
     held: Rc<RefCell<HashMap<Attempt, Child<A>>>>,
     ended: mpsc::UnboundedSender<E>,

@@ -30,8 +30,7 @@ impl Drills {
         self.enlisted().running.keys().cloned().collect()
     }
 
-    /// Injects a fault into the actor of this name, in mailbox order. If two actors share a name, the one started last is
-    /// meant.
+    /// Injects a fault into the actor of this name, in mailbox order. Of two with one name, the one started last.
     ///
     /// # Errors
     /// [`AskError::NotRunning`] if none of this name runs.

@@ -1,10 +1,8 @@
 //! Feeds: a snapshot, then every change, numbered, through a bounded queue per subscriber.
 //!
-//! Publishing never waits for a subscriber. A subscriber that lags loses changes, learns how many, and resynchronises from a
-//! new snapshot (R6, SCL-01).
+//! Publishing never waits. A subscriber that lags loses changes, learns how many, and gets a new snapshot (R6, SCL-01).
 //!
-//! Publisher and reader may be on different threads, so `actors/tests/threads` model-checks this file under the schedules of
-//! shuttle.
+//! Publisher and reader may be on different threads, so `actors/tests/threads` model-checks this file with shuttle.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -235,8 +233,7 @@ impl<N: Send, V: Send> FeedSender<N, V> {
         self.shared.report()
     }
 
-    /// Queues a snapshot, after the count of missed changes. If there is no room, the reader asks for a new one when it gets
-    /// there.
+    /// Queues a snapshot, after the count of missed changes. If there is no room, the reader asks for a new one later.
     pub(crate) fn snapshot(&self, number: u64, view: V) {
         let mut queue = self.shared.lock();
         queue.take_snapshot(FeedItem::Snapshot { number, view });
@@ -269,8 +266,7 @@ impl<N, V> Drop for FeedSender<N, V> {
 }
 
 impl<N, V> Subscription<N, V> {
-    /// Waits for the next item. `None` means that the publisher has ended and all its items were read. Cancel-safe: dropping
-    /// this future loses nothing.
+    /// Waits for the next item. `None` means that the publisher has ended and all its items were read. Cancel-safe.
     pub async fn next(&mut self) -> Option<FeedItem<N, V>> {
         std::future::poll_fn(|context| self.look(Some(context.waker()))).await
     }

@@ -18,8 +18,7 @@ pub struct JournalLine<'a> {
 
 type Note = dyn Fn(JournalLine<'_>) + Send + Sync;
 
-/// Records the events of all actors that have it among their [`Settings`](super::Settings). Clones write into the same
-/// journal.
+/// Records the events of all actors that have it among their [`Settings`](super::Settings). Clones share the journal.
 #[derive(Clone)]
 pub struct Journal(Arc<Note>);
 

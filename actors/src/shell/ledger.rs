@@ -110,8 +110,7 @@ impl Ledger {
         }
     }
 
-    /// Waits until the database is open, and uses it from then on; each load begins with it. Returns the number of this
-    /// opening, which is unique.
+    /// Waits until the database is open, and uses it; each load begins with it. Returns the unique number of this opening.
     ///
     /// # Errors
     /// When it is closed for good.

@@ -11,8 +11,7 @@ use crate::vocabulary::{Allowance, Rate};
 /// The delay between the first dropped line and the line with the count; lines dropped meanwhile are included.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 
-/// The rate for lines about the behaviour of one plugin, as opposed to its own output: bad events, changes of health, broken
-/// streams.
+/// The rate for lines about the behaviour of one plugin, as opposed to its own output: bad events, health, broken streams.
 pub(crate) const DEEDS: Rate = Rate { burst: 32, per_minute: 30 };
 
 /// The rate limit of one plugin. It belongs to an actor, and logs an unreported count when it is dropped.

@@ -1,7 +1,6 @@
 //! The counters of an actor's mailbox: messages in flight against their limit, and totals.
 //!
-//! Senders of any thread are admitted concurrently, so `actors/tests/threads` model-checks this file under the schedules of
-//! shuttle.
+//! Senders of any thread are admitted concurrently, so `actors/tests/threads` model-checks this file with shuttle.
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

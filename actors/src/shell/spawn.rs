@@ -114,8 +114,7 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
-    /// Builds the parent's view of a task that the shell does not run: how to stop it, its task, and where its ending is
-    /// stored.
+    /// Builds the parent's view of a task that the shell does not run: how to stop it, its task, and where its ending is.
     #[must_use]
     pub fn new(
         request_stop: impl Fn(StopMode) + 'static,

@@ -247,7 +247,6 @@ impl Supervisor {
 
     // === Lifecycle of a child ===
 
-    /// Starts a child with its next generation.
     pub(super) fn start(&mut self, child: usize, effects: &mut Effects<Self>) {
         self.children[child].life = self.children[child].life.next();
         let key = self.next_key(self.children[child].life);

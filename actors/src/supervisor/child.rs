@@ -52,8 +52,7 @@ impl Child {
         self
     }
 
-    /// The callback that describes the child for the tree. `None`, or a timeout of the future, means that it cannot do so
-    /// now.
+    /// The callback that describes the child for the tree. `None`, or a timeout of the future: it cannot do so now.
     #[must_use]
     pub fn described_by<F>(mut self, describe: impl Fn() -> F + 'static) -> Self
     where

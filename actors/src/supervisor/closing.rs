@@ -123,7 +123,6 @@ impl Supervisor {
         self.finish(moment, effects);
     }
 
-    /// The outcome for a child that does not run.
     pub(super) fn ended_before(&self, child: usize) -> StopOutcome {
         match &self.children[child].fall {
             Some(reason) => StopOutcome::EndedBefore { reason: reason.clone() },

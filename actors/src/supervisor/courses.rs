@@ -152,8 +152,8 @@ impl Supervisor {
         }
     }
 
-    /// A temporary child that was stopped with its siblings stays down, unless its restart was requested. One that was never
-    /// up must still be started.
+    /// A temporary child that was stopped with its siblings stays down, unless its restart was requested. One never up must
+    /// still be started.
     fn leave_temporary_ones(&mut self, course: &mut Course) {
         if course.reason == CourseReason::Asked {
             return;

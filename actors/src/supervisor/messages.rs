@@ -75,8 +75,7 @@ pub enum RestartError {
     },
 }
 
-/// Queries the tree of actors below this supervisor. A child that does not describe itself in time is shown with what its
-/// supervisor knows.
+/// Queries the tree of actors below this supervisor. A child that times out is shown with what its supervisor knows.
 #[derive(Debug, Clone, Copy)]
 pub struct DescribeTree;
 

@@ -82,11 +82,9 @@ impl ChildSpec {
 pub struct SupervisorSpec {
     /// Which siblings share the fate of a fallen child.
     pub strategy: Strategy,
-    /// How many restarts it permits; at one more it stops everything and gives up, so that its own parent decides (OTP's
-    /// intensity and period).
+    /// How many restarts it permits; at one more it gives up, so that its own parent decides (OTP's intensity and period).
     pub budget: RestartBudget,
-    /// The timeout for the children to describe themselves for the tree. A supervisor below another one needs a shorter
-    /// timeout than that one.
+    /// The timeout for the children to describe themselves for the tree. Nested supervisors need shorter ones.
     pub describe_deadline: Duration,
 }
 

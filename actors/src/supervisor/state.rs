@@ -74,7 +74,6 @@ pub(super) struct Child {
     pub(super) fall: Option<String>,
 }
 
-/// The phase of a child.
 #[derive(Debug, Clone)]
 pub(super) enum ChildPhase {
     /// It is not yet known whether it lives; or it lives and the operation on it was cut off.

@@ -11,8 +11,7 @@ use crate::vocabulary::Generation;
 const DESCRIBE_MARGIN: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Callers that ask while a query is pending share its answer; a caller over the limit gets the tree without
-    /// descriptions.
+    /// Callers that ask while a query is pending share its answer; one over the limit gets the tree without them.
     pub(super) fn describe(&mut self, id: AskId, effects: &mut Effects<Self>) {
         match &mut self.describing {
             Some(describing) if describing.askers.len() < WAITERS_MAX => describing.askers.push(id),
@@ -84,7 +83,7 @@ impl Supervisor {
     fn child_node(&self, child: usize, described: Option<&ChildDescription>) -> TreeNode {
         let spec = self.spec_of(child);
         let state = &self.children[child];
-        // Of one that runs as far as is known here, what it says itself is more.
+        // For a child that runs, its own report is more precise.
         let silence = described.and_then(|description| description.silence.as_ref());
         let silence = silence.filter(|_| matches!(state.phase, ChildPhase::Running { .. }));
         let state_shown = if silence.is_some() { "not answering" } else { self.child_state(child) };

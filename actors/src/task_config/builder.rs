@@ -60,8 +60,7 @@ impl<'n> TaskConfigBuilder<'n> {
         self
     }
 
-    /// The task's output is not collected: if the host gives no paths for it, it goes to `/dev/null`, if its driver permits
-    /// that (T061, T065).
+    /// The task's output is not collected: without paths it goes to `/dev/null`, if its driver permits that (T061, T065).
     #[must_use]
     pub const fn without_output(mut self) -> Self {
         self.collects_output = false;

@@ -153,7 +153,6 @@ fn ports(task: &TaskConfig, resources: &Resources) -> Vec<(String, String)> {
     told
 }
 
-/// A text as part of a variable name.
 fn variable(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
 }

@@ -115,7 +115,6 @@ pub enum TaskConfigError {
     Output,
 }
 
-/// The name of a network mode.
 pub(super) const fn word(mode: NetworkMode) -> &'static str {
     match mode {
         NetworkMode::Host => "host",

@@ -15,8 +15,7 @@ impl Findings {
         online || !self.cpus.is_empty() || !self.cpuinfo.is_empty()
     }
 
-    /// The CPUs: as the kernel lists them, else those with a directory, else those of `/proc/cpuinfo`, else those in our
-    /// affinity, else one.
+    /// The CPUs: as listed, else those with a directory, else of `/proc/cpuinfo`, else of our affinity, else one.
     fn processors(&self) -> CpuList {
         let online = self.online.clone();
         let listed = [

@@ -77,7 +77,6 @@ fn node(directory: &Path) -> NodeFinding {
     NodeFinding { cpus: list(&directory.join("cpulist")), distances }
 }
 
-/// The directories `PREFIX0`, `PREFIX1` and so on.
 fn numbered<T>(directory: &Path, prefix: &str, read: impl Fn(&Path) -> T) -> BTreeMap<u32, T> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {

@@ -22,8 +22,8 @@ pub const MACHINE_USERS: &str = "/run/callboard/users";
 const LOCK: &str = "lock";
 /// The timeout for the lock: it is held only while a directory is read.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// Whether a task of this process uses the directory. The others wait for this flag, so that only one of them waits for
-/// other processes.
+/// Whether a task of this process uses the directory. The others wait for this flag, so that only one waits for other
+/// processes.
 static IS_IN_USE: Mutex<bool> = Mutex::new(false);
 static LET_GO: Condvar = Condvar::new();
 
@@ -175,7 +175,6 @@ fn remove(link: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates the private directory, and opens the lock file.
 fn opened(directory: &Path) -> io::Result<File> {
     make_private(directory)?;
     let mut options = OpenOptions::new();

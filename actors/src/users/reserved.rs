@@ -41,8 +41,8 @@ impl Reservations {
     }
 
     /// Records the users from before the restart for the other hosts of this machine, and removes stale records of a killed
-    /// run. Returns the users that another host has taken meanwhile, since a reboot; their holders get new ones with the
-    /// next [`take`](Self::take).
+    /// run. Returns the users that another host has taken meanwhile, since a reboot; their holders must [`take`](Self::take)
+    /// again.
     ///
     /// # Errors
     /// When one of the directories cannot be read or written.
@@ -86,8 +86,7 @@ impl Reservations {
         in_use.extend(of_others);
         loop {
             let Some(user) = choose(&self.pool, &in_use, random) else { return Err(self.exhausted()) };
-            // An id that is only recorded for the other hosts is harmless; one that is only in our own book could be
-            // assigned twice.
+            // An id that is only recorded for the other hosts is harmless; one only in our own book could be assigned twice.
             machine.iter().try_for_each(|machine| machine.note(user))?;
             match symlink(holder, self.link(user)) {
                 Ok(()) => {

@@ -41,8 +41,8 @@ fn a_line_over_64_kib_comes_in_pieces_each_as_it_is_at_debug_d70_log_02() {
     assert_eq!(lines[0].message.len(), PIECE_BYTES_MAX);
 }
 
-/// The buffer is less than a piece, and its length is known, so that a reader of a file can keep its position (D71: the copy
-/// is the file itself).
+/// The buffer is less than a piece, and its length is known, so a file reader can keep its position (D71: the copy is the
+/// file itself).
 #[test]
 fn what_is_held_of_an_unended_line_is_told_d71_log_02() {
     let mut reader = LineReader::new();

@@ -36,7 +36,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Connects to the log writer of a directory, and starts one if there is none; retries until it succeeds. The view shows
-    /// why it takes long.
+    /// why.
     pub(super) async fn establish(
         directory: Arc<Path>,
         program: LogProgram,

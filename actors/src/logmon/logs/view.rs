@@ -45,8 +45,7 @@ pub enum LogState {
 pub struct StreamReport {
     /// Why it cannot be written at present.
     pub fault: Option<String>,
-    /// How many bytes were dropped since the pipes were opened, as far as this run of the host and this log writer know
-    /// (TH022).
+    /// How many bytes were dropped since the pipes were opened, as far as this host run and log writer know (TH022).
     pub dropped: u64,
     pub(super) dropped_before: u64,
 }

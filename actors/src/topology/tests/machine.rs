@@ -50,7 +50,6 @@ impl Machine {
         self
     }
 
-    /// A memory node with these processors and distances.
     pub(super) fn node(&self, number: u32, cpus: &str, distances: &str) -> &Self {
         self.write(&format!("sys/devices/system/node/node{number}/cpulist"), cpus);
         self.write(&format!("sys/devices/system/node/node{number}/distance"), distances);
