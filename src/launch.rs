@@ -26,7 +26,7 @@ use callboard_actors::shell::{Address, Clock, Database, Ending, IN_FLIGHT_MAX, S
 use callboard_actors::supervisor::{self, AwaitStarted, Child, SupervisorSpec};
 use tokio::sync::watch;
 
-use crate::host::{Gates, Handles, Host, StartError};
+use crate::host::{Handles, Host, StartError};
 
 pub(crate) use self::options::Options;
 pub use self::order::PartsError;
@@ -67,12 +67,11 @@ pub(crate) async fn prepare(options: Options) -> Result<Prepared, StartError> {
     };
     let (tell_database, present) = watch::channel(None);
     let (tell_end, ended) = watch::channel(None);
-    let gates = Gates::default();
     let settings = Settings {
         clock: options.clock.unwrap_or_else(Clock::system),
         notices: options.notices.clone(),
         seed: options.seed,
-        journal: options.journal.clone().or_else(|| Some(gates.journal())),
+        journal: Some(options.journal.clone()),
         drills: options.drills.clone(),
         ..Settings::default()
     };
@@ -90,8 +89,7 @@ pub(crate) async fn prepare(options: Options) -> Result<Prepared, StartError> {
         processes: Address::vacant("processes", limit),
         drivers: Address::vacant("drivers", limit),
         catalog: Address::vacant("catalog", limit),
-        #[cfg(feature = "cli")]
-        gates,
+        journal: options.journal.clone(),
         ended,
     });
     Ok(Prepared { host, options, layout, database, tell_database, tell_end, held, settings })

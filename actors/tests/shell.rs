@@ -12,8 +12,9 @@ use actix::Recipient;
 use callboard_actors::conversation;
 use callboard_actors::persister::{Settled, WriteError};
 use callboard_actors::shell::{
-    Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, EffectHandler, Effects, Ending, FeedItem,
-    Follower, Input, Machine, Notice, Notices, Running, Settings, StopMode, Store, Ticket, Written, start,
+    Address, AskError, AskId, CallKey, CallLost, DeadLetterCause, Detail, EffectHandler, Effects, Ending,
+    FeedItem, Follower, Input, Journal, JournalLine, Machine, Notice, Notices, Recorded, Running, Settings,
+    StopMode, Store, Subscription, Ticket, Written, start,
 };
 use callboard_actors::vocabulary::{Attempt, Generation, Moment, RestartBudget, Timestamp};
 use futures_util::FutureExt;
@@ -231,7 +232,8 @@ fn story<F: Future<Output = ()>>(tell: impl FnOnce() -> F) {
 }
 
 fn word_list(disk: &SharedDisk) -> (Address<WordList>, Running, Settings) {
-    word_list_with(disk, 64, Settings { seed: Some(7), ..Settings::default() })
+    let journal = Some(Journal::default());
+    word_list_with(disk, 64, Settings { seed: Some(7), journal, ..Settings::default() })
 }
 
 fn word_list_with(
@@ -668,4 +670,130 @@ fn a_reader_that_never_reads_costs_a_bounded_amount_and_learns_what_it_missed_sc
     assert!(
         matches!(reader.try_next(), Some(FeedItem::Snapshot { number: 1_000, view }) if view.len() == 256)
     );
+}
+
+// === The journal ===
+
+fn journal(settings: &Settings) -> &Journal {
+    settings.journal.as_ref().expect("the word list has one")
+}
+
+/// What is in a journal by now, one text for each entry.
+fn written(journal: &mut Subscription<JournalLine, ()>) -> Vec<String> {
+    let one = |item| match item {
+        FeedItem::Change { news: line, .. } => told(&line),
+        FeedItem::Snapshot { .. } => "begins".to_owned(),
+        FeedItem::Lagged { missed } => format!("missed {missed}"),
+    };
+    std::iter::from_fn(|| journal.try_next()).map(one).collect()
+}
+
+fn told(JournalLine { kind, actor, entry, .. }: &JournalLine) -> String {
+    assert_eq!((*kind, &**actor), ("word list", "words"));
+    match entry {
+        Recorded::Built { is_rebuilt } => format!("built, rebuilt: {is_rebuilt}"),
+        Recorded::Holds { number, view } => {
+            let view = view.downcast_ref::<Vec<&str>>().expect("the view of a word list");
+            format!("holds {view:?} after news {number}")
+        }
+        Recorded::LoadFailed { error } => format!("cannot load: {error}"),
+        Recorded::Stepped { step, heard, effects } => format!("step {step}: {heard:?}, {effects} effects"),
+        Recorded::Called { step, number, call } => format!("call {number} of step {step}: {call}"),
+        Recorded::Writing { step, write } => format!("write {write} of step {step}"),
+        Recorded::OnDisk { through } => format!("on disk {through}"),
+        Recorded::WriteFailed { .. } => "write failed".to_owned(),
+        Recorded::Published { step, number, news } => {
+            let news = news.downcast_ref::<&str>().expect("news of a word list");
+            format!("news {number} of step {step}: {news}")
+        }
+        Recorded::Lagged { subscriber } => format!("{subscriber} lags"),
+        Recorded::Crashed { message } => format!("crashed: {message}"),
+        Recorded::Stale => "stale".to_owned(),
+        Recorded::Ended { ending, is_waiting } => format!("ended: {ending:?}, waiting: {is_waiting}"),
+    }
+}
+
+#[test]
+fn the_journal_has_what_happened_in_its_order_and_what_left_with_the_step_that_it_follows_from_shell_1() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, _running, settings) = word_list(&disk);
+        settle_down().await;
+        let mut steps = journal(&settings).follow("steps", 64, Detail::Steps);
+        let mut outcomes = journal(&settings).follow("outcomes", 64, Detail::Outcomes);
+        words.tell(Add("secret")).expect("there is room");
+        words.tell(CallOut(Outside::Quick)).expect("there is room");
+        settle_down().await;
+        disk.settle(Ok(()));
+        settle_down().await;
+        let expected = [
+            "begins",
+            "step 2: Asked(\"Add\"), 3 effects",
+            "write 1 of step 2",
+            "step 3: Asked(\"CallOut\"), 1 effects",
+            "on disk 1",
+            "news 1 of step 2: secret",
+            "call 1 of step 3: Quick",
+            "step 4: Returned(\"Quick\"), 1 effects",
+        ];
+        assert_eq!(written(&mut steps), expected);
+        let expected = ["begins", "write 1 of step 2", "on disk 1", "news 1 of step 2: secret"];
+        assert_eq!(written(&mut outcomes), expected);
+    });
+}
+
+#[test]
+fn an_actor_describes_itself_in_its_place_among_its_news_when_it_is_asked_and_when_it_is_built() {
+    story(|| async {
+        let disk = SharedDisk::manual();
+        let (words, running, settings) = word_list(&disk);
+        settle_down().await;
+        let mut journal = journal(&settings).follow("test", 64, Detail::Outcomes);
+        words.tell(Add("a")).expect("there is room");
+        words.describe().expect("it runs");
+        settle_down().await;
+        disk.settle(Ok(()));
+        words.tell(Stumble).expect("there is room");
+        settle_down().await;
+        let expected = [
+            "begins",
+            "write 1 of step 2",
+            "on disk 1",
+            "news 1 of step 2: a",
+            "holds [\"a\"] after news 1",
+            "crashed: stumbled on purpose",
+            "built, rebuilt: true",
+            "holds [\"a\"] after news 1",
+        ];
+        assert_eq!(written(&mut journal), expected);
+        running.request_stop(StopMode::Stop);
+        running.ended().await;
+        assert_eq!(written(&mut journal), ["ended: Normal, waiting: false"]);
+        assert!(words.describe().is_err());
+    });
+}
+
+#[test]
+fn one_who_reads_the_journal_too_slowly_delays_nobody_misses_entries_and_begins_anew_r6() {
+    story(|| async {
+        let (words, _running, settings) = word_list(&SharedDisk::default());
+        settle_down().await;
+        let mut slow = journal(&settings).follow("slow", 2, Detail::Outcomes);
+        let mut quick = journal(&settings).follow("quick", 64, Detail::Outcomes);
+        let mut feed = words.subscribe("feed", 2).expect("it runs");
+        feed.next().await;
+        assert_eq!(written(&mut slow), ["begins"]);
+        for word in ["a", "b", "c", "d"] {
+            assert!(words.ask(Add(word)).await.is_ok());
+        }
+        let all =
+            ["begins", "news 1 of step 2: a", "news 2 of step 3: b", "news 3 of step 4: c", "feed lags"];
+        assert_eq!(written(&mut quick)[..5], all);
+        assert_eq!(written(&mut slow), all[1..3]);
+        assert_eq!(written(&mut slow), ["missed 3", "begins"]);
+        drop(quick);
+        drop(slow);
+        assert!(words.ask(Add("e")).await.is_ok());
+        assert_eq!(format!("{:?}", journal(&settings)), "Journal { readers: 0 }");
+    });
 }

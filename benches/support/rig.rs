@@ -103,9 +103,12 @@ impl Rig {
     }
 
     pub(crate) async fn in_memory_with(held: Held, is_read: bool) -> Self {
-        let store = MemoryStore::default();
-        store.begin_run();
-        Self::start(store, None, held, is_read).await
+        Self::start(store(), None, held, is_read, Settings::default()).await
+    }
+
+    /// One with a subscriber, and with these settings.
+    pub(crate) async fn in_memory_as(held: Held, settings: Settings) -> Self {
+        Self::start(store(), None, held, true, settings).await
     }
 
     pub(crate) async fn on_disk(directory: &Path, held: u64) -> Self {
@@ -115,7 +118,7 @@ impl Rig {
     pub(crate) async fn on_disk_with(directory: &Path, held: Held) -> Self {
         let persister = open(directory).await;
         let store = DurableStore::new(&Database::opened(persister.clone(), Notices::default()));
-        Self::start(store, Some(persister), held, true).await
+        Self::start(store, Some(persister), held, true, Settings::default()).await
     }
 
     async fn start(
@@ -123,9 +126,10 @@ impl Rig {
         persister: Option<Persister>,
         held: Held,
         is_read: bool,
+        settings: Settings,
     ) -> Self {
         let registry = Address::vacant("registry", IN_FLIGHT_MAX);
-        let running = start(&registry, RegistryOptions::default(), NobodyAnswers, store, Settings::default());
+        let running = start(&registry, RegistryOptions::default(), NobodyAnswers, store, settings);
         fill(&registry, held).await;
         let reading = is_read.then(|| read(&registry));
         Self { registry, reading, running, persister }
@@ -147,6 +151,13 @@ impl Rig {
             assert!(reading.changes.get() > 0, "the subscriber read");
         }
     }
+}
+
+/// An empty store in memory.
+fn store() -> MemoryStore {
+    let store = MemoryStore::default();
+    store.begin_run();
+    store
 }
 
 /// A subscriber to the active registrations.

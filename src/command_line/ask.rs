@@ -2,7 +2,7 @@
 
 use std::io;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use callboard_actors::vocabulary::text::json_for_terminals;
 use callboard_proto::admin::v1 as wire;
@@ -173,26 +173,16 @@ async fn watch_status(mut client: AdminClient, is_json: bool) -> Result<(), AskE
 }
 
 async fn watch_timeline(mut client: AdminClient, gates: bool) -> Result<(), AskError> {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let began_at_unix_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
-    let mut page = Page::new(Palette::of_stdout(), began_at_unix_ms);
+    let mut page = Page::new(Palette::of_stdout());
     let mut told = client.timeline(gates).await?;
-    loop {
-        let text = tokio::select! {
-            biased;
-            said = told.next() => match said? {
-                Some(said) => page.say(said),
-                None => break,
-            },
-            () = page.patience() => page.release_all(),
-        };
-        if let Some(text) = text
+    while let Some(said) = told.next().await? {
+        if let Some(text) = page.say(said)
             && print(&format!("{text}\n"))? == Reader::HasLeft
         {
             return Ok(());
         }
     }
-    if let Some(text) = page.release_all() {
+    if let Some(text) = page.release() {
         print(&format!("{text}\n"))?;
     }
     Ok(())

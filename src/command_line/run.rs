@@ -295,7 +295,7 @@ fn start_agent(config: Config, host: &Host, address: &Address<Agent>, keeper: &K
 
 /// The surroundings of the actors that this program adds to its host.
 fn settings(host: &Host) -> Settings {
-    Settings { notices: host.notices().clone(), journal: Some(host.gates().journal()), ..Settings::default() }
+    Settings { notices: host.notices().clone(), journal: Some(host.journal().clone()), ..Settings::default() }
 }
 
 /// How such a clock is tied to the present boot.

@@ -63,7 +63,7 @@ impl Stage {
             keeper: Some(keeper),
             host: None,
             wire: None,
-            page: Page::new(palette, now_unix_ms()),
+            page: Page::new(palette),
             palette,
             verbose,
             chapters: 0,
@@ -330,7 +330,6 @@ impl Stage {
                 Ok(None) => return Err(self.lost("news").await),
                 Err(error) => return Err(self.broken("watch the host", error).await),
             },
-            () = self.page.patience() => self.release()?,
         }
         Ok(())
     }
@@ -352,7 +351,7 @@ impl Stage {
     }
 
     fn release(&mut self) -> Result<(), DemoError> {
-        match self.page.release_all() {
+        match self.page.release() {
             Some(text) => self.print(&text),
             None => Ok(()),
         }

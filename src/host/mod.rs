@@ -18,7 +18,6 @@
 
 mod builder;
 mod error;
-mod gates;
 mod thread;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +31,7 @@ use callboard_actors::instances::Instances;
 use callboard_actors::inventory::Inventory;
 use callboard_actors::processes::Processes;
 use callboard_actors::registry::Registry;
-use callboard_actors::shell::{Address, AskError, Database, Ending, Notices, StopMode};
+use callboard_actors::shell::{Address, AskError, Database, Ending, Journal, Notices, StopMode};
 use callboard_actors::supervisor::{
     ChildEnding, DescribeTree, Shutdown, ShutdownReport, StopOutcome, Supervisor, TreeNode,
 };
@@ -42,9 +41,6 @@ use tokio::sync::watch;
 pub use crate::launch::{Part, PartContext, PartsError};
 pub use builder::HostBuilder;
 pub use error::StartError;
-pub(crate) use gates::Gates;
-#[cfg(feature = "cli")]
-pub(crate) use gates::{Gate, GateTurn};
 pub use thread::HostThread;
 
 /// A running host.
@@ -68,8 +64,7 @@ pub(crate) struct Handles {
     pub(crate) processes: Address<Processes>,
     pub(crate) drivers: Address<Drivers>,
     pub(crate) catalog: Address<Catalog>,
-    #[cfg(feature = "cli")]
-    pub(crate) gates: Gates,
+    pub(crate) journal: Journal,
     pub(crate) ended: watch::Receiver<Option<Ending>>,
 }
 
@@ -133,10 +128,11 @@ impl Host {
         &self.handles.notices
     }
 
-    /// Which of its actors wait for the disk.
-    #[cfg(feature = "cli")]
-    pub(crate) fn gates(&self) -> &Gates {
-        &self.handles.gates
+    /// What happens to its actors, in the one order in which it does. An actor of the host program's own that has this among its
+    /// [`Settings`](callboard_actors::shell::Settings) writes there as well.
+    #[must_use]
+    pub fn journal(&self) -> &Journal {
+        &self.handles.journal
     }
 
     /// Which run of the host on its data directory this is.

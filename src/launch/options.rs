@@ -41,8 +41,8 @@ pub(crate) struct Options {
     pub(crate) seed: Option<u64>,
     /// The disk on which the database lies, if it is not a file.
     pub(crate) disk: Option<MemoryDisk>,
-    /// Who writes down what happens, if anybody does.
-    pub(crate) journal: Option<Journal>,
+    /// The journal of the host.
+    pub(crate) journal: Journal,
     /// Where actors are found to let things go wrong in them, if anybody wants to.
     pub(crate) drills: Option<Drills>,
     /// Who launches the processes of drivers, if it is not the host's own owner of processes.
@@ -68,7 +68,7 @@ impl Options {
             clock: None,
             seed: None,
             disk: None,
-            journal: None,
+            journal: Journal::default(),
             drills: None,
             process_owners: None,
         }

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_actors::registry::RegistryView;
-use callboard_actors::shell::{Ending, JournalEntry};
+use callboard_actors::shell::{Ending, JournalLine, Recorded};
 use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1::Fate;
 
@@ -56,14 +55,8 @@ impl Drawn {
     pub(super) fn host_starts(&mut self) {
         self.put(Mark::Chapter("the host starts".to_owned()));
         self.begun.clear();
-        self.lives("disk", "there again");
-    }
-
-    /// It has started, with this in its registry.
-    pub(super) fn host_has_started(&mut self, view: &RegistryView) {
         self.teller = Teller::default();
-        let lines = self.teller.begin(view);
-        lines.into_iter().for_each(|line| self.line(line));
+        self.lives("disk", "there again");
     }
 
     /// The host is killed, and what waited for the disk with it.
@@ -98,35 +91,39 @@ impl Drawn {
     // === Actors ===
 
     /// Draws what an actor did.
-    pub(super) fn note(&mut self, actor: &str, entry: &JournalEntry<'_>) {
+    pub(super) fn note(&mut self, line: &JournalLine) {
+        let JournalLine { actor, entry, .. } = line;
+        let actor = &**actor;
         match entry {
-            JournalEntry::Published { news, .. } => {
-                let lines = self.teller.tell(*news);
+            Recorded::Published { .. } | Recorded::Holds { .. } => {
+                let lines = self.teller.tell(line);
                 lines.into_iter().for_each(|line| self.line(line));
             }
-            JournalEntry::Writing { write } => {
+            Recorded::Writing { write, .. } => {
                 self.writing.insert(actor.to_owned(), *write);
                 self.put(Mark::GateCloses { actor: actor.to_owned(), write: *write });
             }
-            JournalEntry::OnDisk { through } => {
+            Recorded::OnDisk { through } => {
                 if self.writing.get(actor).is_some_and(|last| through >= last) {
                     self.writing.remove(actor);
                 }
                 self.put(Mark::GateOpens { actor: actor.to_owned(), through: *through });
             }
-            JournalEntry::WriteFailed { error } => {
+            Recorded::WriteFailed { error } => {
                 self.writing.remove(actor);
                 self.put(Mark::GatesFall { actor: actor.to_owned() });
                 let (column, about) = place(actor);
                 self.sign(&column, format!("{about}not written: {error}"), Sign::Trouble);
             }
-            JournalEntry::Crashed { message, .. } => self.actor_falls(actor, &format!("crashed: {message}")),
-            JournalEntry::Built { is_rebuilt } => self.actor_lives(actor, *is_rebuilt),
-            JournalEntry::LoadFailed { .. }
-            | JournalEntry::Stepped
-            | JournalEntry::Stale { .. }
-            | JournalEntry::Ended { ending: Ending::Normal, .. } => {}
-            JournalEntry::Ended { ending, .. } => {
+            Recorded::Crashed { message, .. } => self.actor_falls(actor, &format!("crashed: {message}")),
+            Recorded::Built { is_rebuilt } => self.actor_lives(actor, *is_rebuilt),
+            Recorded::LoadFailed { .. }
+            | Recorded::Stepped { .. }
+            | Recorded::Called { .. }
+            | Recorded::Lagged { .. }
+            | Recorded::Stale
+            | Recorded::Ended { ending: Ending::Normal, .. } => {}
+            Recorded::Ended { ending, .. } => {
                 if self.writing.remove(actor).is_some() {
                     self.put(Mark::GatesFall { actor: actor.to_owned() });
                 }
@@ -257,7 +254,7 @@ fn shown_as(mark: &Mark, shown: impl Fn(&str) -> String) -> Mark {
 mod tests {
     use std::sync::Arc;
 
-    use callboard_actors::registry::{Entry, Standing};
+    use callboard_actors::registry::{Entry, RegistryView, Standing};
     use callboard_actors::vocabulary::{
         DriverName, Generation, PluginKey, PluginName, PluginType, Registration, RegistrationNumber,
         SocketPath, Timestamp,
@@ -265,22 +262,25 @@ mod tests {
 
     use super::*;
 
-    static GIVES_UP: Ending = Ending::BudgetSpent(String::new());
-
-    fn built(actor: &str) -> (&str, JournalEntry<'static>) {
-        (actor, JournalEntry::Built { is_rebuilt: false })
+    fn entry(actor: &str, entry: Recorded) -> JournalLine {
+        JournalLine { number: 1, at: Timestamp::default(), kind: "", actor: actor.into(), entry }
     }
 
-    fn rebuilt(actor: &str) -> (&str, JournalEntry<'static>) {
-        (actor, JournalEntry::Built { is_rebuilt: true })
+    fn built(actor: &str) -> JournalLine {
+        entry(actor, Recorded::Built { is_rebuilt: false })
     }
 
-    fn ended(actor: &str) -> (&str, JournalEntry<'static>) {
-        (actor, JournalEntry::Ended { ending: &GIVES_UP, is_waiting: false })
+    fn rebuilt(actor: &str) -> JournalLine {
+        entry(actor, Recorded::Built { is_rebuilt: true })
     }
 
-    fn crashed(actor: &str) -> (&str, JournalEntry<'static>) {
-        (actor, JournalEntry::Crashed { input: &"drill", message: "drill" })
+    fn ended(actor: &str) -> JournalLine {
+        let ending = Ending::BudgetSpent(String::new());
+        entry(actor, Recorded::Ended { ending, is_waiting: false })
+    }
+
+    fn crashed(actor: &str) -> JournalLine {
+        entry(actor, Recorded::Crashed { message: "drill".into() })
     }
 
     /// The signs and the ends of gates that are drawn, in short.
@@ -298,10 +298,10 @@ mod tests {
     }
 
     /// What is drawn of this in a run of the host.
-    fn drawn(entries: &[(&str, JournalEntry<'_>)]) -> Vec<String> {
+    fn drawn(entries: &[JournalLine]) -> Vec<String> {
         let mut drawn = Drawn::default();
         drawn.host_starts();
-        entries.iter().for_each(|(actor, entry)| drawn.note(actor, entry));
+        entries.iter().for_each(|entry| drawn.note(entry));
         short(&drawn)
     }
 
@@ -340,9 +340,7 @@ mod tests {
     fn a_driver_lives_again_when_both_its_process_and_its_actor_do() {
         let mut drawn = Drawn::default();
         drawn.falls("driver exec", "killed");
-        for (actor, entry) in [crashed("driver exec"), rebuilt("driver exec")] {
-            drawn.note(actor, &entry);
-        }
+        [crashed("driver exec"), rebuilt("driver exec")].iter().for_each(|entry| drawn.note(entry));
         drawn.lives("driver exec", "lives again");
         drawn.lives("driver exec", "lives again");
         let expected = [
@@ -358,14 +356,11 @@ mod tests {
     fn who_fell_in_one_run_of_the_host_lives_again_in_the_next() {
         let mut drawn = Drawn::default();
         drawn.host_starts();
-        for (actor, entry) in [built("registry"), built("inventory"), ended("registry")] {
-            drawn.note(actor, &entry);
-        }
+        let first = [built("registry"), built("inventory"), ended("registry")];
+        first.iter().for_each(|entry| drawn.note(entry));
         drawn.falls("disk", "power-cut");
         drawn.host_starts();
-        for (actor, entry) in [built("registry"), built("inventory")] {
-            drawn.note(actor, &entry);
-        }
+        [built("registry"), built("inventory")].iter().for_each(|entry| drawn.note(entry));
         let expected =
             ["disk Crash: power-cut", "disk Restart: there again", "registry Restart: started again"];
         assert_eq!(short(&drawn)[1..], expected);
@@ -374,19 +369,18 @@ mod tests {
     #[test]
     fn gates_fall_with_whoever_waits_behind_them() {
         let mut drawn = Drawn::default();
-        let writes = |write| JournalEntry::Writing { write };
-        let on_disk = |through| JournalEntry::OnDisk { through };
-        for (actor, entry) in [
-            ("registry", writes(1)),
-            ("drivers", writes(1)),
-            ("drivers", writes(2)),
-            ("processes", writes(1)),
-            ("registry", on_disk(1)),
-            ("drivers", on_disk(1)),
+        let writes = |actor, write| entry(actor, Recorded::Writing { step: 1, write });
+        let on_disk = |actor, through| entry(actor, Recorded::OnDisk { through });
+        let entries = [
+            writes("registry", 1),
+            writes("drivers", 1),
+            writes("drivers", 2),
+            writes("processes", 1),
+            on_disk("registry", 1),
+            on_disk("drivers", 1),
             ended("processes"),
-        ] {
-            drawn.note(actor, &entry);
-        }
+        ];
+        entries.iter().for_each(|entry| drawn.note(entry));
         assert_eq!(short(&drawn), ["processes falls", "processes Crash: it crashed too often: "]);
         drawn.host_is_killed();
         assert_eq!(short(&drawn)[2..], ["drivers falls"]);
@@ -421,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_found_on_disk_is_drawn_when_it_has_started() {
+    fn what_a_host_found_on_disk_is_drawn_when_its_registry_begins() {
         let registration = Registration {
             plugin: plugin(),
             allocation: AllocationId::new("red").unwrap(),
@@ -430,14 +424,15 @@ mod tests {
             version: None,
             options: Arc::default(),
         };
-        let entry = Entry {
+        let restored = Entry {
             number: RegistrationNumber::new(1),
             registration: registration.into(),
             standing: Standing::Provisional,
             since: Timestamp::default(),
         };
         let mut drawn = Drawn::default();
-        drawn.host_has_started(&RegistryView { entries: vec![entry], active: vec![] });
+        let view = Arc::new(RegistryView { entries: vec![restored], active: vec![] });
+        drawn.note(&entry("registry", Recorded::Holds { number: 0, view }));
         let [Mark::Message { from, to, about, .. }] = &drawn.marks[..] else { panic!("{drawn:?}") };
         assert_eq!([from, to, about], ["disk", "registry", "csi-node/zfs"]);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use callboard_actors::eventor::TaskEvents;
-use callboard_actors::shell::{Address, AskError, FeedItem, JournalEntry, Machine, Subscription};
+use callboard_actors::shell::{Address, AskError, FeedItem, Machine, Subscription};
 
 use super::told;
 
@@ -66,8 +66,7 @@ fn read<N: 'static, V>(subscription: &mut Subscription<N, V>, size: fn(&V) -> us
             format!("snapshot after change {number}, of {}", size(&view))
         }
         Some(FeedItem::Change { number, news }) => {
-            let told = told::entry(&JournalEntry::Published { number, news: &news });
-            format!("change {number}: {}", told.unwrap_or_default())
+            format!("change {number}: {}", told::news(&news).unwrap_or_default())
         }
         Some(FeedItem::Lagged { missed }) => format!("missed {missed} changes"),
     })

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use callboard_actors::shell::{Journal, JournalEntry, JournalLine};
+use callboard_actors::shell::{Detail, FeedItem, Journal, JournalLine, Subscription};
+use callboard_actors::vocabulary::Timestamp;
 use tokio::time::Instant;
 
 use super::drawn::Drawn;
@@ -14,6 +15,9 @@ use crate::picture::Mark;
 /// Whose lines a script can choose to hear, in the order in which they are shown when they came at the same time.
 pub(super) const VOICES: [&str; 8] =
     ["registry", "instances", "inventory", "allocations", "drivers", "processes", "host", "notices"];
+
+/// How many entries of the journal may wait to be looked at.
+const ENTRIES_MAX: usize = 1_000_000;
 
 /// A line that waits to be shown.
 #[derive(Debug)]
@@ -26,6 +30,10 @@ struct Noted {
 #[derive(Debug)]
 struct Pages {
     began: Instant,
+    /// The same by the clock of the hosts.
+    began_at: Timestamp,
+    journal: Journal,
+    entries: Subscription<JournalLine, ()>,
     heard: BTreeSet<usize>,
     noted: Vec<Noted>,
     drawn: Drawn,
@@ -36,10 +44,15 @@ struct Pages {
 pub(super) struct Record(Arc<Mutex<Pages>>);
 
 impl Record {
-    /// Begins now, in the time of the runtime.
-    pub(super) fn begin() -> Self {
+    /// Begins now, in the time of the runtime; the clock of the hosts shows this.
+    pub(super) fn begin(began_at: Timestamp) -> Self {
+        let journal = Journal::default();
+        let entries = journal.follow("script", ENTRIES_MAX, Detail::Outcomes);
         let pages = Pages {
             began: Instant::now(),
+            began_at,
+            journal,
+            entries,
             heard: (0..VOICES.len()).collect(),
             noted: Vec::new(),
             drawn: Drawn::default(),
@@ -47,8 +60,11 @@ impl Record {
         Self(Arc::new(Mutex::new(pages)))
     }
 
+    /// The pages, with all that the journal has by now.
     fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.take_entries();
+        pages
     }
 
     /// How long the script has been played, in its own time.
@@ -63,13 +79,14 @@ impl Record {
 
     /// The journal in which the actors of a host write.
     pub(super) fn journal(&self) -> Journal {
-        let record = self.clone();
-        Journal::new(move |JournalLine { actor, entry, .. }| record.pages().note(actor, &entry))
+        self.pages().journal.clone()
     }
 
     /// Notes something that a voice says.
     pub(super) fn say(&self, voice: &str, text: &str) {
-        self.pages().say(voice, text);
+        let mut pages = self.pages();
+        let at = pages.began.elapsed();
+        pages.say(at, voice, text);
     }
 
     /// Notes an answer; answers stand before news.
@@ -104,24 +121,34 @@ impl Record {
 }
 
 impl Pages {
-    fn say(&mut self, voice: &str, text: &str) {
+    fn say(&mut self, at: Duration, voice: &str, text: &str) {
         let Some(place) = VOICES.iter().position(|known| *known == voice) else { return };
         if self.heard.contains(&place) {
-            let at = self.began.elapsed();
             let lines =
                 text.lines().map(|line| Noted { at, rank: 1 + place, text: format!("{voice}: {line}") });
             self.noted.extend(lines);
         }
     }
 
-    fn note(&mut self, actor: &str, entry: &JournalEntry<'_>) {
+    fn take_entries(&mut self) {
+        while let Some(item) = self.entries.try_next() {
+            match item {
+                FeedItem::Change { news: line, .. } => self.note(&line),
+                // Its queue holds more than a script can cause between two of its lines, and the beginning is empty.
+                FeedItem::Lagged { .. } | FeedItem::Snapshot { .. } => {}
+            }
+        }
+    }
+
+    fn note(&mut self, line: &JournalLine) {
+        let (actor, at) = (&*line.actor, line.at.since(self.began_at));
         let owner = owner(actor);
-        match told::entry(entry) {
-            Some(text) if owner == actor => self.say(actor, &text),
-            Some(text) => self.say(owner, &format!("{actor} {text}")),
+        match told::entry(&line.entry) {
+            Some(text) if owner == actor => self.say(at, actor, &text),
+            Some(text) => self.say(at, owner, &format!("{actor} {text}")),
             None => {}
         }
-        self.drawn.note(actor, entry);
+        self.drawn.note(line);
     }
 }
 

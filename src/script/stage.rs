@@ -101,8 +101,9 @@ impl Stage {
         std::fs::create_dir(directory.path().join("sockets"))?;
         std::fs::create_dir(directory.path().join("run"))?;
         let socket_names = SocketNames::below(&directory.path().join("sockets"))?;
-        let record = runtime.block_on(async { Record::begin() });
-        let clock = runtime.block_on(async { Clock::starting_at(Timestamp::from_epoch(BEGINNING)) });
+        let beginning = Timestamp::from_epoch(BEGINNING);
+        let (record, clock) =
+            runtime.block_on(async { (Record::begin(beginning), Clock::starting_at(beginning)) });
         let disk = MemoryDisk::default();
         let drivers = DriverWorld::new(directory.path().join("sockets"));
         let drills = Drills::default();
@@ -111,7 +112,7 @@ impl Stage {
             clock: Some(clock),
             seed: Some(7),
             disk: Some(disk.clone()),
-            journal: Some(record.journal()),
+            journal: record.journal(),
             drills: Some(drills.clone()),
             process_owners: Some(drivers.owners()),
             parts,
@@ -163,19 +164,9 @@ impl Stage {
         // What is found while it starts is heard as well.
         self.notices = Some(notices.subscribe());
         let options = Options { notices, ..self.options.clone() };
-        let started: Result<_, String> = self.runtime.block_on(tasks.run_until(async move {
-            let host = launch(options).await.map_err(|error| error.to_string())?;
-            let mut subscription =
-                host.registry().subscribe("script", 2).map_err(|error| error.to_string())?;
-            match subscription.next().await {
-                Some(FeedItem::Snapshot { view, .. }) => Ok((host, Some(view))),
-                Some(FeedItem::Change { .. } | FeedItem::Lagged { .. }) | None => Ok((host, None)),
-            }
-        }));
-        match started {
-            Ok((host, view)) => {
+        match self.runtime.block_on(tasks.run_until(launch(options))) {
+            Ok(host) => {
                 let run = host.run_number();
-                self.record.in_picture(|drawn| drawn.host_has_started(&view.unwrap_or_default()));
                 self.run = Some(Run { tasks, host });
                 format!("run {run} has started")
             }

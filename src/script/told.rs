@@ -11,29 +11,33 @@ use callboard_actors::instances::{InstanceReport, InstancesNews};
 use callboard_actors::inventory::{FirstSummary, InventoryNews, Offer};
 use callboard_actors::processes::ProcessesNews;
 use callboard_actors::registry::{Active, Departure, Entry, RegistryNews, Standing};
-use callboard_actors::shell::{Ending, JournalEntry};
+use callboard_actors::shell::{Ending, Recorded};
 use callboard_actors::supervisor::{ShutdownReport, StopOutcome, SupervisorNews};
 use callboard_actors::vocabulary::Health;
 
 /// One thing that an actor did, as a line, unless it is nobody's business outside.
-pub(super) fn entry(entry: &JournalEntry<'_>) -> Option<String> {
+pub(super) fn entry(entry: &Recorded) -> Option<String> {
     match entry {
-        JournalEntry::Published { news, .. } => self::news(*news),
-        JournalEntry::Crashed { message, .. } => Some(format!("crashed: {message}")),
-        JournalEntry::WriteFailed { error } => Some(format!("could not write: {error}")),
-        JournalEntry::Built { is_rebuilt: true } => Some("was rebuilt from what is on disk".to_owned()),
-        JournalEntry::Ended { ending: Ending::Normal, .. } => None,
-        JournalEntry::Ended { ending, .. } => Some(format!("ended: {}", self::ending(ending))),
-        JournalEntry::Built { is_rebuilt: false }
-        | JournalEntry::LoadFailed { .. }
-        | JournalEntry::Stepped
-        | JournalEntry::Stale { .. }
-        | JournalEntry::Writing { .. }
-        | JournalEntry::OnDisk { .. } => None,
+        Recorded::Published { news, .. } => self::news(&**news),
+        Recorded::Crashed { message, .. } => Some(format!("crashed: {message}")),
+        Recorded::WriteFailed { error } => Some(format!("could not write: {error}")),
+        Recorded::Built { is_rebuilt: true } => Some("was rebuilt from what is on disk".to_owned()),
+        Recorded::Ended { ending: Ending::Normal, .. } => None,
+        Recorded::Ended { ending, .. } => Some(format!("ended: {}", self::ending(ending))),
+        Recorded::Built { is_rebuilt: false }
+        | Recorded::LoadFailed { .. }
+        | Recorded::Holds { .. }
+        | Recorded::Called { .. }
+        | Recorded::Lagged { .. }
+        | Recorded::Stepped { .. }
+        | Recorded::Stale
+        | Recorded::Writing { .. }
+        | Recorded::OnDisk { .. } => None,
     }
 }
 
-fn news(news: &dyn Any) -> Option<String> {
+/// News of an actor, as a line, unless they are nobody's business outside.
+pub(super) fn news(news: &dyn Any) -> Option<String> {
     if let Some(news) = news.downcast_ref() {
         return Some(registry(news));
     }

@@ -6,7 +6,6 @@ use callboard_actors::vocabulary::AllocationId;
 use callboard_proto::admin::v1::Fate;
 
 use super::line::{Line, Voice};
-use super::merge::Rank;
 use super::retell::Retell;
 use crate::agent::{AgentNews, TaskPhase, TaskReport};
 
@@ -20,21 +19,21 @@ impl Retell for AgentTeller {
     type News = AgentNews;
     type View = Vec<TaskReport>;
 
-    fn begin(&mut self, view: &Vec<TaskReport>) -> Vec<(Rank, Line)> {
+    fn begin(&mut self, view: &Vec<TaskReport>) -> Vec<Line> {
         self.known = view.iter().map(|task| (task.allocation.clone(), task.clone())).collect();
         Vec::new()
     }
 
-    fn retell(&mut self, news: &AgentNews) -> Vec<(Rank, Line)> {
+    fn retell(&mut self, news: &AgentNews) -> Vec<Line> {
         let AgentNews::TaskChanged(task) = news;
         let before = self.known.insert(task.allocation.clone(), task.clone());
         let told = told(task, before.as_ref());
-        told.into_iter().map(|(rank, line)| (rank, line.of_allocation(&task.allocation))).collect()
+        told.into_iter().map(|line| line.of_allocation(&task.allocation)).collect()
     }
 }
 
 /// The line for where a task has got to, if there is something new about it.
-fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<(Rank, Line)> {
+fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
     let process = Voice::Process(task.allocation.clone());
     let allocation = Voice::Allocation(task.allocation.clone());
     let is_same_phase = before.is_some_and(|before| (before.phase, before.pid) == (task.phase, task.pid));
@@ -48,26 +47,24 @@ fn told(task: &TaskReport, before: Option<&TaskReport>) -> Option<(Rank, Line)> 
         {
             return None;
         }
-        TaskPhase::Starting => (Rank::Order, Line::new(Voice::Agent, allocation, "prepare to be started")),
+        TaskPhase::Starting => Line::new(Voice::Agent, allocation, "prepare to be started"),
         TaskPhase::Running => {
             let message = task.pid.map_or("run".to_owned(), |pid| format!("run as process {pid}"));
             let line = Line::new(Voice::Agent, process.clone(), message);
-            (Rank::Run, line.of_fate(process, Fate::Alive))
+            line.of_fate(process, Fate::Alive)
         }
         // It leaves the books first, and its process is ended then.
-        TaskPhase::Stopping if was_stopping => (Rank::End, Line::new(Voice::Agent, process, event)),
-        TaskPhase::Stopping => (Rank::Order, Line::new(Voice::Agent, allocation, "stop")),
+        TaskPhase::Stopping if was_stopping => Line::new(Voice::Agent, process, event),
+        TaskPhase::Stopping => Line::new(Voice::Agent, allocation, "stop"),
         // Its process has ended first, and it is decided then when it starts again.
         TaskPhase::Waiting if is_same_phase => {
             let decided = event.rsplit("; ").next().unwrap_or_default();
             let message = format!("{} {decided}", task.allocation);
-            (Rank::Run, Line::new(Voice::Agent, Voice::Everyone, message))
+            Line::new(Voice::Agent, Voice::Everyone, message)
         }
-        TaskPhase::Waiting => {
-            (Rank::Order, Line::new(process.clone(), Voice::Agent, event).of_fate(process, Fate::Lost))
-        }
-        TaskPhase::Stopped => (Rank::End, Line::new(process, Voice::Agent, event)),
-        TaskPhase::Failed => (Rank::End, Line::new(Voice::Agent, Voice::Everyone, event)),
+        TaskPhase::Waiting => Line::new(process.clone(), Voice::Agent, event).of_fate(process, Fate::Lost),
+        TaskPhase::Stopped => Line::new(process, Voice::Agent, event),
+        TaskPhase::Failed => Line::new(Voice::Agent, Voice::Everyone, event),
     };
     Some(told)
 }
@@ -99,20 +96,15 @@ mod tests {
         assert_eq!(teller.retell(&AgentNews::TaskChanged(known.clone())), []);
         let mut told = |phase, pid, event: &str| {
             let lines = teller.retell(&AgentNews::TaskChanged(report(phase, pid, event)));
-            let line = lines.first().map(|(rank, line)| (*rank, line.message.clone()));
-            line.unwrap_or((Rank::First, "nothing".to_owned()))
+            lines.first().map_or("nothing".to_owned(), |line| line.message.clone())
         };
-        let expected = |rank, message: &str| (rank, message.to_owned());
         let decided = "process ended: signal 9; starts again in 1.0 s";
-        assert_eq!(
-            told(TaskPhase::Waiting, None, decided),
-            expected(Rank::Run, "blue starts again in 1.0 s")
-        );
-        assert_eq!(told(TaskPhase::Running, Some(7), "runs"), expected(Rank::Run, "run as process 7"));
-        assert_eq!(told(TaskPhase::Running, Some(7), "healthy"), expected(Rank::First, "nothing"));
-        assert_eq!(told(TaskPhase::Running, Some(8), "runs"), expected(Rank::Run, "run as process 8"));
-        assert_eq!(told(TaskPhase::Failed, None, "given up"), expected(Rank::End, "given up"));
-        assert_eq!(told(TaskPhase::Failed, None, "given up"), expected(Rank::First, "nothing"));
+        assert_eq!(told(TaskPhase::Waiting, None, decided), "blue starts again in 1.0 s");
+        assert_eq!(told(TaskPhase::Running, Some(7), "runs"), "run as process 7");
+        assert_eq!(told(TaskPhase::Running, Some(7), "healthy"), "nothing");
+        assert_eq!(told(TaskPhase::Running, Some(8), "runs"), "run as process 8");
+        assert_eq!(told(TaskPhase::Failed, None, "given up"), "given up");
+        assert_eq!(told(TaskPhase::Failed, None, "given up"), "nothing");
     }
 
     #[test]
@@ -133,9 +125,7 @@ mod tests {
             (TaskPhase::Stopped, None, "stopped: exit code 0"),
         ] {
             let told = teller.retell(&AgentNews::TaskChanged(report(phase, pid, event)));
-            lines.extend(
-                told.iter().map(|(_, line)| format!("{} → {}: {}", line.from, line.to, line.message)),
-            );
+            lines.extend(told.iter().map(|line| format!("{} → {}: {}", line.from, line.to, line.message)));
         }
         assert_eq!(
             lines,

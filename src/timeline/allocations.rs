@@ -1,75 +1,128 @@
 //! The lines of the allocations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
+use callboard_actors::allocation::AllocationNews;
 use callboard_actors::allocations::{AllocationPhase, AllocationStatus, AllocationsNews, AllocationsView};
 use callboard_actors::vocabulary::AllocationId;
 
 use super::line::{Line, Voice};
-use super::merge::Rank;
 use super::retell::Retell;
 
-/// Retells what the allocations say.
+/// Retells what the allocations say: each itself, when it does, and their owner what they do not.
 #[derive(Debug, Default)]
 pub(super) struct AllocationsTeller {
     known: BTreeMap<AllocationId, AllocationPhase>,
+    /// What each has told, and its owner has not passed on yet.
+    told: BTreeMap<AllocationId, VecDeque<AllocationNews>>,
 }
 
 impl Retell for AllocationsTeller {
     type News = AllocationsNews;
     type View = AllocationsView;
 
-    fn begin(&mut self, view: &AllocationsView) -> Vec<(Rank, Line)> {
+    fn begin(&mut self, view: &AllocationsView) -> Vec<Line> {
         self.known =
             view.allocations.iter().map(|status| (status.allocation.clone(), status.phase)).collect();
         Vec::new()
     }
 
-    fn retell(&mut self, news: &AllocationsNews) -> Vec<(Rank, Line)> {
+    fn retell(&mut self, news: &AllocationsNews) -> Vec<Line> {
+        if self.is_told(news) {
+            return Vec::new();
+        }
         match news {
             AllocationsNews::Changed(status) => self.changed(status).into_iter().collect(),
             AllocationsNews::Gone(allocation) => {
                 self.known.remove(allocation);
-                vec![(Rank::Books, to_agent(allocation, "deregistered, and its socket is removed"))]
+                self.told.remove(allocation);
+                vec![to_agent(allocation, "deregistered, and its socket is removed")]
             }
-            AllocationsNews::Task(event) => vec![(Rank::Books, to_agent(&event.allocation, &event.message))],
+            AllocationsNews::Task(event) => vec![to_agent(&event.allocation, &event.message)],
             AllocationsNews::RestartRequested { allocation, reason, .. } => {
-                vec![(Rank::Books, to_agent(allocation, &format!("restart it: {reason}")))]
+                vec![to_agent(allocation, &restart(reason))]
             }
         }
     }
 }
 
 impl AllocationsTeller {
+    /// Tells what an allocation itself says: what follows from that may happen before its owner passes it on.
+    pub(super) fn retell_one(&mut self, allocation: &AllocationId, news: &AllocationNews) -> Vec<Line> {
+        self.told.entry(allocation.clone()).or_default().push_back(news.clone());
+        match news {
+            AllocationNews::Changed(status) => self.changed(status).into_iter().collect(),
+            AllocationNews::Task(event) => vec![to_agent(allocation, &event.message)],
+            AllocationNews::RestartRequested { reason } => vec![to_agent(allocation, &restart(reason))],
+        }
+    }
+
+    /// Whether the owner of the allocations passes on what one of them has told.
+    fn is_told(&mut self, news: &AllocationsNews) -> bool {
+        let allocation = match news {
+            AllocationsNews::Changed(status) => &status.allocation,
+            AllocationsNews::Task(event) => &event.allocation,
+            AllocationsNews::RestartRequested { allocation, .. } | AllocationsNews::Gone(allocation) => {
+                allocation
+            }
+        };
+        let Some(told) = self.told.get_mut(allocation) else { return false };
+        let is_it = told.front().is_some_and(|told| passes_on(news, told));
+        if is_it {
+            told.pop_front();
+        } else {
+            // It begins again, and its owner does not pass on what it has told before.
+            told.clear();
+        }
+        is_it
+    }
+
     /// Tells where an allocation has got to, if it is elsewhere than before.
-    fn changed(&mut self, status: &AllocationStatus) -> Option<(Rank, Line)> {
+    fn changed(&mut self, status: &AllocationStatus) -> Option<Line> {
         let before = self.known.insert(status.allocation.clone(), status.phase);
         if before == Some(status.phase) {
             return None;
         }
         let allocation = Voice::Allocation(status.allocation.clone());
         let process = Voice::Process(status.allocation.clone());
-        let (rank, from, to, message) = match status.phase {
+        let (from, to, message) = match status.phase {
             AllocationPhase::Prepared if before.is_none() => {
-                (Rank::Prepared, allocation, Voice::Agent, "prepared: this is its socket")
+                (allocation, Voice::Agent, "prepared: this is its socket")
             }
-            AllocationPhase::Prepared => {
-                (Rank::Prepared, allocation, Voice::Agent, "noted: it can be started again")
-            }
-            AllocationPhase::AwaitingSocket => (Rank::Asking, allocation, process, "is your socket there?"),
-            AllocationPhase::Probing => (Rank::Asking, allocation, process, "are you ready?"),
-            AllocationPhase::Registering => (Rank::Asking, process, allocation, "ready"),
-            AllocationPhase::Registered => {
-                (Rank::Answered, Voice::Registry, allocation, "you are registered")
-            }
-            AllocationPhase::AwaitingRestart => {
-                (Rank::Asking, process, allocation, status.last_event.as_str())
-            }
+            AllocationPhase::Prepared => (allocation, Voice::Agent, "noted: it can be started again"),
+            AllocationPhase::AwaitingSocket => (allocation, process, "is your socket there?"),
+            AllocationPhase::Probing => (allocation, process, "are you ready?"),
+            AllocationPhase::Registering => (process, allocation, "ready"),
+            AllocationPhase::Registered => (Voice::Registry, allocation, "you are registered"),
+            AllocationPhase::AwaitingRestart => (process, allocation, status.last_event.as_str()),
             // The agent has told of the order to stop, and what follows from it is told by those who do it.
             AllocationPhase::Stopping => return None,
         };
-        Some((rank, Line::new(from, to, message).of_allocation(&status.allocation)))
+        Some(Line::new(from, to, message).of_allocation(&status.allocation))
     }
+}
+
+/// Whether the owner says this because the allocation said that.
+fn passes_on(news: &AllocationsNews, told: &AllocationNews) -> bool {
+    match (news, told) {
+        (AllocationsNews::Changed(now), AllocationNews::Changed(told)) => now == told,
+        (AllocationsNews::Task(now), AllocationNews::Task(told)) => now == told,
+        (
+            AllocationsNews::RestartRequested { reason: now, .. },
+            AllocationNews::RestartRequested { reason: told },
+        ) => now == told,
+        (
+            AllocationsNews::Changed(_)
+            | AllocationsNews::Task(_)
+            | AllocationsNews::RestartRequested { .. }
+            | AllocationsNews::Gone(_),
+            _,
+        ) => false,
+    }
+}
+
+fn restart(reason: &str) -> String {
+    format!("restart it: {reason}")
 }
 
 fn to_agent(allocation: &AllocationId, message: &str) -> Line {
@@ -133,11 +186,9 @@ mod tests {
             AllocationsNews::Changed(status(Prepared)),
         ]);
         let told: Vec<_> = news.iter().flat_map(|news| teller.retell(news)).collect();
-        assert!(
-            told.iter().all(|(_, line)| line.allocation.as_ref().is_some_and(|of| of.as_str() == "blue"))
-        );
+        assert!(told.iter().all(|line| line.allocation.as_ref().is_some_and(|of| of.as_str() == "blue")));
         let told: Vec<_> =
-            told.iter().map(|(_, line)| format!("{} → {}: {}", line.from, line.to, line.message)).collect();
+            told.iter().map(|line| format!("{} → {}: {}", line.from, line.to, line.message)).collect();
         let expected = [
             "allocation blue → process blue: is your socket there?",
             "allocation blue → process blue: are you ready?",
@@ -150,6 +201,34 @@ mod tests {
             "allocation blue → agent: deregistered, and its socket is removed",
             "allocation blue → agent: prepared: this is its socket",
         ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_an_allocation_tells_itself_is_not_told_again_when_its_owner_passes_it_on() {
+        use AllocationPhase::*;
+        let mut teller = AllocationsTeller::default();
+        let blue = AllocationId::new("blue").unwrap();
+        let mut lines = Vec::new();
+        for phase in [Probing, Registering] {
+            lines.extend(teller.retell_one(&blue, &AllocationNews::Changed(status(phase))));
+        }
+        let reason = || "not ready within 30s".to_owned();
+        lines.extend(teller.retell_one(&blue, &AllocationNews::RestartRequested { reason: reason() }));
+        let asked = AllocationsNews::RestartRequested {
+            allocation: blue.clone(),
+            task: TaskName::new("plugin").unwrap(),
+            reason: reason(),
+        };
+        let passed_on = [Probing, Registering].map(|phase| AllocationsNews::Changed(status(phase)));
+        for news in passed_on.iter().chain([&asked]) {
+            assert_eq!(teller.retell(news), []);
+        }
+        lines.extend(teller.retell(&AllocationsNews::Changed(status(Prepared))));
+        lines.extend(teller.retell(&asked));
+        let told: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
+        let restart = "restart it: not ready within 30s";
+        let expected = ["are you ready?", "ready", restart, "noted: it can be started again", restart];
         assert_eq!(told, expected);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use callboard_proto::admin::v1::{Fate, Gate, Said};
+use callboard_proto::admin::v1::{self as wire, Fate, Said};
 
 use crate::picture::{Arrow, Mark, Picture, Sign};
 
@@ -18,17 +18,25 @@ pub(crate) struct Drawer {
     at_unix_ms: Option<u64>,
 }
 
-/// The gates of one actor, by their places among the marks.
+/// The gates of one actor.
 #[derive(Debug, Default)]
 struct Gates {
-    /// The writes and the places of those that are closed, oldest first.
-    closed: VecDeque<(u64, usize)>,
-    /// The place of the first of those that opened last, and when they did.
-    opened: Option<(usize, u64)>,
+    /// Those that are closed, oldest first.
+    closed: VecDeque<Gate>,
+    /// Those that opened last.
+    opened: VecDeque<Gate>,
 }
 
-/// So long nothing is said before it is worth a line of its own, in milliseconds. What is told so long after a gate has opened
-/// did not wait behind it.
+#[derive(Debug, Clone, Copy)]
+struct Gate {
+    write: u64,
+    /// The step that wrote.
+    step: u64,
+    /// Its place among the marks.
+    place: usize,
+}
+
+/// So long nothing is said before it is worth a line of its own, in milliseconds.
 const PAUSE_MIN_MS: u64 = 1_000;
 
 impl Drawer {
@@ -62,28 +70,19 @@ impl Drawer {
             // Lines are missing here, perhaps those of gates.
             self.gates.clear();
         }
-        match gate(said) {
-            Some(gate) => self.draw_gate(gate, said.at_unix_ms),
-            None => self.draw_words(said),
+        if !self.draw_gate(said) {
+            self.draw_words(said);
         }
     }
 
     fn draw_words(&mut self, said: &Said) {
-        if let Some(gates) = self.gates.get_mut(&said.from)
-            && said.to != "everyone"
-        {
-            // What it hears from now on may be an answer to this.
-            gates.opened = None;
-        }
         let mark = mark(said);
-        let opened = self.gates.get(&said.to).and_then(|gates| gates.opened);
-        match opened {
-            Some((place, at))
-                if matches!(mark, Mark::Message { .. }) && said.at_unix_ms < at + PAUSE_MIN_MS =>
-            {
-                self.insert(place, mark);
-            }
-            Some(_) | None => self.picture.marks.push(mark),
+        // What an actor was told in a step stands above what it wrote in it, though it tells of it when that is on disk.
+        let is_told = matches!(mark, Mark::Message { .. }) && said.to == said.actor;
+        let gates = self.gates.get(&said.to).filter(|_| is_told);
+        match gates.and_then(|gates| gates.place_of(said.step)) {
+            Some(place) => self.insert(place, mark),
+            None => self.picture.marks.push(mark),
         }
         let (fate, of) = (said.fate(), &said.whose_fate);
         if fate == Fate::Lost {
@@ -99,21 +98,27 @@ impl Drawer {
         }
     }
 
-    fn draw_gate(&mut self, gate: Mark, at_unix_ms: u64) {
-        let place = self.picture.marks.len();
-        match &gate {
-            Mark::GateCloses { actor, write } => {
-                self.gates.entry(actor.clone()).or_default().close(*write, place);
+    /// False if the line is about no gate.
+    fn draw_gate(&mut self, said: &Said) -> bool {
+        let mark = match said.gate() {
+            wire::Gate::Unspecified => return false,
+            wire::Gate::Closes => {
+                let place = self.picture.marks.len();
+                let gate = Gate { write: said.write, step: said.step, place };
+                self.gates.entry(said.from.clone()).or_default().close(gate);
+                Mark::GateCloses { actor: said.from.clone(), write: said.write }
             }
-            Mark::GateOpens { actor, through } => {
-                self.gates.entry(actor.clone()).or_default().open(*through, at_unix_ms);
+            wire::Gate::Opens => {
+                self.gates.entry(said.to.clone()).or_default().open(said.write);
+                Mark::GateOpens { actor: said.to.clone(), through: said.write }
             }
-            Mark::GatesFall { actor } => {
-                self.gates.remove(actor);
+            wire::Gate::Falls => {
+                self.gates.remove(&said.to);
+                Mark::GatesFall { actor: said.to.clone() }
             }
-            Mark::Chapter(_) | Mark::Pause(_) | Mark::Message { .. } | Mark::Sign { .. } => {}
-        }
-        self.picture.marks.push(gate);
+        };
+        self.picture.marks.push(mark);
+        true
     }
 
     /// Draws what was said to an actor above the gate that it closed over it: it tells of that only when the gate is open.
@@ -124,37 +129,41 @@ impl Drawer {
 }
 
 impl Gates {
-    fn close(&mut self, write: u64, place: usize) {
-        if self.closed.back().is_some_and(|(last, _)| write <= *last) {
+    fn close(&mut self, gate: Gate) {
+        if self.closed.back().is_some_and(|last| gate.write <= last.write) {
             // Another life of the actor, which counts from the beginning.
-            self.closed.clear();
+            *self = Self::default();
         }
-        self.closed.push_back((write, place));
+        self.closed.push_back(gate);
     }
 
-    fn open(&mut self, through: u64, at_unix_ms: u64) {
-        let count = self.closed.iter().take_while(|(write, _)| *write <= through).count();
-        let first = self.closed.drain(..count).next();
-        self.opened = first.map(|(_, place)| (place, at_unix_ms));
+    fn open(&mut self, through: u64) {
+        let count = self.closed.iter().take_while(|gate| gate.write <= through).count();
+        self.opened = self.closed.drain(..count).collect();
+    }
+
+    /// The place of the first gate that a step closed.
+    fn place_of(&self, step: u64) -> Option<usize> {
+        let mut gates = self.opened.iter().chain(&self.closed);
+        gates.find(|gate| gate.step == step).map(|gate| gate.place)
     }
 
     /// So many marks above all others are gone.
     fn move_up(&mut self, count: usize) {
-        let moved = |place: usize| place.checked_sub(count);
-        self.closed =
-            self.closed.drain(..).filter_map(|(write, place)| Some((write, moved(place)?))).collect();
-        self.opened = self.opened.and_then(|(place, at)| Some((moved(place)?, at)));
+        for gates in [&mut self.closed, &mut self.opened] {
+            let moved = |gate: Gate| Some(Gate { place: gate.place.checked_sub(count)?, ..gate });
+            *gates = gates.drain(..).filter_map(moved).collect();
+        }
     }
 
     /// There is one mark more at this place.
     fn move_down(&mut self, at: usize) {
-        let places = self.closed.iter_mut().map(|(_, place)| place);
-        let places = places.chain(self.opened.as_mut().map(|(place, _)| place));
-        places.filter(|place| **place >= at).for_each(|place| *place += 1);
+        let gates = self.closed.iter_mut().chain(&mut self.opened);
+        gates.filter(|gate| gate.place >= at).for_each(|gate| gate.place += 1);
     }
 }
 
-/// The mark for a line about no gate.
+/// The mark for what somebody says.
 fn mark(said: &Said) -> Mark {
     let sign = |actor: &str, sign| Mark::Sign {
         actor: actor.to_owned(),
@@ -175,16 +184,6 @@ fn mark(said: &Said) -> Mark {
             about: about(said),
             arrow: Arrow::Said,
         },
-    }
-}
-
-/// The mark for a line about a gate.
-fn gate(said: &Said) -> Option<Mark> {
-    match said.gate() {
-        Gate::Unspecified => None,
-        Gate::Closes => Some(Mark::GateCloses { actor: said.from.clone(), write: said.write }),
-        Gate::Opens => Some(Mark::GateOpens { actor: said.to.clone(), through: said.write }),
-        Gate::Falls => Some(Mark::GatesFall { actor: said.to.clone() }),
     }
 }
 
@@ -236,16 +235,22 @@ mod tests {
         );
     }
 
+    /// A gate that this step closes: here each step writes once, under its own number.
     fn closes(actor: &str, write: u64) -> Said {
-        Said { gate: Gate::Closes.into(), write, ..said(actor, "disk", "write") }
+        of_step(write, Said { gate: wire::Gate::Closes.into(), write, ..said(actor, "disk", "write") })
+    }
+
+    fn of_step(step: u64, said: Said) -> Said {
+        let actor = if said.to == "disk" { &said.from } else { &said.to };
+        Said { actor: actor.clone(), step, ..said }
     }
 
     fn opens(actor: &str, write: u64) -> Said {
-        Said { gate: Gate::Opens.into(), write, ..said("disk", actor, "on disk") }
+        Said { gate: wire::Gate::Opens.into(), write, ..said("disk", actor, "on disk") }
     }
 
     fn falls(actor: &str) -> Said {
-        Said { gate: Gate::Falls.into(), ..said("disk", actor, "not written") }
+        Said { gate: wire::Gate::Falls.into(), ..said("disk", actor, "not written") }
     }
 
     /// What was drawn, in short.
@@ -265,59 +270,60 @@ mod tests {
     #[test]
     fn what_was_said_to_an_actor_is_drawn_above_the_gate_that_it_closed_over_it_shell_1() {
         let lines = [
-            said("a", "registry", "zero"),
+            of_step(6, said("a", "registry", "zero")),
             closes("registry", 7),
             closes("tasks", 1),
             closes("registry", 8),
             closes("registry", 9),
             opens("registry", 7),
-            said("a", "registry", "Register a"),
+            of_step(7, said("a", "registry", "Register a")),
+            of_step(7, said("a", "registry", "and b")),
             said("registry", "everyone", "active: a"),
             opens("registry", 9),
-            said("b", "registry", "Register b"),
-            said("registry", "everyone", "active: b"),
-            said("c", "registry", "Register c"),
+            of_step(8, said("c", "registry", "Register c")),
+            of_step(9, said("d", "registry", "Register d")),
             opens("tasks", 1),
-            said("you", "tasks", "run"),
+            of_step(1, said("you", "tasks", "run")),
             closes("registry", 10),
             opens("registry", 10),
-            said("a", "registry", "Deregister a"),
+            of_step(11, said("a", "registry", "Deregister a")),
         ];
         let expected = [
             "zero",
             "Register a",
+            "and b",
             "registry closes 7",
             "run",
             "tasks closes 1",
-            "Register b",
             "Register c",
             "registry closes 8",
+            "Register d",
             "registry closes 9",
             "registry opens 7",
             "active: a",
             "registry opens 9",
-            "active: b",
             "tasks opens 1",
-            "Deregister a",
             "registry closes 10",
             "registry opens 10",
+            "Deregister a",
         ];
         assert_eq!(short(&drawn(&lines)), expected);
     }
 
     #[test]
-    fn an_answer_stays_below_its_question_though_a_gate_opened_before() {
+    fn what_follows_from_another_step_stays_where_it_was_said() {
+        let of = |actor: &str, step, said: Said| Said { actor: actor.to_owned(), step, ..said };
         let lines = [
             closes("tasks", 1),
             opens("tasks", 1),
-            said("tasks", "everyone", "news"),
-            said("tasks", "driver a", "recover web"),
-            said("driver a", "tasks", "web runs"),
+            of("tasks", 1, said("tasks", "everyone", "news")),
+            of("tasks", 1, said("tasks", "driver a", "recover web")),
+            of("tasks", 2, said("driver a", "tasks", "web runs")),
+            of("drivers", 1, said("driver a", "tasks", "of another actor")),
         ];
-        assert_eq!(
-            short(&drawn(&lines)),
-            ["tasks closes 1", "tasks opens 1", "news", "recover web", "web runs"]
-        );
+        let expected =
+            ["tasks closes 1", "tasks opens 1", "news", "recover web", "web runs", "of another actor"];
+        assert_eq!(short(&drawn(&lines)), expected);
     }
 
     #[test]
@@ -326,7 +332,7 @@ mod tests {
             closes("registry", 7),
             falls("registry"),
             opens("registry", 7),
-            said("a", "registry", "Register a"),
+            of_step(7, said("a", "registry", "Register a")),
         ];
         let expected = ["registry closes 7", "registry falls", "registry opens 7", "Register a"];
         assert_eq!(short(&drawn(&lines)), expected);
@@ -335,34 +341,31 @@ mod tests {
     #[test]
     fn nothing_is_drawn_above_a_gap_or_a_former_life_of_its_actor() {
         let gap = said("timeline", "you", "3 lines are missing");
-        let lines = [closes("registry", 7), gap, opens("registry", 8), said("a", "registry", "Register a")];
+        let register = |step| of_step(step, said("a", "registry", "Register a"));
+        let lines = [closes("registry", 7), gap, opens("registry", 8), register(7)];
         let expected = ["registry closes 7", "3 lines are missing", "registry opens 8", "Register a"];
         assert_eq!(short(&drawn(&lines)), expected);
         let lines = [
+            closes("registry", 6),
             closes("registry", 7),
+            opens("registry", 6),
             closes("registry", 1),
             opens("registry", 1),
-            said("a", "registry", "Register a"),
+            register(7),
+            register(6),
+            register(1),
         ];
-        let expected = ["registry closes 7", "Register a", "registry closes 1", "registry opens 1"];
+        let expected = [
+            "registry closes 6",
+            "registry closes 7",
+            "registry opens 6",
+            "Register a",
+            "registry closes 1",
+            "registry opens 1",
+            "Register a",
+            "Register a",
+        ];
         assert_eq!(short(&drawn(&lines)), expected);
-    }
-
-    #[test]
-    fn what_is_said_much_later_is_not_drawn_above_an_open_gate() {
-        let at = |at_unix_ms, said: Said| Said { at_unix_ms, ..said };
-        let drawn = |lines: &[Said]| short(&drawn(lines));
-        let (closed, opened) = (at(1, closes("registry", 7)), at(2, opens("registry", 7)));
-        let later = at(1_500, said("a", "registry", "Register a"));
-        let expected = ["registry closes 7", "registry opens 7", "1.4 s later", "Register a"];
-        assert_eq!(drawn(&[closed.clone(), opened.clone(), later.clone()]), expected);
-        let meanwhile = [at(700, said("a", "registry", "soon")), at(900, said("a", "b", "something else"))];
-        let just = at(2 + PAUSE_MIN_MS, said("a", "registry", "Register a"));
-        let expected = ["soon", "registry closes 7", "registry opens 7", "something else", "Register a"];
-        let lines = [&[closed.clone(), opened][..], &meanwhile, &[just]].concat();
-        assert_eq!(drawn(&lines), expected, "a second after the gate opened");
-        let expected = ["Register a", "registry closes 7", "1.4 s later", "registry opens 7"];
-        assert_eq!(drawn(&[closed, at(1_500, opens("registry", 7)), later]), expected);
     }
 
     #[test]
@@ -375,13 +378,13 @@ mod tests {
         drawer.keep(4);
         assert_eq!(told(&drawer), ["one", "tasks closes 1", "registry closes 7", "registry opens 7"]);
         drawer.keep(3);
-        drawer.draw(&said("a", "registry", "Register a"));
+        drawer.draw(&of_step(7, said("a", "registry", "Register a")));
         let expected = ["tasks closes 1", "Register a", "registry closes 7", "registry opens 7"];
         assert_eq!(told(&drawer), expected);
         drawer.keep(1);
         drawer.draw(&opens("tasks", 1));
-        drawer.draw(&said("b", "registry", "Register b"));
-        drawer.draw(&said("you", "tasks", "run"));
+        drawer.draw(&of_step(7, said("b", "registry", "Register b")));
+        drawer.draw(&of_step(1, said("you", "tasks", "run")));
         assert_eq!(told(&drawer), ["registry opens 7", "tasks opens 1", "Register b", "run"]);
         assert_eq!(drawer.picture().title, "a run");
     }

@@ -8,7 +8,6 @@ use callboard_actors::vocabulary::{DriverName, Generation};
 use callboard_proto::admin::v1::Fate;
 
 use super::line::{Line, Voice};
-use super::merge::Rank;
 use super::retell::Retell;
 
 /// Retells what the drivers say.
@@ -21,16 +20,16 @@ impl Retell for DriversTeller {
     type News = DriversNews;
     type View = DriversView;
 
-    fn begin(&mut self, view: &DriversView) -> Vec<(Rank, Line)> {
+    fn begin(&mut self, view: &DriversView) -> Vec<Line> {
         self.known = view.reports.iter().map(|report| (report.name.clone(), report.clone())).collect();
         Vec::new()
     }
 
-    fn retell(&mut self, news: &DriversNews) -> Vec<(Rank, Line)> {
+    fn retell(&mut self, news: &DriversNews) -> Vec<Line> {
         let line = match news {
             DriversNews::Reported(report) => {
                 let before = self.known.insert(report.name.clone(), report.clone());
-                return reported(report, before.as_ref()).into_iter().map(|line| (Rank::Run, line)).collect();
+                return reported(report, before.as_ref());
             }
             DriversNews::Left(report) => {
                 self.known.remove(&report.name);
@@ -47,7 +46,7 @@ impl Retell for DriversTeller {
                 Line::new(Voice::Driver(driver.clone()), Voice::Drivers, message)
             }
         };
-        vec![(Rank::Run, line)]
+        vec![line]
     }
 }
 
@@ -139,7 +138,7 @@ mod tests {
 
     fn told(teller: &mut DriversTeller, reports: Vec<DriverReport>) -> Vec<String> {
         let news = reports.into_iter().map(DriversNews::Reported);
-        let lines = news.flat_map(|news| teller.retell(&news)).map(|(_, line)| line);
+        let lines = news.flat_map(|news| teller.retell(&news));
         lines.map(|line| format!("{} → {}: {}", line.from, line.to, line.message)).collect()
     }
 
@@ -188,7 +187,7 @@ mod tests {
         for (number, told) in [(0, None), (3, Some(Generation::new(3)))] {
             let found = DriverReport { generation: Generation::new(number), ..found.clone() };
             let lines = DriversTeller::default().retell(&DriversNews::Reported(found));
-            assert!(lines.iter().all(|(_, line)| line.generation == told) && lines.len() == 2, "{lines:?}");
+            assert!(lines.iter().all(|line| line.generation == told) && lines.len() == 2, "{lines:?}");
         }
     }
     #[test]

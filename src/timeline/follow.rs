@@ -1,41 +1,25 @@
-//! Follows the feeds of all actors and makes one stream of lines of them.
+//! Follows the journal of a host and makes a stream of lines of it.
 
-use std::collections::VecDeque;
-use std::time::Duration;
+use std::collections::BTreeSet;
 
-use callboard_actors::allocations::Allocations;
-use callboard_actors::drivers::Drivers;
-use callboard_actors::instances::Instances;
-use callboard_actors::inventory::Inventory;
-use callboard_actors::registry::Registry;
-use callboard_actors::shell::{Address, Clock, FeedItem, Machine, Notice, Subscription};
+use callboard_actors::shell::{
+    Address, AskError, Clock, Detail, FeedItem, Journal, JournalLine, Machine, Recorded, Subscription,
+};
+use callboard_actors::vocabulary::Timestamp;
 use callboard_proto::admin::v1::Said;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{broadcast, mpsc};
-use tokio::time::Instant;
+use tokio::sync::mpsc;
 
-use super::agent::AgentTeller;
-use super::allocations::AllocationsTeller;
-use super::drivers::DriversTeller;
-use super::gates::{WaitingGates, told};
-use super::instances::InstancesTeller;
-use super::inventory::InventoryTeller;
 use super::line::{Line, Voice};
-use super::merge::{Rank, merge};
-use super::notices::NoticesTeller;
-use super::registry::RegistryTeller;
-use super::retell::{Retell, missing, retell};
-use super::tasks::TasksTeller;
+use super::retell::missing;
+use super::teller::Teller;
 use crate::agent::Agent;
-use crate::host::{Gate, Host};
+use crate::host::Host;
 use crate::tasks::Tasks;
 
-/// How many items of one feed may wait.
-const FEED_CAPACITY: usize = 1_024;
+/// How many entries of the journal may wait.
+const ENTRIES_CAPACITY: usize = 4_096;
 /// How many lines may wait for the one who reads.
 const LINES_CAPACITY: usize = 1_024;
-/// How soon to subscribe again to an actor that does not run just now.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Begins a timeline of a host, of the agent that runs its processes and of its tasks, here and now, with the gates of its
 /// actors or without. It ends with the host, or when nobody reads it any more.
@@ -50,20 +34,28 @@ pub(crate) fn follow(
     with_gates: bool,
 ) -> mpsc::Receiver<Said> {
     let (sender, receiver) = mpsc::channel(LINES_CAPACITY);
-    let mut readers = Readers::new(&host, agent, tasks);
-    readers.gates = with_gates.then(|| host.gates().follow());
+    let actors: Vec<Box<dyn Describe>> = vec![
+        Box::new(agent.clone()),
+        Box::new(host.allocations().clone()),
+        Box::new(host.registry().clone()),
+        Box::new(host.instances().clone()),
+        Box::new(host.inventory().clone()),
+        Box::new(tasks.clone()),
+        Box::new(host.drivers().clone()),
+    ];
+    let mut reading = Reading::begin(host.journal(), actors, with_gates);
     tokio::spawn(async move {
-        let mut telling = Telling { sender, clock: Clock::system(), number: 0, missed: 0 };
-        telling.tell(vec![Line::new(Voice::Timeline, Voice::You, "this is what is said from now on")]);
+        let mut telling = Telling { sender, number: 0, missed: 0 };
         loop {
-            let goes_on = tokio::select! {
+            let item = tokio::select! {
                 biased;
-                () = readers.heard() => true,
+                item = reading.journal.next() => item,
                 () = telling.abandoned() => return,
-                _ = host.ended() => false,
+                _ = host.ended() => None,
             };
-            readers.take_all();
-            telling.tell(readers.merged());
+            let goes_on = item.is_some();
+            reading.take_all(item);
+            telling.tell(std::mem::take(&mut reading.lines));
             if !goes_on {
                 return;
             }
@@ -72,237 +64,97 @@ pub(crate) fn follow(
     receiver
 }
 
-/// The reading ends of all feeds.
-struct Readers {
-    agent: Reader<Agent, AgentTeller>,
-    allocations: Reader<Allocations, AllocationsTeller>,
-    registry: Reader<Registry, RegistryTeller>,
-    instances: Reader<Instances, InstancesTeller>,
-    inventory: Reader<Inventory, InventoryTeller>,
-    tasks: Reader<Tasks, TasksTeller>,
-    drivers: Reader<Drivers, DriversTeller>,
-    notices: Subscription<Notice, Vec<Notice>>,
-    noticed: VecDeque<(Rank, Line)>,
-    gates: Option<broadcast::Receiver<Gate>>,
-    /// The lines of gates whose actors tell nothing here.
-    silent: VecDeque<(Rank, Line)>,
-}
-
-impl Readers {
-    fn new(host: &Host, agent: &Address<Agent>, tasks: &Address<Tasks>) -> Self {
-        Self {
-            agent: Reader::new(agent),
-            allocations: Reader::new(host.allocations()),
-            registry: Reader::new(host.registry()),
-            instances: Reader::new(host.instances()),
-            inventory: Reader::new(host.inventory()),
-            tasks: Reader::new(tasks),
-            drivers: Reader::new(host.drivers()),
-            notices: host.notices().subscribe(),
-            noticed: VecDeque::new(),
-            gates: None,
-            silent: VecDeque::new(),
-        }
-    }
-
-    /// Waits until one of them has something to say.
-    async fn heard(&mut self) {
-        tokio::select! {
-            biased;
-            () = self.agent.heard() => {}
-            () = self.allocations.heard() => {}
-            () = self.registry.heard() => {}
-            () = self.instances.heard() => {}
-            () = self.inventory.heard() => {}
-            () = self.tasks.heard() => {}
-            () = self.drivers.heard() => {}
-            Some(item) = self.notices.next() => self.noticed.extend(retell(&mut NoticesTeller, &item)),
-            Some(gate) = next_gate(&mut self.gates) => self.take_gate(gate),
-        }
-    }
-
-    /// Those that read the news of an actor, in the order in which they speak where nothing else decides.
-    fn all(&mut self) -> [&mut dyn Reads; 7] {
-        [
-            &mut self.agent,
-            &mut self.allocations,
-            &mut self.registry,
-            &mut self.instances,
-            &mut self.inventory,
-            &mut self.tasks,
-            &mut self.drivers,
-        ]
-    }
-
-    fn take_all(&mut self) {
-        self.all().into_iter().for_each(Reads::take);
-        while let Some(item) = self.notices.try_next() {
-            self.noticed.extend(retell(&mut NoticesTeller, &item));
-        }
-        // What became of a gate is told before the news that follow, so these are all there for what was taken above.
-        while let Some(gate) = gate_now(&mut self.gates) {
-            self.take_gate(gate);
-        }
-        self.all().into_iter().for_each(Reads::retell);
-    }
-
-    /// Gives a gate to whoever reads the news of its actor. What was missed of gates is told in their place.
-    fn take_gate(&mut self, gate: Result<Gate, u64>) {
-        let gate = match gate {
-            Ok(gate) => gate,
-            Err(missed) => return self.silent.push_back((Rank::First, missing(missed))),
-        };
-        if let Some(reader) = self.all().into_iter().find(|reader| reader.name() == gate.actor) {
-            reader.gates().push(gate);
-        } else {
-            self.silent.push_back(told(&gate));
-        }
-    }
-
-    fn merged(&mut self) -> Vec<Line> {
-        let mut queues = vec![std::mem::take(&mut self.noticed), std::mem::take(&mut self.silent)];
-        queues.extend(self.all().into_iter().map(Reads::lines));
-        merge(queues)
-    }
-}
-
-/// The next of what becomes of gates, or how much of it was missed; never anything if nobody asked for gates.
-async fn next_gate(gates: &mut Option<broadcast::Receiver<Gate>>) -> Option<Result<Gate, u64>> {
-    match gates.as_mut()?.recv().await {
-        Ok(gate) => Some(Ok(gate)),
-        Err(RecvError::Lagged(missed)) => Some(Err(missed)),
-        Err(RecvError::Closed) => {
-            *gates = None;
-            None
-        }
-    }
-}
-
-/// The same, if there is one now.
-fn gate_now(gates: &mut Option<broadcast::Receiver<Gate>>) -> Option<Result<Gate, u64>> {
-    match gates.as_mut()?.try_recv() {
-        Ok(gate) => Some(Ok(gate)),
-        Err(TryRecvError::Lagged(missed)) => Some(Err(missed)),
-        Err(TryRecvError::Empty | TryRecvError::Closed) => None,
-    }
-}
-
-/// The reading end of one feed.
-struct Reader<M: Machine, R> {
-    address: Address<M>,
-    subscription: Option<Subscription<M::News, M::View>>,
-    /// When to subscribe again, if that is due.
-    again_at: Option<Instant>,
-    /// What was read and not retold yet.
-    items: VecDeque<FeedItem<M::News, M::View>>,
-    /// The number of the last news that was retold.
-    last: u64,
-    gates: WaitingGates,
-    teller: R,
-    lines: VecDeque<(Rank, Line)>,
-}
-
-impl<M, R> Reader<M, R>
-where
-    M: Machine,
-    R: Retell<News = M::News, View = M::View> + Default,
-{
-    /// Subscribes at once, so that nothing is missed from here on.
-    fn new(address: &Address<M>) -> Self {
-        let subscription = address.subscribe("timeline", FEED_CAPACITY).ok();
-        Self {
-            address: address.clone(),
-            subscription,
-            again_at: None,
-            items: VecDeque::new(),
-            last: 0,
-            gates: WaitingGates::default(),
-            teller: R::default(),
-            lines: VecDeque::new(),
-        }
-    }
-
-    /// Waits for an item. Giving up this future loses nothing.
-    async fn heard(&mut self) {
-        loop {
-            if let Some(subscription) = &mut self.subscription {
-                if let Some(item) = subscription.next().await {
-                    self.items.push_back(item);
-                    return;
-                }
-                // Whoever comes next counts its news from the beginning.
-                self.subscription = None;
-                self.last = 0;
-            }
-            // However often others are heard meanwhile.
-            let again_at = *self.again_at.get_or_insert_with(|| Instant::now() + PAUSE);
-            tokio::time::sleep_until(again_at).await;
-            self.again_at = None;
-            self.subscription = self.address.subscribe("timeline", FEED_CAPACITY).ok();
-        }
-    }
-}
-
-/// A reading end, whoever speaks at the other.
-trait Reads {
-    /// The name of the actor.
+/// An actor of whom the timeline has to know how it stands, so that it tells changes only.
+trait Describe: Send {
+    /// Its name.
     fn name(&self) -> &str;
 
-    /// What became of its gates and is not retold yet.
-    fn gates(&mut self) -> &mut WaitingGates;
-
-    /// Takes what is there now.
-    fn take(&mut self);
-
-    /// Retells what was taken, with each gate in its place.
-    fn retell(&mut self);
-
-    /// Gives away what was retold.
-    fn lines(&mut self) -> VecDeque<(Rank, Line)>;
+    /// Has it write down how it stands.
+    fn describe(&self) -> Result<(), AskError>;
 }
 
-impl<M, R> Reads for Reader<M, R>
-where
-    M: Machine,
-    R: Retell<News = M::News, View = M::View> + Default,
-{
+impl<M: Machine> Describe for Address<M> {
     fn name(&self) -> &str {
-        self.address.name()
+        Self::name(self)
     }
 
-    fn gates(&mut self) -> &mut WaitingGates {
-        &mut self.gates
+    fn describe(&self) -> Result<(), AskError> {
+        Self::describe(self)
+    }
+}
+
+/// The reading end of the journal.
+struct Reading {
+    journal: Subscription<JournalLine, ()>,
+    actors: Vec<Box<dyn Describe>>,
+    with_gates: bool,
+    /// Of whom it is not known yet how they stand: what they tell before is older than the timeline.
+    awaited: BTreeSet<String>,
+    teller: Teller,
+    /// When the last entry was written, by the host's clock.
+    at: Timestamp,
+    lines: Vec<(Timestamp, Line)>,
+}
+
+impl Reading {
+    fn begin(journal: &Journal, actors: Vec<Box<dyn Describe>>, with_gates: bool) -> Self {
+        let mut reading = Self {
+            journal: journal.follow("timeline", ENTRIES_CAPACITY, Detail::Outcomes),
+            actors,
+            with_gates,
+            awaited: BTreeSet::new(),
+            teller: Teller::default(),
+            at: Clock::system().now(),
+            lines: Vec::new(),
+        };
+        reading.line(Line::new(Voice::Timeline, Voice::You, "this is what is said from now on"));
+        reading
     }
 
-    fn take(&mut self) {
-        let Some(subscription) = &mut self.subscription else { return };
-        self.items.extend(std::iter::from_fn(|| subscription.try_next()));
-    }
-
-    fn retell(&mut self) {
-        for item in self.items.drain(..) {
-            if let FeedItem::Snapshot { number, .. } | FeedItem::Change { number, .. } = &item {
-                self.lines.extend(self.gates.before(*number));
-                self.last = *number;
-            }
-            self.lines.extend(retell(&mut self.teller, &item));
+    /// Takes this item of the journal, and all others that are there.
+    fn take_all(&mut self, first: Option<FeedItem<JournalLine, ()>>) {
+        let mut next = first.or_else(|| self.journal.try_next());
+        while let Some(item) = next {
+            self.take(item);
+            next = self.journal.try_next();
         }
-        self.lines.extend(match &self.subscription {
-            Some(_) => self.gates.before(self.last + 1),
-            // No news will tell where they stand.
-            None => self.gates.all(),
-        });
     }
 
-    fn lines(&mut self) -> VecDeque<(Rank, Line)> {
-        std::mem::take(&mut self.lines)
+    fn take(&mut self, item: FeedItem<JournalLine, ()>) {
+        match item {
+            FeedItem::Snapshot { .. } => {
+                // Who cannot be asked does not run, and says how it stands when it begins.
+                let asked = self.actors.iter().filter(|actor| actor.describe().is_ok());
+                self.awaited = asked.map(|actor| actor.name().to_owned()).collect();
+            }
+            FeedItem::Change { news, .. } => self.entry(&news),
+            FeedItem::Lagged { missed } => self.line(missing(missed)),
+        }
+    }
+
+    fn entry(&mut self, entry: &JournalLine) {
+        self.at = entry.at;
+        if matches!(entry.entry, Recorded::Holds { .. } | Recorded::Ended { .. }) {
+            self.awaited.remove(&*entry.actor);
+        }
+        if self.awaited.contains(&*entry.actor) {
+            return;
+        }
+        for line in self.teller.tell(entry) {
+            if self.with_gates || line.gate.is_none() {
+                self.line(line);
+            }
+        }
+    }
+
+    fn line(&mut self, line: Line) {
+        self.lines.push((self.at, line));
     }
 }
 
 /// The writing end of the timeline.
 struct Telling {
     sender: mpsc::Sender<Said>,
-    clock: Clock,
     number: u64,
     missed: u64,
 }
@@ -313,19 +165,22 @@ impl Telling {
     }
 
     /// Hands lines over, and counts those for which there is no room.
-    fn tell(&mut self, lines: Vec<Line>) {
-        for line in lines {
-            if self.missed > 0 && self.hand_over(missing(self.missed)) {
+    fn tell(&mut self, lines: Vec<(Timestamp, Line)>) {
+        let mut lines = lines.into_iter().peekable();
+        while let Some((at, line)) = lines.next() {
+            if self.missed > 0 && self.hand_over(at, missing(self.missed), false) {
                 self.missed = 0;
             }
-            if self.missed > 0 || !self.hand_over(line) {
+            let goes_on = line.step.is_some() && lines.peek().is_some_and(|(_, next)| next.step == line.step);
+            if self.missed > 0 || !self.hand_over(at, line, goes_on) {
                 self.missed += 1;
             }
         }
     }
 
-    fn hand_over(&mut self, line: Line) -> bool {
-        let is_taken = self.sender.try_send(line.said(self.number + 1, self.clock.now())).is_ok();
+    fn hand_over(&mut self, at: Timestamp, line: Line, goes_on: bool) -> bool {
+        let said = Said { goes_on, ..line.said(self.number + 1, at) };
+        let is_taken = self.sender.try_send(said).is_ok();
         self.number += u64::from(is_taken);
         is_taken
     }
@@ -333,16 +188,21 @@ impl Telling {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use callboard_actors::inventory::{FirstSummary, InventoryNews, InventoryView};
+
     use super::*;
 
-    fn lines(count: usize) -> Vec<Line> {
-        (0..count).map(|number| Line::new(Voice::Agent, Voice::Everyone, format!("line {number}"))).collect()
+    fn lines(count: usize) -> Vec<(Timestamp, Line)> {
+        let line = |number| Line::new(Voice::Agent, Voice::Everyone, format!("line {number}"));
+        (0..count).map(|number| (Timestamp::default(), line(number))).collect()
     }
 
     #[test]
     fn one_who_reads_too_slowly_is_told_how_much_was_missed_and_nobody_waits_for_him_scl_01() {
         let (sender, mut receiver) = mpsc::channel(3);
-        let mut telling = Telling { sender, clock: Clock::system(), number: 0, missed: 0 };
+        let mut telling = Telling { sender, number: 0, missed: 0 };
         telling.tell(lines(5));
         let mut read = || receiver.try_recv().map(|said| (said.number, said.message)).ok();
         assert_eq!(read(), Some((1, "line 0".to_owned())));
@@ -352,5 +212,64 @@ mod tests {
         let missed = "2 lines are missing here: too much was said at once".to_owned();
         assert_eq!(read(), Some((4, missed)));
         assert_eq!(read(), Some((5, "line 0".to_owned())));
+    }
+
+    #[test]
+    fn a_line_tells_whether_the_next_one_follows_from_the_same_step() {
+        let (sender, mut receiver) = mpsc::channel(8);
+        let mut telling = Telling { sender, number: 0, missed: 0 };
+        let steps = [("registry", 1), ("registry", 1), ("registry", 2), ("instances", 2)];
+        let of = |(actor, step)| {
+            (Timestamp::default(), Line::new(Voice::Agent, Voice::Everyone, "").of_step(actor, step))
+        };
+        telling.tell(steps.map(of).into_iter().chain(lines(2)).collect());
+        let told: Vec<_> = std::iter::from_fn(|| receiver.try_recv().ok()).map(|said| said.goes_on).collect();
+        assert_eq!(told, [true, false, false, false, false, false]);
+    }
+
+    /// An actor that can be asked, or not.
+    struct Asked(&'static str, bool);
+
+    impl Describe for Asked {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn describe(&self) -> Result<(), AskError> {
+            let error = AskError::NotRunning { actor: self.0.to_owned() };
+            if self.1 { Ok(()) } else { Err(error) }
+        }
+    }
+
+    fn entry(actor: &str, entry: Recorded) -> FeedItem<JournalLine, ()> {
+        let news = JournalLine { number: 1, at: Timestamp::default(), kind: "", actor: actor.into(), entry };
+        FeedItem::Change { number: 1, news }
+    }
+
+    fn news(actor: &str) -> FeedItem<JournalLine, ()> {
+        let news = Arc::new(InventoryNews::First(vec![], FirstSummary::default()));
+        entry(actor, Recorded::Published { step: 1, number: 1, news })
+    }
+
+    #[test]
+    fn what_an_actor_tells_before_it_has_described_itself_is_older_than_the_timeline_r6() {
+        let actors: Vec<Box<dyn Describe>> =
+            vec![Box::new(Asked("inventory", true)), Box::new(Asked("drivers", false))];
+        let mut reading = Reading::begin(&Journal::default(), actors, false);
+        let mut told = |item| {
+            reading.take(item);
+            std::mem::take(&mut reading.lines).into_iter().map(|(_, line)| line.message).collect::<Vec<_>>()
+        };
+        let begin = || FeedItem::Snapshot { number: 0, view: () };
+        assert_eq!(told(begin()), ["this is what is said from now on"]);
+        assert_eq!(told(news("inventory")), [""; 0]);
+        let first = ["first inventory: no plugin yet"];
+        assert_eq!(told(news("drivers")), first, "it does not run, so it begins after this");
+        let view = Arc::new(InventoryView::default());
+        assert_eq!(told(entry("inventory", Recorded::Holds { number: 1, view })), [""; 0]);
+        assert_eq!(told(news("inventory")), first);
+        assert_eq!(told(FeedItem::Lagged { missed: 2 })[0][..9], *"2 lines a");
+        told(begin());
+        assert_eq!(told(news("inventory")), [""; 0], "it is asked again");
     }
 }

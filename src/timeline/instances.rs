@@ -6,7 +6,6 @@ use callboard_actors::instances::{InstanceReport, InstancesNews, InstancesView};
 use callboard_actors::vocabulary::{Generation, Health, PluginKey};
 
 use super::line::{Line, Voice};
-use super::merge::Rank;
 use super::retell::Retell;
 
 /// Retells what the instances say.
@@ -19,15 +18,15 @@ impl Retell for InstancesTeller {
     type News = InstancesNews;
     type View = InstancesView;
 
-    fn begin(&mut self, view: &InstancesView) -> Vec<(Rank, Line)> {
+    fn begin(&mut self, view: &InstancesView) -> Vec<Line> {
         let known =
             |report: &InstanceReport| (report.plugin.clone(), (report.generation, report.health.clone()));
         self.known = view.reports.iter().map(known).collect();
         Vec::new()
     }
 
-    fn retell(&mut self, news: &InstancesNews) -> Vec<(Rank, Line)> {
-        let lines = match news {
+    fn retell(&mut self, news: &InstancesNews) -> Vec<Line> {
+        match news {
             // The disk has told of each of them.
             InstancesNews::Expected(_) => Vec::new(),
             InstancesNews::Reported(report) => self.reported(report),
@@ -43,8 +42,7 @@ impl Retell for InstancesTeller {
                     "all that was known before is accounted for",
                 )]
             }
-        };
-        lines.into_iter().map(|line| (Rank::Instances, line)).collect()
+        }
     }
 }
 
@@ -114,7 +112,7 @@ mod tests {
         assert_eq!(teller.begin(&view), []);
         assert_eq!(teller.retell(&report(2, Health::Healthy)), []);
         let gone = teller.retell(&report(2, Health::Gone));
-        let [(Rank::Instances, gone)] = &gone[..] else { panic!("{gone:?}") };
+        let [gone] = &gone[..] else { panic!("{gone:?}") };
         let told = ("process blue".to_owned(), "goodbye: nothing is routed to you any more");
         assert_eq!((gone.to.to_string(), &*gone.message), told);
         assert_eq!(gone.generation, Some(Generation::new(2)));
@@ -126,7 +124,7 @@ mod tests {
     fn a_generation_begins_and_answers_and_a_repetition_is_not_told() {
         let mut teller = InstancesTeller::default();
         let mut told = |news: InstancesNews| -> Vec<String> {
-            teller.retell(&news).iter().map(|(_, line)| line.message.clone()).collect()
+            teller.retell(&news).iter().map(|line| line.message.clone()).collect()
         };
         let nothing = Vec::<String>::new();
         assert_eq!(told(report(2, Health::Starting)), ["who are you, and what can you do?"]);

@@ -3,7 +3,6 @@
 use callboard_actors::inventory::{FirstSummary, InventoryNews, InventoryView, Offer};
 
 use super::line::{Line, Voice};
-use super::merge::Rank;
 use super::retell::Retell;
 
 /// Retells what the inventory says.
@@ -14,11 +13,11 @@ impl Retell for InventoryTeller {
     type News = InventoryNews;
     type View = InventoryView;
 
-    fn begin(&mut self, _: &InventoryView) -> Vec<(Rank, Line)> {
+    fn begin(&mut self, _: &InventoryView) -> Vec<Line> {
         Vec::new()
     }
 
-    fn retell(&mut self, news: &InventoryNews) -> Vec<(Rank, Line)> {
+    fn retell(&mut self, news: &InventoryNews) -> Vec<Line> {
         let line = match news {
             InventoryNews::First(offers, summary) => {
                 let message = format!("first inventory: {}", first(offers, summary));
@@ -27,7 +26,7 @@ impl Retell for InventoryTeller {
             InventoryNews::Changed(offer) => of(offer, "this node offers it", Some(offer.health.to_string())),
             InventoryNews::Removed(offer) => of(offer, "this node offers it no more", None),
         };
-        vec![(Rank::Inventory, line)]
+        vec![line]
     }
 }
 
@@ -77,7 +76,7 @@ mod tests {
     fn the_first_inventory_is_counted_and_each_change_is_told_of_its_plugin() {
         let told = |news: InventoryNews| {
             let lines = InventoryTeller.retell(&news);
-            let [(Rank::Inventory, line)] = &lines[..] else { panic!("{lines:?}") };
+            let [line] = &lines[..] else { panic!("{lines:?}") };
             let about = line.plugin.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("{} → {}: {} ({about})", line.from, line.to, line.message)
         };

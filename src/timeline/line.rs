@@ -81,6 +81,10 @@ pub(crate) struct Line {
     pub(crate) fate: Option<(Voice, wire::Fate)>,
     /// What has become of a gate, and for which write.
     pub(crate) gate: Option<(wire::Gate, u64)>,
+    /// Whose step it follows from, and which.
+    pub(crate) step: Option<(String, u64)>,
+    /// Who of a plugin was active before, and who is from here on.
+    pub(crate) active: Option<(Option<Voice>, Option<Voice>)>,
 }
 
 impl Line {
@@ -96,6 +100,8 @@ impl Line {
             generation: None,
             fate: None,
             gate: None,
+            step: None,
+            active: None,
         }
     }
 
@@ -134,6 +140,20 @@ impl Line {
         self
     }
 
+    /// The same line, as it follows from a step of an actor.
+    #[must_use]
+    pub(crate) fn of_step(mut self, actor: &str, step: u64) -> Self {
+        self.step = Some((actor.to_owned(), step));
+        self
+    }
+
+    /// The same line, about who of a plugin is active.
+    #[must_use]
+    pub(crate) fn of_active(mut self, before: Option<Voice>, now: Option<Voice>) -> Self {
+        self.active = Some((before, now));
+        self
+    }
+
     /// The line as it travels: the `number`th of its stream, heard of at this instant.
     #[must_use]
     pub(crate) fn said(self, number: u64, at: Timestamp) -> wire::Said {
@@ -142,6 +162,9 @@ impl Line {
             None => (String::new(), wire::Fate::Unspecified),
         };
         let (gate, write) = self.gate.unwrap_or((wire::Gate::Unspecified, 0));
+        let (actor, step) = self.step.unwrap_or_default();
+        let [active_before, active_now] = self.active.map_or([None, None], |(before, now)| [before, now]);
+        let name = |voice: Option<Voice>| voice.map(|voice| voice.to_string()).unwrap_or_default();
         wire::Said {
             number,
             at_unix_ms: u64::try_from(at.since_epoch().as_millis()).unwrap_or(u64::MAX),
@@ -155,6 +178,11 @@ impl Line {
             fate: fate.into(),
             gate: gate.into(),
             write,
+            actor,
+            step,
+            goes_on: false,
+            active_before: name(active_before),
+            active_now: name(active_now),
         }
     }
 }

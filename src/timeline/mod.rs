@@ -1,25 +1,17 @@
-//! The timeline: who said what to whom, as one list of lines in mailbox order.
+//! The timeline: who said what to whom, as one list of lines in the order in which it happened.
 //!
 //! ```text
-//!  agent        feed ──► retold ─┐
-//!  allocations  feed ──► retold ─┤
-//!  registry     feed ──► retold ─┼─► merged ──► followed: a stream of lines ──► admin socket ──► page: columns for people
-//!  instances    feed ──► retold ─┤
-//!  inventory    feed ──► retold ─┤
-//!  tasks        feed ──► retold ─┤
-//!  drivers      feed ──► retold ─┤
-//!  notices      feed ──► retold ─┤
-//!  gates     journal ──► between ┘   the news of their actor, if they are asked for
+//!  every actor ──► journal ──► told ──► followed: a stream of lines ──► admin socket ──► page: columns for people
+//!                               │                                                   └──► drawn: a picture
+//!                               └─ one file for each actor, from its news to words
 //! ```
 //!
-//! Each actor's own news keep their order. News of different actors that are there at the same time are put in the order in
-//! which things take their course, so that a cause stands before its consequence.
+//! The journal has the order in which everything happened, a cause in front of its consequence; nothing is sorted here. What the
+//! timeline knows of each actor at its beginning, so that it tells changes only, the actor has written into the journal itself.
 //!
 //! Whoever reads is never waited for: one who is too slow misses lines and is told how many (R6).
 
-mod gates;
 mod line;
-mod merge;
 mod retell;
 
 mod agent;
@@ -27,7 +19,6 @@ mod allocations;
 mod drivers;
 mod instances;
 mod inventory;
-mod notices;
 mod registry;
 mod tasks;
 

@@ -1,8 +1,6 @@
 //! The timeline as a page for people: columns, and one line where both halves of a plugin are told the same.
 
-use std::collections::VecDeque;
 use std::fmt::Write;
-use std::time::Duration;
 
 use callboard_proto::admin::v1::Said;
 
@@ -12,20 +10,14 @@ use crate::output::{Palette, Tone, harmless};
 const NAME_WIDTH: usize = 16;
 /// A longer message is cut.
 const MESSAGE_LENGTH_MAX: usize = 100;
-/// How many lines may be held back.
-const HELD_MAX: usize = 8;
-/// For how long at most.
-const PATIENCE: Duration = Duration::from_millis(30);
-/// The halves of a plugin are told the same within this time, or apart.
-const OTHER_HALF_MS: u64 = 50;
-
-/// Sets lines into columns. A few lines are held back until it is known whether another one says the same of the plugin's
-/// other half: what one message does to both halves is one line.
+/// Sets lines into columns. What one step says of both halves of a plugin is one line.
 #[derive(Debug)]
 pub(crate) struct Page {
     palette: Palette,
-    began_at_unix_ms: u64,
-    held: VecDeque<Held>,
+    /// When the first line was said; seconds count from there.
+    began_at_unix_ms: Option<u64>,
+    /// The lines of the present step.
+    step: Vec<Held>,
 }
 
 #[derive(Debug)]
@@ -36,14 +28,24 @@ struct Held {
 }
 
 impl Page {
-    /// An empty page whose seconds count from this instant.
+    /// An empty page.
     #[must_use]
-    pub(crate) const fn new(palette: Palette, began_at_unix_ms: u64) -> Self {
-        Self { palette, began_at_unix_ms, held: VecDeque::new() }
+    pub(crate) const fn new(palette: Palette) -> Self {
+        Self { palette, began_at_unix_ms: None, step: Vec::new() }
     }
 
-    /// Takes the next line, and gives the text of one that need not be held back any longer.
+    /// Takes the next line, and gives the text of its step if it is the last of it. Where lines are missing the last one may be.
     pub(crate) fn say(&mut self, said: Said) -> Option<String> {
+        self.began_at_unix_ms.get_or_insert(said.at_unix_ms);
+        let is_of = |held: &Held| (&held.first.actor, held.first.step) == (&said.actor, said.step);
+        let former = if self.step.first().is_some_and(|held| !is_of(held)) { self.release() } else { None };
+        let goes_on = said.goes_on;
+        self.hold(said);
+        let texts = [former, if goes_on { None } else { self.release() }];
+        texts.into_iter().flatten().reduce(|former, latter| format!("{former}\n{latter}"))
+    }
+
+    fn hold(&mut self, said: Said) {
         let (half, name) = halved(&said.plugin);
         let half = (half.to_owned(), said.generation);
         let is_other_half = |held: &&mut Held| {
@@ -51,36 +53,22 @@ impl Page {
                 && says_the_same(&held.first, &said)
                 && !held.halves.iter().any(|(other, _)| *other == half.0)
         };
-        if let Some(held) = self.held.iter_mut().find(is_other_half) {
-            held.halves.push(half);
-            return None;
-        }
-        self.held.push_back(Held { first: said, halves: vec![half] });
-        if self.held.len() > HELD_MAX { self.release() } else { None }
-    }
-
-    /// Waits until lines have been held back for long enough; for ever if there are none. Begin anew after each line.
-    pub(crate) async fn patience(&self) {
-        match self.held.is_empty() {
-            true => std::future::pending().await,
-            false => tokio::time::sleep(PATIENCE).await,
+        match self.step.iter_mut().find(is_other_half) {
+            Some(held) => held.halves.push(half),
+            None => self.step.push(Held { first: said, halves: vec![half] }),
         }
     }
 
-    /// Gives the text of everything that is held back, without waiting for more.
-    pub(crate) fn release_all(&mut self) -> Option<String> {
-        let texts: Vec<_> = std::iter::from_fn(|| self.release()).collect();
+    /// Gives the text of everything that is held back.
+    pub(crate) fn release(&mut self) -> Option<String> {
+        let texts: Vec<_> = std::mem::take(&mut self.step).iter().map(|held| self.set(held)).collect();
         (!texts.is_empty()).then(|| texts.join("\n"))
-    }
-
-    fn release(&mut self) -> Option<String> {
-        let held = self.held.pop_front()?;
-        Some(self.set(&held))
     }
 
     fn set(&self, held: &Held) -> String {
         let said = &held.first;
-        let passed_ms = said.at_unix_ms.saturating_sub(self.began_at_unix_ms);
+        let began_at_unix_ms = self.began_at_unix_ms.unwrap_or(said.at_unix_ms);
+        let passed_ms = said.at_unix_ms.saturating_sub(began_at_unix_ms);
         let seconds = format!("{:>5}.{:03}", passed_ms / 1000, passed_ms % 1000);
         let subject = subject(said, &held.halves);
         let mut text = format!(
@@ -107,7 +95,6 @@ fn says_the_same(one: &Said, other: &Said) -> bool {
     let subject = |said: &Said| (halved(&said.plugin).1.to_owned(), said.allocation.clone());
     (&one.from, &one.to, &one.message) == (&other.from, &other.to, &other.message)
         && subject(one) == subject(other)
-        && other.at_unix_ms.abs_diff(one.at_unix_ms) <= OTHER_HALF_MS
 }
 
 /// What a line is about: the plugin with its halves and generations, and the allocation if nobody in the line names it.
@@ -168,37 +155,54 @@ mod tests {
     }
 
     fn page() -> Page {
-        Page::new(Palette::plain(), 10_000)
+        Page { began_at_unix_ms: Some(10_000), ..Page::new(Palette::plain()) }
+    }
+
+    /// One of several lines of a step.
+    fn one_of(step: u64, goes_on: bool, said: Said) -> Said {
+        Said { actor: "registry".to_owned(), step, goes_on, ..said }
     }
 
     #[test]
     fn both_halves_of_a_monolith_share_a_line_also_when_another_one_stands_between() {
         let mut page = page();
-        assert_eq!(page.say(said("csi-controller/zfs", 0, "Register")), None);
-        assert_eq!(page.say(said("csi-controller/zfs", 3, "active: a → b")), None);
-        assert_eq!(page.say(said("csi-node/zfs", 0, "Register")), None);
-        assert_eq!(page.say(said("csi-node/zfs", 4, "active: a → b")), None);
+        assert_eq!(page.say(one_of(7, true, said("csi-controller/zfs", 0, "Register"))), None);
+        assert_eq!(page.say(one_of(7, true, said("csi-controller/zfs", 3, "active: a → b"))), None);
+        assert_eq!(page.say(one_of(7, true, said("csi-node/zfs", 0, "Register"))), None);
+        let text = page.say(one_of(7, false, said("csi-node/zfs", 4, "active: a → b"))).unwrap();
         let begin = "    1.042  registry         → everyone          ";
-        assert_eq!(page.release().unwrap(), format!("{begin}Register  zfs (controller, node)"));
-        assert_eq!(page.release().unwrap(), format!("{begin}active: a → b  zfs (controller @3, node @4)"));
-        assert_eq!(page.release_all(), None);
+        let expected = format!(
+            "{begin}Register  zfs (controller, node)\n{begin}active: a → b  zfs (controller @3, node @4)"
+        );
+        assert_eq!(text, expected);
+        assert_eq!(page.release(), None);
     }
 
     #[test]
-    fn what_is_said_much_later_of_the_other_half_has_its_own_line() {
+    fn what_another_step_says_of_the_other_half_has_its_own_line_and_nothing_waits_for_it() {
         let mut page = page();
-        page.say(said("csi-controller/zfs", 3, "healthy"));
-        page.say(Said { at_unix_ms: 11_042 + OTHER_HALF_MS + 1, ..said("csi-node/zfs", 4, "healthy") });
-        assert_eq!(page.held.len(), 2);
+        assert!(page.say(one_of(7, false, said("csi-controller/zfs", 3, "healthy"))).is_some());
+        assert!(page.say(one_of(8, false, said("csi-node/zfs", 4, "healthy"))).is_some());
     }
 
     #[test]
-    fn only_a_few_lines_are_held_back_and_they_leave_in_their_order() {
+    fn where_lines_are_missing_a_step_ends_with_the_next_one() {
         let mut page = page();
-        let texts: Vec<_> =
-            (0..HELD_MAX + 2).filter_map(|number| page.say(said("", 0, &number.to_string()))).collect();
-        assert_eq!(texts.len(), 2);
-        assert!(texts[0].ends_with(" 0") && texts[1].ends_with(" 1"), "{texts:?}");
+        assert_eq!(page.say(one_of(7, true, said("", 0, "one"))), None);
+        let texts = page.say(one_of(8, true, said("", 0, "two"))).unwrap();
+        assert!(texts.ends_with(" one") && page.release().unwrap().ends_with(" two"));
+        assert_eq!(page.say(one_of(9, true, said("", 0, "three"))), None);
+        let texts = page.say(said("", 0, "4 lines are missing")).unwrap();
+        let ends: Vec<_> = texts.lines().map(|line| line.rsplit("  ").next().unwrap()).collect();
+        assert_eq!(ends, ["three", "4 lines are missing"]);
+    }
+
+    #[test]
+    fn seconds_count_from_the_first_line() {
+        let mut page = Page::new(Palette::plain());
+        assert!(page.say(said("", 0, "one")).unwrap().starts_with("    0.000 "));
+        let later = Said { at_unix_ms: 12_345, ..said("", 0, "two") };
+        assert!(page.say(later).unwrap().starts_with("    1.303 "));
     }
 
     #[test]
@@ -216,9 +220,9 @@ mod tests {
             ("csi-node/nfs", "active: b → c"),
             ("csi-node/nfs", "active: b → c"),
         ] {
-            page.say(said(plugin, 1, message));
+            page.say(one_of(7, true, said(plugin, 1, message)));
         }
-        assert!(page.held.len() == 4 && page.held.iter().all(|held| held.halves.len() == 1), "{page:?}");
+        assert!(page.step.len() == 4 && page.step.iter().all(|held| held.halves.len() == 1), "{page:?}");
     }
 
     #[test]
@@ -235,8 +239,7 @@ mod tests {
     #[test]
     fn what_a_plugin_says_plays_no_tricks_on_the_terminal() {
         let mut page = page();
-        page.say(said("", 0, "healthy: \u{1b}[2Jx\n"));
-        let text = page.release().unwrap();
+        let text = page.say(said("", 0, "healthy: \u{1b}[2Jx\n")).unwrap();
         assert!(text.ends_with("healthy: \\u{1b}[2Jx\\n"), "{text}");
     }
 

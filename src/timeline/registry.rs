@@ -6,7 +6,6 @@ use callboard_actors::registry::{Active, Departure, Entry, RegistryNews, Registr
 use callboard_actors::vocabulary::{PluginKey, RegistrationNumber};
 
 use super::line::{Line, Voice};
-use super::merge::Rank;
 use super::retell::Retell;
 
 /// Retells what the registry says.
@@ -20,7 +19,7 @@ impl Retell for RegistryTeller {
     type News = RegistryNews;
     type View = RegistryView;
 
-    fn begin(&mut self, view: &RegistryView) -> Vec<(Rank, Line)> {
+    fn begin(&mut self, view: &RegistryView) -> Vec<Line> {
         let restored = view.entries.iter().filter(|entry| entry.standing == Standing::Provisional);
         let known = std::mem::take(&mut self.provisional);
         let mut lines = Vec::new();
@@ -28,13 +27,13 @@ impl Retell for RegistryTeller {
             self.provisional.insert(entry.number);
             if !known.contains(&entry.number) {
                 let message = "restored in its place, not confirmed yet";
-                lines.push((Rank::First, of(entry, Line::new(Voice::Disk, Voice::Registry, message))));
+                lines.push(of(entry, Line::new(Voice::Disk, Voice::Registry, message)));
             }
         }
         lines
     }
 
-    fn retell(&mut self, news: &RegistryNews) -> Vec<(Rank, Line)> {
+    fn retell(&mut self, news: &RegistryNews) -> Vec<Line> {
         let line = match news {
             RegistryNews::Registered(entry) => asked(entry, "Register"),
             RegistryNews::Updated(entry) => {
@@ -54,7 +53,7 @@ impl Retell for RegistryTeller {
                 active_changed(plugin, from.as_ref(), to.as_ref())
             }
         };
-        vec![(Rank::Registry, line)]
+        vec![line]
     }
 }
 
@@ -88,7 +87,10 @@ fn active_changed(plugin: &PluginKey, from: Option<&Active>, to: Option<&Active>
         }
         (from, to) => format!("active: {} → {}", name(from), name(to)),
     };
-    let line = Line::new(Voice::Registry, Voice::Everyone, message).of_plugin(plugin);
+    let voice = |active: &Active| Voice::Allocation(active.registration.allocation.clone());
+    let line = Line::new(Voice::Registry, Voice::Everyone, message)
+        .of_plugin(plugin)
+        .of_active(from.map(voice), to.map(voice));
     match to {
         Some(to) => line.of_allocation(&to.registration.allocation).of_generation(to.generation),
         None => line,
@@ -133,8 +135,8 @@ mod tests {
         }
     }
 
-    fn told(lines: &[(Rank, Line)]) -> Vec<String> {
-        lines.iter().map(|(_, line)| format!("{} → {}: {}", line.from, line.to, line.message)).collect()
+    fn told(lines: &[Line]) -> Vec<String> {
+        lines.iter().map(|line| format!("{} → {}: {}", line.from, line.to, line.message)).collect()
     }
 
     #[test]
@@ -157,7 +159,7 @@ mod tests {
         let mut tell = |from: Option<Active>, to: Option<Active>| {
             let news = RegistryNews::ActiveChanged { plugin: plugin.clone(), from, to };
             let lines = teller.retell(&news);
-            (lines[0].1.message.clone(), lines[0].1.generation.map(Generation::get))
+            (lines[0].message.clone(), lines[0].generation.map(Generation::get))
         };
         assert_eq!(tell(None, Some(active("a", 2))), ("active: nobody → a".to_owned(), Some(2)));
         assert_eq!(tell(Some(active("a", 2)), Some(active("b", 4))), ("active: a → b".to_owned(), Some(4)));

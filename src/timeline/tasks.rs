@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use callboard_actors::vocabulary::AllocationId;
 
 use super::line::{Line, Voice};
-use super::merge::Rank;
 use super::retell::Retell;
 use crate::tasks::{DriverCourse, TaskPhase, TaskReport, TasksNews, TasksView};
 
@@ -19,32 +18,32 @@ impl Retell for TasksTeller {
     type News = TasksNews;
     type View = TasksView;
 
-    fn begin(&mut self, view: &TasksView) -> Vec<(Rank, Line)> {
+    fn begin(&mut self, view: &TasksView) -> Vec<Line> {
         self.known = view.tasks.iter().map(|task| (task.name.clone(), task.clone())).collect();
         Vec::new()
     }
 
-    fn retell(&mut self, news: &TasksNews) -> Vec<(Rank, Line)> {
+    fn retell(&mut self, news: &TasksNews) -> Vec<Line> {
         match news {
             TasksNews::TaskChanged(task) => {
                 let before = self.known.insert(task.name.clone(), TaskReport::clone(task));
                 let lines = events(task, before.as_ref()).into_iter().chain(turn(task, before.as_ref()));
-                lines.map(|(rank, line)| (rank, line.of_allocation(&task.name))).collect()
+                lines.map(|line| line.of_allocation(&task.name)).collect()
             }
             TasksNews::TaskForgotten(name) => {
                 self.known.remove(name);
                 let message = format!("task {name} is in the configuration no more, and forgotten");
-                vec![(Rank::End, Line::new(Voice::Tasks, Voice::Everyone, message))]
+                vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
             }
             TasksNews::DriverForgotten(name) => {
                 let message = format!("driver {name} is in the configuration no more, ended and forgotten");
-                vec![(Rank::End, Line::new(Voice::Tasks, Voice::Everyone, message))]
+                vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
             }
             TasksNews::DriverChanged(entry) => match &entry.course {
                 DriverCourse::Asking | DriverCourse::Brought | DriverCourse::Leaving => Vec::new(),
                 DriverCourse::Pausing(reason) | DriverCourse::Refused(reason) => {
                     let message = format!("driver {} cannot be had: {reason}", entry.name);
-                    vec![(Rank::Order, Line::new(Voice::Tasks, Voice::Everyone, message))]
+                    vec![Line::new(Voice::Tasks, Voice::Everyone, message)]
                 }
             },
         }
@@ -52,7 +51,7 @@ impl Retell for TasksTeller {
 }
 
 /// What its driver has told of a task since.
-fn events(task: &TaskReport, before: Option<&TaskReport>) -> Vec<(Rank, Line)> {
+fn events(task: &TaskReport, before: Option<&TaskReport>) -> Vec<Line> {
     let count_before = |text: &str| {
         let entries = before.iter().flat_map(|before| &before.events);
         entries.filter(|entry| entry.text == text).map(|entry| entry.count).sum::<u64>()
@@ -65,32 +64,30 @@ fn events(task: &TaskReport, before: Option<&TaskReport>) -> Vec<(Rank, Line)> {
             format!("event: {text}"),
         )
     };
-    new.map(|entry| (Rank::Asking, line(&entry.text))).collect()
+    new.map(|entry| line(&entry.text)).collect()
 }
 
 /// The line for where a task has got to, if it is elsewhere than before.
-fn turn(task: &TaskReport, before: Option<&TaskReport>) -> Option<(Rank, Line)> {
+fn turn(task: &TaskReport, before: Option<&TaskReport>) -> Option<Line> {
     if before.is_some_and(|before| before.phase == task.phase) {
         return None;
     }
     let (driver, name) = (Voice::Driver(task.driver.clone()), &task.name);
     let to_driver = |message: &str| Line::new(Voice::Tasks, driver.clone(), format!("{message} {name}"));
     let told = match task.phase {
-        TaskPhase::Starting => (Rank::Order, to_driver("start")),
-        TaskPhase::Recovering => (Rank::Order, to_driver("recover")),
+        TaskPhase::Starting => to_driver("start"),
+        TaskPhase::Recovering => to_driver("recover"),
         // It has ended already, and its driver need not know it any more.
-        TaskPhase::Stopping if before.is_some_and(|before| before.exit != task.exit) => {
-            (Rank::Order, to_driver("forget"))
-        }
-        TaskPhase::Stopping => (Rank::Order, to_driver("stop")),
-        TaskPhase::Running => (Rank::Run, Line::new(driver, Voice::Tasks, format!("{name} runs"))),
+        TaskPhase::Stopping if before.is_some_and(|before| before.exit != task.exit) => to_driver("forget"),
+        TaskPhase::Stopping => to_driver("stop"),
+        TaskPhase::Running => Line::new(driver, Voice::Tasks, format!("{name} runs")),
         TaskPhase::Stopped
         | TaskPhase::Waiting
         | TaskPhase::Ended
         | TaskPhase::Failed
         | TaskPhase::OutOfReach => {
             let message = format!("{name} is {}: {}", task.phase, task.note);
-            (Rank::End, Line::new(Voice::Tasks, Voice::Everyone, message))
+            Line::new(Voice::Tasks, Voice::Everyone, message)
         }
     };
     Some(told)
@@ -141,9 +138,7 @@ mod tests {
             report(TaskPhase::Ended, &[("started", 1), ("late", 2)]),
         ] {
             let told = teller.retell(&TasksNews::TaskChanged(Box::new(report)));
-            lines.extend(
-                told.iter().map(|(_, line)| format!("{} → {}: {}", line.from, line.to, line.message)),
-            );
+            lines.extend(told.iter().map(|line| format!("{} → {}: {}", line.from, line.to, line.message)));
         }
         assert_eq!(
             lines,
@@ -167,7 +162,7 @@ mod tests {
             teller.retell(&TasksNews::TaskChanged(Box::new(report(TaskPhase::Running, &[]))));
             let stopping = TaskReport { exit, ..report(TaskPhase::Stopping, &[]) };
             let lines = teller.retell(&TasksNews::TaskChanged(Box::new(stopping)));
-            assert_eq!(lines.iter().map(|(_, line)| &*line.message).collect::<Vec<_>>(), [told]);
+            assert_eq!(lines.iter().map(|line| &*line.message).collect::<Vec<_>>(), [told]);
         }
     }
     #[test]

@@ -1,79 +1,192 @@
-//! Tells the news of any actor, one by one, in the order in which they left.
+//! Tells what the journal of a host has, entry by entry, in the order in which it happened.
 
 use std::any::Any;
 
-use callboard_actors::registry::RegistryView;
+use callboard_actors::shell::{JournalLine, Recorded};
+use callboard_actors::vocabulary::AllocationId;
+use callboard_proto::admin::v1::{Fate, Gate};
 
+use super::agent::AgentTeller;
 use super::allocations::AllocationsTeller;
 use super::drivers::DriversTeller;
 use super::instances::InstancesTeller;
 use super::inventory::InventoryTeller;
-use super::line::Line;
+use super::line::{Line, Voice};
 use super::registry::RegistryTeller;
 use super::retell::Retell;
+use super::tasks::TasksTeller;
 
-/// Retells what the actors of a host say, for one who hears them all in order.
+/// Turns entries into words.
 #[derive(Debug, Default)]
 pub(crate) struct Teller {
+    agent: AgentTeller,
+    allocations: AllocationsTeller,
     registry: RegistryTeller,
     instances: InstancesTeller,
     inventory: InventoryTeller,
-    allocations: AllocationsTeller,
+    tasks: TasksTeller,
     drivers: DriversTeller,
 }
 
 impl Teller {
-    /// Takes in what the registry holds, and tells what of it is worth a line.
-    pub(crate) fn begin(&mut self, view: &RegistryView) -> Vec<Line> {
-        self.registry.begin(view).into_iter().map(|(_, line)| line).collect()
+    /// The lines for an entry; none for what is of no interest outside of its actor.
+    pub(crate) fn tell(&mut self, JournalLine { actor, entry, .. }: &JournalLine) -> Vec<Line> {
+        let voice = || Voice::Actor(actor.to_string());
+        let trouble =
+            |message: String| Line::new(voice(), Voice::Everyone, message).of_fate(voice(), Fate::Troubled);
+        match entry {
+            Recorded::Holds { view, .. } => self.news_or_view(actor, &**view),
+            Recorded::Published { step, news, .. } => {
+                let lines = self.news_or_view(actor, &**news).into_iter();
+                lines.map(|line| line.of_step(actor, *step)).collect()
+            }
+            Recorded::Writing { step, write } => {
+                let line = Line::new(voice(), Voice::Disk, format!("write {write}"));
+                vec![line.of_gate(Gate::Closes, *write).of_step(actor, *step)]
+            }
+            Recorded::OnDisk { through } => {
+                vec![Line::new(Voice::Disk, voice(), "on disk").of_gate(Gate::Opens, *through)]
+            }
+            Recorded::WriteFailed { error } => {
+                vec![falls(voice()), trouble(format!("could not write: {error}"))]
+            }
+            Recorded::Ended { is_waiting: true, .. } => vec![falls(voice())],
+            Recorded::Crashed { message } => vec![trouble(format!("crashed, and was rebuilt: {message}"))],
+            Recorded::LoadFailed { error } => vec![trouble(format!("could not read: {error}"))],
+            // These are told by `status` and in the log.
+            Recorded::Built { .. }
+            | Recorded::Stepped { .. }
+            | Recorded::Called { .. }
+            | Recorded::Lagged { .. }
+            | Recorded::Stale
+            | Recorded::Ended { is_waiting: false, .. } => Vec::new(),
+        }
     }
 
-    /// Tells one piece of news, of whatever actor it is. Nothing is told of others.
-    pub(crate) fn tell(&mut self, news: &dyn Any) -> Vec<Line> {
-        let told = tell(&mut self.registry, news)
-            .or_else(|| tell(&mut self.instances, news))
-            .or_else(|| tell(&mut self.inventory, news))
-            .or_else(|| tell(&mut self.allocations, news))
-            .or_else(|| tell(&mut self.drivers, news));
-        told.unwrap_or_default()
+    /// Tells news, or what of a view is worth a line, of whichever actor they are. Nothing is told of others.
+    fn news_or_view(&mut self, actor: &str, told: &dyn Any) -> Vec<Line> {
+        if let Some(news) = told.downcast_ref() {
+            let allocation = actor.strip_prefix("allocation ").and_then(|name| AllocationId::new(name).ok());
+            return allocation.map_or_else(Vec::new, |name| self.allocations.retell_one(&name, news));
+        }
+        let lines = tell(&mut self.registry, told)
+            .or_else(|| tell(&mut self.instances, told))
+            .or_else(|| tell(&mut self.inventory, told))
+            .or_else(|| tell(&mut self.allocations, told))
+            .or_else(|| tell(&mut self.drivers, told))
+            .or_else(|| tell(&mut self.agent, told))
+            .or_else(|| tell(&mut self.tasks, told));
+        lines.unwrap_or_default()
     }
 }
 
-fn tell<R: Retell<News: 'static>>(teller: &mut R, news: &dyn Any) -> Option<Vec<Line>> {
-    let lines = teller.retell(news.downcast_ref()?);
-    Some(lines.into_iter().map(|(_, line)| line).collect())
+fn tell<R: Retell>(teller: &mut R, told: &dyn Any) -> Option<Vec<Line>> {
+    let news = told.downcast_ref().map(|news| teller.retell(news));
+    news.or_else(|| told.downcast_ref().map(|view| teller.begin(view)))
+}
+
+fn falls(actor: Voice) -> Line {
+    Line::new(Voice::Disk, actor, "not on disk, and what waited is refused").of_gate(Gate::Falls, 0)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use callboard_actors::registry::{Entry, Standing};
+    use callboard_actors::inventory::InventoryNews;
+    use callboard_actors::registry::{Entry, RegistryNews, RegistryView, Standing};
+    use callboard_actors::shell::{Ending, Typed};
     use callboard_actors::vocabulary::{
-        AllocationId, PluginKey, PluginName, PluginType, Registration, RegistrationNumber, SocketPath,
-        Timestamp,
+        PluginKey, PluginName, PluginType, Registration, RegistrationNumber, SocketPath, Timestamp,
     };
 
     use super::*;
 
+    fn entry(standing: Standing) -> Entry {
+        Entry {
+            number: RegistrationNumber::new(1),
+            registration: Arc::new(Registration {
+                plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
+                allocation: AllocationId::new("a").unwrap(),
+                socket: SocketPath::new("/run/a.sock").unwrap(),
+                provider: None,
+                version: None,
+                options: Arc::default(),
+            }),
+            standing,
+            since: Timestamp::default(),
+        }
+    }
+
+    fn published(actor: &str, step: u64, news: Typed) -> JournalLine {
+        line(actor, Recorded::Published { step, number: 1, news })
+    }
+
+    fn line(actor: &str, entry: Recorded) -> JournalLine {
+        JournalLine { number: 1, at: Timestamp::default(), kind: "", actor: actor.into(), entry }
+    }
+
+    fn told(lines: &[JournalLine]) -> Vec<String> {
+        let mut teller = Teller::default();
+        let lines = lines.iter().flat_map(|line| teller.tell(line));
+        lines.map(|line| format!("{} → {}: {}", line.from, line.to, line.message)).collect()
+    }
+
     #[test]
     fn what_was_found_on_disk_is_told_at_the_beginning() {
-        let registration = Registration {
-            plugin: PluginKey::new(PluginType::CsiNode, PluginName::new("zfs").unwrap()),
-            allocation: AllocationId::new("a").unwrap(),
-            socket: SocketPath::new("/run/a.sock").unwrap(),
-            provider: None,
-            version: None,
-            options: Arc::default(),
-        };
-        let entry = Entry {
-            number: RegistrationNumber::new(1),
-            registration: Arc::new(registration),
-            standing: Standing::Provisional,
-            since: Timestamp::default(),
-        };
-        let lines = Teller::default().begin(&RegistryView { entries: vec![entry], active: vec![] });
-        let told: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
-        assert_eq!(told, ["restored in its place, not confirmed yet"]);
+        let view = RegistryView { entries: vec![entry(Standing::Provisional)], active: vec![] };
+        let holds = Recorded::Holds { number: 0, view: Arc::new(view) };
+        let expected = ["disk → registry: restored in its place, not confirmed yet"];
+        assert_eq!(told(&[line("registry", holds)]), expected);
+    }
+
+    #[test]
+    fn an_order_that_nobody_expects_is_told_as_it_was() {
+        let first = InventoryNews::First(vec![], Default::default());
+        let registered = RegistryNews::Registered(entry(Standing::Confirmed));
+        let lines =
+            [published("inventory", 1, Arc::new(first)), published("registry", 1, Arc::new(registered))];
+        let expected =
+            ["inventory → everyone: first inventory: no plugin yet", "allocation a → registry: Register"];
+        assert_eq!(told(&lines), expected, "also if the inventory follows from the registry as a rule");
+    }
+
+    #[test]
+    fn a_gate_is_told_where_it_closes_opens_and_falls_shell_1() {
+        let fails = || Recorded::WriteFailed { error: "no space".into() };
+        let ended = |is_waiting| Recorded::Ended { ending: Ending::Normal, is_waiting };
+        let entries = [
+            Recorded::Writing { step: 3, write: 7 },
+            Recorded::OnDisk { through: 7 },
+            fails(),
+            ended(true),
+            ended(false),
+        ];
+        let falls = "disk → registry: not on disk, and what waited is refused";
+        let expected = [
+            "registry → disk: write 7",
+            "disk → registry: on disk",
+            falls,
+            "registry → everyone: could not write: no space",
+            falls,
+        ];
+        assert_eq!(told(&entries.map(|entry| line("registry", entry))), expected);
+        let mut teller = Teller::default();
+        let mut said = |entry| teller.tell(&line("registry", entry)).remove(0).said(1, Timestamp::default());
+        let closes = said(Recorded::Writing { step: 3, write: 7 });
+        assert_eq!(
+            (closes.gate(), closes.write, &*closes.actor, closes.step),
+            (Gate::Closes, 7, "registry", 3)
+        );
+        let opens = said(Recorded::OnDisk { through: 9 });
+        assert_eq!((opens.gate(), opens.write), (Gate::Opens, 9));
+        assert_eq!(said(fails()).gate(), Gate::Falls);
+    }
+
+    #[test]
+    fn a_crash_is_told_under_the_name_of_the_actor() {
+        let crashed = Recorded::Crashed { message: "a drill".into() };
+        let expected = ["instance csi-node/zfs → everyone: crashed, and was rebuilt: a drill"];
+        assert_eq!(told(&[line("instance csi-node/zfs", crashed)]), expected);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::machine::{CallKey, Machine};
+use super::state::StepNumber;
 
 /// A call that the machine wants made.
 #[derive(Debug)]
@@ -13,11 +14,14 @@ pub(super) struct Planned<M: Machine> {
     pub(super) call: M::Call,
     /// The last write that was handed over before it.
     pub(super) behind: u64,
+    /// The step that wants it.
+    pub(super) step: StepNumber,
 }
 
 impl<M: Machine> Clone for Planned<M> {
     fn clone(&self) -> Self {
-        Self { key: self.key, deadline: self.deadline, call: self.call.clone(), behind: self.behind }
+        let Self { key, deadline, call, behind, step } = self;
+        Self { key: *key, deadline: *deadline, call: call.clone(), behind: *behind, step: *step }
     }
 }
 

@@ -17,6 +17,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             Event::StopRequested(mode) => self.take_in(Deferred::Stop(mode), port),
             Event::Subscribed(reader) => self.take_in(Deferred::Subscriber(reader), port),
             Event::Resync => self.take_in(Deferred::Resync, port),
+            Event::Describe => self.take_in(Deferred::Describe, port),
             Event::Crash(why) => self.take_in(Deferred::Crash(why), port),
             Event::GiveUp(why) => self.take_in(Deferred::GiveUp(why), port),
             Event::Loaded(loaded) => self.loaded(loaded, port),
@@ -52,6 +53,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             }
             Deferred::Subscriber(reader) => self.attach(reader, port),
             Deferred::Resync => self.refresh(false, port),
+            Deferred::Describe => self.describe(port),
             Deferred::Crash(why) => self.crashed(&format_args!("{why}"), None, why, port),
             Deferred::GiveUp(why) => self.end(Ending::Failed(why.to_owned()), port),
         }
@@ -111,6 +113,14 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                 self.flush(port);
             }
             None => self.unattached.push(reader),
+        }
+    }
+
+    /// Gives a snapshot to the journal.
+    pub(super) fn describe(&mut self, port: &mut impl Port<M, T>) {
+        if let Some(view) = self.view(port) {
+            self.push(Item::Description(view));
+            self.flush(port);
         }
     }
 

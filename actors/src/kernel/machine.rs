@@ -28,9 +28,9 @@ pub trait Machine: Sized + Debug + 'static {
     /// What is written in one piece.
     type Change: Debug + 'static;
     /// What subscribers are told, one by one.
-    type News: Clone + Debug + Send + 'static;
+    type News: Clone + Debug + Send + Sync + 'static;
     /// What a subscriber gets first, and again after it fell behind.
-    type View: Debug + Send + 'static;
+    type View: Debug + Send + Sync + 'static;
 
     /// Builds the machine from what is on disk. Called at the start and after every crash or failed write; right after it
     /// comes [`Input::Resumed`].

@@ -39,6 +39,8 @@ pub(super) enum Deferred<M: Machine, T: Terms<M>> {
     Subscriber(T::Reader),
     /// Those subscribers that fell behind want a new snapshot.
     Resync,
+    /// The journal wants a snapshot.
+    Describe,
     /// The actor is made to crash.
     Crash(&'static str),
     /// The actor is made to give up.

@@ -1,6 +1,5 @@
 //! What goes into a kernel and what comes out of it.
 
-use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -34,6 +33,8 @@ pub enum Event<M: Machine, T: Terms<M>> {
     Subscribed(T::Reader),
     /// Subscribers that fell behind want a new snapshot.
     Resync,
+    /// The journal is to have a snapshot, in its place among the news.
+    Describe,
     /// The store was read, or could not be.
     Loaded(Result<M::Image, String>),
     /// The pause that was asked for is over.
@@ -96,6 +97,13 @@ pub enum Outgoing<M: Machine, T: Terms<M>> {
         /// What they see.
         view: T::View,
     },
+    /// A snapshot for the journal.
+    Described {
+        /// How many news were published before.
+        number: u64,
+        /// What the actor holds.
+        view: T::View,
+    },
     /// A call is to be made, in the order of all that leaves; it comes back as [`Event::Returned`] with this number.
     Call {
         /// Names it.
@@ -123,9 +131,9 @@ pub enum Refusal<'a> {
     NotDurable(&'a str),
 }
 
-/// One thing that happened to an actor.
-#[derive(Debug, Clone, Copy)]
-pub enum JournalEntry<'a> {
+/// One thing that happened to an actor. What follows from a step carries the number of that step, also if it waited behind a gate.
+#[derive(Debug)]
+pub enum JournalEntry<'a, M: Machine> {
     /// It was built from its store, for the first time or anew.
     Built {
         /// Whether it had lived before.
@@ -136,10 +144,28 @@ pub enum JournalEntry<'a> {
         /// What the store said.
         error: &'a str,
     },
-    /// Its machine took a step. The shell counts it and writes no line of it.
-    Stepped,
+    /// Its machine took a step.
+    Stepped {
+        /// The number of the step, among those of this actor; the first is 1.
+        step: u64,
+        /// What came in.
+        input: &'a Input<M>,
+        /// How many effects came of it.
+        effects: usize,
+    },
+    /// A call is made.
+    Called {
+        /// The step that wanted it.
+        step: u64,
+        /// Names it among the calls of this actor.
+        number: u64,
+        /// What is called.
+        call: &'a M::Call,
+    },
     /// It handed a write over, and what follows waits behind it.
     Writing {
+        /// The step that wrote.
+        step: u64,
         /// The number of the write, among those of this actor.
         write: u64,
     },
@@ -153,12 +179,14 @@ pub enum JournalEntry<'a> {
         /// What the store said.
         error: &'a str,
     },
-    /// News leave it; their type is [`Machine::News`] of its machine.
+    /// News leave it.
     Published {
+        /// The step that told them.
+        step: u64,
         /// Their place in the order of all its news.
         number: u64,
         /// The news.
-        news: &'a dyn Any,
+        news: &'a M::News,
     },
     /// A step of it panicked.
     Crashed {
@@ -253,8 +281,14 @@ pub trait Port<M: Machine, T: Terms<M>> {
     /// Gives up all calls that were made.
     fn abandon_calls(&mut self);
 
-    /// Writes down what happens, in the order in which it does.
-    fn note(&mut self, entry: JournalEntry<'_>);
+    /// Writes down what happens, in the order in which it does. What leaves is noted before it leaves, so that nobody who hears of
+    /// it can have a line in front of it.
+    fn note(&mut self, entry: JournalEntry<'_, M>);
+
+    /// Whether the journal wants a snapshot of a machine that has just been built.
+    fn is_followed(&self) -> bool {
+        false
+    }
 
     /// Hears how long the end takes at most, after a request to stop was handled.
     fn stops_within(&mut self, within: Duration) {

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::machine::{Ending, Input, Machine, panic_message};
 use super::phase::{AfterSettling, Phase};
 use super::port::{JournalEntry, Port, Refusal, Terms};
-use super::state::{Item, Kernel};
+use super::state::{Item, Kernel, Waiting};
 use crate::vocabulary::Moment;
 
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
@@ -73,9 +73,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     }
 
     /// Answers everyone who waited behind a write that failed.
-    fn refuse(&mut self, behind: Vec<(u64, Item<M, T>)>, error: &str, port: &mut impl Port<M, T>) {
+    fn refuse(&mut self, behind: Vec<Waiting<Item<M, T>>>, error: &str, port: &mut impl Port<M, T>) {
         port.note(JournalEntry::WriteFailed { error });
-        for (_, item) in behind {
+        for Waiting { item, .. } in behind {
             match item {
                 Item::Answer(Some(asker), _) => port.refuse(asker, Refusal::NotDurable(error)),
                 Item::Attach(reader, _) => self.unattached.push(reader),
@@ -83,6 +83,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
                 Item::Answer(None, _)
                 | Item::News(_)
                 | Item::Snapshot(..)
+                | Item::Description(_)
                 | Item::Call(..)
                 | Item::Stop(_) => {}
             }
@@ -124,7 +125,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         self.phase = Phase::Settling(next);
         self.effects.clear();
         // The next machine asks again for the calls that this one wanted to make.
-        self.outbox.retain(|(_, item)| !matches!(item, Item::Call(..)));
+        self.outbox.retain(|waiting| !matches!(waiting.item, Item::Call(..)));
         self.calls.abandon();
         port.abandon_calls();
         self.timers.clear();
@@ -173,6 +174,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         // A commit that failed may have reached the disk all the same, so what subscribers were told may no longer hold.
         if is_rebuilt {
             self.refresh(true, port);
+        }
+        if port.is_followed() {
+            self.describe(port);
         }
         self.catch_up(port);
     }

@@ -6,29 +6,31 @@ use super::calls::Planned;
 use super::machine::{CallLost, Machine, panic_message};
 use super::phase::Phase;
 use super::port::{JournalEntry, Outgoing, Port, Terms};
-use super::state::{Item, Kernel};
+use super::state::{Item, Kernel, Waiting};
 
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     pub(super) fn flush(&mut self, port: &mut impl Port<M, T>) {
-        while let Some((behind, item)) = self.outbox.pop_released() {
-            self.release(item, behind, port);
+        while let Some(waiting) = self.outbox.pop_released() {
+            self.release(waiting, port);
         }
         self.make_calls(port);
     }
 
-    pub(super) fn release(&mut self, item: Item<M, T>, behind: u64, port: &mut impl Port<M, T>) {
+    pub(super) fn release(&mut self, waiting: Waiting<Item<M, T>>, port: &mut impl Port<M, T>) {
+        let Waiting { behind, step, item } = waiting;
         let outgoing = match item {
             Item::Answer(asker, answer) => Outgoing::Answer { asker, answer },
             Item::News(news) => {
                 self.published += 1;
                 let number = self.published;
-                port.note(JournalEntry::Published { number, news: &news });
+                port.note(JournalEntry::Published { step: step.0, number, news: &news });
                 Outgoing::News { number, news }
             }
             Item::Attach(reader, view) => Outgoing::Attach { reader, number: self.published, view },
             Item::Snapshot(reader, view) => Outgoing::Snapshot { reader, number: self.published, view },
+            Item::Description(view) => Outgoing::Described { number: self.published, view },
             Item::Call(key, deadline, call) => {
-                self.plan(Planned { key, deadline, call, behind }, port);
+                self.plan(Planned { key, deadline, call, behind, step }, port);
                 return;
             }
             Item::Stop(ending) => {
@@ -65,8 +67,9 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     }
 
     fn make(&mut self, planned: Planned<M>, port: &mut impl Port<M, T>) {
-        let Planned { key, deadline, call, behind } = planned;
+        let Planned { key, deadline, call, behind, step } = planned;
         let number = self.calls.start(key, call.clone());
+        port.note(JournalEntry::Called { step: step.0, number, call: &call });
         port.send(Outgoing::Call { number, deadline, call }, behind);
     }
 

@@ -18,8 +18,7 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     pub(super) limits: Limits,
     pub(super) phase: Phase<M>,
     pub(super) effects: Effects<M>,
-    /// What waits to leave, each with the last write that was handed over before it.
-    pub(super) outbox: Outbox<(u64, Item<M, T>)>,
+    pub(super) outbox: Outbox<Waiting<Item<M, T>>>,
     pub(super) calls: Calls<M>,
     pub(super) timers: Timers<M::Timer>,
     /// Subscribers that have seen nothing yet.
@@ -40,6 +39,27 @@ pub struct Kernel<M: Machine, T: Terms<M>> {
     pub(super) restarts: RestartHistory,
     pub(super) pauses: BackoffState,
     pub(super) was_built: bool,
+    pub(super) steps: StepNumber,
+}
+
+/// The number of a step. It is written down and decides nothing, so it is no part of the state of things.
+#[derive(Clone, Copy, Default)]
+pub(super) struct StepNumber(pub(super) u64);
+
+impl Debug for StepNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StepNumber")
+    }
+}
+
+/// What waits to leave.
+#[derive(Debug, Clone)]
+pub(super) struct Waiting<I> {
+    /// The last write that was handed over before it.
+    pub(super) behind: u64,
+    /// The step that it follows from.
+    pub(super) step: StepNumber,
+    pub(super) item: I,
 }
 
 /// One thing that waits to leave.
@@ -53,6 +73,8 @@ pub(super) enum Item<M: Machine, T: Terms<M>> {
     Attach(T::Reader, T::View),
     /// A snapshot for a subscriber.
     Snapshot(u64, T::View),
+    /// A snapshot for the journal.
+    Description(T::View),
     /// A call to be made.
     Call(CallKey, Duration, M::Call),
     /// The end.
@@ -83,6 +105,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             restarts: RestartHistory::default(),
             pauses: BackoffState::default(),
             was_built: false,
+            steps: StepNumber::default(),
         }
     }
 
@@ -167,6 +190,7 @@ where
             restarts: self.restarts.clone(),
             pauses: self.pauses,
             was_built: self.was_built,
+            steps: self.steps,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::machine::{AskId, Effect, Input, Machine, Written, panic_message};
 use super::phase::{Phase, Unfinished};
 use super::port::{JournalEntry, Port, Terms};
-use super::state::{Item, Kernel};
+use super::state::{Item, Kernel, Waiting};
 use crate::vocabulary::Moment;
 
 impl<M: Machine, T: Terms<M>> Kernel<M, T> {
@@ -13,12 +13,14 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
         let Phase::Running(machine) = &mut self.phase else { return };
         let Some(input) = port.hear(input) else { return };
         let (moment, effects) = (Moment { now: port.now(), random: port.random() }, &mut self.effects);
+        self.steps.0 += 1;
         let stepped = catch_unwind(AssertUnwindSafe(|| port.step(machine, moment, &input, effects)));
         if let Err(message) = stepped.unwrap_or_else(|panic| Err(panic_message(&*panic))) {
             self.crashed(&input, asker, &message, port);
             return;
         }
-        port.note(JournalEntry::Stepped);
+        let effects = self.effects.as_slice().len();
+        port.note(JournalEntry::Stepped { step: self.steps.0, input: &input, effects });
         let failed = self.put_effects_out(&input, &mut asker, port);
         if let (Some(mut asker), Input::Asked { id, asked_at, ask }) = (asker, input) {
             port.set_aside(&mut asker);
@@ -61,15 +63,20 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
     }
 
     fn leave_or_wait(&mut self, item: Item<M, T>, port: &mut impl Port<M, T>) {
+        let waiting = self.waiting(item);
         if self.outbox.is_empty() {
-            self.release(item, self.written_through, port);
+            self.release(waiting, port);
         } else {
-            self.push(item);
+            self.outbox.push(waiting);
         }
     }
 
     pub(super) fn push(&mut self, item: Item<M, T>) {
-        self.outbox.push((self.written_through, item));
+        self.outbox.push(self.waiting(item));
+    }
+
+    const fn waiting(&self, item: Item<M, T>) -> Waiting<Item<M, T>> {
+        Waiting { behind: self.written_through, step: self.steps, item }
     }
 
     /// Hands a change to the store and closes the gate behind it. Gives the error if it failed at once.
@@ -86,7 +93,7 @@ impl<M: Machine, T: Terms<M>> Kernel<M, T> {
             Ok(Written::Failed(error)) => Some(error),
             Err(panic) => Some(format!("the store crashed: {}", panic_message(&*panic))),
         };
-        port.note(JournalEntry::Writing { write: ticket.sequence });
+        port.note(JournalEntry::Writing { step: self.steps.0, write: ticket.sequence });
         self.outbox.close_gate(ticket.sequence);
         failed
     }

@@ -102,7 +102,10 @@ impl Port<Caller, Plain> for Paper {
             Outgoing::Call { number, call, .. } => self.lines.push(format!("call {call} as {number}")),
             Outgoing::Lost { number, lost } => self.lost.push_back((number, lost)),
             Outgoing::News { news, .. } => self.lines.push(news),
-            Outgoing::Answer { .. } | Outgoing::Attach { .. } | Outgoing::Snapshot { .. } => {}
+            Outgoing::Answer { .. }
+            | Outgoing::Attach { .. }
+            | Outgoing::Snapshot { .. }
+            | Outgoing::Described { .. } => {}
         }
     }
 
@@ -116,7 +119,7 @@ impl Port<Caller, Plain> for Paper {
         self.lines.push("all are given up".to_owned());
     }
 
-    fn note(&mut self, _: JournalEntry<'_>) {}
+    fn note(&mut self, _: JournalEntry<'_, Caller>) {}
 
     fn end(&mut self, ending: Ending) {
         self.lines.push(format!("{ending:?}"));

@@ -1,6 +1,7 @@
 //! The actix actor that runs a machine. Messages become events of its kernel; the port carries out what the kernel requests.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Context, Handler, SpawnHandle};
 
@@ -67,7 +68,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Shell<M, D, S> {
             calls: HashMap::new(),
             readers: Vec::new(),
             readers_ever: 0,
-            published: 0,
+            name: Arc::from(address.name()),
             settings,
         };
         Self { kernel: Kernel::new(config, limits, first_epoch()), environment, armed: None }
@@ -117,6 +118,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Handler<Envelope<M>> for Shel
             Envelope::Stop(mode) => Event::StopRequested(mode),
             Envelope::Subscribe(reader) => Event::Subscribed(reader),
             Envelope::Resync => Event::Resync,
+            Envelope::Describe => Event::Describe,
             Envelope::Drill(Drill::Crash) => Event::Crash("a drill"),
             Envelope::Drill(Drill::GiveUp) => Event::GiveUp("a drill"),
         };

@@ -73,6 +73,7 @@ pub(crate) enum Envelope<M: Machine> {
     Ask { ask: M::Ask, reply: Option<ReplySender<M>>, permit: Permit },
     Subscribe(FeedSender<M::News, M::View>),
     Resync,
+    Describe,
     Stop(StopMode),
     Drill(Drill),
 }
@@ -260,6 +261,14 @@ impl<M: Machine> Address<M> {
     pub fn subscribers(&self) -> Vec<SubscriberReport> {
         let subscribers = self.slot.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.iter().filter_map(|backlog| backlog.upgrade()?.report()).collect()
+    }
+
+    /// Has the actor write into the journal what it holds, behind what happened to it before: [`Recorded::Holds`](super::Recorded).
+    ///
+    /// # Errors
+    /// [`AskError::NotRunning`] if nobody is there.
+    pub fn describe(&self) -> Result<(), AskError> {
+        self.deliver(Envelope::Describe)
     }
 
     /// Asks the actor to stop. Messages that were sent before are handled first.

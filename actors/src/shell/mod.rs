@@ -49,8 +49,7 @@ mod store;
 pub(crate) use children::{Child, Children};
 
 pub use crate::kernel::{
-    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, JournalEntry, Machine, Never, StopMode, Ticket,
-    Written,
+    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, Ticket, Written,
 };
 
 pub use address::{Address, AskError, Asking, Drill, Vitals};
@@ -60,7 +59,7 @@ pub use drills::Drills;
 pub use effect_handler::{EffectHandler, NoEffectHandler};
 pub use feed::{FeedItem, SubscriberReport, Subscription};
 pub use follow::{Followed, Follower};
-pub use journal::{Journal, JournalLine};
+pub use journal::{Detail, Heard, Journal, JournalLine, Recorded, Typed};
 pub use ledger::{Database, Ledger};
 pub use notice::{DeadLetterCause, Notice, Notices};
 pub use spawn::{IN_FLIGHT_MAX, Running, Settings, start};

@@ -15,7 +15,7 @@ use super::actor::{Returned, Shell, ShellTerms};
 use super::address::{AskError, Asker};
 use super::effect_handler::EffectHandler;
 use super::feed::{Delivery, FeedSender, SubscriberReport};
-use super::journal::JournalLine;
+use super::journal::{Journal, Recorded};
 use super::mailbox::Mailbox;
 use super::notice::{DeadLetterCause, Notice};
 use super::spawn::{EndingCell, Settings};
@@ -29,6 +29,11 @@ use crate::vocabulary::{Moment, Timestamp};
 
 /// How many bytes of a call's outcome a dead letter shows at most.
 const OUTCOME_BYTES_MAX: usize = 512;
+
+/// The journal, if anybody reads it.
+fn read_journal(settings: &Settings) -> Option<&Journal> {
+    settings.journal.as_ref().filter(|journal| journal.is_read())
+}
 
 type Readers<M> = Vec<(u64, FeedSender<<M as Machine>::News, <M as Machine>::View>)>;
 
@@ -44,7 +49,8 @@ pub(super) struct Environment<M: Machine, D, S> {
     /// The subscribers by number, in the order in which they came.
     pub(super) readers: Readers<M>,
     pub(super) readers_ever: u64,
-    pub(super) published: u64,
+    /// The name of the actor, as the journal has it.
+    pub(super) name: Arc<str>,
 }
 
 impl<M: Machine, D, S> Drop for Environment<M, D, S> {
@@ -114,6 +120,9 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
                     self.environment.readers[place].1.snapshot(number, view);
                 }
             }
+            Outgoing::Described { number, view } => {
+                self.record(Recorded::Holds { number, view: Arc::new(view) });
+            }
             Outgoing::Call { number, deadline, call } => self.call(number, deadline, call),
             Outgoing::Lost { number, lost } => {
                 self.context.address().do_send(Returned { number, outcome: Err(lost) });
@@ -144,24 +153,16 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
         self.environment.calls.drain().for_each(|(_, task)| task.abort());
     }
 
-    fn note(&mut self, entry: JournalEntry<'_>) {
-        let environment = &mut self.environment;
-        match entry {
-            JournalEntry::Stepped => {
-                environment.mailbox.steps.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            JournalEntry::Published { number, .. } => environment.published = number,
-            _ => {}
+    fn note(&mut self, entry: JournalEntry<'_, M>) {
+        let Environment { settings, name, .. } = &*self.environment;
+        if let Some(journal) = read_journal(settings) {
+            journal.note(name, settings.clock.now(), &entry);
         }
-        if let Some(journal) = &environment.settings.journal {
-            journal.note(JournalLine {
-                actor: &environment.mailbox.name,
-                published: environment.published,
-                entry,
-            });
-        }
-        self.tell(entry);
+        self.tell(&entry);
+    }
+
+    fn is_followed(&self) -> bool {
+        read_journal(&self.environment.settings).is_some()
     }
 
     fn stops_within(&mut self, within: Duration) {
@@ -177,18 +178,21 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> Port<M, ShellTerms> for Shell
 
 impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
     /// Counts events, and posts those that the host should know.
-    fn tell(&self, entry: JournalEntry<'_>) {
+    fn tell(&self, entry: &JournalEntry<'_, M>) {
         let Environment { mailbox, settings, .. } = &*self.environment;
         let post = |notice| settings.notices.post(notice);
         let actor = || mailbox.name.clone();
         match entry {
+            JournalEntry::Stepped { .. } => {
+                mailbox.steps.fetch_add(1, Ordering::Relaxed);
+            }
             JournalEntry::Built { is_rebuilt } => {
-                mailbox.rebuilds.fetch_add(u64::from(is_rebuilt), Ordering::Relaxed);
+                mailbox.rebuilds.fetch_add(u64::from(*is_rebuilt), Ordering::Relaxed);
             }
             JournalEntry::Crashed { input, message } => {
                 let crashes = mailbox.crashes.fetch_add(1, Ordering::Relaxed) + 1;
-                post(Notice::Crashed { actor: actor(), message: message.to_owned(), crashes });
-                let cause = DeadLetterCause::Crashed(message.to_owned());
+                post(Notice::Crashed { actor: actor(), message: (*message).to_owned(), crashes });
+                let cause = DeadLetterCause::Crashed((*message).to_owned());
                 post(Notice::DeadLetter { actor: actor(), input: format!("{input:?}"), cause });
             }
             JournalEntry::Stale { outcome } => {
@@ -199,12 +203,12 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
                 post(Notice::DeadLetter { actor: actor(), input, cause: DeadLetterCause::Stale });
             }
             JournalEntry::WriteFailed { error } => {
-                post(Notice::WriteFailed { actor: actor(), error: error.to_owned() });
+                post(Notice::WriteFailed { actor: actor(), error: (*error).to_owned() });
             }
             JournalEntry::LoadFailed { error } => {
-                post(Notice::LoadFailed { actor: actor(), error: error.to_owned() });
+                post(Notice::LoadFailed { actor: actor(), error: (*error).to_owned() });
             }
-            JournalEntry::Stepped
+            JournalEntry::Called { .. }
             | JournalEntry::Writing { .. }
             | JournalEntry::OnDisk { .. }
             | JournalEntry::Published { .. }
@@ -212,17 +216,30 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
         }
     }
 
+    /// Writes something into the journal, if anybody reads it.
+    fn record(&self, entry: Recorded) {
+        let Environment { settings, name, .. } = &*self.environment;
+        if let Some(journal) = read_journal(settings) {
+            journal.record(M::KIND, name, settings.clock.now(), entry);
+        }
+    }
+
     fn publish(&mut self, number: u64, news: M::News) {
-        let Environment { handler, readers, mailbox, settings, .. } = &mut *self.environment;
+        let Environment { handler, readers, mailbox, settings, name, .. } = &mut *self.environment;
         handler.published(&news);
         let deliver = |reader: &FeedSender<M::News, M::View>, news| match reader.change(number, news) {
             Delivery::Done => true,
             Delivery::Abandoned => false,
             Delivery::Lags => {
-                if let Some(SubscriberReport { name: subscriber, lags, .. }) =
-                    reader.report().filter(|report| report.lags.is_power_of_two())
-                {
-                    settings.notices.post(Notice::Lagged { actor: mailbox.name.clone(), subscriber, lags });
+                if let Some(SubscriberReport { name: subscriber, lags, .. }) = reader.report() {
+                    if let Some(journal) = read_journal(settings) {
+                        let lagged = Recorded::Lagged { subscriber: subscriber.clone() };
+                        journal.record(M::KIND, name, settings.clock.now(), lagged);
+                    }
+                    if lags.is_power_of_two() {
+                        let actor = mailbox.name.clone();
+                        settings.notices.post(Notice::Lagged { actor, subscriber, lags });
+                    }
                 }
                 true
             }

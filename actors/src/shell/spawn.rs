@@ -40,7 +40,7 @@ pub struct Settings {
     pub calls_waiting_max: usize,
     /// The seed of the random numbers for jitter; `None` takes a random seed.
     pub seed: Option<u64>,
-    /// Records the events of the actor in their order; none by default.
+    /// The journal that the actor writes to; none by default. The actors of a host write to the journal of their host.
     pub journal: Option<Journal>,
     /// Lets drills inject faults into the actor by its name; none by default.
     pub drills: Option<Drills>,

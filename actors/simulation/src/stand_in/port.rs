@@ -160,6 +160,8 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPo
                 Left::Snapshot(number, view)
             }
             Outgoing::Snapshot { number, view, .. } => Left::Snapshot(number, view),
+            // Nobody follows a journal here.
+            Outgoing::Described { .. } => return,
             Outgoing::Call { number, deadline, call } => Left::Call { number, deadline, call },
             Outgoing::Lost { number, lost } => {
                 self.around.lost.push_back((number, lost));
@@ -186,7 +188,7 @@ impl<M: Machine, S: Books<M>, W: Witness<M>> Port<M, StandInTerms> for StandInPo
     fn abandon_calls(&mut self) {}
 
     /// Only steps may crash, and only as the world lets them: a panic elsewhere is a mistake of a model.
-    fn note(&mut self, entry: JournalEntry<'_>) {
+    fn note(&mut self, entry: JournalEntry<'_, M>) {
         if let JournalEntry::Crashed { input, message } = entry {
             let is_of_step = std::mem::take(&mut self.around.has_crashed);
             assert!(is_of_step, "{} crashed over {input:?}: {message}", M::KIND);

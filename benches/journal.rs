@@ -1,0 +1,83 @@
+//! Cost of the journal: register and deregister in memory, at a registry that has no journal, one that nobody reads, and one that is
+//! read, in turn, round by round.
+
+mod support;
+
+use callboard_actors::shell::{Detail, FeedItem, Journal, JournalLine, Settings, Subscription};
+
+use support::Pace;
+use support::clients::{apart, closed_loop};
+use support::figures::{Goal, Samples, judge, nanos_each};
+use support::rig::{Held, Rig};
+
+/// How many registrations there are before.
+const HELD: u64 = 100;
+/// How many clients have one message in flight each.
+const CLIENTS: usize = 8;
+/// How many entries may wait for the reader.
+const UNREAD_MAX: usize = 1_000_000;
+
+/// What is measured in each round.
+#[derive(Default)]
+struct Rounds {
+    without: Samples,
+    unread: Samples,
+    outcomes: Samples,
+    steps: Samples,
+}
+
+fn main() {
+    support::run("journal: register and deregister in memory, one subscriber, ns per message", measure);
+}
+
+async fn measure(pace: Pace) {
+    let journal = Journal::default();
+    let (without, with) = (rig(None).await, rig(Some(journal.clone())).await);
+    let mut rounds = Rounds::default();
+    for _ in 0..pace.choose(61, 1) {
+        rounds.without.push(nanos(pace, &without).await);
+        rounds.unread.push(nanos(pace, &with).await);
+        for (detail, samples) in
+            [(Detail::Outcomes, &mut rounds.outcomes), (Detail::Steps, &mut rounds.steps)]
+        {
+            let mut entries = journal.follow("bench", UNREAD_MAX, detail);
+            samples.push(nanos(pace, &with).await);
+            assert!(read(&mut entries) > 0, "there is something to read");
+        }
+    }
+    report(pace, &rounds);
+    without.end().await;
+    with.end().await;
+}
+
+async fn rig(journal: Option<Journal>) -> Rig {
+    Rig::in_memory_as(Held::apart(HELD), Settings { journal, ..Settings::default() }).await
+}
+
+/// Nanoseconds per message.
+async fn nanos(pace: Pace, rig: &Rig) -> f64 {
+    let pairs = pace.choose(20_480, 512);
+    let laps = closed_loop(&rig.registry, &apart(CLIENTS), pairs / CLIENTS as u64).await;
+    nanos_each(laps.messages, laps.busy)
+}
+
+/// How many entries there are.
+fn read(entries: &mut Subscription<JournalLine, ()>) -> usize {
+    let one = |item| match item {
+        FeedItem::Change { .. } => 1,
+        FeedItem::Snapshot { .. } => 0,
+        FeedItem::Lagged { .. } => panic!("there is room for all"),
+    };
+    std::iter::from_fn(|| entries.try_next()).map(one).sum()
+}
+
+fn report(pace: Pace, rounds: &Rounds) {
+    let Rounds { without, unread, outcomes, steps } = rounds;
+    println!("journal | ns per message | times without a journal");
+    println!("none | {} |", without.spread(0));
+    for (name, samples) in [("unread", unread), ("read", outcomes), ("read with steps", steps)] {
+        println!("{name} | {} | {}", samples.spread(0), samples.over(without).spread(2));
+    }
+    let ratio = unread.over(without).median();
+    judge(pace, "a message with a journal that nobody reads, over one without", ratio, Goal::AtMost(1.02));
+}
