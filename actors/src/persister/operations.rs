@@ -43,7 +43,7 @@ pub struct Change<'a> {
 }
 
 impl Operations {
-    /// Appends an operation. The record is sealed by the caller, which keeps that work off the committing thread.
+    /// Appends an operation, and seals its record on the calling thread, to relieve the committing thread.
     pub(super) fn push(&mut self, operation: &Operation) {
         let (table, key, record) = match operation {
             Operation::Put { table, key, record } => (*table, key, Some(record)),

@@ -35,7 +35,7 @@ pub(crate) async fn connect_to_socket(endpoint: &SocketPath) -> Result<Channel, 
     over(stream.await.map_err(|error| not_connected(endpoint, &error))?).await
 }
 
-/// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. It must be a socket, no symlink.
+/// Connects to a socket of a plugin, and sends only after `prove` has accepted the listener. A symlink is refused.
 pub(crate) async fn connect_to_proven_socket(
     endpoint: &SocketPath,
     prove: impl FnOnce(&Listener) -> Result<(), String>,
