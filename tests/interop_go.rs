@@ -25,6 +25,7 @@ use callboard::actors::hclspec::{Config, Schema};
 use callboard::actors::vocabulary::{PluginType, TaskName};
 use callboard::host::Host;
 use callboard::plugin::schema;
+use callboard_actors::rpc::Channel;
 use callboard_proto::drivers::driver_client::DriverClient;
 use callboard_proto::drivers::fingerprint_response::HealthState;
 use callboard_proto::drivers::{
@@ -34,7 +35,6 @@ use callboard_proto::drivers::{
 };
 use callboard_proto::structs::attribute::Value;
 use rustix::process::{Pid, Signal, kill_process};
-use tonic::transport::Channel;
 use tonic::{Code, Streaming};
 
 use support::drivers::{DriverStage, add, driver_name, remove, until_driver};

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use callboard_proto::csi::v1 as wire;
 use tokio::time::timeout;
-use tonic::transport::Channel;
 use tonic::{Response, Status};
 use wire::controller_client::ControllerClient;
 use wire::identity_client::IdentityClient;
@@ -14,7 +13,7 @@ use wire::node_client::NodeClient;
 use super::convert;
 use super::error::{CallError, Step};
 use super::rpc::{Answer, Readiness, Rpc};
-use crate::rpc::{Cause, Fault, SocketFile, asked, cause, connect_to_socket};
+use crate::rpc::{Cause, Channel, Fault, SocketFile, asked, cause, connect_to_socket};
 use crate::vocabulary::{
     ControllerCapability, Expansion, Identity, NodeCapability, NodeInfo, PluginCapability, SocketPath,
 };

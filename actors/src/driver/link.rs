@@ -9,7 +9,6 @@ use callboard_proto::drivers as wire;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
-use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 use wire::driver_client::DriverClient as Stub;
 
@@ -19,7 +18,7 @@ use super::spec::{DriverLimits, DriverSpec};
 use super::state::{Reached, Rung, Trouble, TroubleKind};
 use super::stdio;
 use crate::goplugin::{CallError, Connection, Limits, Listener, PluginConfig, PluginEndpoint};
-use crate::rpc::{Cause, Class, Code, Fault, Problem};
+use crate::rpc::{Cause, Channel, Class, Code, Fault, Problem};
 use crate::topology::Topology;
 use crate::vocabulary::{Generation, PluginType};
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use callboard_proto::goplugin as wire;
 use callboard_proto::{base, hclspec};
 use tokio::time::timeout;
-use tonic::transport::Channel;
 use tonic::{Response, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -17,8 +16,8 @@ use super::handshake::PluginEndpoint;
 use super::info::{PluginConfig, PluginInfo};
 use super::stdio::Stdio;
 use crate::rpc::{
-    self, Cause, Code, Fault, Listener, SocketFile, asked, cause, connect_to_port, connect_to_proven_port,
-    connect_to_proven_socket, connect_to_socket,
+    self, Cause, Channel, Code, Fault, Listener, SocketFile, asked, cause, connect_to_port,
+    connect_to_proven_port, connect_to_proven_socket, connect_to_socket,
 };
 use crate::vocabulary::SocketPath;
 

@@ -6,14 +6,13 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use callboard_proto::goplugin as wire;
-use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 use wire::grpc_stdio_client::GrpcStdioClient;
 use wire::stdio_data;
 
 use super::connection::{CallError, Step};
 use super::handshake::PluginEndpoint;
-use crate::rpc::{Cause, Class, Code, cause};
+use crate::rpc::{Cause, Channel, Class, Code, cause};
 
 /// The size limit of a piece, in bytes. By convention a piece has at most 1 KiB.
 const PIECE_BYTES_MAX: usize = 1024 * 1024;

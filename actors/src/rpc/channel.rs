@@ -1,18 +1,21 @@
 //! Creates a gRPC channel over one stream to a plugin: it ends with that stream.
 
 use core::net::SocketAddr;
-use std::future::{Ready, ready};
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper_util::rt::TokioIo;
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tonic::Request;
+use tonic::body::Body;
 use tonic::codegen::Service;
-use tonic::codegen::http::Uri;
-use tonic::transport::{Channel, Endpoint};
+use tonic::codegen::http::header::USER_AGENT;
+use tonic::codegen::http::uri::{Authority, PathAndQuery, Scheme};
+use tonic::codegen::http::{HeaderValue, Request, Response, Uri};
 
 use super::cause::Cause;
 use super::socket::{Listener, not_connected, owner_of};
@@ -20,7 +23,10 @@ use super::status::told;
 use crate::vocabulary::SocketPath;
 
 /// The authority of every call. Strict servers refuse a call without an authority, or with a path as authority (SEC-04).
-const AUTHORITY: &str = "http://localhost";
+const AUTHORITY: &str = "localhost";
+
+/// The program that calls, for the logs of plugins.
+const PROGRAM: &str = concat!("callboard/", env!("CARGO_PKG_VERSION"));
 
 /// How much longer the deadline is that the plugin receives. Our own deadline thus always expires first, and the outcome of
 /// a call never depends on a race of two clocks (LOG-05).
@@ -77,32 +83,51 @@ async fn stream_to_port(address: SocketAddr) -> Result<TcpStream, Cause> {
 }
 
 /// A request with the deadline for the plugin.
-pub(crate) fn asked<W>(question: W, deadline: Duration) -> Request<W> {
-    let mut request = Request::new(question);
+pub(crate) fn asked<W>(question: W, deadline: Duration) -> tonic::Request<W> {
+    let mut request = tonic::Request::new(question);
     request.set_timeout(deadline.saturating_add(GRACE));
     request
 }
 
+/// Begins to speak HTTP/2 over a stream.
 async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(stream: S) -> Result<Channel, Cause> {
-    let localhost = Endpoint::from_static(AUTHORITY).http2_max_header_list_size(HEADERS_BYTES_MAX);
-    let channel = localhost.connect_with_connector(OneStream(Some(stream)));
-    channel.await.map_err(|error| Cause::Disconnected { detail: told(&error) })
+    let mut http2 = http2::Builder::new(TokioExecutor::new());
+    let connecting = http2.max_header_list_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream));
+    let (requests, connection) =
+        connecting.await.map_err(|error| Cause::Disconnected { detail: told(&error) })?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            // Each call that is under way or comes later fails with this as well.
+            tracing::debug!(error = %told(&error), "the connection to a plugin has ended");
+        }
+    });
+    Ok(Channel { requests })
 }
 
-/// A connector with one stream. When that has ended there is no other.
-struct OneStream<S>(Option<S>);
+/// A request with the deadline for the plugin.
+#[derive(Debug, Clone)]
+pub struct Channel {
+    requests: http2::SendRequest<Body>,
+}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Service<Uri> for OneStream<S> {
-    type Response = TokioIo<S>;
-    type Error = io::Error;
-    type Future = Ready<Result<Self::Response, io::Error>>;
+impl Service<Request<Body>> for Channel {
+    type Response = Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+    /// Always ready: what is wrong with the connection is the answer of each call.
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _uri: Uri) -> Self::Future {
-        let ended = || io::Error::new(io::ErrorKind::NotConnected, "the connection has ended");
-        ready(self.0.take().map(TokioIo::new).ok_or_else(ended))
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let mut uri = std::mem::take(request.uri_mut()).into_parts();
+        uri.scheme = Some(Scheme::HTTP);
+        uri.authority = Some(Authority::from_static(AUTHORITY));
+        uri.path_and_query.get_or_insert_with(|| PathAndQuery::from_static("/"));
+        *request.uri_mut() =
+            Uri::from_parts(uri).expect("a scheme, an authority and a path are a whole address");
+        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(PROGRAM));
+        Box::pin(self.requests.send_request(request))
     }
 }

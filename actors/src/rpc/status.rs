@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use tonic::{Status, TimeoutExpired};
+use tonic::Status;
 
 use super::cause::Cause;
 use super::code::Code;
@@ -15,8 +15,6 @@ const TOO_LARGE: &str = "Error, decoded message length too large";
 const UNDECODABLE: &str = "failed to decode Protobuf message";
 /// The prefix of tonic's message for success without an answer.
 const MISSING: &str = "Missing response message";
-/// The prefix of the generated client's message for a channel that has ended.
-const CHANNEL_ENDED: &str = "Service was not ready";
 
 /// The cause of a failed call. An answer that cannot be decoded breaks the given rule.
 ///
@@ -25,14 +23,11 @@ const CHANNEL_ENDED: &str = "Service was not ready";
 /// without a source are recognised by their messages, which tests verify against tonic.
 pub(crate) fn cause(status: &Status, rule: &'static str) -> Cause {
     if let Some(source) = status.source() {
-        return broken(source);
+        return Cause::Disconnected { detail: told(source) };
     }
     let message = status.message();
     if [TOO_LARGE, UNDECODABLE, MISSING].iter().any(|words| message.starts_with(words)) {
         return Cause::Fault(unreadable(message, rule));
-    }
-    if message.starts_with(CHANNEL_ENDED) {
-        return Cause::Disconnected { detail: quoted(message) };
     }
     let code = Code::from_tonic(status.code());
     Cause::Status { code, message: quoted(message) }
@@ -40,14 +35,6 @@ pub(crate) fn cause(status: &Status, rule: &'static str) -> Cause {
 
 fn unreadable(message: &str, rule: &'static str) -> Fault {
     Fault { rule, field: "answer", problem: Problem::Unreadable { detail: quoted(message) } }
-}
-
-fn broken(source: &(dyn Error + 'static)) -> Cause {
-    let chain = chain(source);
-    if chain.iter().any(|error| error.is::<TimeoutExpired>()) {
-        return Cause::DeadlineExceeded;
-    }
-    Cause::Disconnected { detail: quoted(&words(&chain)) }
 }
 
 type Chain<'a> = Vec<&'a (dyn Error + 'static)>;

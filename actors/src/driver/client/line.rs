@@ -7,12 +7,12 @@ use std::time::Duration;
 use callboard_proto::drivers::driver_client::DriverClient as Stub;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
-use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
 use super::error::{Asked, DriverError, DriverRpc};
 use super::from_wire::Fault;
 use super::status::Failure;
+use crate::rpc::Channel;
 use crate::vocabulary::{DriverName, Generation};
 
 /// Largest message that is taken from a driver or given to one, in bytes.

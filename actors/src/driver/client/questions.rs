@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_proto::{drivers as wire, hclspec};
-use tonic::transport::Channel;
 
 use super::error::{DriverError, DriverRpc};
 use super::event_stream::EventStream;
@@ -19,6 +18,7 @@ use super::{from_wire, to_wire};
 use crate::driver::events::EventPosition;
 use crate::driver::spec::DriverLimits;
 use crate::process::ProcessTag;
+use crate::rpc::Channel;
 use crate::vocabulary::{AllocationId, DriverName, Generation};
 
 /// A client of one generation of a driver, cheap to clone, to be used from any thread.
