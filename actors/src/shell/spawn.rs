@@ -177,8 +177,10 @@ where
     let slot = Slot { address: address.clone(), incarnation, _place: place };
     let (tell, ended) = watch::channel(None);
     let word = cell.clone();
+    // In a box, since a future that awaits what it has captured has place for it twice.
+    let life = Box::pin(AssertUnwindSafe(context.into_future(shell)).catch_unwind());
     let task = actix_rt::spawn(async move {
-        let ending = match AssertUnwindSafe(context.into_future(shell)).catch_unwind().await {
+        let ending = match life.await {
             Ok(()) => cell.take().unwrap_or(Ending::Normal),
             Err(panic) => Ending::Panicked(panic_message(&*panic)),
         };
