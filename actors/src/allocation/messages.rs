@@ -126,7 +126,7 @@ pub enum PrepareError {
     Endpoint {
         /// The allocation.
         allocation: AllocationId,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// A directory cannot be created.

@@ -263,10 +263,10 @@ impl<M: Machine> Address<M> {
         subscribers.iter().filter_map(|backlog| backlog.upgrade()?.report()).collect()
     }
 
-    /// Has the actor write into the journal what it holds, behind what happened to it before: [`Recorded::Holds`](super::Recorded).
+    /// Asks the actor to record its state in the journal, in mailbox order: [`Recorded::Holds`](super::Recorded).
     ///
     /// # Errors
-    /// [`AskError::NotRunning`] if nobody is there.
+    /// [`AskError::NotRunning`] if no actor holds the slot.
     pub fn describe(&self) -> Result<(), AskError> {
         self.deliver(Envelope::Describe)
     }

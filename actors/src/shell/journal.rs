@@ -1,11 +1,11 @@
-//! The journal of a host: what happens to its actors, in the one order in which it does. Timelines, pictures and scripts read it.
+//! The journal of a host: the events of its actors in their real order. Timelines, pictures and scripts read it.
 //!
-//! It is always there and keeps nothing: an entry is made only while somebody reads, which each actor finds out by looking at one
-//! number. Each reader has a bounded queue of its own and is never waited for; one that does not keep up misses entries, is told
-//! how many, and begins anew (R6).
+//! It stores nothing: an entry is created only while it has a reader, which each actor checks with one atomic load. Each
+//! reader has a bounded queue and never blocks an actor; one that lags misses entries, learns how many, and resynchronises
+//! (R6).
 //!
-//! What leaves an actor is written down before it leaves. So a cause always stands in front of its consequence, on whichever threads the
-//! actors are; and where they share one thread, as those of a host do, the order is that in which everything happened.
+//! An effect is recorded before it leaves its actor. So a cause always precedes its consequence, across all threads; actors
+//! that share one thread, like those of a host, are recorded in their exact order.
 
 use std::any::Any;
 use std::fmt::{self, Debug, Write};
@@ -16,34 +16,34 @@ use crate::sync::atomic::{AtomicU8, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard};
 use crate::vocabulary::Timestamp;
 
-/// A value as its actor made it; who knows its type takes it back.
+/// A value of an actor's own type; its readers downcast it.
 pub type Typed = Arc<dyn Any + Send + Sync>;
 
-/// How much one wants to read.
+/// The level of detail of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// What becomes of actors, and what leaves them.
+    /// Changes of actors, and effects that leave them.
     Outcomes = 1,
-    /// Each step and each call, too.
+    /// Each step and each call as well.
     Steps = 2,
 }
 
 /// An entry of the journal.
 #[derive(Debug, Clone)]
 pub struct JournalLine {
-    /// Its place among all that was written down.
+    /// Its number in the order of all entries.
     pub number: u64,
-    /// When it happened.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What kind of actor it happened to: [`Machine::KIND`].
+    /// The kind of the actor: [`Machine::KIND`].
     pub kind: &'static str,
     /// The name of the actor.
     pub actor: Arc<str>,
-    /// What happened.
+    /// The event.
     pub entry: Recorded,
 }
 
-/// What a step was taken for. Messages, calls and timers are given by their names alone.
+/// The input of a step. Messages, calls and timers are recorded by name only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// The machine was built.
@@ -58,89 +58,89 @@ pub enum Heard {
     StopRequested(StopMode),
 }
 
-/// What happened to an actor. What follows from a step carries the number of that step, also if it waited for the disk; steps are
-/// counted from 1 by each life of an actor between its start and its end.
+/// An event of an actor. Effects of a step have the number of that step, even if they waited for the disk. Steps are
+/// numbered from 1 between the start and the end of an actor.
 #[derive(Debug, Clone)]
 pub enum Recorded {
-    /// It was built from its store, for the first time or anew.
+    /// It was built from its store, for the first time or again.
     Built {
-        /// Whether it had lived before.
+        /// Whether it existed before.
         is_rebuilt: bool,
     },
-    /// This is what it holds: written down when it was built, and when a reader asks by
+    /// Its state: recorded when it was built, and when a reader requests it by
     /// [`Address::describe`](super::Address::describe).
     Holds {
-        /// How many news it had published before.
+        /// The number of its last published change.
         number: u64,
-        /// What it holds, a [`Machine::View`].
+        /// The state, a [`Machine::View`].
         view: Typed,
     },
-    /// Its store could not be read.
+    /// Its store could not be loaded.
     LoadFailed {
-        /// What the store said.
+        /// The error of the store.
         error: Arc<str>,
     },
     /// It took a step.
     Stepped {
         /// The number of the step.
         step: u64,
-        /// What for.
+        /// The input of the step.
         heard: Heard,
-        /// How many effects came of it.
+        /// The number of effects.
         effects: usize,
     },
     /// It makes a call.
     Called {
-        /// The step that wanted it.
+        /// The step that requested it.
         step: u64,
-        /// Names it among the calls of the actor.
+        /// The number of the call, unique in the actor.
         number: u64,
-        /// The name of what is called.
+        /// The name of the call.
         call: String,
     },
-    /// It wrote, and what follows waits behind that.
+    /// It wrote, and later effects wait for that write.
     Writing {
         /// The step that wrote.
         step: u64,
-        /// The number of the write, among those of the actor.
+        /// The number of the write, unique in the actor.
         write: u64,
     },
-    /// Its writes up to this one are on disk, and what waited behind them may leave.
+    /// Its writes up to this one are on disk, and the effects behind them are released.
     OnDisk {
         /// The number of the last of them.
         through: u64,
     },
-    /// Its writes are lost, and what waited behind them is refused.
+    /// Its writes are lost, and the effects behind them are refused.
     WriteFailed {
-        /// What the store said.
+        /// The error of the store.
         error: Arc<str>,
     },
-    /// News leave it.
+    /// It publishes news.
     Published {
-        /// The step that told them.
+        /// The step that published them.
         step: u64,
-        /// Their place among all its news.
+        /// Their number among all its news.
         number: u64,
         /// The news, a [`Machine::News`].
         news: Typed,
     },
-    /// A subscriber does not keep up, and misses news from here on.
+    /// A subscriber lags, and misses news from now on.
     Lagged {
         /// The name that the subscriber gave itself.
         subscriber: String,
     },
-    /// A step of it panicked; it is built anew.
+    /// A step panicked; the machine is rebuilt.
     Crashed {
-        /// What the panic said.
+        /// The panic message.
         message: Arc<str>,
     },
-    /// A call of a former life of its machine came back, which has no effect.
+    /// The outcome of a call from an earlier life of its machine arrived, without effect.
     Stale,
     /// It ended.
     Ended {
-        /// In which way.
+        /// How it ended.
         ending: Ending,
-        /// Whether a write was still on its way, so that what waited behind it never leaves.
+        /// Whether a write was pending, so that the effects behind it never leave.
         is_waiting: bool,
     },
 }
@@ -158,7 +158,7 @@ struct Book {
 
 #[derive(Default)]
 struct Shared {
-    /// How much any reader wants, 0 if there is none: what each actor looks at before it makes an entry.
+    /// The highest level of detail of all readers, 0 without readers; checked by each actor before it creates an entry.
     wanted: AtomicU8,
     book: Mutex<Book>,
 }
@@ -174,7 +174,7 @@ impl Shared {
     }
 }
 
-/// The journal of a host. Clones are the same one.
+/// The journal of a host. Clones share it.
 #[derive(Clone, Default)]
 pub struct Journal(Arc<Shared>);
 
@@ -185,9 +185,8 @@ impl Debug for Journal {
 }
 
 impl Journal {
-    /// Reads what happens from now on. At most `capacity` entries wait unread. A snapshot, which is empty, stands where a reader
-    /// begins, and where it begins anew after it missed something: there it asks actors to
-    /// [describe](super::Address::describe) what they hold, if it needs to know.
+    /// Subscribes from now on, with a queue of at most `capacity` entries. An empty snapshot is the first item, and the
+    /// first after a lag: then a reader may ask actors to [describe](super::Address::describe) their state.
     #[must_use]
     pub fn follow(
         &self,
@@ -211,12 +210,12 @@ impl Journal {
         subscription
     }
 
-    /// Whether anybody reads.
+    /// Whether it has a reader.
     pub(super) fn is_read(&self) -> bool {
         self.0.wanted.load(Ordering::Relaxed) > 0
     }
 
-    /// Writes an entry down for those who want to read it.
+    /// Records an entry for the readers that want this level of detail.
     pub(super) fn note<M: Machine>(&self, actor: &Arc<str>, at: Timestamp, entry: &JournalEntry<'_, M>) {
         let wanted = self.0.wanted.load(Ordering::Relaxed);
         if wanted > 0 && wanted >= detail(entry) as u8 {
@@ -224,7 +223,7 @@ impl Journal {
         }
     }
 
-    /// Writes down something of which it is known that somebody reads it.
+    /// Records an entry, after the check for readers.
     pub(super) fn record(&self, kind: &'static str, actor: &Arc<str>, at: Timestamp, entry: Recorded) {
         let detail = entry.detail();
         let mut book = self.0.lock();
@@ -317,7 +316,7 @@ impl<M: Machine> From<&Input<M>> for Heard {
     }
 }
 
-/// The name of a value: of an enum that of its variant. What the value holds is not looked at, and may be secret.
+/// The name of a value: for an enum that of its variant. Its content is not formatted, since it may be secret.
 fn name_of(value: &dyn Debug) -> String {
     struct Name(String);
     impl Write for Name {
@@ -328,7 +327,7 @@ fn name_of(value: &dyn Debug) -> String {
         }
     }
     let mut name = Name(String::new());
-    // It ends with an error where the name ends.
+    // Formatting ends with an error after the name.
     let _ = write!(name, "{value:?}");
     name.0
 }

@@ -30,7 +30,7 @@ use crate::vocabulary::{Moment, Timestamp};
 /// How many bytes of a call's outcome a dead letter shows at most.
 const OUTCOME_BYTES_MAX: usize = 512;
 
-/// The journal, if anybody reads it.
+/// The journal, if it has a reader.
 fn read_journal(settings: &Settings) -> Option<&Journal> {
     settings.journal.as_ref().filter(|journal| journal.is_read())
 }
@@ -49,7 +49,7 @@ pub(super) struct Environment<M: Machine, D, S> {
     /// The subscribers by number, in the order in which they came.
     pub(super) readers: Readers<M>,
     pub(super) readers_ever: u64,
-    /// The name of the actor, as the journal has it.
+    /// The name of the actor for the journal.
     pub(super) name: Arc<str>,
 }
 
@@ -216,7 +216,7 @@ impl<M: Machine, D: EffectHandler<M>, S: Store<M>> ShellPort<'_, M, D, S> {
         }
     }
 
-    /// Writes something into the journal, if anybody reads it.
+    /// Records an event in the journal, if that has a reader.
     fn record(&self, entry: Recorded) {
         let Environment { settings, name, .. } = &*self.environment;
         if let Some(journal) = read_journal(settings) {
