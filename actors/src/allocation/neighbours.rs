@@ -23,8 +23,7 @@ pub trait Neighbours: 'static {
     /// Deregisters them.
     fn deregister(&self, message: Deregister) -> LocalBoxFuture<'static, Result<Deregistered, AskError>>;
 
-    /// The health of each plugin of an allocation whose instance talks to it, or is about to; empty if another one is
-    /// active.
+    /// The health of each plugin of an allocation whose instance talks to it, or will; empty if another one is active.
     fn health_of(
         &self,
         allocation: AllocationId,

@@ -173,8 +173,7 @@ impl Allocation {
         }
     }
 
-    /// Not ready yet (normal): records the cause and retries soon. Only a lasting permission error is final at once
-    /// (SEC-03).
+    /// Not ready yet (normal): records the cause and retries. Only a lasting permission error is final at once (SEC-03).
     fn setback(&mut self, setback: &Setback, moment: Moment, effects: &mut Effects<Self>) {
         let options = self.config.options;
         let Phase::Waiting(waiting) = &mut self.phase else { return };

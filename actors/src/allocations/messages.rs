@@ -79,8 +79,7 @@ pub struct AllocationDescription {
     pub status: AllocationStatus,
     /// How often its supervisor crashed or was killed.
     pub crashes: u64,
-    /// Why its supervisor was given up after too many crashes, if so. The next message for the allocation starts another
-    /// one.
+    /// Why its supervisor was given up after too many crashes, if so. The next message for the allocation restarts it.
     pub given_up: Option<String>,
     /// The counters of its supervisor; `None` while there is none.
     pub vitals: Option<Vitals>,

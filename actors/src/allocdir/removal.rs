@@ -22,8 +22,7 @@ const BATCH: usize = 1_024;
 const REFUSED_MAX: usize = 4_096;
 
 impl AllocDirs {
-    /// Removes the directory of a task and its mounts, and with its last task the whole allocation. Idempotent. It must not
-    /// run.
+    /// Removes the directory of a task and its mounts, and with the last task the allocation. Idempotent. It must not run.
     ///
     /// # Errors
     /// [`AllocDirError::Left`] with what is left and why. If there is still a mount below, nothing is removed.

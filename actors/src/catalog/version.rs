@@ -6,8 +6,7 @@ use std::fmt;
 /// The length limit of a version, in bytes.
 pub const VERSION_BYTES_MAX: usize = 128;
 
-/// A version of a plugin: parsed leniently, compared by semantic versioning. `v1.2` equals `1.2.0`, and is above
-/// `1.2.0-rc.1`.
+/// A version of a plugin: parsed leniently, compared as semver. `v1.2` equals `1.2.0`, and is above `1.2.0-rc.1`.
 #[derive(Debug, Clone)]
 pub struct PluginVersion {
     told: String,

@@ -15,8 +15,7 @@ pub fn check_same_provider(before: &Identity, now: &Identity) -> Result<(), Faul
     unchanged("C031", "name", &before.provider, &now.provider)
 }
 
-/// Checks that two instances of one plugin are compatible: the same name (C031), and per version the same capabilities
-/// (C032).
+/// Checks that instances of one plugin are compatible: the same name (C031), and per version the same capabilities (C032).
 ///
 /// # Errors
 /// [`Problem::Changed`] under the rule that is broken.

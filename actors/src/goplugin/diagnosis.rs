@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::program::{HostMachine, Program};
 use crate::vocabulary::text::quoted;
 
-/// Messages of loaders about a missing library or version, and of go-plugin about a wrong start (D36). Our own plugins use
+/// Messages of loaders about missing libraries or versions, of go-plugin about a wrong start (D36). Our own plugins use
 /// others.
 const TOLD: [(&str, Reading); 6] = [
     ("error while loading shared libraries", |line| Finding::LibraryMissing { line }),

@@ -179,8 +179,7 @@ impl HandshakeError {
         Self::ForeignPlace { address: quoted(&path.display().to_string()) }
     }
 
-    /// Whether a retry may succeed without a repair. A wrong handshake will be repeated; a missing one may have been
-    /// temporary.
+    /// Whether a retry may succeed without a repair. A wrong handshake will be repeated; a missing one may be temporary.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {

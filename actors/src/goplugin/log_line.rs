@@ -224,8 +224,7 @@ fn shown_value(value: Value) -> Value {
     }
 }
 
-/// Whether a text has the format `2006-01-02T15:04:05.000000Z` or an offset such as `+07:00` (D72). The fraction has any
-/// length.
+/// Whether a text is like `2006-01-02T15:04:05.000000Z` or an offset such as `+07:00` (D72). The fraction has any length.
 fn is_timestamp(text: &str) -> bool {
     const SECONDS: &str = "dddd-dd-ddTdd:dd:dd";
     let Some((seconds, rest)) = text.split_at_checked(SECONDS.len()) else { return false };

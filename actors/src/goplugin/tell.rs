@@ -9,8 +9,8 @@
 //! | `plugin_fields` | all other fields, as the text of a JSON object |
 //! | `fields_left_out` | the number of fields that were dropped |
 //!
-//! The field names of an event are static in tracing, so fields of a plugin cannot be event fields. Missing ones are
-//! omitted.
+//! The field names of an event are static in tracing, so fields of a plugin cannot be event fields. Missing ones are left
+//! out.
 
 use std::fmt::Display;
 

@@ -48,8 +48,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// The path of a key in the table at a path, in the format of [`super::ConfigError::path`]. For maps from paths to
-/// positions.
+/// The path of a key in the table at a path, in the format of [`super::ConfigError::path`]. For maps of paths.
 #[must_use]
 pub fn path_below(path: &str, key: &str) -> String {
     if is_plain(key) {

@@ -71,8 +71,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Encodes the value as msgpack, byte for byte as Nomad does: null is nil, numbers in their shortest form, keys in
-    /// order.
+    /// Encodes the value as msgpack, byte for byte as Nomad does: null is nil, numbers in shortest form, keys in order.
     #[must_use]
     pub fn to_msgpack(&self) -> Vec<u8> {
         let mut bytes = Vec::new();

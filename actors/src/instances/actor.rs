@@ -18,7 +18,7 @@ const INSTANCE_IN_FLIGHT_MAX: usize = 64;
 /// The limit of queued calls to instances: enough to start an instance for every possible registration in one step.
 const ORDERS_MAX: usize = 1 << 20;
 
-/// Starts the supervisor of instances at a vacant address. Follows `registry`, which may start later. Instances get the same
+/// Starts the supervisor of instances at a vacant address. Follows `registry`, which may start later. Instances share the
 /// settings.
 pub fn start(
     address: &Address<Instances>,

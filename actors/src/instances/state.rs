@@ -188,8 +188,7 @@ pub struct Instances {
     pub(super) posts: BTreeMap<PluginKey, Post>,
     pub(super) settling: Settling,
     pub(super) is_stopping: bool,
-    /// The number of the latest life of any instance. Starts at random, to differ from those before a rebuild of this
-    /// machine.
+    /// The number of the latest life of any instance. Starts at random, to differ from those before a rebuild.
     pub(super) life: Attempt,
     pub(super) following: Attempt,
     pub(super) dispensing: Waiters<PluginKey>,

@@ -41,8 +41,7 @@ pub struct Search {
     pub drivers: BTreeSet<u32>,
     /// Where the processes of the run were last located: evidence, also for processes that do not name the task any more.
     pub known: Traces,
-    /// The processes of other runs, as located since the present boot: PID and start time in ticks since the boot. Never
-    /// this run's.
+    /// The processes of other runs, as located since the present boot: PID and start time in ticks. Never this run's.
     pub others: BTreeSet<(u32, u64)>,
     /// The process that a driver reports as the task's.
     pub named: Option<Named>,

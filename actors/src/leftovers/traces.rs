@@ -17,8 +17,7 @@ pub struct Traces {
     pub boot: String,
     /// The processes, by PID.
     pub processes: BTreeMap<u32, Trace>,
-    /// Cgroups, as paths within their hierarchies, that contained only the run, and have random names, so they are not
-    /// reused.
+    /// Cgroups, as paths within their hierarchies, that contained only the run, and have random names, so are never reused.
     pub groups: BTreeSet<String>,
 }
 
@@ -49,8 +48,7 @@ impl Traces {
 }
 
 impl Case<'_> {
-    /// The record of the proven processes. Without helpers proven only by children: they may have those of other tasks
-    /// later.
+    /// The record of the proven processes. Without helpers proven only by children: they may get those of other tasks.
     pub(super) fn traces(&self, proven: &Proven) -> Traces {
         let own = proven.iter().filter(|(_, proof)| **proof != BY_CHILDREN);
         let proven: Proven = own.map(|(pid, proof)| (*pid, *proof)).collect();
@@ -112,8 +110,7 @@ fn is_within(process: &Process, group: &str) -> bool {
     process.groups.iter().any(is_below)
 }
 
-/// The prefix of a path up to a random name, such as a container id: 32 or more hexadecimal digits. Other cgroups may be
-/// reused.
+/// The prefix of a path up to a random name, such as a container id: 32 or more hex digits. Other cgroups may be reused.
 fn of_one_run(path: &str) -> Option<&str> {
     const RANDOM_DIGITS: usize = 32;
     let is_random = |part: &str| {

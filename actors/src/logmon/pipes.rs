@@ -1,5 +1,4 @@
-//! Pipes in directories where tasks may write: created and verified relative to open directories, without following
-//! symlinks.
+//! Pipes in directories that tasks may write: created and verified relative to open directories, without following symlinks.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -84,8 +84,7 @@ pub(super) fn read_all(directory: &Path) -> io::Result<Vec<Record>> {
     Ok(keys.iter().filter_map(|key| read(directory, key)).collect())
 }
 
-/// The locations of the logs of all tasks of a directory of ours, by key and stream, except dropped ones. Works without a
-/// host.
+/// The locations of the logs of all tasks in a directory, by key and stream, except dropped ones. Works without a host.
 ///
 /// # Errors
 /// When the directory cannot be read.

@@ -1,7 +1,7 @@
 //! An in-memory disk with fault injection, for scripts and tests of storage.
 //!
-//! It holds two images of the file: what a program sees, and what survives a power cut. A sync copies the first to the
-//! second.
+//! Holds two images of the file: what a program sees, and what survives a power cut. A sync copies the first to the second,
+//! page by page.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -96,8 +96,7 @@ pub struct ProcessEnding {
 }
 
 impl ProcessEnding {
-    /// The last line that may explain its end, standard error before standard output. Log lines below warning level are
-    /// skipped.
+    /// The last line that may explain its end, stderr before stdout. Log lines below warning level are skipped.
     #[must_use]
     pub fn last_words(&self) -> Option<String> {
         let of = |lines: &[String]| lines.iter().rev().find_map(|line| telling(line));

@@ -1,5 +1,4 @@
-//! Signals that were ignored when the program began, as by `nohup` (SIGHUP), and by shells for background jobs (SIGINT,
-//! SIGQUIT).
+//! Signals ignored when the program began, as by `nohup` (SIGHUP), and by shells for background jobs (SIGINT, SIGQUIT).
 //!
 //! Ignored signals stay ignored across `exec`, and a shell cannot set a trap for them. So a task below such a host would
 //! never receive its `kill_signal`. A caught signal has its default action again after `exec`; so these signals are caught

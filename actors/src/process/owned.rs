@@ -143,8 +143,7 @@ impl Owned {
         }
     }
 
-    /// Ends the leftovers of a process that has ended, reaps it, and repeats until nothing is left. Returns how many do not
-    /// end.
+    /// Ends the leftovers of an ended process, reaps it, and repeats until nothing is left. Returns how many do not end.
     pub(super) async fn clear(&mut self) -> usize {
         // The rounds find the members of its group.
         self.signal_itself(Signal::KILL);

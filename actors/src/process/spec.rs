@@ -113,8 +113,7 @@ pub struct ProcessSpec {
     pub start_timeout: Duration,
     /// The grace between SIGTERM and SIGKILL when its launch fails or the host stops.
     pub stop_grace: Duration,
-    /// How many bytes of each output stream are kept on disk after they were read. With zero, its files are removed at its
-    /// end.
+    /// How many bytes of each output stream stay on disk after a read. With zero, its files are removed at its end.
     pub output_kept_bytes: u64,
 }
 

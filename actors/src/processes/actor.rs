@@ -19,7 +19,7 @@ const ORDERS_MAX: usize = 1 << 20;
 
 /// Starts the owner of the processes at a vacant address. The process actors get the same settings.
 ///
-/// Run it on the thread that lives as long as the host: the kernel ends bound processes with the thread that started them
+/// Run it on a thread that lives as long as the host: the kernel ends bound processes with the thread that started them
 /// (PRC-04).
 pub fn start(
     address: &Address<Processes>,

@@ -58,8 +58,7 @@ pub enum ProcessesChange {
 /// The calls of the owner of the processes.
 #[derive(Debug, Clone)]
 pub enum ProcessesCall {
-    /// Drop every process actor: this life of the machine knows none of them. Processes continue, except unfinished
-    /// launches.
+    /// Drop all process actors: this life of the machine knows none of them. Processes continue, except unfinished launches.
     Release,
     /// End processes that have our owner variable and no record.
     Sweep {

@@ -7,8 +7,7 @@ use std::path::Path;
 use super::cause::{Cause, Denial};
 use crate::vocabulary::SocketPath;
 
-/// The identity of a socket file. Another value at the same path is a new socket: pauses for the old one do not apply
-/// (REG-10).
+/// The identity of a socket file. Another value at the same path is a new socket: old pauses do not apply (REG-10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SocketFile {
     device: u64,

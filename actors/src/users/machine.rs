@@ -22,8 +22,7 @@ pub const MACHINE_USERS: &str = "/run/callboard/users";
 const LOCK: &str = "lock";
 /// The timeout for the lock: it is held only while a directory is read.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// Whether a task of this process uses the directory. The others wait for this flag, so that only one waits for other
-/// processes.
+/// Whether a task of this process uses the directory. Others wait for this flag, so that only one waits for other processes.
 static IS_IN_USE: Mutex<bool> = Mutex::new(false);
 static LET_GO: Condvar = Condvar::new();
 

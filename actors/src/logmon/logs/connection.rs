@@ -35,8 +35,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects to the log writer of a directory, and starts one if there is none; retries until it succeeds. The view shows
-    /// why.
+    /// Connects to the log writer of a directory, or starts one; retries until it succeeds. The view shows why.
     pub(super) async fn establish(
         directory: Arc<Path>,
         program: LogProgram,
