@@ -89,7 +89,7 @@ pub(crate) fn asked<W>(question: W, deadline: Duration) -> tonic::Request<W> {
     request
 }
 
-/// Begins to speak HTTP/2 over a stream.
+/// Starts HTTP/2 over a stream.
 async fn over<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(stream: S) -> Result<Channel, Cause> {
     let mut http2 = http2::Builder::new(TokioExecutor::new());
     let connecting = http2.max_header_list_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream));
