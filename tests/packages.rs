@@ -9,6 +9,7 @@ use serde_json::Value;
 /// The packages that are published, each after those that it needs, with the folder of each.
 const PACKAGES: &[(&str, &str)] = &[
     ("callboard-proto", "proto"),
+    ("callboard-machines", "actors/machines"),
     ("callboard-actors", "actors"),
     ("callboard-simulation", "actors/simulation"),
     ("callboard", ""),
@@ -86,7 +87,7 @@ fn every_package_holds_its_licences_and_its_readme_and_nothing_of_the_workspace(
             let first = Path::new(file.as_str()).components().next().unwrap();
             let is_hidden = first.as_os_str().to_string_lossy().starts_with('.');
             let is_known = file.as_str() == ".cargo_vcs_info.json";
-            let is_ours = ["target", "tests", "benches", "fuzz", "actors", "simulation"]
+            let is_ours = ["target", "tests", "benches", "fuzz", "actors", "machines", "simulation"]
                 .iter()
                 .any(|own| first.as_os_str() == *own);
             is_ours || is_hidden && !is_known

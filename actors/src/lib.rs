@@ -4,9 +4,7 @@
 
 mod unwinding;
 
-pub mod vocabulary;
-
-pub mod kernel;
+pub use callboard_machines::{conversation, kernel, vocabulary};
 
 pub mod shell;
 

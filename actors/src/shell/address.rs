@@ -9,62 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
 use actix::Recipient;
+use callboard_machines::{AskError, Message};
 use tokio::sync::oneshot;
 
-use super::conversation::Message;
 use super::feed::{Backlog, FeedSender, SubscriberReport, Subscription, feed};
 use super::mailbox::{Full, Mailbox, Permit};
 use crate::kernel::{Machine, StopMode};
-
-/// Why an ask has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
-    /// The mailbox is full; the message was not accepted. Messages that were accepted keep their order.
-    #[error("{actor} is busy: {in_flight} messages are in flight and {limit} are allowed; try again later")]
-    Busy {
-        /// The actor that was addressed.
-        actor: String,
-        /// How many messages were in flight.
-        in_flight: usize,
-        /// The limit of messages in flight.
-        limit: usize,
-    },
-    /// No actor runs at this address: it is not started yet, restarting, or stopped. If the message was accepted before, its
-    /// outcome is unknown; the caller can query the state.
-    #[error("{actor} is not running: it is stopped, or about to be started; there is no answer")]
-    NotRunning {
-        /// The actor that was addressed.
-        actor: String,
-    },
-    /// The step that handled the message panicked. The message had no effect; the actor continues.
-    #[error("{actor} crashed over this message, which had no effect: {message}")]
-    Crashed {
-        /// The actor that was addressed.
-        actor: String,
-        /// The panic message.
-        message: String,
-    },
-    /// The write that the answer depends on failed. The state on disk is authoritative: almost always the message had no
-    /// effect, but a commit can fail after it took effect. Query the state before a retry where that matters.
-    #[error("{actor} could not write this down: {error}")]
-    NotDurable {
-        /// The actor that was addressed.
-        actor: String,
-        /// The error of the persister.
-        error: String,
-    },
-}
-
-impl AskError {
-    /// Whether a retry of the same message may succeed.
-    #[must_use]
-    pub const fn is_transient(&self) -> bool {
-        match self {
-            Self::Busy { .. } | Self::NotRunning { .. } | Self::NotDurable { .. } => true,
-            Self::Crashed { .. } => false,
-        }
-    }
-}
 
 pub(crate) type ReplySender<M> = oneshot::Sender<Result<<M as Machine>::Answer, AskError>>;
 

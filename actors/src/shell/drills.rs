@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::address::{Address, AskError, Drill};
+use callboard_machines::AskError;
+
+use super::address::{Address, Drill};
 use crate::kernel::Machine;
 
 type Order = dyn Fn(Drill) -> Result<(), AskError> + Send + Sync;

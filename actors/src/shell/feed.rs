@@ -9,31 +9,9 @@ use std::fmt;
 use std::sync::PoisonError;
 use std::task::{Poll, Waker};
 
-use crate::sync::{Arc, Mutex, MutexGuard, Weak};
+use callboard_machines::FeedItem;
 
-/// An item that a subscriber reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FeedItem<N, V> {
-    /// The state after change `number`. Comes first, and again after [`FeedItem::Lagged`].
-    Snapshot {
-        /// The number of changes published before it.
-        number: u64,
-        /// The whole state.
-        view: V,
-    },
-    /// One change.
-    Change {
-        /// Its position in the order of all changes; the first is 1.
-        number: u64,
-        /// The change.
-        news: N,
-    },
-    /// The queue was full, and this many changes were dropped. A snapshot follows, unless the publisher has ended.
-    Lagged {
-        /// The number of changes that are missing.
-        missed: u64,
-    },
-}
+use crate::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// How a subscriber keeps up.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use callboard_machines::{AskError, FeedItem};
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::Mutex;
 
-use super::address::{Address, AskError};
-use super::feed::{FeedItem, Subscription};
+use super::address::Address;
+use super::feed::Subscription;
 use crate::kernel::Machine;
 
 /// The queue capacity, and the most items that one call returns.

@@ -32,7 +32,6 @@ mod actor;
 mod address;
 mod children;
 mod clock;
-mod conversation;
 mod drills;
 mod effect_handler;
 mod feed;
@@ -48,16 +47,17 @@ mod store;
 
 pub(crate) use children::{Child, Children};
 
+pub use callboard_machines::{AskError, FeedItem, Message};
+
 pub use crate::kernel::{
     AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, Ticket, Written,
 };
 
-pub use address::{Address, AskError, Asking, Drill, Vitals};
+pub use address::{Address, Asking, Drill, Vitals};
 pub use clock::Clock;
-pub use conversation::Message;
 pub use drills::Drills;
 pub use effect_handler::{EffectHandler, NoEffectHandler};
-pub use feed::{FeedItem, SubscriberReport, Subscription};
+pub use feed::{SubscriberReport, Subscription};
 pub use follow::{Followed, Follower};
 pub use journal::{Detail, Heard, Journal, JournalLine, Recorded, Typed};
 pub use ledger::{Database, Ledger};

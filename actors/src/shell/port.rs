@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use actix::fut::wrap_future;
 use actix::{ActorContext, ActorFutureExt, AsyncContext, Context};
+use callboard_machines::AskError;
 use futures_util::FutureExt;
 use tokio::task::AbortHandle;
 
 use super::actor::{Returned, Shell, ShellTerms};
-use super::address::{AskError, Asker};
+use super::address::Asker;
 use super::effect_handler::EffectHandler;
 use super::feed::{Delivery, FeedSender, SubscriberReport};
 use super::journal::{Journal, Recorded};

@@ -2,7 +2,9 @@
 
 use shuttle::{future, thread};
 
-use crate::shell::feed::{Delivery, FeedItem, FeedSender, Subscription, feed};
+use callboard_machines::FeedItem;
+
+use crate::shell::feed::{Delivery, FeedSender, Subscription, feed};
 use crate::sync::{Arc, Mutex};
 use crate::under_many_schedules;
 

@@ -1,8 +1,8 @@
 //! Actors that post notices, and a subscriber that comes meanwhile.
 
+use callboard_machines::FeedItem;
 use shuttle::{future, thread};
 
-use crate::shell::feed::FeedItem;
 use crate::shell::notice::{Notice, Notices};
 use crate::sync::Arc;
 use crate::under_many_schedules;

@@ -1,0 +1,160 @@
+//! What a machine and its callers say to each other: typed messages for callers, one closed enum for the machine; errors and news.
+
+use std::fmt::Debug;
+
+use crate::kernel::Machine;
+
+/// A message that machine `M` handles, with the type of its reply.
+pub trait Message<M: Machine>: Debug + Send + 'static {
+    /// The type of the reply.
+    type Reply: Send + 'static;
+
+    /// Wraps the message for the machine.
+    fn into_ask(self) -> M::Ask;
+
+    /// Unwraps the reply. `None` means that the machine gave the answer of another message, which is a bug in the machine.
+    fn from_answer(answer: M::Answer) -> Option<Self::Reply>;
+}
+
+/// Why an ask has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// The mailbox is full; the message was not accepted. Messages that were accepted keep their order.
+    #[error("{actor} is busy: {in_flight} messages are in flight and {limit} are allowed; try again later")]
+    Busy {
+        /// The actor that was addressed.
+        actor: String,
+        /// How many messages were in flight.
+        in_flight: usize,
+        /// The limit of messages in flight.
+        limit: usize,
+    },
+    /// No actor runs at this address: it is not started yet, restarting, or stopped. If the message was accepted before, its
+    /// outcome is unknown; the caller can query the state.
+    #[error("{actor} is not running: it is stopped, or about to be started; there is no answer")]
+    NotRunning {
+        /// The actor that was addressed.
+        actor: String,
+    },
+    /// The step that handled the message panicked. The message had no effect; the actor continues.
+    #[error("{actor} crashed over this message, which had no effect: {message}")]
+    Crashed {
+        /// The actor that was addressed.
+        actor: String,
+        /// The panic message.
+        message: String,
+    },
+    /// The write that the answer depends on failed. The state on disk is authoritative: almost always the message had no
+    /// effect, but a commit can fail after it took effect. Query the state before a retry where that matters.
+    #[error("{actor} could not write this down: {error}")]
+    NotDurable {
+        /// The actor that was addressed.
+        actor: String,
+        /// The error of the persister.
+        error: String,
+    },
+}
+
+impl AskError {
+    /// Whether a retry of the same message may succeed.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Busy { .. } | Self::NotRunning { .. } | Self::NotDurable { .. } => true,
+            Self::Crashed { .. } => false,
+        }
+    }
+}
+
+/// An item that a subscriber reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FeedItem<N, V> {
+    /// The state after change `number`. Comes first, and again after [`FeedItem::Lagged`].
+    Snapshot {
+        /// The number of changes published before it.
+        number: u64,
+        /// The whole state.
+        view: V,
+    },
+    /// One change.
+    Change {
+        /// Its position in the order of all changes; the first is 1.
+        number: u64,
+        /// The change.
+        news: N,
+    },
+    /// The queue was full, and this many changes were dropped. A snapshot follows, unless the publisher has ended.
+    Lagged {
+        /// The number of changes that are missing.
+        missed: u64,
+    },
+}
+
+/// Declares what can be said to a machine: an enum of messages, an enum of answers, and for each message its type of reply.
+///
+/// ```
+/// # use callboard_machines::{conversation, kernel::*, vocabulary::Moment};
+/// /// Adds to the sum.
+/// #[derive(Debug)]
+/// pub struct Add(pub u64);
+/// conversation! {
+///     /// The messages of the adder.
+///     pub enum AdderAsk -> AdderAnswer for Adder {
+///         Add => u64,
+///     }
+/// }
+/// # #[derive(Debug)]
+/// # pub struct Adder(u64);
+/// # impl Machine for Adder {
+/// #     const KIND: &'static str = "adder";
+/// #     type Config = (); type Image = (); type Ask = AdderAsk; type Answer = AdderAnswer; type Call = Never;
+/// #     type Outcome = Never; type Timer = Never; type Change = Never; type News = u64; type View = u64;
+/// #     fn restore((): &(), (): (), _: Moment) -> Self { Self(0) }
+/// #     fn step(&mut self, _: Moment, input: &Input<Self>, effects: &mut Effects<Self>) {
+/// #         if let Input::Asked { id, ask: AdderAsk::Add(Add(more)), .. } = input {
+/// #             self.0 += more;
+/// #             effects.reply(*id, AdderAnswer::Add(self.0));
+/// #         }
+/// #     }
+/// #     fn view(&self) -> u64 { self.0 }
+/// # }
+/// ```
+#[macro_export]
+macro_rules! conversation {
+    (
+        $(#[$outer:meta])*
+        $visibility:vis enum $ask:ident -> $answer:ident for $machine:ty {
+            $($message:ident => $reply:ty),* $(,)?
+        }
+    ) => {
+        $(#[$outer])*
+        #[derive(Debug)]
+        $visibility enum $ask {
+            $(#[doc = concat!("[`", stringify!($message), "`] was said.")] $message($message),)*
+        }
+
+        #[doc = concat!("What is answered to [`", stringify!($ask), "`].")]
+        #[derive(Debug)]
+        $visibility enum $answer {
+            $(#[doc = concat!("The answer to [`", stringify!($message), "`].")] $message($reply),)*
+        }
+
+        $(
+            impl $crate::Message<$machine> for $message {
+                type Reply = $reply;
+
+                fn into_ask(self) -> $ask {
+                    $ask::$message(self)
+                }
+
+                fn from_answer(answer: $answer) -> Option<$reply> {
+                    #[allow(unreachable_patterns, reason = "a conversation of one message has one kind of answer")]
+                    match answer {
+                        $answer::$message(reply) => Some(reply),
+                        _ => None,
+                    }
+                }
+            }
+        )*
+    };
+}

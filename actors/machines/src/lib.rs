@@ -1,0 +1,15 @@
+//! What decides inside Callboard, apart from everything that does.
+//!
+//! [`vocabulary`] holds the domain types. [`kernel`] says what a machine is, and holds the rules of an actor around it. [`conversation!`]
+//! declares the messages of a machine.
+//!
+//! No dependency of this crate is a runtime, a database or a wire, so a machine cannot name one. Clocks, files and threads of the
+//! standard library are kept out by `tests/architecture.rs`.
+
+pub mod vocabulary;
+
+pub mod kernel;
+
+mod conversation;
+
+pub use conversation::{AskError, FeedItem, Message};
