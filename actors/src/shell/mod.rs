@@ -50,7 +50,8 @@ pub(crate) use children::{Child, Children};
 pub use callboard_machines::{AskError, FeedItem, Message};
 
 pub use crate::kernel::{
-    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, Ticket, Written,
+    AskId, CallKey, CallLost, Effect, Effects, Ending, Input, Machine, Never, StopMode, StopStep, Ticket,
+    Written,
 };
 
 pub use address::{Address, Asking, Drill, Vitals};
